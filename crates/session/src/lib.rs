@@ -1,0 +1,12 @@
+//! The contract between the three parts of a rehearsal: the command line that starts it, the
+//! stand-in library inside the user's process, and the Python agent beside it.
+//!
+//! The command line writes one [`Session`] as JSON into the run's private folder and names that
+//! file in the environment variable [`SESSION_VARIABLE`]. The library and the agent read it, and
+//! leave what they saw in the same folder; [`ProcessReport`] and [`Note`] are what they write.
+
+mod report;
+mod request;
+
+pub use report::{AllocatorPeaks, Note, OomReport, ProcessReport, RefusedCall, StackFrame, StepPeaks};
+pub use request::{CudnnSource, LoadError, SESSION_VARIABLE, Session};

@@ -1,0 +1,97 @@
+//! What the library and the agent leave behind in the run's folder.
+//!
+//! * `agent-<pid>.json`: one [`ProcessReport`] per Python process that used CUDA, written by the
+//!   agent when the process ends (to a temporary name first, then renamed).
+//! * `notes-<pid>.jsonl`: one [`Note`] per line, appended by the library as things happen.
+//! * `card.ledger`: the cards' memory counters, shared by all processes of the run.
+
+use serde::{Deserialize, Serialize};
+
+/// One thing the stand-in library has to tell the user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Note {
+    /// The answer rests on this sentence.
+    Assumption { text: String },
+    /// The script called a function that is not simulated.
+    Refused { function: String, library: String },
+}
+
+/// The highest values of PyTorch's allocator statistics on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllocatorPeaks {
+    pub device: u32,
+    pub peak_allocated_bytes: u64,
+    pub peak_reserved_bytes: u64,
+    /// How many times the allocator gave its cache back and tried again.
+    pub retries: u64,
+    /// How many blocks were handed out.
+    pub allocations: u64,
+}
+
+/// The allocator's peaks when an optimizer step had ended, since the start of the script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepPeaks {
+    pub step: u64,
+    pub devices: Vec<AllocatorPeaks>,
+}
+
+/// One frame of the Python stack, innermost last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackFrame {
+    pub file: String,
+    pub line: u64,
+    pub function: String,
+    /// The source text of the line, if it could be read.
+    pub source: Option<String>,
+    /// The frame belongs to the user's own code, not to an installed package or Python itself.
+    pub is_user_code: bool,
+}
+
+/// An out-of-memory error raised by PyTorch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OomReport {
+    pub device: u32,
+    /// What the allocator asked the card for.
+    pub requested_bytes: u64,
+    /// PyTorch's own words; empty when the script swallowed the error before we could read them.
+    pub message: String,
+    /// Optimizer steps completed before it.
+    pub step: u64,
+    /// `setup`, `moving the model`, `forward`, `backward`, `optimizer step` or `evaluation`.
+    pub stage: String,
+    pub stack: Vec<StackFrame>,
+    /// The script ended because of it. False: it was caught, and the script went on.
+    pub is_fatal: bool,
+}
+
+/// What the agent saw in one Python process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessReport {
+    pub pid: u32,
+    pub torch: Option<String>,
+    pub torch_cuda: Option<String>,
+    pub cudnn: Option<String>,
+    /// Architectures the installed torch ships code for, such as `sm_90`.
+    pub code_architectures: Vec<String>,
+    /// Completed optimizer steps.
+    pub steps: u64,
+    /// The rehearsal ended the script after the steps that were asked for.
+    pub stopped_by_step_limit: bool,
+    pub peaks: Vec<AllocatorPeaks>,
+    pub step_peaks: Vec<StepPeaks>,
+    pub ooms: Vec<OomReport>,
+    /// Sentences on which the answer rests.
+    pub assumptions: Vec<String>,
+    /// Refused calls, each with the user's line if known.
+    pub refused: Vec<RefusedCall>,
+    /// The exception that ended the script, if one did (`KeyError: 'x'`).
+    pub exception: Option<String>,
+}
+
+/// A call that the stand-in refused, and where the script made it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedCall {
+    pub function: String,
+    pub stack: Vec<StackFrame>,
+}

@@ -1,0 +1,76 @@
+//! What the command line asks of the library and the agent.
+
+use std::path::{Path, PathBuf};
+
+use ghostgpu_device::DeviceSheet;
+use serde::{Deserialize, Serialize};
+
+/// The environment variable that holds the path of the session file.
+///
+/// A process that has the library preloaded but not this variable sees no CUDA device at all:
+/// neither a virtual one nor, since the real driver is never opened, a real one.
+pub const SESSION_VARIABLE: &str = "GHOSTGPU_SESSION";
+
+/// Where convolution and attention sizes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CudnnSource {
+    /// Ask the user's own cuDNN, in a child process, through its documented deviceless mode.
+    Installed,
+    /// Use recorded and modelled sizes only.
+    Recorded,
+}
+
+/// One rehearsal, as the command line describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// A folder private to this run; removed by the command line afterwards.
+    pub run_dir: PathBuf,
+    /// The virtual cards, in device order, before `CUDA_VISIBLE_DEVICES` is applied.
+    pub devices: Vec<DeviceSheet>,
+    /// When true, allocations beyond the card's memory succeed and are counted: this is how the
+    /// memory a job would have needed is found.
+    pub elastic: bool,
+    /// Stop after this many optimizer steps; 0 runs the script to its end.
+    pub steps: u64,
+    /// Write every simulated call with its arguments to this file.
+    pub trace: Option<PathBuf>,
+    pub cudnn: CudnnSource,
+    /// The program that asks the installed cuDNN (the command line itself, see `cudnn_arguments`).
+    pub cudnn_program: Option<PathBuf>,
+    /// Persistent answers of the installed cuDNN; may be shared between runs.
+    pub cudnn_cache_dir: Option<PathBuf>,
+    /// The user asked for files written by the script to be kept.
+    pub keep_checkpoints: bool,
+    /// Run CPU weight initialisation in full, even where it only feeds the virtual card.
+    pub full_initialisation: bool,
+}
+
+/// Why a session file could not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    #[error("cannot read the session file {path}: {source}")]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("the session file {path} is not valid: {source}")]
+    Parse {
+        path: PathBuf,
+        source: serde_json::Error,
+    },
+}
+
+impl Session {
+    pub fn load(path: &Path) -> Result<Self, LoadError> {
+        let text = std::fs::read(path).map_err(|source| LoadError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        serde_json::from_slice(&text).map_err(|source| LoadError::Parse {
+            path: path.to_owned(),
+            source,
+        })
+    }
+}
