@@ -1,1 +1,38 @@
-fn main() {}
+//! `ghostgpu`: runs PyTorch training on a GPU that isn't there, and says whether it fits.
+//!
+//! Thin on purpose: arguments in, calls to the libraries, text out, an exit code.
+
+mod answer;
+mod architectures;
+mod commands;
+mod duration;
+mod environment;
+mod failure;
+mod findings;
+mod judge;
+mod layout;
+mod output;
+mod process;
+mod python;
+mod rehearsal;
+mod report;
+mod run_dir;
+mod size;
+mod target;
+mod written_files;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use commands::CommandLine;
+
+fn main() -> ExitCode {
+    match CommandLine::parse().execute() {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprint!("{}", failure::render(&error));
+            ExitCode::from(failure::EXIT_FAILURE)
+        }
+    }
+}

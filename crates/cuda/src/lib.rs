@@ -1,0 +1,51 @@
+//! The stand-in for CUDA: the C interface of the runtime, the driver and their companion libraries,
+//! answered by a virtual card.
+//!
+//! Built as a shared library that is preloaded into the user's process. Its functions take the place
+//! of the real ones by name: kernels do nothing, device memory is addresses and nothing more, and
+//! every answer that steers PyTorch (sizes, capabilities, free memory) is the real card's.
+//! Nothing here opens a real driver.
+//!
+//! One module per API family. Each exported function is listed in the `ghostgpu-symbols` table as
+//! simulated, harmless or refused.
+
+mod agent_interface;
+mod cublas;
+mod cublaslt;
+mod cufft;
+mod cufile;
+mod cupti;
+mod cusolver;
+mod cusparse;
+mod cusparselt;
+mod device_work;
+mod driver;
+mod handles;
+mod ledger;
+mod memory_window;
+mod nccl;
+mod notes;
+mod nvjpeg;
+mod nvml;
+mod nvrtc;
+mod nvshmem;
+mod opaque_objects;
+mod readback;
+mod real_library;
+mod refuse;
+mod runtime;
+mod self_lookup;
+mod state;
+mod trace;
+mod visible_devices;
+
+/// Stores `value` where a C caller asked for it; callers may pass null for what they do not want.
+///
+/// # Safety
+/// `target` is null or valid for a write of `T`.
+pub(crate) unsafe fn write_out<T>(target: *mut T, value: T) {
+    if !target.is_null() {
+        // SAFETY: promised by the caller. Structures in C may be less aligned than Rust expects.
+        unsafe { target.write_unaligned(value) };
+    }
+}

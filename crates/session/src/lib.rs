@@ -5,8 +5,12 @@
 //! file in the environment variable [`SESSION_VARIABLE`]. The library and the agent read it, and
 //! leave what they saw in the same folder; [`ProcessReport`] and [`Note`] are what they write.
 
+pub mod files;
+pub mod ledger;
 mod report;
 mod request;
 
-pub use report::{AllocatorPeaks, Note, OomReport, ProcessReport, RefusedCall, StackFrame, StepPeaks};
+pub use report::{
+    AllocatorPeaks, Note, OomReport, ProcessReport, RefusedCall, StackFrame, StepPeaks, WrittenFile,
+};
 pub use request::{CudnnSource, LoadError, SESSION_VARIABLE, Session};

@@ -66,7 +66,11 @@ pub struct OomReport {
 }
 
 /// What the agent saw in one Python process.
+///
+/// A field that is missing from the file has its default: a report written by a process in
+/// trouble still says what it can.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ProcessReport {
     pub pid: u32,
     pub torch: Option<String>,
@@ -87,6 +91,9 @@ pub struct ProcessReport {
     pub refused: Vec<RefusedCall>,
     /// The exception that ended the script, if one did (`KeyError: 'x'`).
     pub exception: Option<String>,
+    /// Remarks the answer does not rest on: checkpoints that were redirected, faults of the agent.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// A call that the stand-in refused, and where the script made it.
@@ -94,4 +101,13 @@ pub struct ProcessReport {
 pub struct RefusedCall {
     pub function: String,
     pub stack: Vec<StackFrame>,
+}
+
+/// A file that the script wrote: a checkpoint of zeros, say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenFile {
+    pub path: std::path::PathBuf,
+    /// A checkpoint that is a folder full of files.
+    #[serde(default)]
+    pub is_folder: bool,
 }

@@ -1,0 +1,134 @@
+//! `ghostgpu gpus`: the catalogue of cards.
+
+use ghostgpu_device::{Card, Catalogue};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::output::print_all;
+use crate::report::Table;
+use crate::size::gib;
+
+/// List the cards that a script can be rehearsed on
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Where figures come from:
+  measured    software read them on a real card of this name
+  published   they stand in a data sheet or a public table
+  derived     a rule that was fitted to other cards computed them
+
+Examples:
+  ghostgpu gpus              every card
+  ghostgpu gpus 30           cards with `30` in their name
+  ghostgpu gpus --json       the same for programs, with exact bytes")]
+pub struct Arguments {
+    /// Show only cards whose name or alias contains this text
+    #[arg(value_name = "FILTER")]
+    filter: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let catalogue = Catalogue::builtin();
+    let cards: Vec<&Card> = catalogue
+        .cards()
+        .iter()
+        .filter(|card| {
+            let filter = arguments.filter.as_deref();
+            filter.is_none_or(|text| matches(card, text))
+        })
+        .collect();
+    if let (true, Some(filter)) = (cards.is_empty(), &arguments.filter) {
+        return Err(
+            Failure::new(format!("no card has `{filter}` in its name or aliases"))
+                .with_hint("`ghostgpu gpus` lists all cards")
+                .into(),
+        );
+    }
+    let text = if arguments.json {
+        let list: Vec<Value> = cards.iter().map(|card| as_json(card)).collect();
+        serde_json::to_string_pretty(&list)? + "\n"
+    } else {
+        as_table(&cards)
+    };
+    print_all(&text)?;
+    Ok(0)
+}
+
+/// Case, spaces and hyphens do not matter.
+fn matches(card: &Card, filter: &str) -> bool {
+    let simplified = |text: &str| -> String {
+        text.chars()
+            .filter(|character| character.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect()
+    };
+    let wanted = simplified(filter);
+    [card.name, card.driver_name]
+        .iter()
+        .chain(&card.aliases)
+        .any(|name| simplified(name).contains(&wanted))
+}
+
+fn as_table(cards: &[&Card]) -> String {
+    let mut table = Table::new(&[
+        "card",
+        ">memory",
+        ">capability",
+        ">SMs",
+        "memory is",
+        "properties are",
+        "context is",
+        "also called",
+    ]);
+    for card in cards {
+        table.push(vec![
+            card.name.to_owned(),
+            gib(card.total_bytes),
+            card.capability.to_string(),
+            card.multiprocessors.to_string(),
+            card.memory_provenance.to_string(),
+            card.properties_provenance.to_string(),
+            card.overhead_provenance.to_string(),
+            card.aliases.join(", "),
+        ]);
+    }
+    table.render()
+}
+
+fn as_json(card: &Card) -> Value {
+    json!({
+        "name": card.name,
+        "driver_name": card.driver_name,
+        "aliases": card.aliases,
+        "total_bytes": card.total_bytes,
+        "capability": card.capability.to_string(),
+        "multiprocessors": card.multiprocessors,
+        "context_bytes": card.context_bytes,
+        "memory_provenance": card.memory_provenance.as_str(),
+        "properties_provenance": card.properties_provenance.as_str(),
+        "context_provenance": card.overhead_provenance.as_str(),
+        "note": card.note,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_ignores_case_spaces_and_hyphens() {
+        let card = Catalogue::builtin().find("3060").expect("in the catalogue");
+        assert!(matches(card, "rtx 3060"));
+        assert!(matches(card, "RTX-3060"));
+        assert!(!matches(card, "h200"));
+    }
+
+    #[test]
+    fn the_table_has_one_row_per_card_and_a_heading() {
+        let cards: Vec<&Card> = Catalogue::builtin().cards().iter().collect();
+        assert_eq!(as_table(&cards).lines().count(), cards.len() + 1);
+    }
+}

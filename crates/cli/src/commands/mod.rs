@@ -1,0 +1,90 @@
+//! The commands: one file each.
+
+mod completions;
+mod doctor;
+mod gpus;
+mod run;
+
+use clap::{Parser, Subcommand};
+
+/// Runs your PyTorch training on a GPU that isn't there, and says to the byte whether it fits.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ghostgpu",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  ghostgpu run --gpu 3060 train.py --batch-size 64
+  ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
+  ghostgpu gpus 30
+  ghostgpu doctor
+
+Exit codes: 0 it fits, 3 it does not fit, 2 wrong usage or a failure of ghostgpu's own,
+otherwise the code of the script."
+)]
+pub struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Gpus(gpus::Arguments),
+    Doctor(doctor::Arguments),
+    Completions(completions::Arguments),
+}
+
+impl CommandLine {
+    /// Runs the command and returns its exit code.
+    pub fn execute(self) -> anyhow::Result<u8> {
+        match self.command {
+            Command::Run(arguments) => run::execute(&arguments),
+            Command::Gpus(arguments) => gpus::execute(&arguments),
+            Command::Doctor(arguments) => doctor::execute(&arguments),
+            Command::Completions(arguments) => completions::execute(&arguments),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn help(path: &[&str]) -> String {
+        let mut command = CommandLine::command().term_width(100);
+        command.build();
+        let mut found = &mut command;
+        for name in path {
+            found = found.find_subcommand_mut(name).expect("a command");
+        }
+        found.render_long_help().to_string()
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn help_of_the_program() {
+        insta::assert_snapshot!(help(&[]));
+    }
+
+    #[test]
+    fn help_of_run() {
+        insta::assert_snapshot!(help(&["run"]));
+    }
+
+    #[test]
+    fn help_of_gpus() {
+        insta::assert_snapshot!(help(&["gpus"]));
+    }
+
+    #[test]
+    fn help_of_doctor() {
+        insta::assert_snapshot!(help(&["doctor"]));
+    }
+}

@@ -1,0 +1,97 @@
+//! The arguments of `ghostgpu run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::duration::parse_duration;
+use crate::size::parse_size;
+
+/// Rehearse a script on a virtual card and say whether it fits
+///
+/// The script runs unmodified, with the torch of your own Python. Nothing is computed and every
+/// value read back from the card is 0, but every allocation is the real one: what is printed at the
+/// end is what the real card would have seen. A real GPU in this machine is never touched.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "\
+ghostgpu run --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...
+       ghostgpu run --gpu <NAME> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
+#[command(after_help = "\
+Everything after the script belongs to the script: options of ghostgpu come before it.
+
+Examples:
+  ghostgpu run --gpu 3060 train.py --batch-size 64
+      does this job fit on a GeForce RTX 3060?
+  ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
+      five optimizer steps of a module, the answer also as JSON
+  ghostgpu run --gpu h200 --memory 11GiB train.py
+      an H200 of which only 11 GiB are left
+  ghostgpu run --gpu h100 --count 8 -- torchrun --nproc-per-node 8 train.py
+      eight cards, started by a launcher
+
+Exit codes: 0 it fits, 3 it does not fit, 2 wrong usage or a failure of ghostgpu's own,
+otherwise the code of the script (128 and the signal's number if it was killed).")]
+pub struct Arguments {
+    /// The card, as people call it: `3060`, `RTX 4090`, `a100-80` (see `ghostgpu gpus`)
+    #[arg(long, value_name = "NAME")]
+    pub gpu: Option<String>,
+
+    /// How many such cards the machine has
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub count: u32,
+
+    /// Give the card this much memory instead of its own: `11GiB`, `24564MiB`, `16GB` (decimal)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: Option<u64>,
+
+    /// Stop after this many optimizer steps; 0 runs the script to its end
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub steps: u64,
+
+    /// Write the answer as JSON to this file
+    ///
+    /// `-` writes it to standard output, and what the script prints goes to standard error.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write every CUDA call with its arguments to this file
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// The Python to use [default: the first on the PATH that has torch]
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<OsString>,
+
+    /// End the script if it runs longer than this: `90s`, `5m`, `1h30m`
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+
+    /// Keep the checkpoints that the script writes
+    ///
+    /// They hold no trained weights, so they are removed after the run otherwise.
+    #[arg(long)]
+    pub keep_checkpoints: bool,
+
+    /// Run weight initialisation on the CPU in full, even where it only feeds the virtual card
+    #[arg(long)]
+    pub full_init: bool,
+
+    /// Do not ask the installed cuDNN for workspace sizes: use recorded and modelled ones
+    #[arg(long)]
+    pub no_cudnn: bool,
+
+    /// Do not run a job that does not fit again to find out how much memory it needs
+    #[arg(long)]
+    pub no_retry: bool,
+
+    /// The script with its arguments, or a command such as `python -m pkg.train` or `torchrun …`
+    #[arg(
+        value_name = "SCRIPT",
+        required = true,
+        num_args = 1..,
+        trailing_var_arg = true
+    )]
+    pub command: Vec<OsString>,
+}

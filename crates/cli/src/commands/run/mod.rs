@@ -1,0 +1,165 @@
+//! `ghostgpu run`: rehearses a script and answers whether it fits.
+
+mod arguments;
+mod need;
+mod prepare;
+
+use std::io::IsTerminal;
+
+pub use arguments::Arguments;
+
+use crate::answer::{Answer, Circumstances, Need, user_frame};
+use crate::duration::seconds;
+use crate::failure::Failure;
+use crate::judge::{Rehearsal, Verdict};
+use crate::output::{Output, print_all};
+use crate::process::Cause;
+use crate::rehearsal::ScriptOutput;
+use crate::report::{Look, json_report, text_report};
+use crate::size::gib;
+use prepare::{Prepared, prepare};
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let prepared = prepare(arguments)?;
+    announce(&prepared);
+    let is_json_on_stdout = prepared.json.as_ref().is_some_and(Output::is_stdout);
+    let Prepared {
+        plan,
+        run_dir,
+        json,
+        torch,
+        assumptions,
+        ..
+    } = prepared;
+    let script_output = match is_json_on_stdout {
+        true => ScriptOutput::AllToStderr,
+        false => ScriptOutput::Inherited,
+    };
+    let finished = plan.rehearse(run_dir, false, script_output, &mut |_| {})?;
+    let run = finished.rehearsal;
+    if let Cause::Interrupted(signal) = run.supervised.cause {
+        eprintln!("ghostgpu: interrupted: everything the script had started was ended");
+        return Ok(128u8.saturating_add(signal as u8));
+    }
+    let verdict = run.verdict();
+    if verdict == Verdict::PreloadBlocked {
+        return Err(preload_failure(&run).into());
+    }
+    let need = match verdict {
+        Verdict::Fits => Need::Peak,
+        Verdict::DoesNotFit if arguments.no_retry => Need::Unknown {
+            because: "it was not looked for (--no-retry)".to_owned(),
+        },
+        Verdict::DoesNotFit => need::measure_need(&plan)?,
+        _ => Need::Unknown {
+            because: "the script did not run to its end".to_owned(),
+        },
+    };
+    let answer = Answer::new(
+        &run,
+        need,
+        &Circumstances {
+            card: &plan.session.devices[0],
+            card_count: plan.session.devices.len(),
+            torch_version: torch.as_ref().map(|torch| torch.version.as_str()),
+            torch_cuda: torch.as_ref().and_then(|torch| torch.cuda.as_deref()),
+            assumptions: &assumptions,
+        },
+    );
+    show(&answer, is_json_on_stdout)?;
+    if let Some(output) = json {
+        output.write(&json_report(&answer)?)?;
+    }
+    if let count @ 1.. = finished.removed_files.len() {
+        eprintln!(
+            "ghostgpu: removed {count} file{} that the script wrote, since a rehearsal's \
+             checkpoints hold no trained weights (--keep-checkpoints keeps them)",
+            if count == 1 { "" } else { "s" }
+        );
+    }
+    match verdict {
+        Verdict::TimedOut => Err(timeout_failure(arguments).into()),
+        Verdict::Refused => Err(refusal_failure(&answer).into()),
+        _ => {
+            if run.supervised.ending.shell_code() == 137 && verdict == Verdict::ScriptKilled {
+                eprintln!(
+                    "ghostgpu: the script was killed by signal 9\n\nhint: the system does that when \
+                     the machine itself runs out of memory"
+                );
+            }
+            Ok(answer.exit_code)
+        }
+    }
+}
+
+/// The line that keeps a rehearsal from passing for the real thing, and what else is to be known.
+fn announce(prepared: &Prepared) {
+    let card = prepared.card();
+    let name = match prepared.plan.session.devices.len() {
+        1 => format!("a virtual {} ({})", card.name, gib(card.total_bytes)),
+        count => format!(
+            "{count} virtual cards {} ({} each)",
+            card.name,
+            gib(card.total_bytes)
+        ),
+    };
+    eprintln!("ghostgpu: running on {name}: nothing is computed, every value read back is 0");
+    for remark in &prepared.remarks {
+        eprintln!("ghostgpu: note: {remark}");
+    }
+}
+
+/// The report goes to standard output, unless the JSON does.
+fn show(answer: &Answer, is_json_on_stdout: bool) -> anyhow::Result<()> {
+    let is_terminal = match is_json_on_stdout {
+        true => std::io::stderr().is_terminal(),
+        false => std::io::stdout().is_terminal(),
+    };
+    let is_colour_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let current_dir = std::env::current_dir().ok();
+    let text = text_report(
+        answer,
+        Look {
+            has_colour: is_terminal && !is_colour_unwanted,
+            current_dir: current_dir.as_deref(),
+        },
+    );
+    if is_json_on_stdout {
+        eprint!("{text}");
+        return Ok(());
+    }
+    print_all(&text)
+}
+
+fn preload_failure(run: &Rehearsal) -> Failure {
+    let reason = run.findings.preload_blocked.as_deref().unwrap_or_default();
+    let separator = if reason.is_empty() { "" } else { ": " };
+    Failure::new(format!(
+        "the stand-in library was not loaded into the script's process{separator}{reason}"
+    ))
+    .with_hint(
+        "something between us and the script dropped LD_PRELOAD (`env -i`, `sudo`, a setuid program \
+         or a security policy): start the script without it",
+    )
+}
+
+fn timeout_failure(arguments: &Arguments) -> Failure {
+    let limit = arguments.timeout.map(seconds).unwrap_or_default();
+    Failure::new(format!("the script did not end within {limit} (--timeout)"))
+        .with_hint("a longer `--timeout`, or fewer `--steps`, may let it end")
+}
+
+fn refusal_failure(answer: &Answer) -> Failure {
+    // The last refused call is the one that the script did not get over.
+    let Some(call) = answer.refused.last() else {
+        return Failure::new("the script stopped at a call that is not simulated");
+    };
+    let place = user_frame(&call.stack)
+        .map(|frame| format!(", called from {}:{}", frame.file, frame.line))
+        .unwrap_or_default();
+    Failure::new(format!(
+        "the script stopped at `{}`{place}, which is not simulated",
+        call.function
+    ))
+    .with_hint("`ghostgpu doctor` shows what is simulated, `--trace FILE` what the script called")
+}

@@ -1,0 +1,194 @@
+//! Everything a run left in its folder, gathered.
+
+use std::path::Path;
+
+use ghostgpu_session::files::{AGENT_REPORT_PREFIX, NOTES_PREFIX, PRELOAD_BLOCKED_FILE};
+use ghostgpu_session::ledger::{CardUse, read_ledger};
+use ghostgpu_session::{Note, ProcessReport};
+
+/// What the library and the agent saw in all processes of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// In order of process id.
+    pub processes: Vec<ProcessReport>,
+    pub notes: Vec<Note>,
+    /// What was in use on each card, in device order; empty if that could not be read.
+    pub cards: Vec<CardUse>,
+    /// The library was not loaded where the agent was; the reason as far as known.
+    pub preload_blocked: Option<String>,
+    /// What could not be read, each in one sentence.
+    pub damages: Vec<String>,
+}
+
+impl Findings {
+    /// Reads a run's folder. Files that are damaged are left out and said to be.
+    pub fn gather(run_dir: &Path) -> Self {
+        let mut findings = Self::default();
+        let mut names: Vec<String> = std::fs::read_dir(run_dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        for name in names {
+            let path = run_dir.join(&name);
+            if name.starts_with(AGENT_REPORT_PREFIX) && name.ends_with(".json") {
+                findings.read_process(&name, &path);
+            } else if name.starts_with(NOTES_PREFIX) && name.ends_with(".jsonl") {
+                findings.read_notes(&name, &path);
+            }
+        }
+        findings.processes.sort_by_key(|process| process.pid);
+        match read_ledger(run_dir) {
+            Ok(cards) => findings.cards = cards,
+            Err(error) => findings.damages.push(error.to_string()),
+        }
+        findings.preload_blocked = std::fs::read(run_dir.join(PRELOAD_BLOCKED_FILE))
+            .ok()
+            .map(|text| String::from_utf8_lossy(&text).trim().to_owned());
+        findings
+    }
+
+    fn read_process(&mut self, name: &str, path: &Path) {
+        let parsed = std::fs::read(path)
+            .map_err(|error| error.to_string())
+            .and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string()));
+        match parsed {
+            Ok(process) => self.processes.push(process),
+            Err(error) => self.damages.push(format!(
+                "the agent's report {name} could not be read: {error}"
+            )),
+        }
+    }
+
+    fn read_notes(&mut self, name: &str, path: &Path) {
+        let text = std::fs::read(path).unwrap_or_default();
+        for line in String::from_utf8_lossy(&text).lines() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            match serde_json::from_str(line) {
+                Ok(note) => self.notes.push(note),
+                // A process that was killed may have left half a line, once.
+                Err(error) => self
+                    .damages
+                    .push(format!("a note in {name} could not be read: {error}")),
+            }
+        }
+    }
+
+    /// Something used a card: a process made a context on it.
+    pub fn used_cuda(&self) -> bool {
+        self.peak_device_bytes() > 0
+            || self
+                .processes
+                .iter()
+                .any(|process| process.peaks.iter().any(|peaks| peaks.allocations > 0))
+    }
+
+    pub fn peak_device_bytes(&self) -> u64 {
+        let peaks = self.cards.iter().map(|card| card.peak_bytes);
+        peaks.max().unwrap_or(0)
+    }
+
+    /// The highest peak allocated of any process on any device; none if no process reported.
+    pub fn peak_allocated_bytes(&self) -> Option<u64> {
+        self.highest(|peaks| peaks.peak_allocated_bytes)
+    }
+
+    /// The highest peak reserved of any process on any device; none if no process reported.
+    pub fn peak_reserved_bytes(&self) -> Option<u64> {
+        self.highest(|peaks| peaks.peak_reserved_bytes)
+    }
+
+    fn highest(&self, of: impl Fn(&ghostgpu_session::AllocatorPeaks) -> u64) -> Option<u64> {
+        if self.processes.is_empty() {
+            return None;
+        }
+        let peaks = self.processes.iter().flat_map(|process| &process.peaks);
+        Some(peaks.map(of).max().unwrap_or(0))
+    }
+
+    /// The process that had most memory reserved: the one whose course is shown.
+    pub fn main_process(&self) -> Option<&ProcessReport> {
+        let reserved = |process: &&ProcessReport| {
+            let peaks = process.peaks.iter();
+            peaks.map(|peaks| peaks.peak_reserved_bytes).max()
+        };
+        self.processes
+            .iter()
+            // The first of equals, so that rank 0 speaks for its peers.
+            .rev()
+            .max_by_key(reserved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ghostgpu_session::AllocatorPeaks;
+    use ghostgpu_session::ledger::create_ledger;
+
+    fn process(pid: u32, reserved: u64) -> ProcessReport {
+        ProcessReport {
+            pid,
+            peaks: vec![AllocatorPeaks {
+                peak_allocated_bytes: reserved / 2,
+                peak_reserved_bytes: reserved,
+                allocations: 1,
+                ..AllocatorPeaks::default()
+            }],
+            ..ProcessReport::default()
+        }
+    }
+
+    #[test]
+    fn a_folder_is_read_and_damage_is_named() {
+        let folder = tempfile::tempdir().expect("folder");
+        let write = |name: &str, text: &[u8]| {
+            std::fs::write(folder.path().join(name), text).expect("file");
+        };
+        write(
+            "agent-20.json",
+            &serde_json::to_vec(&process(20, 8)).expect("json"),
+        );
+        write("agent-3.json", br#"{"pid": 3, "steps": 2}"#);
+        write("agent-4.json", b"{ half a rep");
+        write("agent-5.json.tmp", b"not ours to read");
+        write(
+            "notes-20.jsonl",
+            b"{\"kind\":\"assumption\",\"text\":\"x\"}\n\n{\"kind\":\"ref",
+        );
+        create_ledger(folder.path(), 1).expect("ledger");
+        write("preload-blocked", b"no permission\n");
+        let findings = Findings::gather(folder.path());
+        let pids: Vec<u32> = findings
+            .processes
+            .iter()
+            .map(|process| process.pid)
+            .collect();
+        assert_eq!(pids, [3, 20]);
+        assert_eq!(findings.notes.len(), 1);
+        assert_eq!(findings.damages.len(), 2, "{:?}", findings.damages);
+        assert_eq!(findings.preload_blocked.as_deref(), Some("no permission"));
+        assert!(findings.used_cuda());
+    }
+
+    #[test]
+    fn the_first_of_equal_processes_speaks_for_all() {
+        let findings = Findings {
+            processes: vec![process(1, 5), process(2, 9), process(3, 9)],
+            ..Findings::default()
+        };
+        assert_eq!(findings.main_process().map(|process| process.pid), Some(2));
+        assert_eq!(findings.peak_reserved_bytes(), Some(9));
+        assert_eq!(findings.peak_allocated_bytes(), Some(4));
+    }
+
+    #[test]
+    fn peaks_are_unknown_when_nobody_reported() {
+        assert_eq!(Findings::default().peak_allocated_bytes(), None);
+        assert!(!Findings::default().used_cuda());
+    }
+}

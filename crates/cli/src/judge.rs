@@ -1,0 +1,291 @@
+//! From how a run ended and what was seen in it, the verdict. Pure.
+
+use ghostgpu_session::{Note, OomReport, ProcessReport, RefusedCall};
+use serde::Serialize;
+
+use crate::failure::{EXIT_DOES_NOT_FIT, EXIT_FAILURE};
+use crate::findings::Findings;
+use crate::process::{Cause, Ending, Supervised};
+
+/// One run, over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rehearsal {
+    pub supervised: Supervised,
+    pub findings: Findings,
+}
+
+/// What a run says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Fits,
+    DoesNotFit,
+    /// The script ended with a code of its own.
+    ScriptFailed,
+    /// The script was killed by a signal that was not ours.
+    ScriptKilled,
+    TimedOut,
+    /// The script stopped at a call that is not simulated.
+    Refused,
+    /// The library was not loaded into the script.
+    PreloadBlocked,
+}
+
+impl Verdict {
+    /// Whether it fits, where that is known.
+    pub fn fits(self) -> Option<bool> {
+        match self {
+            Self::Fits => Some(true),
+            Self::DoesNotFit => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Our exit code for a run that ended like this.
+    pub fn exit_code(self, ending: Ending) -> u8 {
+        match self {
+            Self::Fits => 0,
+            Self::DoesNotFit => EXIT_DOES_NOT_FIT,
+            Self::ScriptFailed | Self::ScriptKilled => ending.shell_code(),
+            Self::TimedOut | Self::Refused | Self::PreloadBlocked => EXIT_FAILURE,
+        }
+    }
+}
+
+impl Rehearsal {
+    pub fn verdict(&self) -> Verdict {
+        let findings = &self.findings;
+        if findings.preload_blocked.is_some() {
+            return Verdict::PreloadBlocked;
+        }
+        // A launcher such as torchrun ends with a code of its own, or waits for ever for the
+        // other ranks: what the process that ran out of memory says comes first.
+        if self.fatal_oom().is_some() {
+            return Verdict::DoesNotFit;
+        }
+        if self.supervised.cause == Cause::TimedOut {
+            return Verdict::TimedOut;
+        }
+        if self.supervised.ending.is_success() || self.failed_only_after_being_stopped() {
+            return Verdict::Fits;
+        }
+        if !self.refused_calls().is_empty() {
+            return Verdict::Refused;
+        }
+        match self.supervised.ending {
+            Ending::Exited(_) => Verdict::ScriptFailed,
+            Ending::Killed(_) => Verdict::ScriptKilled,
+        }
+    }
+
+    /// The out-of-memory error that ended the script.
+    pub fn fatal_oom(&self) -> Option<&OomReport> {
+        let processes = &self.findings.processes;
+        processes
+            .iter()
+            .flat_map(|process| &process.ooms)
+            .find(|oom| oom.is_fatal)
+            .or_else(|| {
+                let failed = matches!(self.supervised.ending, Ending::Exited(code) if code != 0);
+                failed.then(|| processes.iter().find_map(quiet_end))?
+            })
+    }
+
+    /// Out-of-memory errors after which the script, or PyTorch itself, went on.
+    pub fn recovered_ooms(&self) -> Vec<&OomReport> {
+        let fatal = self.fatal_oom();
+        self.findings
+            .processes
+            .iter()
+            .flat_map(|process| &process.ooms)
+            .filter(|oom| !oom.is_fatal && fatal.is_none_or(|fatal| !std::ptr::eq(*oom, fatal)))
+            .collect()
+    }
+
+    /// Calls that were refused: with the user's line from the agent, without it from the library.
+    pub fn refused_calls(&self) -> Vec<RefusedCall> {
+        let mut calls: Vec<RefusedCall> = Vec::new();
+        for process in &self.findings.processes {
+            for call in &process.refused {
+                if !calls.contains(call) {
+                    calls.push(call.clone());
+                }
+            }
+        }
+        for note in &self.findings.notes {
+            if let Note::Refused { function, .. } = note
+                && !calls.iter().any(|call| call.function == *function)
+            {
+                calls.push(RefusedCall {
+                    function: function.clone(),
+                    stack: Vec::new(),
+                });
+            }
+        }
+        calls
+    }
+
+    /// The exception that ended the script, if one is known.
+    pub fn exception(&self) -> Option<&str> {
+        self.findings
+            .processes
+            .iter()
+            .find_map(|process| process.exception.as_deref())
+    }
+
+    pub fn stopped_by_step_limit(&self) -> bool {
+        self.findings
+            .processes
+            .iter()
+            .any(|process| process.stopped_by_step_limit)
+    }
+
+    /// We ended the script, and only then something in it failed: a `finally` block that counts
+    /// on results, say. The steps that were asked for are complete.
+    fn failed_only_after_being_stopped(&self) -> bool {
+        matches!(self.supervised.ending, Ending::Exited(_))
+            && self.stopped_by_step_limit()
+            && self
+                .findings
+                .processes
+                .iter()
+                .all(|process| process.stopped_by_step_limit || process.exception.is_none())
+    }
+}
+
+/// A script may catch the error, say so, and leave with `sys.exit(1)`: no exception, and no
+/// further step after its last out-of-memory error.
+fn quiet_end(process: &ProcessReport) -> Option<&OomReport> {
+    let last = process.ooms.last()?;
+    let left_quietly = process
+        .exception
+        .as_deref()
+        .is_none_or(|exception| exception.starts_with("SystemExit"));
+    (left_quietly && !process.stopped_by_step_limit && last.step == process.steps).then_some(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn oom(is_fatal: bool, step: u64) -> OomReport {
+        OomReport {
+            device: 0,
+            requested_bytes: 1 << 30,
+            message: "CUDA out of memory.".to_owned(),
+            step,
+            stage: "forward".to_owned(),
+            stack: Vec::new(),
+            is_fatal,
+        }
+    }
+
+    fn run(ending: Ending, processes: Vec<ProcessReport>) -> Rehearsal {
+        Rehearsal {
+            supervised: Supervised {
+                ending,
+                cause: Cause::Own,
+            },
+            findings: Findings {
+                processes,
+                ..Findings::default()
+            },
+        }
+    }
+
+    #[test]
+    fn a_script_that_ends_well_fits_even_after_recovering() {
+        let process = ProcessReport {
+            ooms: vec![oom(false, 0)],
+            steps: 3,
+            ..ProcessReport::default()
+        };
+        let run = run(Ending::Exited(0), vec![process]);
+        assert_eq!(run.verdict(), Verdict::Fits);
+        assert_eq!(run.recovered_ooms().len(), 1);
+    }
+
+    #[test]
+    fn a_fatal_oom_in_any_process_does_not_fit_whatever_the_launcher_says() {
+        let worker = ProcessReport {
+            ooms: vec![oom(true, 0)],
+            ..ProcessReport::default()
+        };
+        for ending in [Ending::Exited(1), Ending::Exited(0), Ending::Killed(6)] {
+            let run = run(ending, vec![ProcessReport::default(), worker.clone()]);
+            assert_eq!(run.verdict(), Verdict::DoesNotFit);
+            assert_eq!(run.verdict().exit_code(ending), 3);
+        }
+        let mut hung = run(Ending::Killed(9), vec![worker]);
+        hung.supervised.cause = Cause::TimedOut;
+        assert_eq!(hung.verdict(), Verdict::DoesNotFit);
+    }
+
+    #[test]
+    fn a_caught_oom_followed_by_a_quiet_exit_does_not_fit() {
+        let process = ProcessReport {
+            ooms: vec![oom(false, 2)],
+            steps: 2,
+            exception: Some("SystemExit: 1".to_owned()),
+            ..ProcessReport::default()
+        };
+        let run = run(Ending::Exited(1), vec![process]);
+        assert_eq!(run.verdict(), Verdict::DoesNotFit);
+        assert!(run.recovered_ooms().is_empty());
+    }
+
+    #[test]
+    fn a_later_error_after_a_recovered_oom_is_the_scripts_own() {
+        let process = ProcessReport {
+            ooms: vec![oom(false, 0)],
+            exception: Some("KeyError: 'x'".to_owned()),
+            ..ProcessReport::default()
+        };
+        let run = run(Ending::Exited(7), vec![process]);
+        assert_eq!(run.verdict(), Verdict::ScriptFailed);
+        assert_eq!(run.verdict().exit_code(run.supervised.ending), 7);
+        assert_eq!(run.verdict().fits(), None);
+    }
+
+    #[test]
+    fn an_error_in_clean_up_after_the_step_limit_still_fits() {
+        let stopped = ProcessReport {
+            stopped_by_step_limit: true,
+            exception: Some("NameError: best".to_owned()),
+            ..ProcessReport::default()
+        };
+        assert_eq!(
+            run(Ending::Exited(1), vec![stopped.clone()]).verdict(),
+            Verdict::Fits
+        );
+        let other_rank = ProcessReport {
+            exception: Some("ValueError".to_owned()),
+            ..ProcessReport::default()
+        };
+        assert_eq!(
+            run(Ending::Exited(1), vec![stopped, other_rank]).verdict(),
+            Verdict::ScriptFailed
+        );
+    }
+
+    #[test]
+    fn a_refused_call_is_our_failure_unless_the_script_went_on() {
+        let mut stopped = run(Ending::Exited(1), vec![]);
+        stopped.findings.notes = vec![Note::Refused {
+            function: "cufftExecC2C".to_owned(),
+            library: "cuFFT".to_owned(),
+        }];
+        assert_eq!(stopped.verdict(), Verdict::Refused);
+        assert_eq!(stopped.verdict().exit_code(stopped.supervised.ending), 2);
+        stopped.supervised.ending = Ending::Exited(0);
+        assert_eq!(stopped.verdict(), Verdict::Fits);
+        assert_eq!(stopped.refused_calls().len(), 1);
+    }
+
+    #[test]
+    fn a_killed_script_keeps_its_signal() {
+        let run = run(Ending::Killed(9), vec![]);
+        assert_eq!(run.verdict(), Verdict::ScriptKilled);
+        assert_eq!(run.verdict().exit_code(run.supervised.ending), 137);
+    }
+}

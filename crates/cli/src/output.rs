@@ -1,0 +1,182 @@
+//! A result file that is checked before the run and appears whole or not at all.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::failure::Failure;
+
+/// Where a result will go.
+#[derive(Debug)]
+pub enum Output {
+    Stdout,
+    /// A temporary file beside the wanted one, to be renamed.
+    Replace {
+        temporary: tempfile::NamedTempFile,
+        path: PathBuf,
+    },
+    /// Something that cannot be replaced: a pipe or a device such as `/dev/null`.
+    Special(PathBuf),
+}
+
+impl Output {
+    /// Makes sure that `path` can be written, without writing to it; `-` is standard output.
+    pub fn prepare(path: &Path) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        Self::try_prepare(path).map_err(|error| cannot_write(path, &error))
+    }
+
+    fn try_prepare(path: &Path) -> io::Result<Self> {
+        let path = std::path::absolute(path)?;
+        // A link keeps pointing where it points: its target is what gets replaced.
+        let path = std::fs::canonicalize(&path).unwrap_or(path);
+        match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(metadata) if !metadata.is_file() => return Ok(Self::Special(path)),
+            Ok(_) => {
+                // Renaming would go past a write protection that the user has put there.
+                std::fs::OpenOptions::new().append(true).open(&path)?;
+            }
+            Err(_) => {}
+        }
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".ghostgpu-").suffix(".partial");
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // As `open` would have made it; the user's umask still applies.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        Ok(Self::Replace {
+            temporary: builder.tempfile_in(folder)?,
+            path,
+        })
+    }
+
+    pub fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout)
+    }
+
+    /// Writes the whole text.
+    pub fn write(self, text: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout => print_all(text),
+            Self::Special(path) => std::fs::write(&path, text)
+                .with_context(|| format!("cannot write to {}", path.display())),
+            Self::Replace {
+                mut temporary,
+                path,
+            } => {
+                let result = temporary
+                    .write_all(text.as_bytes())
+                    .and_then(|()| temporary.persist(&path).map_err(|error| error.error));
+                result
+                    .map(drop)
+                    .with_context(|| format!("cannot write to {}", path.display()))
+            }
+        }
+    }
+}
+
+/// Makes sure that a file that others will write to can be written, and returns its full path.
+pub fn prepare_appendable(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path)
+        .and_then(|path| {
+            std::fs::OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&path)?;
+            Ok(path)
+        })
+        .map_err(|error| cannot_write(path, &error))
+}
+
+/// Prints to standard output; a reader that has gone away is not an error.
+pub fn print_all(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write to `{}`: {error}", path.display()))
+        .with_hint("nothing was run; name a file in a folder that exists and can be written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(folder)
+            .expect("folder")
+            .map(|entry| {
+                entry
+                    .expect("entry")
+                    .file_name()
+                    .into_string()
+                    .expect("text")
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_abandoned_output_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("out.json");
+        std::fs::write(&path, "old").expect("file");
+        drop(Output::prepare(&path).expect("writable"));
+        assert_eq!(std::fs::read_to_string(&path).expect("file"), "old");
+        assert_eq!(names(folder.path()), ["out.json"]);
+    }
+
+    #[test]
+    fn a_written_output_replaces_the_file_whole() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("out.json");
+        std::fs::write(&path, "a longer old text").expect("file");
+        let output = Output::prepare(&path).expect("writable");
+        output.write("new").expect("written");
+        assert_eq!(std::fs::read_to_string(&path).expect("file"), "new");
+        assert_eq!(names(folder.path()), ["out.json"]);
+    }
+
+    #[test]
+    fn a_link_is_written_through() {
+        let folder = tempfile::tempdir().expect("folder");
+        let target = folder.path().join("target.json");
+        let link = folder.path().join("link.json");
+        std::fs::write(&target, "").expect("file");
+        std::os::unix::fs::symlink(&target, &link).expect("link");
+        Output::prepare(&link)
+            .expect("writable")
+            .write("new")
+            .expect("written");
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&target).expect("file"), "new");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_refused_before_anything_happens() {
+        let folder = tempfile::tempdir().expect("folder");
+        assert!(Output::prepare(folder.path()).is_err());
+        assert!(Output::prepare(&folder.path().join("missing/out.json")).is_err());
+        assert!(prepare_appendable(&folder.path().join("missing/trace")).is_err());
+        assert!(matches!(
+            Output::prepare(Path::new("/dev/null")),
+            Ok(Output::Special(_))
+        ));
+    }
+}

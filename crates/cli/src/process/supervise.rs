@@ -1,0 +1,268 @@
+//! Runs one command to its end, or ends it.
+
+use std::io::{self, Read, Seek};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::descendants::living_descendants;
+use super::signals::{become_subreaper, next_signal, prepare_child, reap_one, send};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Exited(i32),
+    Killed(i32),
+}
+
+impl Ending {
+    fn from_wait_status(status: i32) -> Self {
+        if libc::WIFSIGNALED(status) {
+            Self::Killed(libc::WTERMSIG(status))
+        } else {
+            Self::Exited(libc::WEXITSTATUS(status))
+        }
+    }
+
+    pub fn is_success(self) -> bool {
+        self == Self::Exited(0)
+    }
+
+    /// The code a shell would give: the script's own, or 128 and the signal.
+    pub fn shell_code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code as u8,
+            Self::Killed(signal) => 128u8.saturating_add(signal as u8),
+        }
+    }
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The program ended by itself, well or badly.
+    Own,
+    /// We ended it when its time was over.
+    TimedOut,
+    /// We were asked to stop, by this signal.
+    Interrupted(i32),
+}
+
+/// The end of a supervised run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Supervised {
+    pub ending: Ending,
+    pub cause: Cause,
+}
+
+/// Runs `command`, for at most `timeout`; `tick` hears the time gone by, about once a second.
+///
+/// When this returns, the command and everything it started has ended. Signals must be held
+/// (see [`hold_signals`](super::hold_signals)).
+pub fn supervise(
+    command: &mut Command,
+    timeout: Option<Duration>,
+    tick: &mut dyn FnMut(Duration),
+) -> io::Result<Supervised> {
+    become_subreaper()?;
+    prepare_child(command);
+    let started = Instant::now();
+    let child = command.spawn()?.id() as i32;
+    let mut cause = Cause::Own;
+    let mut requests = 0;
+    let mut escalation: Option<Escalation> = None;
+    let mut next_tick = Duration::from_secs(1);
+    let ending = loop {
+        if let Some(ending) = reap_until(child) {
+            break ending;
+        }
+        let elapsed = started.elapsed();
+        if elapsed >= next_tick {
+            tick(elapsed);
+            next_tick = elapsed + Duration::from_secs(1);
+        }
+        if escalation.is_none() && timeout.is_some_and(|limit| elapsed >= limit) {
+            cause = Cause::TimedOut;
+            escalation = Some(Escalation::after_timeout());
+        }
+        if let Some(escalation) = &mut escalation {
+            escalation.advance();
+        }
+        let mut patience = next_tick.saturating_sub(started.elapsed());
+        if let Some(limit) = timeout {
+            patience = patience.min(limit.saturating_sub(elapsed));
+        }
+        if let Some(escalation) = &escalation {
+            patience = escalation.patience();
+        }
+        let Some(received) = next_signal(patience) else {
+            continue;
+        };
+        if received.signal == libc::SIGCHLD {
+            continue;
+        }
+        requests += 1;
+        cause = Cause::Interrupted(received.signal);
+        if !received.is_from_terminal {
+            send_to_all(received.signal);
+        }
+        escalation = Some(match requests {
+            1 => Escalation::after_request(),
+            // The user is tired of waiting.
+            _ => Escalation::at_once(),
+        });
+    };
+    end_what_is_left();
+    Ok(Supervised { ending, cause })
+}
+
+/// Runs a short command and returns its end, standard output and standard error.
+pub fn capture(
+    command: &mut Command,
+    timeout: Duration,
+) -> io::Result<(Supervised, String, String)> {
+    // Files and not pipes: nobody has to read them while the command runs.
+    let mut output = tempfile::tempfile()?;
+    let mut errors = tempfile::tempfile()?;
+    command
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(errors.try_clone()?);
+    let supervised = supervise(command, Some(timeout), &mut |_| {})?;
+    let read_back = |file: &mut std::fs::File| -> io::Result<String> {
+        let mut bytes = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    Ok((supervised, read_back(&mut output)?, read_back(&mut errors)?))
+}
+
+/// Buries all children that have ended and says how `child` did, if it is among them.
+fn reap_until(child: i32) -> Option<Ending> {
+    while let Some((pid, status)) = reap_one() {
+        if pid == child {
+            return Some(Ending::from_wait_status(status));
+        }
+    }
+    None
+}
+
+fn send_to_all(signal: i32) {
+    for pid in living_descendants() {
+        send(pid, signal);
+    }
+}
+
+/// Ends the processes that outlived the command.
+///
+/// Python's helpers (its resource tracker, a data loader's workers) need a moment to notice that
+/// they are alone; whatever is still there then is told, and then made, to end.
+fn end_what_is_left() {
+    let mut escalation = Escalation::for_leftovers();
+    loop {
+        while reap_one().is_some() {}
+        if living_descendants().is_empty() {
+            return;
+        }
+        escalation.advance();
+        if escalation.is_hopeless() {
+            return;
+        }
+        // A leftover may be somebody else's child for now, so its end may send us no signal.
+        next_signal(escalation.patience().min(Duration::from_millis(20)));
+    }
+}
+
+/// Signals of growing force, each after a delay, to everything below us.
+struct Escalation {
+    started: Instant,
+    pending: Vec<(Duration, i32)>,
+}
+
+impl Escalation {
+    /// The last signal is repeated at this interval, for processes started in the meantime.
+    const REPEAT: Duration = Duration::from_millis(200);
+    /// A process in an uninterruptible system call may survive even SIGKILL for a while.
+    const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
+
+    /// `steps`: milliseconds after now, and what to send then.
+    fn new(steps: &[(u64, i32)]) -> Self {
+        Self {
+            started: Instant::now(),
+            pending: steps
+                .iter()
+                .map(|&(milliseconds, signal)| (Duration::from_millis(milliseconds), signal))
+                .collect(),
+        }
+    }
+
+    /// SIGINT first: Python turns it into an exception, and the agent can still report.
+    fn after_timeout() -> Self {
+        Self::new(&[
+            (0, libc::SIGINT),
+            (3_000, libc::SIGTERM),
+            (5_000, libc::SIGKILL),
+        ])
+    }
+
+    /// The user's own signal has been sent; `finally` blocks get time to run.
+    fn after_request() -> Self {
+        Self::new(&[(10_000, libc::SIGTERM), (12_000, libc::SIGKILL)])
+    }
+
+    fn at_once() -> Self {
+        Self::new(&[(500, libc::SIGKILL)])
+    }
+
+    fn for_leftovers() -> Self {
+        Self::new(&[(500, libc::SIGTERM), (2_500, libc::SIGKILL)])
+    }
+
+    /// Sends what is due.
+    fn advance(&mut self) {
+        while let Some(&(due, signal)) = self.pending.first() {
+            if self.started.elapsed() < due {
+                return;
+            }
+            send_to_all(signal);
+            if self.pending.len() == 1 {
+                self.pending[0].0 = self.started.elapsed() + Self::REPEAT;
+                return;
+            }
+            self.pending.remove(0);
+        }
+    }
+
+    /// How long until something is due.
+    fn patience(&self) -> Duration {
+        let due = self.pending.first().map_or(Self::REPEAT, |step| step.0);
+        due.saturating_sub(self.started.elapsed())
+    }
+
+    fn is_hopeless(&self) -> bool {
+        self.started.elapsed() > Self::GIVE_UP_AFTER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_have_the_code_a_shell_would_give() {
+        assert_eq!(Ending::Exited(7).shell_code(), 7);
+        assert_eq!(Ending::Killed(libc::SIGKILL).shell_code(), 137);
+        assert_eq!(Ending::from_wait_status(7 << 8), Ending::Exited(7));
+        assert_eq!(Ending::from_wait_status(9), Ending::Killed(9));
+    }
+
+    #[test]
+    fn the_last_signal_of_an_escalation_stays_due() {
+        let mut escalation = Escalation::new(&[(0, 0), (0, 0)]);
+        // Signal 0 is sent to nobody in particular and does nothing.
+        escalation.advance();
+        assert_eq!(escalation.pending.len(), 1);
+        assert!(escalation.patience() <= Escalation::REPEAT);
+        assert!(!escalation.is_hopeless());
+    }
+}

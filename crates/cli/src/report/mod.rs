@@ -1,0 +1,10 @@
+//! Answers as people and programs read them.
+
+mod json;
+mod paragraphs;
+mod table;
+mod text;
+
+pub use json::json_report;
+pub use table::Table;
+pub use text::{Look, text_report};

@@ -1,0 +1,140 @@
+//! Amounts of memory: as users type them, and as people read them.
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+
+/// Reads `11GiB`, `11GB` (decimal), `24564MiB`, `11g` (a lone letter is binary) or plain bytes.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits_end = text
+        .find(|character: char| !character.is_ascii_digit() && character != '.' && character != '_')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits_end);
+    let number = number.replace('_', "");
+    let unit_bytes = unit_bytes(unit.trim())
+        .ok_or_else(|| format!("`{}` is not a unit, use GiB, MiB, GB or MB", unit.trim()))?;
+    let bytes = match number.split_once('.') {
+        None => number
+            .parse::<u64>()
+            .map_err(|_| "a size is a number and a unit, such as 11GiB".to_owned())?
+            .checked_mul(unit_bytes),
+        // A fraction of a unit need not be exact: 11.63GiB stands for "about that much".
+        Some(_) => number
+            .parse::<f64>()
+            .map_err(|_| "a size is a number and a unit, such as 11GiB".to_owned())
+            .map(|value| (value * unit_bytes as f64).round())
+            .map(|value| (value < u64::MAX as f64).then_some(value as u64))?,
+    };
+    match bytes {
+        None => Err("that is more memory than 64 bits can count".to_owned()),
+        Some(0) => Err("a card has more than 0 bytes".to_owned()),
+        Some(bytes) => Ok(bytes),
+    }
+}
+
+fn unit_bytes(unit: &str) -> Option<u64> {
+    Some(match unit.to_ascii_lowercase().as_str() {
+        "" | "b" | "byte" | "bytes" => 1,
+        "k" | "kib" => KIB,
+        "m" | "mib" => MIB,
+        "g" | "gib" => GIB,
+        "t" | "tib" => TIB,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return None,
+    })
+}
+
+/// `11.63 GiB`, whatever the size: for figures that stand in a column.
+pub fn gib(bytes: u64) -> String {
+    format!("{:.2} GiB", bytes as f64 / GIB as f64)
+}
+
+/// The size in the unit that suits it: `1.50 GiB`, `20.00 MiB`, `512 bytes`.
+pub fn human(bytes: u64) -> String {
+    match bytes {
+        GIB.. => gib(bytes),
+        MIB.. => format!("{:.2} MiB", bytes as f64 / MIB as f64),
+        KIB.. => format!("{:.2} KiB", bytes as f64 / KIB as f64),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
+/// `10,866,913,280`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binary_and_decimal_units_are_told_apart() {
+        for (text, bytes) in [
+            ("11GiB", 11 << 30),
+            ("11gib", 11 << 30),
+            ("11g", 11 << 30),
+            ("11 GiB", 11 << 30),
+            ("11GB", 11_000_000_000),
+            ("24564MiB", 24564 << 20),
+            ("1.5GiB", 3 << 29),
+            ("80k", 80 << 10),
+            ("1TiB", 1 << 40),
+            ("12_884_901_888", 12 << 30),
+            ("1024", 1024),
+            ("7b", 7),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_size_is_refused() {
+        for text in [
+            "",
+            "GiB",
+            "11XB",
+            "-1GiB",
+            "0",
+            "0GiB",
+            "1.2.3GiB",
+            "99999999TiB",
+            "1e3",
+            ".",
+            "1..GiB",
+        ] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_for_people_are_binary_with_two_decimals() {
+        assert_eq!(gib(12_487_557_120), "11.63 GiB");
+        assert_eq!(gib(0), "0.00 GiB");
+        assert_eq!(human(512), "512 bytes");
+        assert_eq!(human(1_536), "1.50 KiB");
+        assert_eq!(human(20 << 20), "20.00 MiB");
+        assert_eq!(human(3 << 29), "1.50 GiB");
+    }
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(10_866_913_280), "10,866,913,280");
+    }
+}

@@ -1,0 +1,133 @@
+//! Vector and matrix operations whose results stay on the card: nothing is computed.
+//!
+//! In the names S, D, C and Z stand for float, double, and the complex forms of both. Scalars come
+//! as addresses, on the host or the card, and are not looked at.
+
+use std::ffi::{c_int, c_longlong};
+
+use super::{Data, DataArray, Handle, begin_work};
+use crate::device_work;
+
+// Level 1: vectors.
+device_work! {
+    before: begin_work;
+    (handle: Handle, n: c_int, alpha: Data, x: Data, x_stride: c_int, y: Data, y_stride: c_int)
+        => cublasSaxpy_v2, cublasDaxpy_v2, cublasCaxpy_v2, cublasZaxpy_v2;
+    (handle: Handle, n: c_int, x: Data, x_stride: c_int, y: Data, y_stride: c_int)
+        => cublasScopy_v2, cublasDcopy_v2, cublasCcopy_v2, cublasZcopy_v2,
+           cublasSswap_v2, cublasDswap_v2, cublasCswap_v2, cublasZswap_v2;
+    (handle: Handle, n: c_int, alpha: Data, x: Data, x_stride: c_int)
+        => cublasSscal_v2, cublasDscal_v2, cublasCscal_v2, cublasZscal_v2,
+           cublasCsscal_v2, cublasZdscal_v2;
+    (
+        handle: Handle, n: c_int, x: Data, x_stride: c_int, y: Data, y_stride: c_int,
+        cosine: Data, sine: Data
+    ) => cublasSrot_v2, cublasDrot_v2, cublasCrot_v2, cublasZrot_v2, cublasCsrot_v2, cublasZdrot_v2;
+    (
+        handle: Handle, n: c_int, x: Data, x_stride: c_int, y: Data, y_stride: c_int,
+        parameters: Data
+    ) => cublasSrotm_v2, cublasDrotm_v2;
+}
+
+// Level 2: a matrix and vectors.
+device_work! {
+    before: begin_work;
+    (
+        handle: Handle, transpose: c_int, m: c_int, n: c_int, alpha: Data, a: Data, lda: c_int,
+        x: Data, x_stride: c_int, beta: Data, y: Data, y_stride: c_int
+    ) => cublasSgemv_v2, cublasDgemv_v2, cublasCgemv_v2, cublasZgemv_v2;
+    (
+        handle: Handle, m: c_int, n: c_int, alpha: Data, x: Data, x_stride: c_int,
+        y: Data, y_stride: c_int, a: Data, lda: c_int
+    ) => cublasSger_v2, cublasDger_v2, cublasCgeru_v2, cublasCgerc_v2, cublasZgeru_v2, cublasZgerc_v2;
+    (
+        handle: Handle, triangle: c_int, n: c_int, alpha: Data, a: Data, lda: c_int,
+        x: Data, x_stride: c_int, beta: Data, y: Data, y_stride: c_int
+    ) => cublasSsymv_v2, cublasDsymv_v2, cublasCsymv_v2, cublasZsymv_v2,
+         cublasChemv_v2, cublasZhemv_v2;
+    (
+        handle: Handle, triangle: c_int, n: c_int, alpha: Data, x: Data, x_stride: c_int,
+        a: Data, lda: c_int
+    ) => cublasSsyr_v2, cublasDsyr_v2, cublasCsyr_v2, cublasZsyr_v2, cublasCher_v2, cublasZher_v2;
+    (
+        handle: Handle, triangle: c_int, n: c_int, alpha: Data, x: Data, x_stride: c_int,
+        y: Data, y_stride: c_int, a: Data, lda: c_int
+    ) => cublasSsyr2_v2, cublasDsyr2_v2, cublasCsyr2_v2, cublasZsyr2_v2,
+         cublasCher2_v2, cublasZher2_v2;
+    (
+        handle: Handle, triangle: c_int, transpose: c_int, diagonal: c_int, n: c_int,
+        a: Data, lda: c_int, x: Data, x_stride: c_int
+    ) => cublasStrmv_v2, cublasDtrmv_v2, cublasCtrmv_v2, cublasZtrmv_v2,
+         cublasStrsv_v2, cublasDtrsv_v2, cublasCtrsv_v2, cublasZtrsv_v2;
+}
+
+// Level 3: matrices.
+device_work! {
+    before: begin_work;
+    (
+        handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
+        alpha: Data, a: Data, lda: c_int, b: Data, ldb: c_int, beta: Data, c: Data, ldc: c_int
+    ) => cublasSgemm_v2, cublasDgemm_v2, cublasCgemm_v2, cublasZgemm_v2;
+    (
+        handle: Handle, side: c_int, triangle: c_int, m: c_int, n: c_int,
+        alpha: Data, a: Data, lda: c_int, b: Data, ldb: c_int, beta: Data, c: Data, ldc: c_int
+    ) => cublasSsymm_v2, cublasDsymm_v2, cublasCsymm_v2, cublasZsymm_v2,
+         cublasChemm_v2, cublasZhemm_v2;
+    (
+        handle: Handle, triangle: c_int, transpose: c_int, n: c_int, k: c_int,
+        alpha: Data, a: Data, lda: c_int, beta: Data, c: Data, ldc: c_int
+    ) => cublasSsyrk_v2, cublasDsyrk_v2, cublasCsyrk_v2, cublasZsyrk_v2,
+         cublasCherk_v2, cublasZherk_v2;
+    (
+        handle: Handle, triangle: c_int, transpose: c_int, n: c_int, k: c_int,
+        alpha: Data, a: Data, lda: c_int, b: Data, ldb: c_int, beta: Data, c: Data, ldc: c_int
+    ) => cublasSsyr2k_v2, cublasDsyr2k_v2, cublasCsyr2k_v2, cublasZsyr2k_v2,
+         cublasCher2k_v2, cublasZher2k_v2;
+    (
+        handle: Handle, side: c_int, triangle: c_int, transpose: c_int, diagonal: c_int,
+        m: c_int, n: c_int, alpha: Data, a: Data, lda: c_int, b: Data, ldb: c_int,
+        c: Data, ldc: c_int
+    ) => cublasStrmm_v2, cublasDtrmm_v2, cublasCtrmm_v2, cublasZtrmm_v2;
+    (
+        handle: Handle, side: c_int, triangle: c_int, transpose: c_int, diagonal: c_int,
+        m: c_int, n: c_int, alpha: Data, a: Data, lda: c_int, b: Data, ldb: c_int
+    ) => cublasStrsm_v2, cublasDtrsm_v2, cublasCtrsm_v2, cublasZtrsm_v2;
+}
+
+// Many matrices at once, and types named by parameters.
+device_work! {
+    before: begin_work;
+    (
+        handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
+        alpha: Data, a: DataArray, lda: c_int, b: DataArray, ldb: c_int,
+        beta: Data, c: DataArray, ldc: c_int, batch: c_int
+    ) => cublasSgemmBatched, cublasDgemmBatched, cublasCgemmBatched, cublasZgemmBatched;
+    (
+        handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
+        alpha: Data, a: Data, lda: c_int, a_step: c_longlong, b: Data, ldb: c_int,
+        b_step: c_longlong, beta: Data, c: Data, ldc: c_int, c_step: c_longlong, batch: c_int
+    ) => cublasSgemmStridedBatched, cublasDgemmStridedBatched, cublasCgemmStridedBatched,
+         cublasZgemmStridedBatched;
+    (
+        handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
+        alpha: Data, a: Data, a_type: c_int, lda: c_int, b: Data, b_type: c_int, ldb: c_int,
+        beta: Data, c: Data, c_type: c_int, ldc: c_int
+    ) => cublasSgemmEx;
+    (
+        handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
+        alpha: Data, a: Data, a_type: c_int, lda: c_int, b: Data, b_type: c_int, ldb: c_int,
+        beta: Data, c: Data, c_type: c_int, ldc: c_int, compute_type: c_int, algorithm: c_int
+    ) => cublasGemmEx;
+    (
+        handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
+        alpha: Data, a: Data, a_type: c_int, lda: c_int, a_step: c_longlong,
+        b: Data, b_type: c_int, ldb: c_int, b_step: c_longlong,
+        beta: Data, c: Data, c_type: c_int, ldc: c_int, c_step: c_longlong,
+        batch: c_int, compute_type: c_int, algorithm: c_int
+    ) => cublasGemmStridedBatchedEx;
+    (
+        handle: Handle, side: c_int, triangle: c_int, transpose: c_int, diagonal: c_int,
+        m: c_int, n: c_int, alpha: Data, a: DataArray, lda: c_int, b: DataArray, ldb: c_int,
+        batch: c_int
+    ) => cublasStrsmBatched, cublasDtrsmBatched, cublasCtrsmBatched, cublasZtrsmBatched;
+}

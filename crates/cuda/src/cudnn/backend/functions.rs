@@ -1,0 +1,212 @@
+//! The exported functions of the backend interface.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use ghostgpu_oracle::{attribute, element_bytes, kind, value_type};
+
+use super::descriptor::{Descriptor, Stored};
+use super::finalize::finalize;
+use crate::cudnn::objects::{Registry, write};
+use crate::cudnn::status;
+use crate::{refuse, state, trace};
+
+/// Descriptors are shared: those that refer to one keep it alive after it is destroyed.
+static DESCRIPTORS: Registry<Arc<Descriptor>> = Registry::new();
+
+fn find(handle: *mut c_void) -> Option<Arc<Descriptor>> {
+    DESCRIPTORS.get(handle).map(|shared| Arc::clone(&shared))
+}
+
+/// # Safety
+/// `descriptor` must be null or a valid place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnBackendCreateDescriptor(
+    kind: i32,
+    descriptor: *mut *mut c_void,
+) -> i32 {
+    trace::call("cudnnBackendCreateDescriptor", || format!("kind {kind}"));
+    if descriptor.is_null() {
+        return status::BAD_PARAM_NULL_POINTER;
+    }
+    let made = DESCRIPTORS.insert(Arc::new(Descriptor::new(kind)));
+    // SAFETY: not null; the caller vouches for the rest.
+    unsafe { write(descriptor, made) };
+    status::SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudnnBackendDestroyDescriptor(descriptor: *mut c_void) -> i32 {
+    DESCRIPTORS.remove(descriptor);
+    status::SUCCESS
+}
+
+/// Deprecated since cuDNN 8: descriptors are initialised when they are created.
+#[unsafe(no_mangle)]
+pub extern "C" fn cudnnBackendInitialize(descriptor: *mut c_void) -> i32 {
+    match find(descriptor) {
+        Some(_) => status::SUCCESS,
+        None => status::BAD_PARAM,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudnnBackendFinalize(descriptor: *mut c_void) -> i32 {
+    let Some(found) = find(descriptor) else {
+        return status::BAD_PARAM;
+    };
+    let result = finalize(&found);
+    trace::call("cudnnBackendFinalize", || format!("kind {} -> {result}", found.kind));
+    result
+}
+
+/// # Safety
+/// `elements` must point to `count` elements of `value_type`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnBackendSetAttribute(
+    descriptor: *mut c_void,
+    name: i32,
+    value_type: i32,
+    count: i64,
+    elements: *const c_void,
+) -> i32 {
+    let Some(found) = find(descriptor) else {
+        return status::BAD_PARAM;
+    };
+    let Ok(count) = usize::try_from(count) else {
+        return status::BAD_PARAM;
+    };
+    if elements.is_null() && count > 0 {
+        return status::BAD_PARAM_NULL_POINTER;
+    }
+    let stored = if value_type == value_type::DESCRIPTOR {
+        let mut below = Vec::with_capacity(count);
+        for place in 0..count {
+            // SAFETY: the caller promises `count` handles.
+            let handle = unsafe { elements.cast::<*mut c_void>().add(place).read_unaligned() };
+            let Some(child) = find(handle) else {
+                return status::BAD_PARAM;
+            };
+            if !child.contents().is_finalized {
+                return status::BAD_PARAM_NOT_FINALIZED;
+            }
+            below.push(child);
+        }
+        Stored::Descriptors(below)
+    } else {
+        let length = count * element_bytes(value_type);
+        let bytes = if length == 0 {
+            Vec::new()
+        } else {
+            // SAFETY: the caller promises `count` elements of this type.
+            unsafe { std::slice::from_raw_parts(elements.cast::<u8>(), length) }.to_vec()
+        };
+        Stored::Bytes { value_type, bytes }
+    };
+    trace::call("cudnnBackendSetAttribute", || {
+        format!("kind {}, attribute {name}, {count} of type {value_type}", found.kind)
+    });
+    found.contents().attributes.insert(name, stored);
+    status::SUCCESS
+}
+
+/// # Safety
+/// `count` must be null or a valid place; `elements` must be null or have room for `requested`
+/// elements, which for descriptors are handles made by the caller.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnBackendGetAttribute(
+    descriptor: *mut c_void,
+    name: i32,
+    value_type: i32,
+    requested: i64,
+    count: *mut i64,
+    elements: *mut c_void,
+) -> i32 {
+    let Some(found) = find(descriptor) else {
+        return status::BAD_PARAM;
+    };
+    let (stored, is_finalized) = {
+        let contents = found.contents();
+        (contents.attributes.get(&name).cloned(), contents.is_finalized)
+    };
+    if !is_finalized {
+        return status::BAD_PARAM_NOT_FINALIZED;
+    }
+    let Some(stored) = stored else {
+        return answer_for_unset(found.kind, name, count);
+    };
+    let available = stored.count();
+    // SAFETY: promised by the caller.
+    unsafe { write(count, available as i64) };
+    let wanted = usize::try_from(requested).unwrap_or(0).min(available);
+    if elements.is_null() || wanted == 0 {
+        return status::SUCCESS;
+    }
+    match stored {
+        Stored::Bytes { value_type: own_type, bytes } => {
+            if element_bytes(own_type) != element_bytes(value_type) {
+                return status::BAD_PARAM;
+            }
+            let length = wanted * element_bytes(own_type);
+            // SAFETY: `wanted` elements fit, as the caller promises.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), elements.cast(), length) };
+        }
+        Stored::Descriptors(below) => {
+            for (place, source) in below.iter().take(wanted).enumerate() {
+                // SAFETY: the array holds `requested` handles.
+                let handle = unsafe { elements.cast::<*mut c_void>().add(place).read_unaligned() };
+                let Some(target) = find(handle) else {
+                    return status::BAD_PARAM;
+                };
+                if target.kind != source.kind {
+                    return status::BAD_PARAM;
+                }
+                target.become_copy_of(source);
+            }
+        }
+    }
+    status::SUCCESS
+}
+
+/// Lists that are simply empty when nothing was put into them.
+const EMPTY_LISTS: [i32; 8] = [
+    attribute::CONFIG_INTERMEDIATE_INFO,
+    attribute::CONFIG_KNOB_CHOICES,
+    attribute::PLAN_COMPUTED_INTERMEDIATE_IDS,
+    attribute::PLAN_RUN_ONLY_INTERMEDIATE_IDS,
+    attribute::ENGINE_KNOB_INFO,
+    attribute::ENGINE_NUMERICAL_NOTES,
+    attribute::ENGINE_LAYOUT_INFO,
+    attribute::ENGINE_BEHAVIOR_NOTES,
+];
+
+fn answer_for_unset(kind: i32, name: i32, count: *mut i64) -> i32 {
+    if EMPTY_LISTS.contains(&name) {
+        // SAFETY: the caller of the exported function promises a valid or null place.
+        unsafe { write(count, 0) };
+        return status::SUCCESS;
+    }
+    // These describe the real library's own contents, which we do not have.
+    if [kind::OPERATION_GRAPH, kind::EXECUTION_PLAN, kind::KERNEL_CACHE].contains(&kind) {
+        refuse::refuse("cuDNN", &format!("cudnnBackendGetAttribute({name})"));
+        return status::NOT_SUPPORTED;
+    }
+    status::BAD_PARAM
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudnnBackendExecute(
+    handle: *mut c_void,
+    plan: *mut c_void,
+    variant_pack: *mut c_void,
+) -> i32 {
+    trace::call("cudnnBackendExecute", || format!("{handle:?}, {plan:?}, {variant_pack:?}"));
+    let (Some(plan), Some(_)) = (find(plan), find(variant_pack)) else {
+        return status::BAD_PARAM;
+    };
+    if !plan.contents().is_finalized {
+        return status::BAD_PARAM_NOT_FINALIZED;
+    }
+    state::note_dnn_use();
+    status::SUCCESS
+}

@@ -1,0 +1,135 @@
+//! Workspace sizes without cuDNN: what its usual convolution engines need, from the shapes alone.
+//!
+//! On cards with tensor cores (capability 8.0 and later) cuDNN runs most convolutions with engines
+//! that want the channels last. Tensors that have them first are transposed into the workspace, so
+//! that it holds a copy of each of the three tensors; those that have them last need next to none.
+//! This is what cuDNN 9 answers for the first choice of about two thirds of the layers of common
+//! networks on an H200; the rest differ by partial sums and padding.
+
+use ghostgpu_oracle::{EngineAnswer, EngineConfig, Node, attribute, kind};
+
+use crate::cudnn::{data_type, status};
+use crate::state;
+
+/// The one engine of the model.
+const MODEL_ENGINE: i64 = 0;
+/// What the transposing engines take beside the copies.
+const SMALL_CHANGE_BYTES: i64 = 147;
+
+pub fn heuristics(graph: &Node) -> Result<Vec<EngineConfig>, i32> {
+    workspace(graph)?;
+    Ok(vec![EngineConfig {
+        engine: MODEL_ENGINE,
+        ..EngineConfig::default()
+    }])
+}
+
+pub fn engine(graph: &Node, index: i64) -> Result<EngineAnswer, i32> {
+    workspace(graph)?;
+    if index == MODEL_ENGINE {
+        Ok(EngineAnswer::default())
+    } else {
+        Err(status::NOT_SUPPORTED)
+    }
+}
+
+/// Convolutions only: without cuDNN there is no telling which other graphs it supports, and PyTorch
+/// has other ways to run them.
+pub fn workspace(graph: &Node) -> Result<i64, i32> {
+    let operations = graph.nodes(attribute::GRAPH_OPERATIONS);
+    let convolution = operations.iter().find(|operation| {
+        [
+            kind::CONVOLUTION_FORWARD,
+            kind::CONVOLUTION_BACKWARD_DATA,
+            kind::CONVOLUTION_BACKWARD_FILTER,
+        ]
+        .contains(&operation.kind)
+    });
+    let convolution = convolution.ok_or(status::NOT_SUPPORTED)?;
+    let transposes = state::current_sheet().is_none_or(|sheet| sheet.capability.major >= 8);
+    if !transposes {
+        return Ok(0);
+    }
+    let tensors = convolution
+        .attributes
+        .iter()
+        .flat_map(|one| convolution.nodes(one.name))
+        .filter(|node| node.kind == kind::TENSOR);
+    let copies: i64 = tensors
+        .filter(|tensor| has_channels_first(tensor))
+        .map(tensor_bytes)
+        .sum();
+    Ok(if copies == 0 { 0 } else { copies + SMALL_CHANGE_BYTES })
+}
+
+fn has_channels_first(tensor: &Node) -> bool {
+    let dimensions = tensor.numbers(attribute::TENSOR_DIMENSIONS);
+    let strides = tensor.numbers(attribute::TENSOR_STRIDES);
+    let has_several = |axis: usize| dimensions.get(axis).is_some_and(|&size| size > 1);
+    has_several(1)
+        && (2..dimensions.len()).any(has_several)
+        && strides.get(1).is_some_and(|&stride| stride != 1)
+}
+
+fn tensor_bytes(tensor: &Node) -> i64 {
+    let elements: i64 = tensor.numbers(attribute::TENSOR_DIMENSIONS).iter().product();
+    let kind = tensor.numbers(attribute::TENSOR_DATA_TYPE).first().copied().unwrap_or(0);
+    elements * data_type::bytes(kind as i32) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ghostgpu_oracle::{Attribute, Value};
+
+    fn attribute_of(name: i32, value: Value) -> Attribute {
+        Attribute {
+            name,
+            value_type: 0,
+            value,
+        }
+    }
+
+    fn tensor(dimensions: [i64; 4], strides: [i64; 4]) -> Node {
+        Node {
+            kind: kind::TENSOR,
+            attributes: vec![
+                attribute_of(901, Value::Numbers(vec![0])),
+                attribute_of(902, Value::Numbers(dimensions.to_vec())),
+                attribute_of(903, Value::Numbers(strides.to_vec())),
+            ],
+        }
+    }
+
+    fn forward(tensors: [Node; 3]) -> Node {
+        let [w, x, y] = tensors;
+        let operation = Node {
+            kind: kind::CONVOLUTION_FORWARD,
+            attributes: vec![
+                attribute_of(703, Value::Nodes(vec![w])),
+                attribute_of(704, Value::Nodes(vec![x])),
+                attribute_of(705, Value::Nodes(vec![y])),
+            ],
+        };
+        Node {
+            kind: kind::OPERATION_GRAPH,
+            attributes: vec![attribute_of(801, Value::Nodes(vec![operation]))],
+        }
+    }
+
+    #[test]
+    fn channels_first_costs_a_copy_of_each_tensor() {
+        // What cuDNN 9.19 and 9.10.2 answer on an H200 is 102,908,051.
+        let image = tensor([64, 64, 56, 56], [200_704, 3136, 56, 1]);
+        let filter = tensor([64, 64, 3, 3], [576, 9, 3, 1]);
+        let graph = forward([filter, image.clone(), image]);
+        assert_eq!(workspace(&graph), Ok(102_908_051));
+    }
+
+    #[test]
+    fn channels_last_costs_nothing() {
+        let image = tensor([64, 64, 56, 56], [200_704, 1, 3584, 64]);
+        let filter = tensor([64, 64, 3, 3], [576, 1, 192, 64]);
+        assert_eq!(workspace(&forward([filter, image.clone(), image])), Ok(0));
+    }
+}

@@ -1,0 +1,56 @@
+//! CUPTI, the profiling interface: refused, without stopping the script.
+//!
+//! Nothing runs on a virtual card, so there is nothing to time. PyTorch's profiler meets the error
+//! when it subscribes, says that CUDA activities will be missing, and goes on with the CPU's.
+//!
+//! Declarations written from NVIDIA's public documentation "CUPTI", release 13.0.
+
+use std::ffi::c_char;
+
+use crate::{trace_call, write_out};
+
+/// `CUPTI_ERROR_NOT_SUPPORTED`.
+const NOT_SUPPORTED: i32 = 27;
+/// `CUPTI_ERROR_INVALID_PARAMETER`.
+const INVALID_PARAMETER: i32 = 1;
+
+/// Defines exported functions that answer "not supported" and leave it to the caller to go on.
+macro_rules! not_supported {
+    ($($name:ident),+ $(,)?) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $name() -> i32 {
+                trace_call!($name);
+                NOT_SUPPORTED
+            }
+        )+
+    };
+}
+
+not_supported! {
+    cuptiActivityDisable, cuptiActivityEnable, cuptiActivityEnableCudaEventDeviceTimestamps,
+    cuptiActivityEnableDriverApi, cuptiActivityEnableRuntimeApi, cuptiActivityFlushAll,
+    cuptiActivityGetNextRecord, cuptiActivityGetNumDroppedRecords,
+    cuptiActivityPopExternalCorrelationId, cuptiActivityPushExternalCorrelationId,
+    cuptiActivityRegisterCallbacks, cuptiActivityRegisterTimestampCallback,
+    cuptiActivitySetAttribute, cuptiEnableCallback, cuptiEnableDomain, cuptiFinalize,
+    cuptiGetCallbackName, cuptiGetVersion, cuptiSubscribe, cuptiUnsubscribe,
+}
+
+/// # Safety
+/// `text` points to writable memory for an address, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetResultString(code: i32, text: *mut *const c_char) -> i32 {
+    trace_call!(cuptiGetResultString, code, text);
+    if text.is_null() {
+        return INVALID_PARAMETER;
+    }
+    let words = match code {
+        0 => c"CUPTI_SUCCESS",
+        NOT_SUPPORTED => c"CUPTI_ERROR_NOT_SUPPORTED (a GhostGPU virtual card has no timings)",
+        _ => c"unknown CUPTI result",
+    };
+    // SAFETY: promised by the caller.
+    unsafe { write_out(text, words.as_ptr()) };
+    0
+}

@@ -1,0 +1,40 @@
+//! Declaring functions whose only results are values in device memory, with their real parameters.
+//!
+//! Such work is left undone: nobody can read the values except through a copy, and copies from a
+//! virtual card say what they assume. What remains is the trace, which wants the arguments.
+
+/// Writes a call and its arguments, by name, to the trace.
+#[macro_export]
+macro_rules! trace_call {
+    ($name:ident $(, $argument:ident)* $(,)?) => {
+        $crate::trace::call(stringify!($name), || {
+            let arguments: &[String] =
+                &[$(format!(concat!(stringify!($argument), "={:?}"), $argument)),*];
+            arguments.join(", ")
+        })
+    };
+}
+
+/// Defines exported functions that do nothing but call `before`, and return 0 (success):
+///
+/// ```ignore
+/// device_work! {
+///     before: note_blas_use;
+///     (handle: Handle, n: c_int, x: Matrix, stride: c_int) => cublasSscal_v2, cublasDscal_v2;
+/// }
+/// ```
+#[macro_export]
+macro_rules! device_work {
+    (before: $before:path; $($parameters:tt => $($name:ident),+;)+) => {
+        $($($crate::device_work!(@define $before, $name $parameters);)+)+
+    };
+    (@define $before:path, $name:ident ($($argument:ident: $type:ty),* $(,)?)) => {
+        #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($argument: $type),*) -> i32 {
+            $crate::trace_call!($name $(, $argument)*);
+            $before();
+            0
+        }
+    };
+}

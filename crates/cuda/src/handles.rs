@@ -1,0 +1,50 @@
+//! Opaque handles: numbers that C code carries around as pointers.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// Objects behind handles. A handle is never reused, so a stale one is recognised as invalid.
+pub struct Handles<T> {
+    inner: Mutex<Inner<T>>,
+}
+
+struct Inner<T> {
+    next: usize,
+    objects: BTreeMap<usize, T>,
+}
+
+impl<T> Handles<T> {
+    /// Handles count up from `first`, which is chosen apart from other kinds so that a mix-up is
+    /// seen, and above the small numbers that CUDA gives a meaning (1 and 2 are default streams).
+    pub const fn starting_at(first: usize) -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                next: first,
+                objects: BTreeMap::new(),
+            }),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner<T>> {
+        self.inner
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn insert(&self, object: T) -> usize {
+        let mut inner = self.lock();
+        let handle = inner.next;
+        inner.next += 16;
+        inner.objects.insert(handle, object);
+        handle
+    }
+
+    pub fn remove(&self, handle: usize) -> Option<T> {
+        self.lock().objects.remove(&handle)
+    }
+
+    /// Runs `action` on the object behind `handle`.
+    pub fn with<R>(&self, handle: usize, action: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.lock().objects.get_mut(&handle).map(action)
+    }
+}

@@ -1,0 +1,173 @@
+//! The run's memory ledger, mapped into this process: all processes of a run share the cards.
+
+use std::fs::OpenOptions;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ghostgpu_session::ledger::{
+    LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC, MAX_PROCESSES, offset,
+};
+
+/// The mapped ledger and this process's place in it.
+pub struct Ledger {
+    base: *mut u8,
+    slot: usize,
+    process: u64,
+}
+
+// SAFETY: every access goes through atomics; `base` stays mapped for the life of the process.
+unsafe impl Send for Ledger {}
+// SAFETY: as above.
+unsafe impl Sync for Ledger {}
+
+impl Ledger {
+    /// Maps the ledger of the run in `run_dir` and claims a slot for this process.
+    pub fn open(run_dir: &Path) -> Option<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(run_dir.join(LEDGER_FILE))
+            .ok()?;
+        if file.metadata().ok()?.len() != LEDGER_BYTES as u64 {
+            return None;
+        }
+        // SAFETY: a fresh shared mapping of a file that is at least as long as the mapping.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                LEDGER_BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return None;
+        }
+        let mut ledger = Self {
+            base: base.cast(),
+            slot: 0,
+            process: u64::from(std::process::id()),
+        };
+        if ledger.word(0).load(Ordering::Relaxed) != LEDGER_MAGIC {
+            return None;
+        }
+        ledger.slot = ledger.claim_slot()?;
+        Some(ledger)
+    }
+
+    fn word(&self, byte_offset: usize) -> &AtomicU64 {
+        debug_assert!(byte_offset % 8 == 0 && byte_offset + 8 <= LEDGER_BYTES);
+        // SAFETY: inside the mapping, aligned, and only ever accessed as an atomic.
+        unsafe { AtomicU64::from_ptr(self.base.add(byte_offset).cast()) }
+    }
+
+    fn claim_slot(&self) -> Option<usize> {
+        let try_claim = |slot: usize| {
+            self.word(offset::slot_process(slot))
+                .compare_exchange(0, self.process, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        };
+        if let Some(slot) = (0..MAX_PROCESSES).find(|&slot| try_claim(slot)) {
+            return Some(slot);
+        }
+        self.sweep_dead_processes();
+        (0..MAX_PROCESSES).find(|&slot| try_claim(slot))
+    }
+
+    pub fn used_bytes(&self, device: usize) -> u64 {
+        self.word(offset::device_used(device)).load(Ordering::Acquire)
+    }
+
+    pub fn peak_bytes(&self, device: usize) -> u64 {
+        self.word(offset::device_peak(device)).load(Ordering::Acquire)
+    }
+
+    /// What each process of the run uses on a card: (process number, bytes).
+    pub fn used_by_process(&self, device: usize) -> Vec<(u32, u64)> {
+        (0..MAX_PROCESSES)
+            .filter_map(|slot| {
+                let process = self.word(offset::slot_process(slot)).load(Ordering::Acquire);
+                let used = self
+                    .word(offset::slot_used(slot, device))
+                    .load(Ordering::Acquire);
+                (process != 0 && used != 0).then_some((process as u32, used))
+            })
+            .collect()
+    }
+
+    /// Takes `bytes` of a card, unless that would bring its use above `limit`.
+    pub fn charge(&self, device: usize, bytes: u64, limit: Option<u64>) -> bool {
+        if self.try_charge(device, bytes, limit) {
+            return true;
+        }
+        // The card looks full. On a real one, what a killed process held is free again.
+        self.sweep_dead_processes() && self.try_charge(device, bytes, limit)
+    }
+
+    fn try_charge(&self, device: usize, bytes: u64, limit: Option<u64>) -> bool {
+        let used = self.word(offset::device_used(device));
+        let charged = used.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+            let after = now.checked_add(bytes)?;
+            limit.is_none_or(|limit| after <= limit).then_some(after)
+        });
+        let Ok(before) = charged else { return false };
+        self.word(offset::device_peak(device))
+            .fetch_max(before + bytes, Ordering::AcqRel);
+        self.word(offset::slot_used(self.slot, device))
+            .fetch_add(bytes, Ordering::AcqRel);
+        true
+    }
+
+    /// Gives back what this process had charged. A forked child, which inherits its parent's books
+    /// but holds nothing on the card, changes nothing.
+    pub fn release(&self, device: usize, bytes: u64) {
+        if u64::from(std::process::id()) != self.process {
+            return;
+        }
+        self.word(offset::device_used(device))
+            .fetch_sub(bytes, Ordering::AcqRel);
+        self.word(offset::slot_used(self.slot, device))
+            .fetch_sub(bytes, Ordering::AcqRel);
+    }
+
+    /// Returns the memory of processes that ended without giving it back. True if there were any.
+    fn sweep_dead_processes(&self) -> bool {
+        let mut swept = false;
+        for slot in 0..MAX_PROCESSES {
+            let owner = self.word(offset::slot_process(slot));
+            let process = owner.load(Ordering::Acquire);
+            if process == 0 || process == self.process || is_alive(process) {
+                continue;
+            }
+            // Only the one that clears the owner may return the slot's memory.
+            let mine = owner.compare_exchange(process, u64::MAX, Ordering::AcqRel, Ordering::Relaxed);
+            if mine.is_err() {
+                continue;
+            }
+            for device in 0..ghostgpu_session::ledger::MAX_DEVICES {
+                let held = self
+                    .word(offset::slot_used(slot, device))
+                    .swap(0, Ordering::AcqRel);
+                if held > 0 {
+                    self.word(offset::device_used(device))
+                        .fetch_sub(held, Ordering::AcqRel);
+                    swept = true;
+                }
+            }
+            owner.store(0, Ordering::Release);
+        }
+        swept
+    }
+}
+
+fn is_alive(process: u64) -> bool {
+    let Ok(process) = libc::pid_t::try_from(process) else {
+        return false;
+    };
+    // SAFETY: signal 0 only checks whether the process exists.
+    let answer = unsafe { libc::kill(process, 0) };
+    answer == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}

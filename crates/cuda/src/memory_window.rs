@@ -1,0 +1,64 @@
+//! Address space for the cards' memory: reserved from the kernel, never backed by anything.
+//!
+//! The reservation keeps the addresses from being used for host memory, and makes the processor
+//! stop a program that reads device memory from the host, as it would with a real card.
+
+use ghostgpu_device::{DeviceSheet, PAGE_BYTES};
+
+/// The addresses of one card.
+pub struct Window {
+    pub start: u64,
+    pub bytes: u64,
+}
+
+/// The most address space for one card. PyTorch reserves 1⅛ times the card's memory per stream
+/// and pool when its segments are expandable, so a card needs many times its size.
+const LARGEST_WINDOW_BYTES: u64 = 8 << 40;
+/// All cards together stay well below the 128 TiB that a process has.
+const ALL_WINDOWS_BYTES: u64 = 64 << 40;
+
+pub fn reserve(cards: &[DeviceSheet]) -> Option<Vec<Window>> {
+    let share = ALL_WINDOWS_BYTES / (cards.len() as u64).max(1);
+    cards
+        .iter()
+        .map(|card| reserve_one(share.min(LARGEST_WINDOW_BYTES), card.total_bytes))
+        .collect()
+}
+
+/// Reserves as much as the system allows (it may cap a process's address space), down to twice the
+/// card's memory.
+fn reserve_one(wanted: u64, card_bytes: u64) -> Option<Window> {
+    let least = (card_bytes * 2).next_multiple_of(PAGE_BYTES);
+    let mut bytes = wanted.max(least).next_multiple_of(PAGE_BYTES);
+    loop {
+        if let Some(start) = map_nothing(bytes + PAGE_BYTES) {
+            return Some(Window {
+                start: start.next_multiple_of(PAGE_BYTES),
+                bytes,
+            });
+        }
+        if bytes == least {
+            eprintln!(
+                "ghostgpu: the system refuses {least} bytes of address space for a virtual card\n\n\
+                 hint: raise the limit on virtual memory (`ulimit -v unlimited`)"
+            );
+            return None;
+        }
+        bytes = (bytes / 2).next_multiple_of(PAGE_BYTES).max(least);
+    }
+}
+
+fn map_nothing(bytes: u64) -> Option<u64> {
+    // SAFETY: a new anonymous mapping without access rights touches no existing memory.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            usize::try_from(bytes).ok()?,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    (start != libc::MAP_FAILED).then_some(start as u64)
+}

@@ -1,0 +1,273 @@
+//! Communicators: made for one rank, asked who is in them, ended.
+
+use std::ffi::{c_int, c_void};
+
+use super::{Communicator, UniqueId, status};
+use crate::handles::Handles;
+use crate::{device_work, notes, opaque_objects, refuse, state, trace_call, write_out};
+
+/// The device on which the communicator was made.
+static COMMUNICATORS: Handles<i32> = Handles::starting_at(0x4CC1_0000);
+
+/// `NCCL_SPLIT_NOCOLOR`: this rank takes no part in the new communicator.
+const NO_COLOR: c_int = -1;
+
+/// Makes a communicator if it has a single rank, and says so if it has not.
+///
+/// # Safety
+/// `communicator` points to writable memory for a handle, or is null.
+unsafe fn create(
+    function: &str,
+    communicator: *mut Communicator,
+    ranks: c_int,
+    rank: c_int,
+) -> i32 {
+    if communicator.is_null() || ranks < 1 || rank < 0 || rank >= ranks {
+        return status::INVALID_ARGUMENT;
+    }
+    if ranks > 1 {
+        refuse::refuse("NCCL", &format!("{function} with {ranks} ranks"));
+        return status::INVALID_USAGE;
+    }
+    state::current_with_context();
+    notes::assume("memory that NCCL itself takes on the card is not counted");
+    let made = COMMUNICATORS.insert(state::current_index());
+    // SAFETY: promised by the caller.
+    unsafe { write_out(communicator, made as Communicator) };
+    status::SUCCESS
+}
+
+/// # Safety
+/// `communicator` points to writable memory for a handle, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommInitRank(
+    communicator: *mut Communicator,
+    ranks: c_int,
+    _unique_id: UniqueId,
+    rank: c_int,
+) -> i32 {
+    trace_call!(ncclCommInitRank, communicator, ranks, rank);
+    // SAFETY: promised by the caller.
+    unsafe { create("ncclCommInitRank", communicator, ranks, rank) }
+}
+
+/// # Safety
+/// `communicator` points to writable memory for a handle, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommInitRankConfig(
+    communicator: *mut Communicator,
+    ranks: c_int,
+    _unique_id: UniqueId,
+    rank: c_int,
+    config: *const c_void,
+) -> i32 {
+    trace_call!(ncclCommInitRankConfig, communicator, ranks, rank, config);
+    // SAFETY: promised by the caller.
+    unsafe { create("ncclCommInitRankConfig", communicator, ranks, rank) }
+}
+
+/// # Safety
+/// `communicator` points to writable memory for a handle, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommInitRankScalable(
+    communicator: *mut Communicator,
+    ranks: c_int,
+    rank: c_int,
+    unique_ids: c_int,
+) -> i32 {
+    trace_call!(
+        ncclCommInitRankScalable,
+        communicator,
+        ranks,
+        rank,
+        unique_ids
+    );
+    // SAFETY: promised by the caller.
+    unsafe { create("ncclCommInitRankScalable", communicator, ranks, rank) }
+}
+
+/// One communicator per device of a list, all in this process.
+///
+/// # Safety
+/// `communicators` has room for `devices` handles, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommInitAll(
+    communicators: *mut Communicator,
+    devices: c_int,
+    device_list: *const c_int,
+) -> i32 {
+    trace_call!(ncclCommInitAll, communicators, devices, device_list);
+    // SAFETY: promised by the caller.
+    unsafe { create("ncclCommInitAll", communicators, devices, 0) }
+}
+
+/// A part of one rank is one rank again, or none.
+///
+/// # Safety
+/// `part` points to writable memory for a handle, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommSplit(
+    communicator: Communicator,
+    color: c_int,
+    key: c_int,
+    part: *mut Communicator,
+    config: *const c_void,
+) -> i32 {
+    trace_call!(ncclCommSplit, communicator, color, key, part, config);
+    if color == NO_COLOR {
+        // SAFETY: promised by the caller.
+        unsafe { write_out(part, std::ptr::null_mut()) };
+        return status::SUCCESS;
+    }
+    // SAFETY: promised by the caller.
+    unsafe { create("ncclCommSplit", part, 1, 0) }
+}
+
+/// Answers a question about a communicator.
+///
+/// # Safety
+/// `answer` points to a writable integer or is null.
+unsafe fn tell(
+    communicator: Communicator,
+    answer: *mut c_int,
+    value: impl FnOnce(i32) -> c_int,
+) -> i32 {
+    let known = COMMUNICATORS.with(communicator as usize, |device| *device);
+    let (Some(device), false) = (known, answer.is_null()) else {
+        return status::INVALID_ARGUMENT;
+    };
+    // SAFETY: promised by the caller.
+    unsafe { write_out(answer, value(device)) };
+    status::SUCCESS
+}
+
+/// # Safety
+/// `count` points to a writable integer or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommCount(communicator: Communicator, count: *mut c_int) -> i32 {
+    trace_call!(ncclCommCount, communicator, count);
+    // SAFETY: promised by the caller.
+    unsafe { tell(communicator, count, |_| 1) }
+}
+
+/// # Safety
+/// `rank` points to a writable integer or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommUserRank(communicator: Communicator, rank: *mut c_int) -> i32 {
+    trace_call!(ncclCommUserRank, communicator, rank);
+    // SAFETY: promised by the caller.
+    unsafe { tell(communicator, rank, |_| 0) }
+}
+
+/// # Safety
+/// `device` points to a writable integer or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommCuDevice(communicator: Communicator, device: *mut c_int) -> i32 {
+    trace_call!(ncclCommCuDevice, communicator, device);
+    // SAFETY: promised by the caller.
+    unsafe { tell(communicator, device, |device| device) }
+}
+
+/// Nothing runs, so nothing has gone wrong meanwhile.
+///
+/// # Safety
+/// `error` points to a writable integer or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommGetAsyncError(
+    communicator: Communicator,
+    error: *mut c_int,
+) -> i32 {
+    trace_call!(ncclCommGetAsyncError, communicator, error);
+    // SAFETY: promised by the caller.
+    unsafe { tell(communicator, error, |_| status::SUCCESS) }
+}
+
+fn end(communicator: Communicator) -> i32 {
+    match COMMUNICATORS.remove(communicator as usize) {
+        Some(_) => status::SUCCESS,
+        None => status::INVALID_ARGUMENT,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclCommDestroy(communicator: Communicator) -> i32 {
+    trace_call!(ncclCommDestroy, communicator);
+    end(communicator)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclCommAbort(communicator: Communicator) -> i32 {
+    trace_call!(ncclCommAbort, communicator);
+    end(communicator)
+}
+
+fn nothing_more() {}
+
+// Waiting for, stopping and resuming work of which there is none.
+device_work! {
+    before: nothing_more;
+    (communicator: Communicator) => ncclCommFinalize, ncclCommResume;
+    (communicator: Communicator, flags: c_int) => ncclCommRevoke, ncclCommSuspend;
+}
+
+/// Registering a buffer only speeds up transfers between ranks.
+///
+/// # Safety
+/// `registration` points to writable memory for a handle, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommRegister(
+    communicator: Communicator,
+    buffer: *mut c_void,
+    bytes: usize,
+    registration: *mut *mut c_void,
+) -> i32 {
+    trace_call!(ncclCommRegister, communicator, buffer, bytes, registration);
+    // SAFETY: promised by the caller.
+    if unsafe { opaque_objects::create(registration) } {
+        status::SUCCESS
+    } else {
+        status::INVALID_ARGUMENT
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclCommDeregister(communicator: Communicator, registration: *mut c_void) -> i32 {
+    trace_call!(ncclCommDeregister, communicator, registration);
+    if opaque_objects::destroy(registration) {
+        status::SUCCESS
+    } else {
+        status::INVALID_ARGUMENT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_communicator_of_one_rank_knows_its_size_and_ends_once() {
+        let mut communicator: Communicator = std::ptr::null_mut();
+        let (mut count, mut rank) = (0, -1);
+        // SAFETY: all pointers are to locals.
+        unsafe {
+            assert_eq!(
+                ncclCommInitRank(&raw mut communicator, 1, UniqueId([0; 128]), 0),
+                0
+            );
+            assert_eq!(ncclCommCount(communicator, &raw mut count), 0);
+            assert_eq!(ncclCommUserRank(communicator, &raw mut rank), 0);
+        }
+        assert_eq!((count, rank), (1, 0));
+        assert_eq!(ncclCommDestroy(communicator), status::SUCCESS);
+        assert_eq!(ncclCommDestroy(communicator), status::INVALID_ARGUMENT);
+    }
+
+    #[test]
+    fn several_ranks_are_refused() {
+        let mut communicator: Communicator = std::ptr::null_mut();
+        // SAFETY: the pointer is to a local.
+        let code = unsafe { ncclCommInitRank(&raw mut communicator, 8, UniqueId([0; 128]), 3) };
+        assert_eq!(code, status::INVALID_USAGE);
+        assert!(communicator.is_null());
+    }
+}

@@ -1,0 +1,105 @@
+//! NCCL for a single process: a communicator of one rank, in which every collective is a copy on the
+//! card and therefore nothing. More ranks are refused.
+//!
+//! Declarations written from NVIDIA's public documentation "NCCL", release 2.28, and its newer
+//! functions from release 2.30.
+
+mod collectives;
+mod communicator;
+
+use std::ffi::{c_char, c_int, c_void};
+
+use crate::{real_library, refuse, refused, trace_call, write_out};
+
+/// `ncclResult_t`.
+mod status {
+    pub const SUCCESS: i32 = 0;
+    pub const INVALID_ARGUMENT: i32 = 4;
+    /// The closest that NCCL has to "not supported".
+    pub const INVALID_USAGE: i32 = 5;
+}
+
+/// `ncclComm_t`.
+type Communicator = *mut c_void;
+
+/// # Safety
+/// `version` points to a writable integer or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclGetVersion(version: *mut c_int) -> i32 {
+    trace_call!(ncclGetVersion, version);
+    if version.is_null() {
+        return status::INVALID_ARGUMENT;
+    }
+    // The installed library knows its version without a card.
+    let Some(address) = real_library::find_loaded(&[c"libnccl.so.2"], c"ncclGetVersion") else {
+        refuse::refuse("NCCL", "ncclGetVersion");
+        return status::INVALID_USAGE;
+    };
+    // SAFETY: this is the documented signature of ncclGetVersion.
+    let function: unsafe extern "C" fn(*mut c_int) -> i32 = unsafe { std::mem::transmute(address) };
+    // SAFETY: promised by the caller.
+    unsafe { function(version) }
+}
+
+/// `ncclUniqueId`: 128 bytes that name a communicator before it exists.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UniqueId([u8; 128]);
+
+/// A name that differs between processes and between calls. Nobody is ever met under it.
+///
+/// # Safety
+/// `unique_id` points to 128 writable bytes or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclGetUniqueId(unique_id: *mut UniqueId) -> i32 {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+
+    trace_call!(ncclGetUniqueId, unique_id);
+    if unique_id.is_null() {
+        return status::INVALID_ARGUMENT;
+    }
+    let mut bytes = [0; 128];
+    bytes[..8].copy_from_slice(b"ghostgpu");
+    bytes[8..12].copy_from_slice(&std::process::id().to_le_bytes());
+    bytes[12..16].copy_from_slice(&CALLS.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+    // SAFETY: promised by the caller.
+    unsafe { write_out(unique_id, UniqueId(bytes)) };
+    status::SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclGetErrorString(code: i32) -> *const c_char {
+    let text = match code {
+        status::SUCCESS => c"no error",
+        status::INVALID_ARGUMENT => c"invalid argument",
+        status::INVALID_USAGE => c"invalid usage",
+        _ => c"unknown NCCL result",
+    };
+    text.as_ptr()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclGetLastError(_communicator: Communicator) -> *const c_char {
+    c"GhostGPU simulates NCCL communicators of one rank".as_ptr()
+}
+
+// Memory of NCCL's own, windows onto it, and access to it from kernels: not measured.
+refused! {
+    "NCCL", status::INVALID_USAGE;
+    ncclMemAlloc, ncclMemFree, ncclCommMemStats, ncclCommWindowRegister, ncclCommWindowDeregister,
+    ncclWinGetUserPtr, ncclDevCommCreate, ncclDevCommDestroy, ncclGetPeerDevicePointer,
+    ncclGetLsaMultimemDevicePointer, ncclPutSignal, ncclSignal, ncclWaitSignal,
+}
+
+// An estimate of time.
+refused! {
+    "NCCL", status::INVALID_USAGE;
+    ncclGroupSimulateEnd,
+}
+
+// Growing needs other ranks; shrinking a communicator of one rank leaves nobody.
+refused! {
+    "NCCL", status::INVALID_USAGE;
+    ncclCommGetUniqueId, ncclCommGrow, ncclCommShrink,
+}

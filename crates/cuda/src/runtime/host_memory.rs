@@ -1,0 +1,153 @@
+//! Pinned host memory: ordinary host memory whose addresses are remembered.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::sync::Mutex;
+
+use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
+use crate::{state, trace, write_out};
+
+/// Start to length. Memory that the program registered itself is here too, with `is_ours` false.
+static PINNED: Mutex<BTreeMap<usize, Pinned>> = Mutex::new(BTreeMap::new());
+
+struct Pinned {
+    bytes: usize,
+    is_ours: bool,
+}
+
+/// Whether the address lies in pinned or registered host memory.
+pub fn is_pinned(address: usize) -> bool {
+    let Ok(pinned) = PINNED.lock() else {
+        return false;
+    };
+    pinned
+        .range(..=address)
+        .next_back()
+        .is_some_and(|(&start, piece)| address - start < piece.bytes)
+}
+
+fn remember(start: usize, piece: Pinned) {
+    if let Ok(mut pinned) = PINNED.lock() {
+        pinned.insert(start, piece);
+    }
+}
+
+/// # Safety
+/// `pointer` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaHostAlloc(
+    pointer: *mut *mut c_void,
+    bytes: usize,
+    flags: u32,
+) -> c_int {
+    trace::call("cudaHostAlloc", || format!("{bytes} bytes, flags {flags}"));
+    if state::current_with_context().is_none() {
+        return report(NO_DEVICE);
+    }
+    if pointer.is_null() {
+        return report(INVALID_VALUE);
+    }
+    // Mapped, not touched: pages that the script never writes cost nothing.
+    // SAFETY: a fresh private mapping.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes.max(1),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return report(MEMORY_ALLOCATION);
+    }
+    let piece = Pinned {
+        bytes: bytes.max(1),
+        is_ours: true,
+    };
+    remember(start as usize, piece);
+    // SAFETY: promised by the caller.
+    unsafe { write_out(pointer, start) };
+    SUCCESS
+}
+
+/// # Safety
+/// `pointer` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaMallocHost(pointer: *mut *mut c_void, bytes: usize) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { cudaHostAlloc(pointer, bytes, 0) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudaFreeHost(pointer: *mut c_void) -> c_int {
+    trace::call("cudaFreeHost", || format!("{pointer:p}"));
+    if pointer.is_null() {
+        return SUCCESS;
+    }
+    let Ok(mut pinned) = PINNED.lock() else {
+        return report(INVALID_VALUE);
+    };
+    match pinned.remove(&(pointer as usize)) {
+        Some(piece) if piece.is_ours => {
+            // SAFETY: mapped by `cudaHostAlloc` with this length, and no longer remembered.
+            unsafe { libc::munmap(pointer, piece.bytes) };
+            SUCCESS
+        }
+        Some(piece) => {
+            pinned.insert(pointer as usize, piece);
+            report(INVALID_VALUE)
+        }
+        None => report(INVALID_VALUE),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudaHostRegister(pointer: *mut c_void, bytes: usize, flags: u32) -> c_int {
+    trace::call("cudaHostRegister", || {
+        format!("{pointer:p}, {bytes} bytes, flags {flags}")
+    });
+    if state::current_with_context().is_none() {
+        return report(NO_DEVICE);
+    }
+    if pointer.is_null() || bytes == 0 {
+        return report(INVALID_VALUE);
+    }
+    let piece = Pinned {
+        bytes,
+        is_ours: false,
+    };
+    remember(pointer as usize, piece);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudaHostUnregister(pointer: *mut c_void) -> c_int {
+    trace::call("cudaHostUnregister", || format!("{pointer:p}"));
+    let Ok(mut pinned) = PINNED.lock() else {
+        return report(INVALID_VALUE);
+    };
+    match pinned.remove(&(pointer as usize)) {
+        Some(_) => SUCCESS,
+        None => report(INVALID_VALUE),
+    }
+}
+
+/// Pinned memory has the same address on the card.
+///
+/// # Safety
+/// `device_pointer` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaHostGetDevicePointer(
+    device_pointer: *mut *mut c_void,
+    host_pointer: *mut c_void,
+    _flags: u32,
+) -> c_int {
+    if !is_pinned(host_pointer as usize) {
+        return report(INVALID_VALUE);
+    }
+    // SAFETY: promised by the caller.
+    unsafe { write_out(device_pointer, host_pointer) };
+    SUCCESS
+}

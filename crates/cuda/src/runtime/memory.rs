@@ -1,0 +1,156 @@
+//! `cudaMalloc` and its relatives.
+
+use std::ffi::{c_int, c_void};
+
+use ghostgpu_device::MemoryError;
+
+use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
+use super::host_memory::is_pinned;
+use crate::{state, trace, write_out};
+
+pub fn status_of(error: MemoryError) -> c_int {
+    match error {
+        MemoryError::OutOfMemory => MEMORY_ALLOCATION,
+        MemoryError::Invalid => INVALID_VALUE,
+    }
+}
+
+/// # Safety
+/// `pointer` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaMalloc(pointer: *mut *mut c_void, bytes: usize) -> c_int {
+    let Some(card) = state::current_with_context() else {
+        return report(NO_DEVICE);
+    };
+    if pointer.is_null() {
+        return report(INVALID_VALUE);
+    }
+    let allocated = if bytes == 0 {
+        Ok(0)
+    } else {
+        card.memory().allocate(bytes as u64, card)
+    };
+    trace::call("cudaMalloc", || {
+        format!("device {}, {bytes} bytes -> {allocated:x?}", card.ordinal)
+    });
+    match allocated {
+        Ok(address) => {
+            // SAFETY: promised by the caller.
+            unsafe { write_out(pointer, address as *mut c_void) };
+            SUCCESS
+        }
+        Err(error) => report(status_of(error)),
+    }
+}
+
+/// Managed memory is charged to the card like ordinary memory. It is not backed by host memory, so a
+/// program that touches it from the host is stopped by the processor.
+///
+/// # Safety
+/// `pointer` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaMallocManaged(
+    pointer: *mut *mut c_void,
+    _bytes: usize,
+    _flags: u32,
+) -> c_int {
+    crate::refuse::refuse("CUDA runtime", "cudaMallocManaged");
+    // SAFETY: promised by the caller.
+    unsafe { write_out(pointer, std::ptr::null_mut()) };
+    report(super::errors::NOT_SUPPORTED)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudaFree(pointer: *mut c_void) -> c_int {
+    trace::call("cudaFree", || format!("{pointer:p}"));
+    if state::current_with_context().is_none() {
+        return report(NO_DEVICE);
+    }
+    if pointer.is_null() {
+        return SUCCESS;
+    }
+    let Some((_, card)) = state::device_of_address(pointer as u64) else {
+        return report(INVALID_VALUE);
+    };
+    match card.memory().free(pointer as u64, card) {
+        Ok(()) => SUCCESS,
+        Err(error) => report(status_of(error)),
+    }
+}
+
+/// # Safety
+/// Both are null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> c_int {
+    let Some(card) = state::current_with_context() else {
+        return report(NO_DEVICE);
+    };
+    let free_bytes = card.free_bytes();
+    trace::call("cudaMemGetInfo", || {
+        format!("device {} -> {free_bytes} free", card.ordinal)
+    });
+    // SAFETY: promised by the caller.
+    unsafe {
+        write_out(free, free_bytes as usize);
+        write_out(total, card.sheet.total_bytes as usize);
+    }
+    SUCCESS
+}
+
+/// `cudaPointerAttributes`; the reserved words exist since CUDA 13, so they are not written.
+#[repr(C)]
+pub struct PointerAttributes {
+    kind: c_int,
+    device: c_int,
+    device_pointer: *mut c_void,
+    host_pointer: *mut c_void,
+}
+
+const UNREGISTERED: c_int = 0;
+const HOST: c_int = 1;
+const DEVICE: c_int = 2;
+
+/// # Safety
+/// `attributes` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaPointerGetAttributes(
+    attributes: *mut PointerAttributes,
+    pointer: *const c_void,
+) -> c_int {
+    trace::call("cudaPointerGetAttributes", || format!("{pointer:p}"));
+    let address = pointer.cast_mut();
+    let answer = if let Some((device, _)) = state::device_of_address(pointer as u64) {
+        PointerAttributes {
+            kind: DEVICE,
+            device,
+            device_pointer: address,
+            host_pointer: std::ptr::null_mut(),
+        }
+    } else if is_pinned(pointer as usize) {
+        PointerAttributes {
+            kind: HOST,
+            device: state::current_index(),
+            device_pointer: address,
+            host_pointer: address,
+        }
+    } else {
+        PointerAttributes {
+            kind: UNREGISTERED,
+            device: -2,
+            device_pointer: std::ptr::null_mut(),
+            host_pointer: address,
+        }
+    };
+    // SAFETY: promised by the caller.
+    unsafe { write_out(attributes, answer) };
+    SUCCESS
+}
+
+/// # Safety
+/// As for [`cudaMalloc`].
+pub unsafe fn allocate_on_current(bytes: usize) -> Result<u64, c_int> {
+    let card = state::current_with_context().ok_or(NO_DEVICE)?;
+    card.memory()
+        .allocate(bytes as u64, card)
+        .map_err(status_of)
+}

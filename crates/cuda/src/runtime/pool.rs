@@ -1,0 +1,172 @@
+//! Stream-ordered allocation (`cudaMallocAsync`) from each device's default pool.
+
+use std::ffi::{c_int, c_void};
+
+use super::errors::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, SUCCESS, report};
+use super::memory::status_of;
+use super::stream::note_work;
+use crate::state::VirtualDevice;
+use crate::{state, trace, write_out};
+
+/// A device's default pool is named by this number plus the device's.
+const FIRST_POOL: usize = 0x7001_0000;
+
+fn device_of_pool(pool: usize) -> Option<&'static VirtualDevice> {
+    state::visible_device(c_int::try_from(pool.checked_sub(FIRST_POOL)?).ok()?)
+}
+
+/// # Safety
+/// `pool` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaDeviceGetDefaultMemPool(pool: *mut usize, device: c_int) -> c_int {
+    if state::visible_device(device).is_none() {
+        return report(INVALID_DEVICE);
+    }
+    // SAFETY: promised by the caller.
+    unsafe { write_out(pool, FIRST_POOL + device as usize) };
+    SUCCESS
+}
+
+const RELEASE_THRESHOLD: c_int = 4;
+const RESERVED_CURRENT: c_int = 5;
+const RESERVED_HIGH: c_int = 6;
+const USED_CURRENT: c_int = 7;
+const USED_HIGH: c_int = 8;
+
+/// # Safety
+/// `value` points to what the attribute's type says: an int for 1 to 3, 64 bits for the others.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaMemPoolGetAttribute(
+    pool: usize,
+    attribute: c_int,
+    value: *mut c_void,
+) -> c_int {
+    let Some(card) = device_of_pool(pool) else {
+        return report(INVALID_VALUE);
+    };
+    let pool = card.pool();
+    let statistics = pool.statistics();
+    let answer = match attribute {
+        1..=3 => {
+            // SAFETY: promised by the caller.
+            unsafe { write_out(value.cast::<c_int>(), 1) };
+            return SUCCESS;
+        }
+        RELEASE_THRESHOLD => pool.release_threshold_bytes,
+        RESERVED_CURRENT => statistics.reserved_bytes,
+        RESERVED_HIGH => statistics.reserved_high_bytes,
+        USED_CURRENT => statistics.used_bytes,
+        USED_HIGH => statistics.used_high_bytes,
+        _ => return report(INVALID_VALUE),
+    };
+    // SAFETY: promised by the caller.
+    unsafe { write_out(value.cast::<u64>(), answer) };
+    SUCCESS
+}
+
+/// # Safety
+/// As for [`cudaMemPoolGetAttribute`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaMemPoolSetAttribute(
+    pool: usize,
+    attribute: c_int,
+    value: *const c_void,
+) -> c_int {
+    trace::call("cudaMemPoolSetAttribute", || {
+        format!("{pool:#x}, {attribute}")
+    });
+    let Some(card) = device_of_pool(pool) else {
+        return report(INVALID_VALUE);
+    };
+    if value.is_null() {
+        return report(INVALID_VALUE);
+    }
+    match attribute {
+        1..=3 => SUCCESS,
+        RELEASE_THRESHOLD => {
+            // SAFETY: promised by the caller.
+            card.pool().release_threshold_bytes = unsafe { value.cast::<u64>().read_unaligned() };
+            SUCCESS
+        }
+        // The high marks can only be reset.
+        RESERVED_HIGH | USED_HIGH => {
+            card.pool().reset_high_mark(attribute == RESERVED_HIGH);
+            SUCCESS
+        }
+        _ => report(INVALID_VALUE),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudaMemPoolSetAccess(
+    pool: usize,
+    _descriptions: *const c_void,
+    _count: usize,
+) -> c_int {
+    report(match device_of_pool(pool) {
+        Some(_) => SUCCESS,
+        None => INVALID_VALUE,
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudaMemPoolTrimTo(pool: usize, keep_bytes: usize) -> c_int {
+    trace::call("cudaMemPoolTrimTo", || {
+        format!("{pool:#x}, keep {keep_bytes} bytes")
+    });
+    let Some(card) = device_of_pool(pool) else {
+        return report(INVALID_VALUE);
+    };
+    card.pool().trim(keep_bytes as u64, card);
+    SUCCESS
+}
+
+/// # Safety
+/// `pointer` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaMallocAsync(
+    pointer: *mut *mut c_void,
+    bytes: usize,
+    stream: usize,
+) -> c_int {
+    let Some(card) = state::current_with_context() else {
+        return report(NO_DEVICE);
+    };
+    if pointer.is_null() {
+        return report(INVALID_VALUE);
+    }
+    note_work(stream);
+    let allocated = if bytes == 0 {
+        Ok(0)
+    } else {
+        card.pool().allocate(bytes as u64, card)
+    };
+    trace::call("cudaMallocAsync", || {
+        format!("device {}, {bytes} bytes -> {allocated:x?}", card.ordinal)
+    });
+    match allocated {
+        Ok(address) => {
+            // SAFETY: promised by the caller.
+            unsafe { write_out(pointer, address as *mut c_void) };
+            SUCCESS
+        }
+        Err(error) => report(status_of(error)),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudaFreeAsync(pointer: *mut c_void, stream: usize) -> c_int {
+    trace::call("cudaFreeAsync", || format!("{pointer:p}"));
+    if pointer.is_null() {
+        return SUCCESS;
+    }
+    note_work(stream);
+    let Some((_, card)) = state::device_of_address(pointer as u64) else {
+        return report(INVALID_VALUE);
+    };
+    match card.pool().free(pointer as u64) {
+        Ok(()) => SUCCESS,
+        // `cudaFreeAsync` also takes what `cudaMalloc` gave.
+        Err(_) => super::memory::cudaFree(pointer),
+    }
+}

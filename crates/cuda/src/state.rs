@@ -1,0 +1,286 @@
+//! The virtual machine room: the cards of this run and what this process holds on them.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
+
+use ghostgpu_device::{Budget, Capability, CardMemory, DeviceSheet, StreamOrderedPool};
+use ghostgpu_session::{SESSION_VARIABLE, Session};
+
+use crate::ledger::Ledger;
+use crate::memory_window;
+use crate::visible_devices;
+
+/// One virtual card.
+pub struct VirtualDevice {
+    /// Its place in the machine, before `CUDA_VISIBLE_DEVICES`.
+    pub ordinal: usize,
+    pub sheet: DeviceSheet,
+    pub uuid: [u8; 16],
+    memory: Mutex<CardMemory>,
+    pool: Mutex<StreamOrderedPool>,
+    window_start: u64,
+    window_bytes: u64,
+    is_elastic: bool,
+    has_context: AtomicBool,
+    has_kernels: AtomicBool,
+    has_blas: AtomicBool,
+    has_dnn: AtomicBool,
+    /// Overhead that has been charged, so that a reset can return it.
+    overhead_bytes: AtomicU64,
+}
+
+struct Room {
+    session: Session,
+    devices: Vec<VirtualDevice>,
+    /// Indices into `devices`, in the order the process sees them.
+    visible: Vec<usize>,
+    ledger: Ledger,
+}
+
+static ROOM: OnceLock<Option<Room>> = OnceLock::new();
+
+/// The room, opened at the first CUDA call. `None` without a session: then there are no devices.
+fn room() -> Option<&'static Room> {
+    ROOM.get_or_init(open_room).as_ref()
+}
+
+fn open_room() -> Option<Room> {
+    let path = PathBuf::from(std::env::var_os(SESSION_VARIABLE)?);
+    let session = match Session::load(&path) {
+        Ok(session) => session,
+        Err(error) => {
+            eprintln!("ghostgpu: {error}");
+            return None;
+        }
+    };
+    let Some(ledger) = Ledger::open(&session.run_dir) else {
+        eprintln!("ghostgpu: the memory ledger of this run cannot be opened, so it has no device");
+        return None;
+    };
+    let windows = memory_window::reserve(&session.devices)?;
+    let devices: Vec<VirtualDevice> = session
+        .devices
+        .iter()
+        .zip(windows)
+        .enumerate()
+        .map(|(ordinal, (sheet, window))| VirtualDevice {
+            ordinal,
+            sheet: sheet.clone(),
+            uuid: uuid_of(ordinal),
+            memory: Mutex::new(CardMemory::new(window.start, window.bytes - window.bytes / 4)),
+            pool: Mutex::new(StreamOrderedPool::new(
+                window.start + (window.bytes - window.bytes / 4),
+                window.bytes / 4,
+            )),
+            window_start: window.start,
+            window_bytes: window.bytes,
+            is_elastic: session.elastic,
+            has_context: AtomicBool::new(false),
+            has_kernels: AtomicBool::new(false),
+            has_blas: AtomicBool::new(false),
+            has_dnn: AtomicBool::new(false),
+            overhead_bytes: AtomicU64::new(0),
+        })
+        .collect();
+    let wanted = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+    let uuids: Vec<[u8; 16]> = devices.iter().map(|device| device.uuid).collect();
+    let visible = visible_devices::select(wanted.as_deref(), &uuids);
+    Some(Room {
+        session,
+        devices,
+        visible,
+        ledger,
+    })
+}
+
+/// Each card's own number, recognisable as ours: the bytes spell "ghostgpu".
+fn uuid_of(ordinal: usize) -> [u8; 16] {
+    let mut uuid = *b"ghostgpu\0\0\0\0\0\0\0\0";
+    uuid[8..].copy_from_slice(&(ordinal as u64 + 1).to_be_bytes());
+    uuid
+}
+
+pub fn session() -> Option<&'static Session> {
+    room().map(|room| &room.session)
+}
+
+/// All cards of the machine, whether or not `CUDA_VISIBLE_DEVICES` shows them to this process.
+pub fn devices() -> &'static [VirtualDevice] {
+    room().map_or(&[], |room| &room.devices)
+}
+
+pub fn visible_count() -> usize {
+    room().map_or(0, |room| room.visible.len())
+}
+
+/// The card that this process knows under that number.
+pub fn visible_device(index: i32) -> Option<&'static VirtualDevice> {
+    let room = room()?;
+    let ordinal = *room.visible.get(usize::try_from(index).ok()?)?;
+    room.devices.get(ordinal)
+}
+
+thread_local! {
+    static CURRENT: Cell<i32> = const { Cell::new(0) };
+}
+
+/// The number of the calling thread's current device.
+pub fn current_index() -> i32 {
+    CURRENT.get()
+}
+
+pub fn set_current_index(index: i32) {
+    CURRENT.set(index);
+}
+
+pub fn current_device() -> Option<&'static VirtualDevice> {
+    visible_device(current_index())
+}
+
+/// The data sheet of the calling thread's current device.
+pub fn current_sheet() -> Option<&'static DeviceSheet> {
+    current_device().map(|device| &device.sheet)
+}
+
+/// The current device, with its context made if it was not there yet.
+pub fn current_with_context() -> Option<&'static VirtualDevice> {
+    let device = current_device()?;
+    device.ensure_context();
+    Some(device)
+}
+
+/// The first matrix product loads cuBLAS's code onto the card.
+pub fn note_blas_use() {
+    if let Some(device) = current_with_context() {
+        device.charge_once(&device.has_blas, device.sheet.overhead.blas_bytes);
+    }
+}
+
+/// The first cuDNN operation loads cuDNN's code onto the card.
+pub fn note_dnn_use() {
+    if let Some(device) = current_with_context() {
+        device.charge_once(&device.has_dnn, device.sheet.overhead.dnn_bytes);
+    }
+}
+
+/// The visible device whose address range holds `address`, with its number.
+pub fn device_of_address(address: u64) -> Option<(i32, &'static VirtualDevice)> {
+    let room = room()?;
+    room.visible.iter().enumerate().find_map(|(index, &ordinal)| {
+        let device = &room.devices[ordinal];
+        device.owns(address).then_some((index as i32, device))
+    })
+}
+
+impl VirtualDevice {
+    pub fn owns(&self, address: u64) -> bool {
+        address >= self.window_start && address - self.window_start < self.window_bytes
+    }
+
+    pub fn memory(&self) -> MutexGuard<'_, CardMemory> {
+        // A panic while holding the lock is a bug of ours; the books are still the best we have.
+        self.memory
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The default stream-ordered pool.
+    pub fn pool(&self) -> MutexGuard<'_, StreamOrderedPool> {
+        self.pool
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn used_bytes(&self) -> u64 {
+        room().map_or(0, |room| room.ledger.used_bytes(self.ordinal))
+    }
+
+    pub fn peak_bytes(&self) -> u64 {
+        room().map_or(0, |room| room.ledger.peak_bytes(self.ordinal))
+    }
+
+    /// What each process of the run uses on this card: (process number, bytes).
+    pub fn used_by_process(&self) -> Vec<(u32, u64)> {
+        room().map_or_else(Vec::new, |room| room.ledger.used_by_process(self.ordinal))
+    }
+
+    pub fn used_bytes_of_process(&self, process: u32) -> u64 {
+        self.used_by_process()
+            .iter()
+            .filter(|&&(owner, _)| owner == process)
+            .map(|&(_, used)| used)
+            .sum()
+    }
+
+    /// Free memory as `cudaMemGetInfo` reports it. An elastic card that holds more than it has
+    /// reports that nothing is free.
+    pub fn free_bytes(&self) -> u64 {
+        self.sheet.total_bytes.saturating_sub(self.used_bytes())
+    }
+
+    pub fn has_context(&self) -> bool {
+        self.has_context.load(Ordering::Acquire)
+    }
+
+    pub fn ensure_context(&self) {
+        self.charge_once(&self.has_context, self.sheet.overhead.context_bytes);
+    }
+
+    /// The first launch loads code onto the card.
+    pub fn note_kernel_use(&self) {
+        self.ensure_context();
+        self.charge_once(&self.has_kernels, self.sheet.overhead.kernels_bytes);
+    }
+
+    /// Charges overhead the first time only. It is charged even when the card is full: the real
+    /// driver would fail here with an error that PyTorch cannot recover from, and the user is
+    /// better served by the out-of-memory error that follows.
+    fn charge_once(&self, flag: &AtomicBool, bytes: u64) {
+        if flag.load(Ordering::Acquire) || flag.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(room) = room() {
+            room.ledger.charge(self.ordinal, bytes, None);
+            self.overhead_bytes.fetch_add(bytes, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Budget for VirtualDevice {
+    fn charge(&self, bytes: u64) -> bool {
+        let limit = (!self.is_elastic).then_some(self.sheet.total_bytes);
+        room().is_some_and(|room| room.ledger.charge(self.ordinal, bytes, limit))
+    }
+
+    fn release(&self, bytes: u64) {
+        if let Some(room) = room() {
+            room.ledger.release(self.ordinal, bytes);
+        }
+    }
+}
+
+static CODE_ARCHITECTURES: RwLock<Vec<u32>> = RwLock::new(Vec::new());
+
+pub fn set_code_architectures(mut numbers: Vec<u32>) {
+    numbers.sort_unstable();
+    if let Ok(mut known) = CODE_ARCHITECTURES.write() {
+        *known = numbers;
+    }
+}
+
+/// The architecture of the code that a kernel of the installed torch runs as on this card: the
+/// newest one of the same major version that is not newer than the card.
+pub fn code_architecture(capability: Capability) -> u32 {
+    let own = capability.as_arch_number();
+    let Ok(known) = CODE_ARCHITECTURES.read() else {
+        return own;
+    };
+    known
+        .iter()
+        .copied()
+        .filter(|&number| number / 10 == capability.major && number <= own)
+        .max()
+        .unwrap_or(own)
+}

@@ -1,0 +1,32 @@
+//! `--trace FILE`: one line for every call the script makes, with its arguments.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::{Mutex, OnceLock};
+
+use crate::state;
+
+static SINK: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+
+fn sink() -> Option<&'static Mutex<File>> {
+    SINK.get_or_init(|| {
+        let path = state::session()?.trace.as_ref()?;
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        file.ok().map(Mutex::new)
+    })
+    .as_ref()
+}
+
+/// Writes one call. `arguments` is only asked for when a trace is wanted.
+///
+/// A trace that cannot be written must not stop the script: the command line has checked the file
+/// before the start, so what fails here is a full disk.
+pub fn call(function: &str, arguments: impl FnOnce() -> String) {
+    let Some(sink) = sink() else { return };
+    // SAFETY: neither function has preconditions.
+    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    let line = format!("{process}/{thread} {function}({})\n", arguments());
+    if let Ok(mut file) = sink.lock() {
+        let _ = file.write_all(line.as_bytes());
+    }
+}

@@ -1,0 +1,154 @@
+//! One card of the catalogue: its facts, and where each of them comes from.
+
+use super::derive;
+use crate::{Architecture, Capability, DeviceSheet, PciAddress};
+
+/// Where a group of facts comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Provenance {
+    /// Software read it on a real card of this name: ours, or a log that somebody published.
+    Measured,
+    /// It stands in a data sheet, a public table or another project's documentation.
+    Published,
+    /// Computed by a rule that was fitted to readings from other cards.
+    Derived,
+}
+
+impl Provenance {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Published => "published",
+            Self::Derived => "derived",
+        }
+    }
+}
+
+impl std::fmt::Display for Provenance {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
+
+/// How a card's memory is built, as far as it decides how much of it a program gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryKind {
+    Gddr,
+    Hbm,
+    /// Shared with the processor (Jetson, DGX Spark).
+    Unified,
+}
+
+/// One card that a script can be rehearsed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Card {
+    /// Our own name for it, unique in the catalogue ("RTX 3060 12GB").
+    pub name: &'static str,
+    /// What CUDA answers when asked for the name; several cards can share one.
+    pub driver_name: &'static str,
+    /// What people type, the shortest first.
+    pub aliases: Vec<&'static str>,
+    pub capability: Capability,
+    /// Memory on the board, in whole GiB.
+    pub board_gib: u32,
+    pub memory_kind: MemoryKind,
+    /// Error correction is on as the card is delivered.
+    pub ecc_enabled: bool,
+    /// What `cudaDeviceProp.totalGlobalMem` says.
+    pub total_bytes: u64,
+    pub memory_provenance: Provenance,
+    pub multiprocessors: u32,
+    pub l2_cache_bytes: u32,
+    pub clock_khz: u32,
+    pub memory_clock_khz: u32,
+    pub memory_bus_bits: u32,
+    /// The vendor's PCI device number; 0 when not known.
+    pub pci_device_number: u32,
+    /// Of capability, multiprocessors, cache, clocks and bus.
+    pub properties_provenance: Provenance,
+    /// Memory that a bare CUDA context takes.
+    pub context_bytes: u64,
+    /// Of [`Self::context_bytes`]. What libraries add to it was read on an H200 and is taken over
+    /// for all cards.
+    pub overhead_provenance: Provenance,
+    /// One remark for whoever chose this card ("`a100` means the 40 GB card; …").
+    pub note: Option<&'static str>,
+}
+
+impl Card {
+    /// The limits that the card's compute capability sets.
+    pub fn architecture(&self) -> &'static Architecture {
+        Architecture::of(self.capability)
+            .expect("the catalogue refuses cards whose capability is not in the table")
+    }
+
+    /// Everything that a CUDA program can ask about this card.
+    ///
+    /// The PCI address is that of a single card in a desktop; a caller with several cards gives
+    /// each its own bus.
+    pub fn sheet(&self) -> DeviceSheet {
+        let architecture = self.architecture();
+        DeviceSheet {
+            name: self.driver_name.to_owned(),
+            capability: self.capability,
+            total_bytes: self.total_bytes,
+            multiprocessors: self.multiprocessors,
+            max_threads_per_multiprocessor: architecture.max_threads_per_multiprocessor,
+            max_blocks_per_multiprocessor: architecture.max_blocks_per_multiprocessor,
+            shared_memory_per_block_optin_bytes: architecture.shared_memory_per_block_optin_bytes,
+            shared_memory_per_multiprocessor_bytes: architecture
+                .shared_memory_per_multiprocessor_bytes,
+            reserved_shared_memory_per_block_bytes: architecture
+                .reserved_shared_memory_per_block_bytes,
+            l2_cache_bytes: self.l2_cache_bytes,
+            persisting_l2_cache_max_bytes: architecture
+                .persisting_l2_cache_max_bytes(self.l2_cache_bytes),
+            clock_khz: self.clock_khz,
+            memory_clock_khz: self.memory_clock_khz,
+            memory_bus_bits: self.memory_bus_bits,
+            is_integrated: self.memory_kind == MemoryKind::Unified,
+            ecc_enabled: self.ecc_enabled,
+            pci: PciAddress {
+                domain: 0,
+                bus: 1,
+                device: 0,
+            },
+            pci_device_number: self.pci_device_number,
+            overhead: derive::overhead(self.context_bytes),
+        }
+    }
+
+    /// The same card with another amount of memory (`--memory 11GiB`).
+    pub fn sheet_with_total(&self, total_bytes: u64) -> DeviceSheet {
+        DeviceSheet {
+            total_bytes,
+            ..self.sheet()
+        }
+    }
+
+    /// Sentences that an answer about this card rests on: what was not read on a real one.
+    ///
+    /// Without a stop at the end, as they go into a list.
+    pub fn assumptions(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if self.memory_provenance == Provenance::Derived {
+            sentences.push(format!(
+                "the memory that a program gets on the {} ({:.2} GiB) is derived from the {} GiB on \
+                 the board",
+                self.name,
+                self.total_bytes as f64 / (1u64 << 30) as f64,
+                self.board_gib
+            ));
+        }
+        if self.overhead_provenance == Provenance::Derived {
+            sentences.push(format!(
+                "the memory that a CUDA context takes on the {} ({:.2} MiB) is derived from its \
+                 number of multiprocessors",
+                self.name,
+                self.context_bytes as f64 / derive::MIB as f64
+            ));
+        }
+        sentences
+    }
+}

@@ -1,0 +1,18 @@
+//! The names of the files that the parts of a rehearsal exchange in the run's folder.
+
+/// The session itself, written by the command line before anything starts.
+pub const SESSION_FILE: &str = "session.json";
+
+/// One [`ProcessReport`](crate::ProcessReport) per process: `agent-<pid>.json`, from the agent.
+pub const AGENT_REPORT_PREFIX: &str = "agent-";
+
+/// One [`Note`](crate::Note) per line: `notes-<pid>.jsonl`, from the library.
+pub const NOTES_PREFIX: &str = "notes-";
+
+/// Files that the script wrote during the rehearsal, one [`WrittenFile`](crate::WrittenFile) per
+/// line, from the agent. The command line removes them unless the user asked to keep them.
+pub const WRITTEN_FILES: &str = "written-files.jsonl";
+
+/// Left by the agent when the library is not loaded in its process although it was to be
+/// preloaded; its text says what is known about the reason.
+pub const PRELOAD_BLOCKED_FILE: &str = "preload-blocked";

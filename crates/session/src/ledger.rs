@@ -1,0 +1,173 @@
+//! The layout of `card.ledger`: how much of each virtual card is used, shared by all processes of a run.
+//!
+//! The library maps the file and updates it with atomic operations; the command line creates it and
+//! reads it when the script has ended. All numbers are 64-bit little-endian.
+//!
+//! ```text
+//! 0      magic
+//! 8      number of devices
+//! 64     per device: bytes in use now, most bytes ever in use
+//! 1088   per process: process number (0 = free slot), then bytes in use on each device
+//! ```
+
+use std::path::{Path, PathBuf};
+
+pub const LEDGER_FILE: &str = "card.ledger";
+pub const MAX_DEVICES: usize = 64;
+pub const MAX_PROCESSES: usize = 256;
+/// "GHOSTLG1", read as a little-endian number.
+pub const LEDGER_MAGIC: u64 = u64::from_le_bytes(*b"GHOSTLG1");
+
+const WORD: usize = 8;
+const HEADER_BYTES: usize = 64;
+const SLOTS_OFFSET: usize = HEADER_BYTES + MAX_DEVICES * 2 * WORD;
+const SLOT_BYTES: usize = WORD + MAX_DEVICES * WORD;
+pub const LEDGER_BYTES: usize = SLOTS_OFFSET + MAX_PROCESSES * SLOT_BYTES;
+
+/// Byte offsets of the fields of the ledger.
+pub mod offset {
+    use super::{HEADER_BYTES, SLOT_BYTES, SLOTS_OFFSET, WORD};
+
+    pub const fn device_used(device: usize) -> usize {
+        HEADER_BYTES + device * 2 * WORD
+    }
+
+    pub const fn device_peak(device: usize) -> usize {
+        device_used(device) + WORD
+    }
+
+    pub const fn slot_process(slot: usize) -> usize {
+        SLOTS_OFFSET + slot * SLOT_BYTES
+    }
+
+    pub const fn slot_used(slot: usize, device: usize) -> usize {
+        slot_process(slot) + WORD + device * WORD
+    }
+}
+
+/// What a ledger says about one card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CardUse {
+    pub used_bytes: u64,
+    pub peak_bytes: u64,
+}
+
+/// Why a ledger could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LedgerError {
+    #[error("cannot access the memory ledger {path}: {source}")]
+    Access {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("the memory ledger {path} is damaged")]
+    Damaged { path: PathBuf },
+}
+
+/// Creates an empty ledger in the run's folder.
+pub fn create_ledger(run_dir: &Path, devices: usize) -> Result<(), LedgerError> {
+    let mut bytes = vec![0; LEDGER_BYTES];
+    bytes[..WORD].copy_from_slice(&LEDGER_MAGIC.to_le_bytes());
+    bytes[WORD..2 * WORD].copy_from_slice(&(devices as u64).to_le_bytes());
+    let path = run_dir.join(LEDGER_FILE);
+    std::fs::write(&path, bytes).map_err(|source| LedgerError::Access { path, source })
+}
+
+/// Reads what every card holds and has held, in device order.
+pub fn read_ledger(run_dir: &Path) -> Result<Vec<CardUse>, LedgerError> {
+    let path = run_dir.join(LEDGER_FILE);
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(source) => return Err(LedgerError::Access { path, source }),
+    };
+    let word = |offset: usize| -> Option<u64> {
+        let field = bytes.get(offset..offset + WORD)?;
+        Some(u64::from_le_bytes(field.try_into().ok()?))
+    };
+    let devices = match (bytes.len(), word(0), word(WORD)) {
+        (LEDGER_BYTES, Some(LEDGER_MAGIC), Some(devices)) if devices <= MAX_DEVICES as u64 => {
+            devices as usize
+        }
+        _ => return Err(LedgerError::Damaged { path }),
+    };
+    let cards = (0..devices).filter_map(|device| {
+        Some(CardUse {
+            used_bytes: word(offset::device_used(device))?,
+            peak_bytes: word(offset::device_peak(device))?,
+        })
+    });
+    Ok(cards.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(bytes: &mut [u8], offset: usize, value: u64) {
+        bytes[offset..offset + WORD].copy_from_slice(&value.to_le_bytes());
+    }
+
+    #[test]
+    fn a_fresh_ledger_reads_as_unused_cards() {
+        let folder = tempfile::tempdir().expect("folder");
+        create_ledger(folder.path(), 2).expect("written");
+        let unused = CardUse {
+            used_bytes: 0,
+            peak_bytes: 0,
+        };
+        assert_eq!(read_ledger(folder.path()).expect("valid"), [unused, unused]);
+    }
+
+    #[test]
+    fn counters_come_back_from_the_offsets_they_were_put_at() {
+        let folder = tempfile::tempdir().expect("folder");
+        create_ledger(folder.path(), 2).expect("written");
+        let path = folder.path().join(LEDGER_FILE);
+        let mut bytes = std::fs::read(&path).expect("file");
+        put(&mut bytes, offset::device_used(0), 10);
+        put(&mut bytes, offset::device_peak(1), 1 << 40);
+        put(&mut bytes, offset::slot_process(0), 4321);
+        std::fs::write(&path, bytes).expect("file");
+        let cards = read_ledger(folder.path()).expect("valid");
+        assert_eq!(cards[0].used_bytes, 10);
+        assert_eq!(cards[1].peak_bytes, 1 << 40);
+    }
+
+    #[test]
+    fn regions_follow_each_other_without_overlap() {
+        assert_eq!(offset::device_used(0), HEADER_BYTES);
+        assert_eq!(
+            offset::device_peak(MAX_DEVICES - 1) + WORD,
+            offset::slot_process(0)
+        );
+        assert_eq!(
+            offset::slot_used(0, MAX_DEVICES - 1) + WORD,
+            offset::slot_process(1)
+        );
+        assert_eq!(
+            offset::slot_used(MAX_PROCESSES - 1, MAX_DEVICES - 1) + WORD,
+            LEDGER_BYTES
+        );
+    }
+
+    #[test]
+    fn missing_and_damaged_ledgers_are_told_apart() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join(LEDGER_FILE);
+        assert!(matches!(
+            read_ledger(folder.path()),
+            Err(LedgerError::Access { .. })
+        ));
+        create_ledger(folder.path(), MAX_DEVICES + 1).expect("written");
+        assert!(matches!(
+            read_ledger(folder.path()),
+            Err(LedgerError::Damaged { .. })
+        ));
+        std::fs::write(&path, "short").expect("file");
+        assert!(matches!(
+            read_ledger(folder.path()),
+            Err(LedgerError::Damaged { .. })
+        ));
+    }
+}

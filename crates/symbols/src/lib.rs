@@ -1,0 +1,23 @@
+//! Every CUDA function that PyTorch can reach, and what the stand-in library does with it.
+//!
+//! A symbol's name goes in; the library it belongs to and its [`Treatment`] come out. The answers
+//! stand in one table, `table.csv`, which people edit; two tests hold it against the world: one
+//! reads the imports of the installed torch, the other the exports of the stand-in library. The
+//! crate is pure: it opens no library and no file.
+//!
+//! ```
+//! use ghostgpu_symbols::{Family, Treatment, is_cuda_symbol, lookup};
+//!
+//! let entry = lookup("cudaMalloc").expect("PyTorch imports it");
+//! assert_eq!(entry.family, Family::Runtime);
+//! assert_eq!(entry.treatment, Treatment::Simulated);
+//!
+//! // A name of CUDA's that is not in the table is one we have not thought about.
+//! assert!(is_cuda_symbol("cudaMallocOnTheMoon") && lookup("cudaMallocOnTheMoon").is_none());
+//! ```
+
+mod family;
+mod table;
+
+pub use family::{Family, family_of, is_cuda_symbol};
+pub use table::{Entry, Treatment, entries, lookup};

@@ -1,0 +1,1 @@
+"""Direct questions to a CUDA card, below PyTorch: one module per subject."""

@@ -1,0 +1,47 @@
+"""Every case of the table runs on a CPU with a small model, so that no device time is lost to
+a mistake in the table itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+HARNESS = Path(__file__).resolve().parent / "harness"
+sys.path.insert(0, str(HARNESS))
+
+torch = pytest.importorskip("torch")
+
+import cases  # noqa: F401
+from case import CASES
+from context import Context
+from micro import OPERATIONS
+from micro_ops import try_on_cpu
+from training import train
+
+#: These ask for more memory than is allowed, and a CPU allows everything.
+NEEDS_A_CAP = ("larger-than-the-card",)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n not in NEEDS_A_CAP])
+def test_a_tiny_version_of_the_case_runs_on_a_cpu(name: str) -> None:
+    case = CASES[name]
+    done: list[None] = []
+    context = Context(case, device="cpu", tiny=True, on_step=lambda: done.append(None))
+    torch.manual_seed(0)
+    (case.script or train)(context)
+    assert 1 <= len(done) <= max(2, case.steps)
+
+
+@pytest.mark.parametrize("name", [n for n, op in OPERATIONS.items() if not op.needs_card])
+def test_the_operation_runs_on_a_cpu(name: str) -> None:
+    try_on_cpu(OPERATIONS[name])
+
+
+def test_the_table_covers_every_family_with_several_cases() -> None:
+    families: dict[str, int] = {}
+    for case in CASES.values():
+        families[case.family] = families.get(case.family, 0) + 1
+    assert len(families) == len(cases.FAMILIES)
+    assert min(families.values()) >= 5, families

@@ -1,0 +1,20 @@
+"""The agent: works inside the rehearsed script's Python process and writes down what it sees.
+
+In goes the session that the command line described; out come `agent-<pid>.json` in the run's
+folder, a clean stop after the steps that were asked for, and protection for existing checkpoints.
+Nothing here may disturb a run: a fault of ours becomes a note in the report.
+
+This file is executed by every Python process of a rehearsal, torch or not, and so does next to
+nothing. The work starts in `activation`, once torch has been imported.
+"""
+
+from __future__ import annotations
+
+__all__ = ["install_import_hook"]
+
+
+def install_import_hook() -> None:
+    """Watch for the import of torch, and start the agent when it comes."""
+    from . import hooks
+
+    hooks.install()

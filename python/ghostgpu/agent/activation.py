@@ -1,0 +1,95 @@
+"""Starts the agent's parts when the modules they belong to have been imported."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from types import ModuleType
+from typing import Any
+
+from . import checkpoints, preload, session
+from .data_dependent import install_assumptions
+from .ending import Ending
+from .guard import quietly
+from .initialisation import InitialisationSkipper
+from .oom import OomObserver
+from .peaks import PeakTracker
+from .report import RECORD, RefusedCall
+from .stacks import current_frames, describe
+from .steps import StepCounter
+
+_guard: checkpoints.CheckpointGuard | None = None
+
+
+def after_import(module: ModuleType) -> None:
+    """Called by the import hook, right after a watched module has run."""
+    if module.__name__ == "torch":
+        _start(module)
+    elif _guard is not None:
+        quietly(_guard.after_import)(module)
+
+
+def _start(torch: Any) -> None:
+    global _guard
+    try:
+        current = session.load()
+    except (OSError, ValueError, KeyError) as error:
+        sys.stderr.write(f"ghostgpu: the session file cannot be read: {error}\n")
+        return
+    _note_versions(torch)
+    peaks = PeakTracker(torch)
+    ending = Ending(torch, current.run_dir, peaks)
+    counter = StepCounter(current.steps, peaks)
+    guard = checkpoints.CheckpointGuard(torch, current.run_dir, current.keep_checkpoints)
+    _guard = guard
+
+    # First, so that whatever fails below is still reported.
+    quietly(ending.install)()
+    if torch.version.cuda is None:
+        return  # nothing to rehearse: the command line tells the user from the report
+    _tell_library(torch)
+    quietly(peaks.install)()
+    quietly(counter.install)()
+    quietly(OomObserver(torch).install)()
+    quietly(guard.install)()
+    quietly(install_assumptions)(torch, ending)
+    if not current.full_initialisation:
+        skipper = InitialisationSkipper(torch)
+        quietly(skipper.install)()
+        ending.add_last_act(skipper.tell)
+    ending.add_last_act(guard.clean_up)
+
+    def forget_parent() -> None:
+        RECORD.forget_parent()
+        peaks.forget_parent()
+        counter.forget_parent()
+        ending.forget_parent()
+        guard.paths.forget_parent()
+
+    os.register_at_fork(after_in_child=quietly(forget_parent))
+
+
+@quietly
+def _note_versions(torch: Any) -> None:
+    report = RECORD.report
+    report.torch = str(torch.__version__)
+    report.torch_cuda = torch.version.cuda
+    flags = getattr(torch._C, "_cuda_getArchFlags", lambda: None)()
+    report.code_architectures = flags.split() if flags else []
+
+
+@quietly
+def _tell_library(torch: Any) -> None:
+    numbers = [
+        int(found[1])
+        for name in RECORD.report.code_architectures
+        # `sm_90a` is code for 9.0 too; `compute_90` is an intermediate form, not machine code.
+        if (found := re.fullmatch(r"sm_(\d+)[a-z]?", name))
+    ]
+    preload.set_code_architectures(numbers)
+    preload.set_refusal_callback(quietly(_note_refusal))
+
+
+def _note_refusal(function: str) -> None:
+    RECORD.report.refused.append(RefusedCall(function, describe(current_frames())))

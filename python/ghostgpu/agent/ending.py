@@ -1,0 +1,150 @@
+"""The end of the process: the last peaks, the exception that ended it, and the report file.
+
+A script can end in many ways, and each must leave a report: by itself, by an exception, by the
+step limit, by `os._exit` (which is also how forked `multiprocessing` children end), by SIGTERM.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Any, Callable
+
+from . import oom
+from .guard import quietly
+from .peaks import PeakTracker
+from .report import RECORD
+
+
+class Ending:
+    """Writes this process's report, exactly once per process that has one to write."""
+
+    def __init__(self, torch: Any, run_dir: str, peaks: PeakTracker) -> None:
+        self._torch = torch
+        self._run_dir = run_dir
+        self._peaks = peaks
+        self._is_forked = False
+        self._last_acts: list[Callable[[], None]] = []
+
+    def add_last_act(self, act: Callable[[], None]) -> None:
+        """Have something done once, just before the report is written."""
+        self._last_acts.append(quietly(act))
+
+    def forget_parent(self) -> None:
+        """Called in a forked child, which has a report to write only if it uses CUDA itself."""
+        self._is_forked = True
+        if threading.current_thread() is threading.main_thread() and (
+            signal.getsignal(signal.SIGTERM) == self._on_terminate
+        ):
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def install(self) -> None:
+        """Be there at every way out."""
+        atexit.register(self._at_exit)
+        self._wrap_hard_exit()
+        self._wrap_soft_exit()
+        self._wrap_thread_hook()
+        self._wrap_process_run()
+        self._catch_terminate()
+
+    @quietly
+    def _at_exit(self) -> None:
+        # Set by the interpreter when it prints a traceback, whatever `sys.excepthook` is by then.
+        error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        if isinstance(error, BaseException):
+            self._note_exception(error)
+        self.write()
+
+    def write(self) -> None:
+        """Write the report as it stands."""
+        has_cuda = self._torch.cuda.is_initialized() and not self._torch.cuda._is_in_bad_fork()
+        if RECORD.report.pid != os.getpid() or (self._is_forked and not has_cuda):
+            return
+        while self._last_acts:
+            self._last_acts.pop(0)()
+        if has_cuda:
+            RECORD.report.peaks = self._peaks.fold()
+            RECORD.report.cudnn = _cudnn_version(self._torch)
+        RECORD.write(self._run_dir)
+
+    def _note_exception(self, error: BaseException) -> None:
+        text = str(error).strip().splitlines()
+        RECORD.report.exception = type(error).__name__ + (f": {text[0]}" if text else "")
+        oom.note_fatal(error, self._torch)
+
+    def _wrap_hard_exit(self) -> None:
+        original = os._exit
+        write = quietly(self.write)
+
+        @functools.wraps(original)
+        def hard_exit(status: int) -> None:
+            write()
+            original(status)
+
+        os._exit = hard_exit  # type: ignore[assignment]
+
+    def _wrap_soft_exit(self) -> None:
+        original = sys.exit
+        note_exit = quietly(oom.note_exit)
+
+        @functools.wraps(original)
+        def soft_exit(*status: Any) -> None:
+            if status and status[0] not in (None, 0):
+                note_exit(self._torch)
+            original(*status)
+
+        sys.exit = soft_exit  # type: ignore[assignment]
+
+    def _wrap_thread_hook(self) -> None:
+        original = threading.excepthook
+        note = quietly(self._note_exception)
+
+        def hook(arguments: threading.ExceptHookArgs) -> None:
+            if arguments.exc_value is not None and not isinstance(arguments.exc_value, SystemExit):
+                note(arguments.exc_value)
+            original(arguments)
+
+        threading.excepthook = hook
+
+    def _wrap_process_run(self) -> None:
+        """`multiprocessing` prints a child's exception itself: no hook ever sees it."""
+        from multiprocessing.process import BaseProcess
+
+        original = BaseProcess.run
+        note = quietly(self._note_exception)
+
+        @functools.wraps(original)
+        def run(process: BaseProcess) -> None:
+            try:
+                original(process)
+            except Exception as error:
+                note(error)
+                raise
+
+        patched: Any = BaseProcess
+        patched.run = run
+
+    def _catch_terminate(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return  # only the main thread may set handlers
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._on_terminate)
+
+    def _on_terminate(self, number: int, frame: FrameType | None) -> None:
+        quietly(self.write)()
+        # Then die of the signal, as the script would have without us.
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+def _cudnn_version(torch: Any) -> str | None:
+    number = torch.backends.cudnn.version()
+    if number is None:
+        return None
+    major, rest = divmod(number, 10000) if number >= 90000 else divmod(number, 1000)
+    return f"{major}.{rest // 100}.{rest % 100}"

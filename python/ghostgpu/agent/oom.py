@@ -1,0 +1,140 @@
+"""Out-of-memory errors: where the script was, what it was doing, and whether it ended there."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+from . import stages
+from .guard import quietly
+from .report import RECORD, Oom
+from .stacks import current_frames, describe
+
+MAX_OOMS = 100
+"""A script that hunts for a batch size may meet thousands; the first ones and the last will do."""
+
+
+class OomObserver:
+    """Writes down every out-of-memory error of PyTorch's allocator as it happens."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+
+    def install(self) -> None:
+        """Attach to the allocator as soon as the script starts CUDA, and no earlier."""
+        if hasattr(self._torch._C, "_cuda_attach_out_of_memory_observer"):
+            self._torch.cuda._lazy_call(quietly(self._attach))
+
+    def _attach(self) -> None:
+        # The `cudaMallocAsync` allocator has no observers. An error that ends the script is still
+        # found, by its traceback, when the script ends.
+        with contextlib.suppress(RuntimeError):
+            self._torch._C._cuda_attach_out_of_memory_observer(quietly(self._observe))
+
+    def _observe(self, device: int, requested: int, total: int, free: int) -> None:
+        frames = current_frames()
+        _remember(
+            Oom(
+                device=int(device),
+                requested_bytes=int(requested),
+                message="",
+                step=RECORD.report.steps,
+                stage=stages.stage_of(frames, self._torch, RECORD.report.steps),
+                stack=describe(frames),
+            )
+        )
+
+
+def _remember(oom: Oom) -> None:
+    ooms = RECORD.report.ooms
+    if len(ooms) >= MAX_OOMS:
+        ooms.pop()
+    ooms.append(oom)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception is PyTorch's out-of-memory error (the type moved between versions)."""
+    return type(error).__name__ == "OutOfMemoryError" or (
+        isinstance(error, RuntimeError) and "CUDA out of memory" in str(error)
+    )
+
+
+def find_out_of_memory(error: BaseException | None) -> BaseException | None:
+    """The out-of-memory error behind an exception: itself, its cause or its context."""
+    for each in _chain(error):
+        if is_out_of_memory(each):
+            return each
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def note_fatal(error: BaseException, torch: Any) -> None:
+    """Record that this exception ended the script (or one of its threads or processes).
+
+    The errors that cuDNN's search for an algorithm meets and survives never get here: PyTorch
+    swallows them in C++.
+    """
+    oom_error = find_out_of_memory(error)
+    if oom_error is None:
+        return
+    message = str(oom_error)
+    ooms = RECORD.report.ooms
+    if not ooms or not _could_be(ooms[-1], message):
+        frames = _frames_of_traceback(oom_error.__traceback__)
+        _remember(
+            Oom(
+                device=_device_in(message),
+                requested_bytes=_requested_bytes_in(message),
+                message="",
+                step=RECORD.report.steps,
+                stage=stages.stage_of(frames, torch, RECORD.report.steps),
+                stack=describe(frames),
+            )
+        )
+    ooms[-1].message = message
+    ooms[-1].is_fatal = True
+
+
+def note_exit(torch: Any) -> None:
+    """Called by `sys.exit` with a failure: a script that reports an OOM itself and gives up."""
+    error = sys.exc_info()[1]
+    if error is not None:
+        note_fatal(error, torch)
+
+
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+def _could_be(oom: Oom, message: str) -> bool:
+    """Whether an observed error can be the one with this text (which is rounded)."""
+    told = _requested_bytes_in(message)
+    return told == 0 or abs(told - oom.requested_bytes) <= max(told // 50, 1024)
+
+
+def _requested_bytes_in(message: str) -> int:
+    found = re.search(r"Tried to allocate ([0-9.]+) (bytes|KiB|MiB|GiB)", message)
+    return int(float(found[1]) * _UNITS[found[2]]) if found else 0
+
+
+def _device_in(message: str) -> int:
+    found = re.search(r"GPU (\d+)", message)
+    return int(found[1]) if found else 0
+
+
+def _frames_of_traceback(traceback: TracebackType | None) -> list[FrameType]:
+    frames = []
+    while traceback is not None:
+        frames.append(traceback.tb_frame)
+        traceback = traceback.tb_next
+    return frames

@@ -1,0 +1,102 @@
+"""The stand-in library as the agent sees it: functions exported by what was preloaded.
+
+If the library is not in the process although a rehearsal was asked for, the script must not go on:
+it would find the machine's real GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from typing import Any, Callable
+
+MARKER_FILE = "preload-blocked"
+"""Left in the run's folder when the library is missing, for the command line to find."""
+
+EXIT_OWN_FAILURE = 2
+
+_kept_alive: list[Any] = []
+"""Callbacks given to the library: ctypes frees them with their last Python reference."""
+
+
+def _exported(name: str) -> Any:
+    """An exported function of the library, or None."""
+    try:
+        return getattr(ctypes.CDLL(None), name)
+    except (OSError, AttributeError):
+        return None
+
+
+def require() -> None:
+    """End the process, with one clear sentence, unless the stand-in library is loaded."""
+    if _exported("ghostgpu_api_version") is not None:
+        return
+    sentence = (
+        "the stand-in CUDA library was not loaded into this Python process "
+        f"({sys.executable}): the system ignored LD_PRELOAD, or the script removed it"
+    )
+    hint = (
+        "use a dynamically linked Python without setuid or file capabilities, and start child "
+        "processes with the environment they inherit"
+    )
+    _leave_marker(sentence)
+    sys.stderr.write(f"error: {sentence}\n\nhint: {hint}\n")
+    sys.stderr.flush()
+    sys.stdout.flush()
+    # Not SystemExit: a script that survives a failed `import torch` must not survive this.
+    os._exit(EXIT_OWN_FAILURE)
+
+
+def _leave_marker(sentence: str) -> None:
+    from . import session
+
+    try:
+        path = os.path.join(session.load().run_dir, MARKER_FILE)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(sentence + "\n")
+    except (OSError, ValueError, KeyError):
+        pass  # the sentence on stderr and the exit code still tell
+
+
+def set_code_architectures(arch_numbers: list[int]) -> None:
+    """Tell the library which architectures the installed torch ships code for."""
+    function = _exported("ghostgpu_set_code_architectures")
+    if function is None:
+        return
+    function.restype = None
+    array = (ctypes.c_int32 * len(arch_numbers))(*arch_numbers)
+    function(array, ctypes.c_uint32(len(arch_numbers)))
+
+
+def set_refusal_callback(callback: Callable[[str], None]) -> None:
+    """Have the library call back when the script uses a function that is not simulated."""
+    function = _exported("ghostgpu_set_refusal_callback")
+    if function is None:
+        return
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+    def called(name: bytes | None) -> None:
+        callback((name or b"?").decode("utf-8", "replace"))
+
+    pointer = prototype(called)
+    _kept_alive.append(pointer)
+    function.restype = None
+    function(pointer)
+
+
+def readback_answerer() -> Callable[[int, int], None] | None:
+    """A function that decides what the thread's next small copy from the card reads.
+
+    Called with a value and a number of bytes; None when the library cannot do it.
+    """
+    function = _exported("ghostgpu_answer_next_readback")
+    if function is None:
+        return None
+    function.restype = None
+    function.argtypes = [ctypes.c_uint64, ctypes.c_uint32]
+
+    def answer(value: int, size_bytes: int) -> None:
+        function(value, size_bytes)
+
+    return answer

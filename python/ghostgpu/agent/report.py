@@ -1,0 +1,124 @@
+"""What was seen in this process, and the file it is written to.
+
+The format is `ProcessReport` in `crates/session/src/report.rs`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .stacks import Frame
+
+
+@dataclass
+class DevicePeaks:
+    """The highest values of PyTorch's allocator statistics on one device."""
+
+    device: int
+    peak_allocated_bytes: int = 0
+    peak_reserved_bytes: int = 0
+    retries: int = 0
+    allocations: int = 0
+
+
+@dataclass
+class StepPeaks:
+    """The peaks when an optimizer step had ended, since the start of the script."""
+
+    step: int
+    devices: list[DevicePeaks]
+
+
+@dataclass
+class Oom:
+    """An out-of-memory error raised by PyTorch's allocator."""
+
+    device: int
+    requested_bytes: int
+    message: str
+    step: int
+    stage: str
+    stack: list[Frame]
+    is_fatal: bool = False
+
+
+@dataclass
+class RefusedCall:
+    """A call that the stand-in library refused, and where the script made it."""
+
+    function: str
+    stack: list[Frame]
+
+
+@dataclass
+class ProcessReport:
+    """Everything that ends up in `agent-<pid>.json`."""
+
+    pid: int = 0
+    torch: str | None = None
+    torch_cuda: str | None = None
+    cudnn: str | None = None
+    code_architectures: list[str] = field(default_factory=list)
+    steps: int = 0
+    stopped_by_step_limit: bool = False
+    peaks: list[DevicePeaks] = field(default_factory=list)
+    step_peaks: list[StepPeaks] = field(default_factory=list)
+    ooms: list[Oom] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+    refused: list[RefusedCall] = field(default_factory=list)
+    exception: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+class Record:
+    """The process's report while it is being made. All methods may be called from any thread."""
+
+    MAX_SENTENCES = 200
+    """A script may branch on values at thousands of lines; nobody reads more than this."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.report = ProcessReport(pid=os.getpid())
+
+    def forget_parent(self) -> None:
+        """Start again in a forked child: what the parent saw is the parent's to tell."""
+        versions = self.report
+        self._lock = threading.RLock()
+        self.report = ProcessReport(
+            pid=os.getpid(),
+            torch=versions.torch,
+            torch_cuda=versions.torch_cuda,
+            code_architectures=versions.code_architectures,
+        )
+
+    def assume(self, sentence: str) -> None:
+        """Add a sentence on which the answer rests, once."""
+        self._add(self.report.assumptions, sentence)
+
+    def note(self, sentence: str) -> None:
+        """Add a remark on which the answer does not rest, once."""
+        self._add(self.report.notes, sentence)
+
+    def _add(self, sentences: list[str], sentence: str) -> None:
+        with self._lock:
+            if sentence not in sentences and len(sentences) < self.MAX_SENTENCES:
+                sentences.append(sentence)
+
+    def write(self, run_dir: str) -> None:
+        """Write the report under its final name in one move, so that no reader sees half of it."""
+        with self._lock:
+            fields: dict[str, Any] = asdict(self.report)
+        path = os.path.join(run_dir, f"agent-{self.report.pid}.json")
+        # The thread is part of the name: a signal handler may write while the script's end does.
+        unfinished = f"{path}.{threading.get_ident()}.unfinished"
+        with open(unfinished, "w", encoding="utf-8") as file:
+            json.dump(fields, file)
+        os.replace(unfinished, path)
+
+
+RECORD = Record()
+"""This process's record."""

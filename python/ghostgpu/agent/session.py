@@ -1,0 +1,35 @@
+"""What the command line asks of the agent, read from the file named in the environment.
+
+The format is `Session` in `crates/session/src/request.rs`; the agent reads only its own part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+
+SESSION_VARIABLE = "GHOSTGPU_SESSION"
+
+
+@dataclass(frozen=True)
+class Session:
+    """The agent's part of a rehearsal's description."""
+
+    run_dir: str
+    steps: int
+    """Stop after this many optimizer steps; 0 runs the script to its end."""
+    keep_checkpoints: bool
+    full_initialisation: bool
+
+
+def load() -> Session:
+    """Read the session; raises `OSError`, `ValueError` or `KeyError` when that cannot be done."""
+    with open(os.environ[SESSION_VARIABLE], encoding="utf-8") as file:
+        fields = json.load(file)
+    return Session(
+        run_dir=str(fields["run_dir"]),
+        steps=int(fields["steps"]),
+        keep_checkpoints=bool(fields.get("keep_checkpoints", False)),
+        full_initialisation=bool(fields.get("full_initialisation", False)),
+    )

@@ -1,0 +1,61 @@
+"""Tells from a stack what the script was doing: moving the model, forward, backward, ..."""
+
+from __future__ import annotations
+
+import os
+from types import FrameType
+from typing import Any
+
+from .stacks import is_backward, is_user_code
+
+_MODULE_FILE = os.path.join("torch", "nn", "modules", "module.py")
+_FUNCTIONAL_FILE = os.path.join("torch", "nn", "functional.py")
+_OPTIMIZER_FOLDER = os.path.join("torch", "optim") + os.sep
+_MOVES = frozenset({"_apply", "to", "cuda"})
+_CALLS = frozenset({"_call_impl", "_wrapped_call_impl"})
+
+
+def stage_of(frames: list[FrameType], torch: Any, steps: int) -> str:
+    """The stage that a stack (innermost last) belongs to, in the words of `OomReport`."""
+    # First: a backward pass may recompute a forward (checkpointing), and Lightning calls the
+    # whole training step, backward included, from inside `optimizer.step`.
+    if any(is_backward(frame) for frame in frames):
+        return "backward"
+    for frame in reversed(frames):
+        stage = _stage_of_frame(frame, torch)
+        if stage is not None:
+            return stage
+    if steps > 0 or _has_begun_forward(frames, torch):
+        return _forward(torch)
+    return "setup"
+
+
+def _stage_of_frame(frame: FrameType, torch: Any) -> str | None:
+    file, function = frame.f_code.co_filename, frame.f_code.co_name
+    if _OPTIMIZER_FOLDER in file:
+        # Not the constructor: what that allocates belongs to setting up.
+        return "setup" if function in ("__init__", "add_param_group") else "optimizer step"
+    if file.endswith(_MODULE_FILE):
+        if function in _MOVES:
+            return "moving the model"
+        if function in _CALLS:
+            return _forward(torch)
+    if file.endswith(_FUNCTIONAL_FILE):
+        return _forward(torch)
+    if function == "step" and isinstance(frame.f_locals.get("self"), torch.optim.Optimizer):
+        return "optimizer step"
+    return None
+
+
+def _forward(torch: Any) -> str:
+    return "forward" if torch.is_grad_enabled() else "evaluation"
+
+
+def _has_begun_forward(frames: list[FrameType], torch: Any) -> bool:
+    """Whether the user's frames hold a result that autograd follows: then a forward pass ran."""
+    return any(
+        isinstance(value, torch.Tensor) and value.grad_fn is not None
+        for frame in frames
+        if is_user_code(frame.f_code.co_filename)
+        for value in list(frame.f_locals.values())
+    )

@@ -1,0 +1,114 @@
+"""Counts optimizer steps and ends the script after as many as were asked for.
+
+One step is one call of an optimizer's `step`. With several optimizers (a GAN, one optimizer per
+parameter) the count of the busiest one is the count of the script, and the script is stopped only
+when all of them have had their turn, so that no optimizer's state is missing from the peak:
+
+* when every optimizer that holds parameters of its own has reached the limit, or
+* when the busiest has gone past it and each of the others has stepped at least once, or
+* when the busiest has gone `PATIENCE` steps past it: some optimizers are made and never used.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from .guard import quietly
+from .peaks import PeakTracker
+from .report import RECORD
+
+PATIENCE = 16
+
+
+class RehearsalComplete(SystemExit):
+    """Ends the script after the last step that was asked for.
+
+    A `SystemExit` with code 0, because everything that hosts a training (the interpreter, threads,
+    `multiprocessing`, `torchrun`, Lightning, the Hugging Face Trainer) already knows it as a
+    clean end: `finally` blocks run, no traceback is printed, the exit code is 0.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+class StepCounter:
+    """Sees every optimizer step of the process."""
+
+    def __init__(self, limit: int, peaks: PeakTracker) -> None:
+        self._limit = limit
+        self._peaks = peaks
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+    def forget_parent(self) -> None:
+        """Start again in a forked child."""
+        self._counts = weakref.WeakKeyDictionary()
+
+    def install(self) -> None:
+        """Register with PyTorch's global hook, which all `torch.optim.Optimizer`s call."""
+        from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+
+        patched: Any = Optimizer
+        original_init = Optimizer.__init__
+        remember = quietly(self._optimizers.add)
+
+        def init(optimizer: Any, *arguments: Any, **options: Any) -> None:
+            original_init(optimizer, *arguments, **options)
+            remember(optimizer)
+
+        init.__wrapped__ = original_init  # type: ignore[attr-defined]
+        init.__doc__ = original_init.__doc__
+        patched.__init__ = init
+
+        note = quietly(self._note_step)
+
+        def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if note(optimizer):
+                RECORD.report.stopped_by_step_limit = True
+                # Raised again at every further step, should a bare `except:` swallow it.
+                raise RehearsalComplete
+
+        # A compiled `optimizer.step` must call this, not trace it. The mark is set by hand because
+        # `torch.compiler.disable` would import all of Dynamo into scripts that never compile.
+        after_step._torchdynamo_disable = True  # type: ignore[attr-defined]
+        after_step._torchdynamo_disable_msg = "GhostGPU counts steps"  # type: ignore[attr-defined]
+        register_optimizer_step_post_hook(after_step)
+
+    def _note_step(self, optimizer: Any) -> bool:
+        """Count one step; returns whether the script should stop now."""
+        self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
+        RECORD.report.steps = max(RECORD.report.steps, self._counts[optimizer])
+        self._peaks.note_step(RECORD.report.steps)
+        return self._limit > 0 and self._is_enough()
+
+    def _is_enough(self) -> bool:
+        counts = list(self._counts.values())
+        busiest = max(counts)
+        if busiest < self._limit:
+            return False
+        if busiest >= self._limit + PATIENCE:
+            return True
+        if self._waits_for_an_idle_optimizer():
+            return False
+        return busiest > self._limit or min(counts) >= self._limit
+
+    def _waits_for_an_idle_optimizer(self) -> bool:
+        """Whether an optimizer that never stepped holds parameters no other one steps.
+
+        Wrappers such as SAM or ZeRO hold the same parameters as the optimizer inside them.
+        """
+        idle = [each for each in list(self._optimizers) if each not in self._counts]
+        if not idle:
+            return False
+        stepped = {id(parameter) for each in self._counts for parameter in _parameters(each)}
+        return any(
+            parameter.requires_grad and id(parameter) not in stepped
+            for each in idle
+            for parameter in _parameters(each)
+        )
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]

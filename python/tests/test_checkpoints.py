@@ -1,0 +1,158 @@
+"""Checkpoints of zeros neither replace real ones nor stay."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from conftest import Rehearse, needs_torch
+
+pytestmark = needs_torch
+
+SAVES = {
+    "torch.save": "torch.save({'w': torch.ones(3)}, 'model.pt')",
+    "torch.save by keyword": "torch.save(obj={'w': torch.ones(3)}, f='model.pt')",
+    "torch.save to a Path": "torch.save({'w': torch.ones(3)}, pathlib.Path('model.pt'))",
+    "temporary name, then replace": (
+        "torch.save({'w': torch.ones(3)}, 'model.tmp'); os.replace('model.tmp', 'model.pt')"
+    ),
+}
+
+
+@pytest.mark.parametrize("save", SAVES.values(), ids=SAVES.keys())
+def test_an_existing_checkpoint_is_left_alone_and_the_new_one_can_be_read_back(
+    rehearse: Rehearse, tmp_path: Path, save: str
+) -> None:
+    (tmp_path / "model.pt").write_text("real")
+    done = rehearse(
+        f"import os, pathlib, torch\n{save}\nprint(torch.load('model.pt')['w'].tolist())"
+    )
+    assert done.stdout.strip() == "[1.0, 1.0, 1.0]", done.stderr
+    assert (tmp_path / "model.pt").read_text() == "real"
+    assert not (tmp_path / "model.tmp").exists()
+    assert "checkpoints of a rehearsal hold zeros" in done.stderr
+
+
+@pytest.mark.parametrize("save", SAVES.values(), ids=SAVES.keys())
+def test_a_new_checkpoint_is_listed_before_it_is_written_and_deleted_at_the_end(
+    rehearse: Rehearse, tmp_path: Path, save: str
+) -> None:
+    done = rehearse(f"import os, pathlib, torch\n{save}\nprint(os.path.getsize('model.pt') > 0)")
+    assert done.stdout.strip() == "True"
+    assert not (tmp_path / "model.pt").exists()
+    listed = [json.loads(line) for line in (done.run_dir / "written-files.jsonl").open()]
+    assert str(tmp_path / "model.pt") in [each["path"] for each in listed]
+
+
+def test_checkpoints_are_kept_when_that_is_asked_for(rehearse: Rehearse, tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_text("real")
+    done = rehearse(
+        "import torch; torch.save(torch.ones(3), 'model.pt'); torch.save(torch.ones(3), 'new.pt')",
+        keep_checkpoints=True,
+    )
+    assert (tmp_path / "model.pt").read_bytes() != b"real"
+    assert (tmp_path / "new.pt").exists()
+    assert done.report["notes"] == [] or all("checkpoint" not in n for n in done.report["notes"])
+
+
+def test_open_files_are_the_scripts_own_business(rehearse: Rehearse, tmp_path: Path) -> None:
+    rehearse("import torch; torch.save(torch.ones(3), open('model.pt', 'wb'))")
+    assert (tmp_path / "model.pt").exists()
+
+
+def test_deleting_a_redirected_checkpoint_leaves_the_real_one(
+    rehearse: Rehearse, tmp_path: Path
+) -> None:
+    (tmp_path / "model.pt").write_text("real")
+    rehearse("import os, torch; torch.save(torch.ones(3), 'model.pt'); os.remove('model.pt')")
+    assert (tmp_path / "model.pt").read_text() == "real"
+
+
+def test_a_folder_that_the_rehearsal_made_for_a_checkpoint_goes_with_it(
+    rehearse: Rehearse, tmp_path: Path
+) -> None:
+    rehearse(
+        """
+        import os, torch
+        os.makedirs("out/checkpoint-3")
+        open("out/checkpoint-3/trainer_state.json", "w").write("{}")
+        torch.save(torch.ones(3), "out/checkpoint-3/model.pt")
+        """
+    )
+    assert (tmp_path / "out").exists()
+    assert not (tmp_path / "out" / "checkpoint-3").exists()
+
+
+def test_an_exit_without_clean_up_leaves_the_list_for_the_command_line(
+    rehearse: Rehearse, tmp_path: Path
+) -> None:
+    done = rehearse(
+        "import os, signal, torch; torch.save(torch.ones(3), 'model.pt'); os.kill(os.getpid(), 9)"
+    )
+    assert done.code == -9
+    assert (tmp_path / "model.pt").exists()
+    assert str(tmp_path / "model.pt") in (done.run_dir / "written-files.jsonl").read_text()
+
+
+def test_safetensors_files_are_guarded_too(rehearse: Rehearse, tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    (tmp_path / "model.safetensors").write_text("real")
+    done = rehearse(
+        """
+        import torch
+        from safetensors.torch import load_file, save_file
+        save_file({"w": torch.ones(2)}, "model.safetensors")
+        save_file({"w": torch.ones(2)}, "new.safetensors")
+        print(load_file("model.safetensors")["w"].tolist())
+        """
+    )
+    assert done.stdout.strip() == "[1.0, 1.0]", done.stderr
+    assert (tmp_path / "model.safetensors").read_text() == "real"
+    assert not (tmp_path / "new.safetensors").exists()
+
+
+def test_a_distributed_checkpoint_goes_elsewhere_when_there_is_a_real_one(
+    rehearse: Rehearse, tmp_path: Path
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / ".metadata").write_text("real")
+    done = rehearse(
+        """
+        import torch
+        import torch.distributed.checkpoint as dcp
+        for folder in ("real", "new"):
+            dcp.save({"w": torch.ones(2)}, checkpoint_id=folder, no_dist=True)
+            state = {"w": torch.zeros(2)}
+            dcp.load(state, checkpoint_id=folder, no_dist=True)
+            print(state["w"].tolist())
+        """
+    )
+    assert done.stdout.split("\n")[:2] == ["[1.0, 1.0]"] * 2, done.stderr
+    assert os.listdir(tmp_path / "real") == [".metadata"]
+    assert not (tmp_path / "new").exists()
+
+
+def test_trainers_do_not_rotate_real_checkpoints_away(rehearse: Rehearse, tmp_path: Path) -> None:
+    for name in ("checkpoint-1", "mine"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_text("real")
+        os.utime(tmp_path / name / "model.safetensors", (1, 1))
+    # Code of an installed package deletes one, the user's own line the other.
+    package = tmp_path / "site-packages"
+    package.mkdir()
+    (package / "trainer.py").write_text(
+        "import shutil\ndef rotate():\n    shutil.rmtree('checkpoint-1')\n"
+    )
+    rehearse(
+        f"""
+        import shutil, sys, torch
+        sys.path.append({str(package)!r})
+        import trainer
+        trainer.rotate()
+        shutil.rmtree("mine")
+        """
+    )
+    assert (tmp_path / "checkpoint-1" / "model.safetensors").exists()
+    assert not (tmp_path / "mine").exists()
