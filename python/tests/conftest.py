@@ -22,6 +22,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 INJECT = REPOSITORY / "python" / "ghostgpu" / "agent" / "inject"
 
+LEDGER_BYTES = 64 + 64 * 16 + 256 * (8 + 64 * 8)
+
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 
@@ -89,7 +91,7 @@ def make_session(folder: Path, **changes: Any) -> Path:
         },
     }
     card.update(changes.pop("card", {}))
-    session = {
+    session: dict[str, Any] = {
         "run_dir": str(run_dir),
         "devices": [card],
         "elastic": False,
@@ -102,6 +104,9 @@ def make_session(folder: Path, **changes: Any) -> Path:
         "full_initialisation": False,
     }
     session.update(changes)
+    # The layout is in `crates/session/src/ledger.rs`: a magic number, the number of devices, zeros.
+    ledger = b"GHOSTLG1" + len(session["devices"]).to_bytes(8, "little")
+    (run_dir / "card.ledger").write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
     path = run_dir / "session.json"
     path.write_text(json.dumps(session))
     return path

@@ -5,9 +5,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ghostgpu_session::ledger::{
-    LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC, MAX_PROCESSES, offset,
-};
+use ghostgpu_session::ledger::{LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC, MAX_PROCESSES, offset};
 
 /// The mapped ledger and this process's place in it.
 pub struct Ledger {
@@ -78,18 +76,22 @@ impl Ledger {
     }
 
     pub fn used_bytes(&self, device: usize) -> u64 {
-        self.word(offset::device_used(device)).load(Ordering::Acquire)
+        self.word(offset::device_used(device))
+            .load(Ordering::Acquire)
     }
 
     pub fn peak_bytes(&self, device: usize) -> u64 {
-        self.word(offset::device_peak(device)).load(Ordering::Acquire)
+        self.word(offset::device_peak(device))
+            .load(Ordering::Acquire)
     }
 
     /// What each process of the run uses on a card: (process number, bytes).
     pub fn used_by_process(&self, device: usize) -> Vec<(u32, u64)> {
         (0..MAX_PROCESSES)
             .filter_map(|slot| {
-                let process = self.word(offset::slot_process(slot)).load(Ordering::Acquire);
+                let process = self
+                    .word(offset::slot_process(slot))
+                    .load(Ordering::Acquire);
                 let used = self
                     .word(offset::slot_used(slot, device))
                     .load(Ordering::Acquire);
@@ -143,7 +145,8 @@ impl Ledger {
                 continue;
             }
             // Only the one that clears the owner may return the slot's memory.
-            let mine = owner.compare_exchange(process, u64::MAX, Ordering::AcqRel, Ordering::Relaxed);
+            let mine =
+                owner.compare_exchange(process, u64::MAX, Ordering::AcqRel, Ordering::Relaxed);
             if mine.is_err() {
                 continue;
             }

@@ -42,12 +42,7 @@ impl Direction {
 ///
 /// # Safety
 /// The host side of the copy is valid for `bytes` bytes.
-pub unsafe fn copy(
-    target: *mut c_void,
-    source: *const c_void,
-    bytes: usize,
-    direction: Direction,
-) {
+pub unsafe fn copy(target: *mut c_void, source: *const c_void, bytes: usize, direction: Direction) {
     if target.is_null() || bytes == 0 {
         return;
     }

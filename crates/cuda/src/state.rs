@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 
-use ghostgpu_device::{Budget, Capability, CardMemory, DeviceSheet, StreamOrderedPool};
+use ghostgpu_device::{
+    Budget, Capability, CardMemory, DeviceSheet, Overhead, PAGE_BYTES, StreamOrderedPool,
+};
 use ghostgpu_session::{SESSION_VARIABLE, Session};
 
 use crate::ledger::Ledger;
@@ -27,8 +29,8 @@ pub struct VirtualDevice {
     has_kernels: AtomicBool,
     has_blas: AtomicBool,
     has_dnn: AtomicBool,
-    /// Overhead that has been charged, so that a reset can return it.
-    overhead_bytes: AtomicU64,
+    /// What library handles and streams hold, before rounding to pages.
+    object_bytes: AtomicU64,
 }
 
 struct Room {
@@ -69,7 +71,10 @@ fn open_room() -> Option<Room> {
             ordinal,
             sheet: sheet.clone(),
             uuid: uuid_of(ordinal),
-            memory: Mutex::new(CardMemory::new(window.start, window.bytes - window.bytes / 4)),
+            memory: Mutex::new(CardMemory::new(
+                window.start,
+                window.bytes - window.bytes / 4,
+            )),
             pool: Mutex::new(StreamOrderedPool::new(
                 window.start + (window.bytes - window.bytes / 4),
                 window.bytes / 4,
@@ -81,7 +86,7 @@ fn open_room() -> Option<Room> {
             has_kernels: AtomicBool::new(false),
             has_blas: AtomicBool::new(false),
             has_dnn: AtomicBool::new(false),
-            overhead_bytes: AtomicU64::new(0),
+            object_bytes: AtomicU64::new(0),
         })
         .collect();
     let wanted = std::env::var("CUDA_VISIBLE_DEVICES").ok();
@@ -154,24 +159,37 @@ pub fn current_with_context() -> Option<&'static VirtualDevice> {
 /// The first matrix product loads cuBLAS's code onto the card.
 pub fn note_blas_use() {
     if let Some(device) = current_with_context() {
-        device.charge_once(&device.has_blas, device.sheet.overhead.blas_bytes);
+        device.note_kernel_use();
+        device.charge_once(&device.has_blas, device.sheet.overhead.blas_code_bytes);
     }
 }
 
 /// The first cuDNN operation loads cuDNN's code onto the card.
 pub fn note_dnn_use() {
     if let Some(device) = current_with_context() {
-        device.charge_once(&device.has_dnn, device.sheet.overhead.dnn_bytes);
+        device.note_kernel_use();
+        device.charge_once(&device.has_dnn, device.sheet.overhead.dnn_code_bytes);
+    }
+}
+
+/// Charges what a library's handle or a stream holds on the current device. The handles live as long
+/// as the process: PyTorch keeps them in pools.
+pub fn note_new_object(bytes_of: impl FnOnce(&Overhead) -> u64) {
+    if let Some(device) = current_with_context() {
+        device.charge_object(bytes_of(&device.sheet.overhead));
     }
 }
 
 /// The visible device whose address range holds `address`, with its number.
 pub fn device_of_address(address: u64) -> Option<(i32, &'static VirtualDevice)> {
     let room = room()?;
-    room.visible.iter().enumerate().find_map(|(index, &ordinal)| {
-        let device = &room.devices[ordinal];
-        device.owns(address).then_some((index as i32, device))
-    })
+    room.visible
+        .iter()
+        .enumerate()
+        .find_map(|(index, &ordinal)| {
+            let device = &room.devices[ordinal];
+            device.owns(address).then_some((index as i32, device))
+        })
 }
 
 impl VirtualDevice {
@@ -243,7 +261,18 @@ impl VirtualDevice {
         }
         if let Some(room) = room() {
             room.ledger.charge(self.ordinal, bytes, None);
-            self.overhead_bytes.fetch_add(bytes, Ordering::AcqRel);
+        }
+    }
+
+    /// Charges whole pages for objects that share them.
+    fn charge_object(&self, bytes: u64) {
+        let Some(room) = room() else { return };
+        let before = self.object_bytes.fetch_add(bytes, Ordering::AcqRel);
+        let pages = |total: u64| total.div_ceil(PAGE_BYTES);
+        let new_pages = pages(before + bytes) - pages(before);
+        if new_pages > 0 {
+            room.ledger
+                .charge(self.ordinal, new_pages * PAGE_BYTES, None);
         }
     }
 }

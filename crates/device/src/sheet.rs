@@ -35,18 +35,22 @@ pub struct PciAddress {
 }
 
 /// Memory on the card that PyTorch's allocator does not own, by what causes it.
-///
-/// Each part is taken once per process and device, when its cause first happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overhead {
     /// Taken when the CUDA context is made.
     pub context_bytes: u64,
-    /// Taken when the first kernels are launched (code is loaded lazily).
+    /// Taken when the first kernel is launched: code is loaded lazily.
     pub kernels_bytes: u64,
-    /// Taken by the first cuBLAS or cuBLASLt matrix product.
-    pub blas_bytes: u64,
+    /// Taken by each cuBLAS handle. PyTorch makes one per thread: backward runs in another one.
+    pub blas_handle_bytes: u64,
+    /// Taken by the first matrix product.
+    pub blas_code_bytes: u64,
+    /// Taken by each cuDNN handle.
+    pub dnn_handle_bytes: u64,
     /// Taken by the first cuDNN operation.
-    pub dnn_bytes: u64,
+    pub dnn_code_bytes: u64,
+    /// Taken by each stream beside the default one.
+    pub stream_bytes: u64,
 }
 
 /// Everything a CUDA program can ask about one card.

@@ -104,7 +104,11 @@ impl Oracle {
 
     fn put(&mut self, request: &Request) -> Result<Answer, OracleError> {
         let own = std::process::id();
-        if self.process.as_ref().is_none_or(|process| process.owner != own) {
+        if self
+            .process
+            .as_ref()
+            .is_none_or(|process| process.owner != own)
+        {
             // The parent's process is not ours to end or to wait for.
             std::mem::forget(self.process.take());
             self.process = Some(self.start()?);
@@ -131,7 +135,10 @@ impl Oracle {
         // An empty entry would mean the current folder.
         folders.extend(std::env::var_os("LD_LIBRARY_PATH").filter(|value| !value.is_empty()));
         let failed = |error: std::io::Error| {
-            OracleError::Start(format!("{} cannot be started: {error}", self.program.display()))
+            OracleError::Start(format!(
+                "{} cannot be started: {error}",
+                self.program.display()
+            ))
         };
         let mut child = Command::new(&self.program)
             .arg("cudnn-oracle")
@@ -139,7 +146,10 @@ impl Oracle {
             .arg(&self.library)
             .env_remove("LD_PRELOAD")
             .env_remove("GHOSTGPU_SESSION")
-            .env("LD_LIBRARY_PATH", folders.join(OsString::from(":").as_os_str()))
+            .env(
+                "LD_LIBRARY_PATH",
+                folders.join(OsString::from(":").as_os_str()),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use crate::numbers::{attribute, element_bytes, kind, value_type};
-use crate::protocol::{
-    EngineAnswer, EngineConfig, KnobRange, Node, PlanAnswer, Value,
-};
+use crate::protocol::{EngineAnswer, EngineConfig, KnobRange, Node, PlanAnswer, Value};
 
 type Descriptor = *mut c_void;
 
@@ -42,7 +40,11 @@ impl Cudnn {
             // SAFETY: `library` is open and stays so; the name is a C string.
             let address = unsafe { libc::dlsym(library, name.as_ptr()) };
             if address.is_null() {
-                Err(format!("{} has no {}", path.display(), name.to_string_lossy()))
+                Err(format!(
+                    "{} has no {}",
+                    path.display(),
+                    name.to_string_lossy()
+                ))
             } else {
                 Ok(address)
             }
@@ -50,8 +52,12 @@ impl Cudnn {
         // SAFETY: the signatures are those of cudnn_graph_v9.h.
         unsafe {
             Ok(Self {
-                create: std::mem::transmute::<*mut c_void, _>(find(c"cudnnBackendCreateDescriptor")?),
-                destroy: std::mem::transmute::<*mut c_void, _>(find(c"cudnnBackendDestroyDescriptor")?),
+                create: std::mem::transmute::<*mut c_void, _>(find(
+                    c"cudnnBackendCreateDescriptor",
+                )?),
+                destroy: std::mem::transmute::<*mut c_void, _>(find(
+                    c"cudnnBackendDestroyDescriptor",
+                )?),
                 finalize: std::mem::transmute::<*mut c_void, _>(find(c"cudnnBackendFinalize")?),
                 set: std::mem::transmute::<*mut c_void, _>(find(c"cudnnBackendSetAttribute")?),
                 get: std::mem::transmute::<*mut c_void, _>(find(c"cudnnBackendGetAttribute")?),
@@ -87,7 +93,12 @@ fn companions(cudnn: &Path) -> Vec<PathBuf> {
     }
     folders.sort();
     let mut found = Vec::new();
-    for stem in ["libnvJitLink.so.", "libcublasLt.so.", "libcublas.so.", "libnvrtc.so."] {
+    for stem in [
+        "libnvJitLink.so.",
+        "libcublasLt.so.",
+        "libcublas.so.",
+        "libnvrtc.so.",
+    ] {
         for folder in &folders {
             let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
             let fitting = files.map(|file| file.path()).filter(|path| {
@@ -138,7 +149,13 @@ impl Owned<'_> {
     fn set_bytes(&self, name: i32, value_type: i32, count: usize, bytes: &[u8]) -> Result<(), i32> {
         // SAFETY: `bytes` holds `count` elements of `value_type`, packed.
         check(unsafe {
-            (self.cudnn.set)(self.raw, name, value_type, count as i64, bytes.as_ptr().cast())
+            (self.cudnn.set)(
+                self.raw,
+                name,
+                value_type,
+                count as i64,
+                bytes.as_ptr().cast(),
+            )
         })
     }
 
@@ -255,7 +272,9 @@ impl<'a> Graph<'a> {
     }
 
     fn raw(&self) -> Descriptor {
-        self.descriptors.last().map_or(ptr::null_mut(), |graph| graph.raw)
+        self.descriptors
+            .last()
+            .map_or(ptr::null_mut(), |graph| graph.raw)
     }
 
     pub fn heuristics(&self, mode: i32, sm_target: Option<i32>) -> Result<Vec<EngineConfig>, i32> {
@@ -348,7 +367,11 @@ fn describe_config(config: &Owned<'_>) -> Result<EngineConfig, i32> {
     let engine = engines.first().ok_or(NOT_SUPPORTED)?;
     let index = engine.get_number(attribute::ENGINE_INDEX, value_type::INT64);
     let choices = config
-        .get_descriptors(attribute::CONFIG_KNOB_CHOICES, kind::KNOB_CHOICE, MOST_KNOBS)
+        .get_descriptors(
+            attribute::CONFIG_KNOB_CHOICES,
+            kind::KNOB_CHOICE,
+            MOST_KNOBS,
+        )
         .unwrap_or_default();
     let knobs = choices.iter().map(|choice| {
         let knob = choice.get_number(attribute::KNOB_CHOICE_TYPE, value_type::KNOB_TYPE);

@@ -35,9 +35,9 @@ pub fn serve(library: &Path, input: impl BufRead, mut output: impl Write) -> i32
         let Ok(request) = serde_json::from_str::<Request>(&line) else {
             return 2;
         };
-        let is_known = last.as_ref().is_some_and(|(device, node, _)| {
-            *device == request.device && *node == request.graph
-        });
+        let is_known = last
+            .as_ref()
+            .is_some_and(|(device, node, _)| *device == request.device && *node == request.graph);
         let answer = if is_known {
             Ok(())
         } else {

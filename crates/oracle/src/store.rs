@@ -69,7 +69,11 @@ impl Store {
 
     fn path(&self, graph: &Node) -> Option<PathBuf> {
         let text = serde_json::to_vec(graph).ok()?;
-        Some(self.folder.as_ref()?.join(format!("{:016x}.json", fnv1a(&text))))
+        Some(
+            self.folder
+                .as_ref()?
+                .join(format!("{:016x}.json", fnv1a(&text))),
+        )
     }
 }
 

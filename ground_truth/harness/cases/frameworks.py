@@ -164,6 +164,7 @@ def train_with_lightning(context: Context) -> None:
         accelerator="gpu" if context.device == "cuda" else "cpu",
         devices=1,
         precision=precision,
+        callbacks=[StepReporter()],
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,

@@ -17,14 +17,7 @@ TINY_BERT = {
     "num_attention_heads": 2,
     "intermediate_size": 64,
 }
-TINY_T5 = {
-    "vocab_size": 100,
-    "d_model": 32,
-    "d_kv": 16,
-    "d_ff": 64,
-    "num_layers": 2,
-    "num_heads": 2,
-}
+TINY_T5 = dict(vocab_size=100, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2)
 
 
 def _own_loss(net: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:

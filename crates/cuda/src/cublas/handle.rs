@@ -56,6 +56,7 @@ pub unsafe extern "C" fn cublasCreate_v2(handle: *mut Handle) -> i32 {
     if state::current_with_context().is_none() {
         return status::NOT_INITIALIZED;
     }
+    state::note_new_object(|overhead| overhead.blas_handle_bytes);
     // SAFETY: promised by the caller.
     unsafe { write_out(handle, HANDLES.insert(Settings::default()) as Handle) };
     status::SUCCESS

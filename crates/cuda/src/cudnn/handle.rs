@@ -29,6 +29,7 @@ pub unsafe extern "C" fn cudnnCreate(handle: *mut *mut c_void) -> i32 {
     if state::current_with_context().is_none() {
         return status::NOT_INITIALIZED;
     }
+    state::note_new_object(|overhead| overhead.dnn_handle_bytes);
     let made = HANDLES.insert(Handle {
         stream: AtomicUsize::new(0),
     });

@@ -142,7 +142,11 @@ pub unsafe extern "C" fn cuGetErrorString(status: c_int, text: *mut *const c_cha
     let answer = found.map_or(std::ptr::null(), |(_, text)| text.as_ptr());
     // SAFETY: promised by the caller.
     unsafe { write_out(text, answer) };
-    if found.is_some() { SUCCESS } else { INVALID_VALUE }
+    if found.is_some() {
+        SUCCESS
+    } else {
+        INVALID_VALUE
+    }
 }
 
 /// # Safety
@@ -153,7 +157,11 @@ pub unsafe extern "C" fn cuGetErrorName(status: c_int, name: *mut *const c_char)
     let answer = found.map_or(std::ptr::null(), |(name, _)| name.as_ptr());
     // SAFETY: promised by the caller.
     unsafe { write_out(name, answer) };
-    if found.is_some() { SUCCESS } else { INVALID_VALUE }
+    if found.is_some() {
+        SUCCESS
+    } else {
+        INVALID_VALUE
+    }
 }
 
 /// # Safety
@@ -178,7 +186,11 @@ pub unsafe extern "C" fn cuGetProcAddress_v2(
         write_out(function, found.unwrap_or(std::ptr::null_mut()));
         write_out(status, c_int::from(found.is_none()));
     }
-    if found.is_some() { SUCCESS } else { SYMBOL_NOT_FOUND }
+    if found.is_some() {
+        SUCCESS
+    } else {
+        SYMBOL_NOT_FOUND
+    }
 }
 
 /// # Safety

@@ -93,7 +93,10 @@ pub unsafe extern "C" fn cuPointerGetAttribute(
                 SUCCESS
             }
             BUFFER_ID => {
-                write_out(value.cast::<u64>(), range().map_or(address, |(start, _)| start));
+                write_out(
+                    value.cast::<u64>(),
+                    range().map_or(address, |(start, _)| start),
+                );
                 SUCCESS
             }
             IS_MANAGED => {
@@ -109,7 +112,11 @@ pub unsafe extern "C" fn cuPointerGetAttribute(
                 let Some((start, bytes)) = range() else {
                     return INVALID_VALUE;
                 };
-                let answer = if attribute == RANGE_START { start } else { bytes };
+                let answer = if attribute == RANGE_START {
+                    start
+                } else {
+                    bytes
+                };
                 write_out(value.cast::<u64>(), answer);
                 SUCCESS
             }
@@ -158,7 +165,11 @@ pub unsafe extern "C" fn cuMemcpyDtoH_v2(target: *mut c_void, source: u64, bytes
 /// # Safety
 /// The host side of the copy is valid for `bytes` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyHtoD_v2(target: u64, source: *const c_void, bytes: usize) -> c_int {
+pub unsafe extern "C" fn cuMemcpyHtoD_v2(
+    target: u64,
+    source: *const c_void,
+    bytes: usize,
+) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { runtime::cudaMemcpy(target as *mut c_void, source, bytes, 1) }
 }

@@ -86,7 +86,9 @@ unsafe fn get_function(
         return INVALID_VALUE;
     }
     // SAFETY: promised by the caller.
-    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
+    let name = unsafe { CStr::from_ptr(name) }
+        .to_string_lossy()
+        .into_owned();
     trace::call(caller, || format!("{module:#x}, {name}"));
     // SAFETY: promised by the caller.
     unsafe { write_out(function, FUNCTIONS.insert(Function { name })) };

@@ -67,9 +67,7 @@ pub unsafe extern "C" fn cuMemAddressReserve(
     let Some(card) = state::current_with_context() else {
         return super::NO_DEVICE;
     };
-    let reserved = card
-        .memory()
-        .reserve(bytes as u64, alignment as u64, hint);
+    let reserved = card.memory().reserve(bytes as u64, alignment as u64, hint);
     trace::call("cuMemAddressReserve", || {
         format!("{bytes} bytes -> {reserved:x?}")
     });
@@ -85,7 +83,9 @@ pub unsafe extern "C" fn cuMemAddressReserve(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemAddressFree(address: u64, bytes: usize) -> c_int {
-    trace::call("cuMemAddressFree", || format!("{address:#x}, {bytes} bytes"));
+    trace::call("cuMemAddressFree", || {
+        format!("{address:#x}, {bytes} bytes")
+    });
     let Some((_, card)) = state::device_of_address(address) else {
         return INVALID_VALUE;
     };

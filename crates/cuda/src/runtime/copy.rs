@@ -78,14 +78,22 @@ pub unsafe extern "C" fn cudaMemcpy2DAsync(
     trace::call("cudaMemcpy2DAsync", || {
         format!("{target:p}, {source:p}, {height} rows of {width} bytes, {direction:?}")
     });
-    if matches!(direction, Direction::HostToDevice | Direction::DeviceToDevice) {
+    if matches!(
+        direction,
+        Direction::HostToDevice | Direction::DeviceToDevice
+    ) {
         return SUCCESS;
     }
     for row in 0..height {
         // SAFETY: promised by the caller, row by row.
         unsafe {
             let target = target.byte_add(row * target_pitch);
-            readback::copy(target, source.byte_add(row * source_pitch), width, direction);
+            readback::copy(
+                target,
+                source.byte_add(row * source_pitch),
+                width,
+                direction,
+            );
         }
     }
     SUCCESS
@@ -115,13 +123,17 @@ pub extern "C" fn cudaMemcpyToSymbol(
     _offset: usize,
     _kind: c_int,
 ) -> c_int {
-    trace::call("cudaMemcpyToSymbol", || format!("{symbol:p}, {bytes} bytes"));
+    trace::call("cudaMemcpyToSymbol", || {
+        format!("{symbol:p}, {bytes} bytes")
+    });
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaMemset(target: *mut c_void, value: c_int, bytes: usize) -> c_int {
-    trace::call("cudaMemset", || format!("{target:p}, {value}, {bytes} bytes"));
+    trace::call("cudaMemset", || {
+        format!("{target:p}, {value}, {bytes} bytes")
+    });
     match state::current_with_context() {
         Some(_) => SUCCESS,
         None => report(NO_DEVICE),

@@ -117,10 +117,7 @@ pub unsafe extern "C" fn cudaDeviceGetPCIBusId(
         return report(INVALID_DEVICE);
     };
     let pci = card.sheet.pci;
-    let address = format!(
-        "{:04x}:{:02x}:{:02x}.0\0",
-        pci.domain, pci.bus, pci.device
-    );
+    let address = format!("{:04x}:{:02x}:{:02x}.0\0", pci.domain, pci.bus, pci.device);
     if text.is_null() || usize::try_from(len).is_ok_and(|len| len < address.len()) || len < 0 {
         return report(INVALID_VALUE);
     }

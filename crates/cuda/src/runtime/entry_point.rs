@@ -21,7 +21,9 @@ unsafe fn entry_point(
     // SAFETY: promised by the caller.
     let name = unsafe { CStr::from_ptr(name) };
     let found = self_lookup::find(name);
-    trace::call("cudaGetDriverEntryPoint", || format!("{name:?} -> {found:?}"));
+    trace::call("cudaGetDriverEntryPoint", || {
+        format!("{name:?} -> {found:?}")
+    });
     let code = if found.is_some() {
         ENTRY_POINT_SUCCESS
     } else {

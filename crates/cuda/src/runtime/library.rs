@@ -2,7 +2,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::errors::{INVALID_DEVICE, INVALID_RESOURCE_HANDLE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS, report};
+use super::errors::{
+    INVALID_DEVICE, INVALID_RESOURCE_HANDLE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS, report,
+};
 use crate::handles::Handles;
 use crate::{state, trace, write_out};
 

@@ -145,12 +145,3 @@ pub unsafe extern "C" fn cudaPointerGetAttributes(
     unsafe { write_out(attributes, answer) };
     SUCCESS
 }
-
-/// # Safety
-/// As for [`cudaMalloc`].
-pub unsafe fn allocate_on_current(bytes: usize) -> Result<u64, c_int> {
-    let card = state::current_with_context().ok_or(NO_DEVICE)?;
-    card.memory()
-        .allocate(bytes as u64, card)
-        .map_err(status_of)
-}

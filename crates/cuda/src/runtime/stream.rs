@@ -47,6 +47,7 @@ fn create(function: &str, out: *mut usize, flags: u32, priority: c_int) -> c_int
     if out.is_null() {
         return report(INVALID_VALUE);
     }
+    state::note_new_object(|overhead| overhead.stream_bytes);
     let handle = STREAMS.insert(Stream {
         priority,
         flags,

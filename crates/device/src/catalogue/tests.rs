@@ -189,8 +189,10 @@ fn every_sheet_has_sane_values() {
         let overhead = sheet.overhead;
         let all = overhead.context_bytes
             + overhead.kernels_bytes
-            + overhead.blas_bytes
-            + overhead.dnn_bytes;
+            + 2 * overhead.blas_handle_bytes
+            + overhead.blas_code_bytes
+            + 2 * overhead.dnn_handle_bytes
+            + overhead.dnn_code_bytes;
         assert!(overhead.context_bytes >= 128 << 20, "{name}");
         assert!(
             all < sheet.total_bytes / 4,

@@ -1,0 +1,94 @@
+//! Dropout descriptors, and the size of the random-number states behind them.
+
+use std::ffi::c_void;
+use std::sync::Mutex;
+
+use super::objects::{Registry, descriptor_lifetime, write};
+use super::status;
+use crate::{state, trace};
+
+static DROPOUTS: Registry<Mutex<f32>> = Registry::new();
+
+/// Bytes of random-number state per multiprocessor: the H200, with 132 of them, answers 6,488,064
+/// in all. That is one 24-byte state for each of 2,048 resident threads.
+const STATE_BYTES_PER_THREAD: u64 = 24;
+
+/// The probability that a dropout descriptor was set to; 0 for one that is not known.
+pub fn probability(handle: *mut c_void) -> f32 {
+    let found = DROPOUTS.get(handle);
+    found.map_or(0.0, |found| found.lock().map_or(0.0, |value| *value))
+}
+
+descriptor_lifetime!(
+    DROPOUTS,
+    Mutex::new(0.0),
+    cudnnCreateDropoutDescriptor,
+    cudnnDestroyDropoutDescriptor
+);
+
+/// # Safety
+/// `bytes` must be null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnDropoutGetStatesSize(_handle: *mut c_void, bytes: *mut usize) -> i32 {
+    let Some(sheet) = state::current_sheet() else {
+        return status::NOT_INITIALIZED;
+    };
+    let size = states_bytes(sheet.multiprocessors, sheet.max_threads_per_multiprocessor);
+    trace::call("cudnnDropoutGetStatesSize", || size.to_string());
+    // SAFETY: promised by the caller.
+    if unsafe { write(bytes, size as usize) } {
+        status::SUCCESS
+    } else {
+        status::BAD_PARAM_NULL_POINTER
+    }
+}
+
+fn states_bytes(multiprocessors: u32, threads_per_multiprocessor: u32) -> u64 {
+    u64::from(multiprocessors) * u64::from(threads_per_multiprocessor) * STATE_BYTES_PER_THREAD
+}
+
+fn set(handle: *mut c_void, probability: f32) -> i32 {
+    let Some(found) = DROPOUTS.get(handle) else {
+        return status::BAD_PARAM;
+    };
+    if let Ok(mut value) = found.lock() {
+        *value = probability;
+    }
+    status::SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudnnSetDropoutDescriptor(
+    descriptor: *mut c_void,
+    _handle: *mut c_void,
+    probability: f32,
+    _states: *mut c_void,
+    _states_bytes: usize,
+    _seed: u64,
+) -> i32 {
+    trace::call("cudnnSetDropoutDescriptor", || probability.to_string());
+    set(descriptor, probability)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cudnnRestoreDropoutDescriptor(
+    descriptor: *mut c_void,
+    _handle: *mut c_void,
+    probability: f32,
+    _states: *mut c_void,
+    _states_bytes: usize,
+    _seed: u64,
+) -> i32 {
+    trace::call("cudnnRestoreDropoutDescriptor", || probability.to_string());
+    set(descriptor, probability)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_states_of_an_h200_are_as_large_as_measured() {
+        assert_eq!(states_bytes(132, 2048), 6_488_064);
+    }
+}
