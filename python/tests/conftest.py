@@ -86,8 +86,11 @@ def make_session(folder: Path, **changes: Any) -> Path:
         "overhead": {
             "context_bytes": 552402944,
             "kernels_bytes": 0,
-            "blas_bytes": 0,
-            "dnn_bytes": 0,
+            "blas_handle_bytes": 0,
+            "blas_code_bytes": 0,
+            "dnn_handle_bytes": 0,
+            "dnn_code_bytes": 0,
+            "stream_bytes": 0,
         },
     }
     card.update(changes.pop("card", {}))

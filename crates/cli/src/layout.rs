@@ -1,8 +1,8 @@
-//! Where our own parts are: the stand-in library and the Python agent.
+//! Where our own parts are: the stand-in library, the program that asks cuDNN, the Python agent.
 //!
-//! Installed with pip, the binary and the library lie in `ghostgpu/_native/` and the agent in
-//! `ghostgpu/agent/` beside it. In a checkout, the library lies next to the binary in
-//! `target/…/`, and the agent in `python/ghostgpu/agent/` of a folder above.
+//! Installed with pip, the programs and the library lie in `ghostgpu/_native/` and the agent in
+//! `ghostgpu/agent/` beside it. In a checkout, the library and the other program lie next to the
+//! binary in `target/…/`, and the agent in `python/ghostgpu/agent/` of a folder above.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,9 @@ use crate::failure::Failure;
 
 /// The library's file name.
 pub const LIBRARY_NAME: &str = "libghostgpu.so";
+
+/// The program that asks the installed cuDNN.
+const CUDNN_PROGRAM_NAME: &str = "ghostgpu-cudnn";
 
 /// Names another library; for tests and for builds outside the checkout.
 const LIBRARY_VARIABLE: &str = "GHOSTGPU_LIBRARY";
@@ -24,6 +27,8 @@ pub struct Layout {
     pub program: PathBuf,
     /// The stand-in library.
     pub library: PathBuf,
+    /// The program that asks the installed cuDNN; a rehearsal can do without it.
+    pub cudnn_program: Option<PathBuf>,
     /// The folder to put first on the Python path, so that the agent starts with Python.
     pub inject_dir: PathBuf,
 }
@@ -67,9 +72,11 @@ impl Layout {
                 Failure::new("the Python agent is missing: no folder `agent/inject` was found")
                     .with_hint("reinstall the package, or run the program from inside a checkout")
             })?;
+        let cudnn_program = program_dir.join(CUDNN_PROGRAM_NAME);
         Ok(Self {
             program: program.to_owned(),
             library,
+            cudnn_program: cudnn_program.is_file().then_some(cudnn_program),
             inject_dir,
         })
     }
@@ -106,6 +113,7 @@ mod tests {
         touch(&root.join("ghostgpu/agent/inject/sitecustomize.py"));
         let layout = Layout::find_around(&program, None, None).expect("complete");
         assert_eq!(layout.library, root.join("ghostgpu/_native/libghostgpu.so"));
+        assert_eq!(layout.cudnn_program, None);
         assert_eq!(layout.inject_dir, root.join("ghostgpu/agent/inject"));
     }
 
@@ -116,9 +124,12 @@ mod tests {
         let program = root.join("target/release/ghostgpu");
         touch(&program);
         touch(&root.join("target/release/libghostgpu.so"));
+        let cudnn_program = root.join("target/release/ghostgpu-cudnn");
+        touch(&cudnn_program);
         touch(&root.join("python/ghostgpu/agent/inject/sitecustomize.py"));
         let layout = Layout::find_around(&program, None, None).expect("complete");
         assert_eq!(layout.inject_dir, root.join("python/ghostgpu/agent/inject"));
+        assert_eq!(layout.cudnn_program, Some(cudnn_program));
     }
 
     #[test]

@@ -75,7 +75,9 @@ impl Ledger {
         (0..MAX_PROCESSES).find(|&slot| try_claim(slot))
     }
 
+    /// What is in use on a card now. What ended processes held is free again.
     pub fn used_bytes(&self, device: usize) -> u64 {
+        self.sweep_dead_processes();
         self.word(offset::device_used(device))
             .load(Ordering::Acquire)
     }
@@ -87,6 +89,7 @@ impl Ledger {
 
     /// What each process of the run uses on a card: (process number, bytes).
     pub fn used_by_process(&self, device: usize) -> Vec<(u32, u64)> {
+        self.sweep_dead_processes();
         (0..MAX_PROCESSES)
             .filter_map(|slot| {
                 let process = self
@@ -166,11 +169,14 @@ impl Ledger {
     }
 }
 
+/// Whether the process still runs. One that has ended but was not yet waited for by its parent no longer
+/// holds anything on a card.
 fn is_alive(process: u64) -> bool {
-    let Ok(process) = libc::pid_t::try_from(process) else {
-        return false;
-    };
-    // SAFETY: signal 0 only checks whether the process exists.
-    let answer = unsafe { libc::kill(process, 0) };
-    answer == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
+        // The state follows the name, which is in parentheses and may contain any character.
+        Ok(stat) => stat
+            .rsplit_once(") ")
+            .is_none_or(|(_, rest)| !rest.starts_with(['Z', 'X'])),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
 }

@@ -219,17 +219,16 @@ impl VirtualDevice {
         room().map_or(0, |room| room.ledger.peak_bytes(self.ordinal))
     }
 
-    /// What each process of the run uses on this card: (process number, bytes).
+    /// What each process of the run uses on this card, as NVML tells it: (process number, bytes).
     pub fn used_by_process(&self) -> Vec<(u32, u64)> {
-        room().map_or_else(Vec::new, |room| room.ledger.used_by_process(self.ordinal))
-    }
-
-    pub fn used_bytes_of_process(&self, process: u32) -> u64 {
-        self.used_by_process()
-            .iter()
-            .filter(|&&(owner, _)| owner == process)
-            .map(|&(_, used)| used)
-            .sum()
+        let Some(room) = room() else {
+            return Vec::new();
+        };
+        let mut processes = room.ledger.used_by_process(self.ordinal);
+        for (_, used) in &mut processes {
+            *used = used.saturating_sub(self.sheet.overhead.driver_bytes);
+        }
+        processes
     }
 
     /// Free memory as `cudaMemGetInfo` reports it. An elastic card that holds more than it has
@@ -300,16 +299,20 @@ pub fn set_code_architectures(mut numbers: Vec<u32>) {
 }
 
 /// The architecture of the code that a kernel of the installed torch runs as on this card: the
-/// newest one of the same major version that is not newer than the card.
+/// newest one of the same major version that is not newer than the card, or else the newest older one.
+///
+/// A card that is older than all code gets the oldest: it could not run it, which the command line
+/// says, but its memory is still asked about.
 pub fn code_architecture(capability: Capability) -> u32 {
     let own = capability.as_arch_number();
     let Ok(known) = CODE_ARCHITECTURES.read() else {
         return own;
     };
-    known
-        .iter()
-        .copied()
-        .filter(|&number| number / 10 == capability.major && number <= own)
+    let not_newer = || known.iter().copied().filter(|&number| number <= own);
+    not_newer()
+        .filter(|&number| number / 10 == capability.major)
         .max()
+        .or_else(|| not_newer().max())
+        .or_else(|| known.first().copied())
         .unwrap_or(own)
 }

@@ -39,6 +39,8 @@ pub struct PciAddress {
 pub struct Overhead {
     /// Taken when the CUDA context is made.
     pub context_bytes: u64,
+    /// The part of it that the driver keeps for itself: NVML counts it as used, but as no process's.
+    pub driver_bytes: u64,
     /// Taken when the first kernel is launched: code is loaded lazily.
     pub kernels_bytes: u64,
     /// Taken by each cuBLAS handle. PyTorch makes one per thread: backward runs in another one.

@@ -18,14 +18,21 @@ const MOST_CONFIGS: usize = 256;
 /// `CUDNN_KNOB_TYPE_COUNTS` is 44 in cuDNN 9.19.
 const MOST_KNOBS: usize = 64;
 
+type CreateFunction = unsafe extern "C" fn(c_int, *mut Descriptor) -> c_int;
+type PlainFunction = unsafe extern "C" fn(Descriptor) -> c_int;
+type SetFunction = unsafe extern "C" fn(Descriptor, c_int, c_int, i64, *const c_void) -> c_int;
+type GetFunction =
+    unsafe extern "C" fn(Descriptor, c_int, c_int, i64, *mut i64, *mut c_void) -> c_int;
+type VersionFunction = unsafe extern "C" fn() -> usize;
+
 /// The six functions that carry everything.
 pub struct Cudnn {
-    create: unsafe extern "C" fn(c_int, *mut Descriptor) -> c_int,
-    destroy: unsafe extern "C" fn(Descriptor) -> c_int,
-    finalize: unsafe extern "C" fn(Descriptor) -> c_int,
-    set: unsafe extern "C" fn(Descriptor, c_int, c_int, i64, *const c_void) -> c_int,
-    get: unsafe extern "C" fn(Descriptor, c_int, c_int, i64, *mut i64, *mut c_void) -> c_int,
-    version: unsafe extern "C" fn() -> usize,
+    create: CreateFunction,
+    destroy: PlainFunction,
+    finalize: PlainFunction,
+    set: SetFunction,
+    get: GetFunction,
+    version: VersionFunction,
 }
 
 impl Cudnn {
@@ -49,19 +56,21 @@ impl Cudnn {
                 Ok(address)
             }
         };
+        let create = find(c"cudnnBackendCreateDescriptor")?;
+        let destroy = find(c"cudnnBackendDestroyDescriptor")?;
+        let finalize = find(c"cudnnBackendFinalize")?;
+        let set = find(c"cudnnBackendSetAttribute")?;
+        let get = find(c"cudnnBackendGetAttribute")?;
+        let version = find(c"cudnnGetVersion")?;
         // SAFETY: the signatures are those of cudnn_graph_v9.h.
         unsafe {
             Ok(Self {
-                create: std::mem::transmute::<*mut c_void, _>(find(
-                    c"cudnnBackendCreateDescriptor",
-                )?),
-                destroy: std::mem::transmute::<*mut c_void, _>(find(
-                    c"cudnnBackendDestroyDescriptor",
-                )?),
-                finalize: std::mem::transmute::<*mut c_void, _>(find(c"cudnnBackendFinalize")?),
-                set: std::mem::transmute::<*mut c_void, _>(find(c"cudnnBackendSetAttribute")?),
-                get: std::mem::transmute::<*mut c_void, _>(find(c"cudnnBackendGetAttribute")?),
-                version: std::mem::transmute::<*mut c_void, _>(find(c"cudnnGetVersion")?),
+                create: std::mem::transmute::<*mut c_void, CreateFunction>(create),
+                destroy: std::mem::transmute::<*mut c_void, PlainFunction>(destroy),
+                finalize: std::mem::transmute::<*mut c_void, PlainFunction>(finalize),
+                set: std::mem::transmute::<*mut c_void, SetFunction>(set),
+                get: std::mem::transmute::<*mut c_void, GetFunction>(get),
+                version: std::mem::transmute::<*mut c_void, VersionFunction>(version),
             })
         }
     }

@@ -9,12 +9,14 @@ from types import ModuleType
 from typing import Any
 
 from . import checkpoints, preload, session
-from .data_dependent import install_assumptions
+from .data_dependent import ShapeAssumptions
+from .dynamo_shield import shielded
 from .ending import Ending
 from .guard import quietly
 from .initialisation import InitialisationSkipper
 from .oom import OomObserver
 from .peaks import PeakTracker
+from .readbacks import Readbacks
 from .report import RECORD, RefusedCall
 from .stacks import current_frames, describe
 from .steps import StepCounter
@@ -53,7 +55,7 @@ def _start(torch: Any) -> None:
     quietly(counter.install)()
     quietly(OomObserver(torch).install)()
     quietly(guard.install)()
-    quietly(install_assumptions)(torch, ending)
+    quietly(_install_assumptions)(torch, ending)
     if not current.full_initialisation:
         skipper = InitialisationSkipper(torch)
         quietly(skipper.install)()
@@ -68,6 +70,13 @@ def _start(torch: Any) -> None:
         guard.paths.forget_parent()
 
     os.register_at_fork(after_in_child=quietly(forget_parent))
+
+
+def _install_assumptions(torch: Any, ending: Ending) -> None:
+    readbacks = Readbacks(torch, preload.ReadbackAnswerer())
+    readbacks.install()
+    ending.add_last_act(readbacks.tell)
+    ShapeAssumptions(torch, readbacks).install()
 
 
 @quietly
@@ -88,7 +97,7 @@ def _tell_library(torch: Any) -> None:
         if (found := re.fullmatch(r"sm_(\d+)[a-z]?", name))
     ]
     preload.set_code_architectures(numbers)
-    preload.set_refusal_callback(quietly(_note_refusal))
+    preload.set_refusal_callback(shielded(torch, quietly(_note_refusal)))
 
 
 def _note_refusal(function: str) -> None:

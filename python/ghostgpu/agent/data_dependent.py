@@ -3,16 +3,16 @@
 The card holds no values, so `nonzero` would find nothing and a boolean mask would select nothing.
 Instead the largest result is assumed: every element is selected, every element is unique. The real
 kernels still run, so that their allocations are the real ones; only the one number that they read
-back from the card, the length of the result, is given by us through the stand-in library.
-
-Values that are known after all, because they came from the host (see `known_values`), are used.
+back from the card, the length of the result, is decided here and given to them by the stand-in
+library. The sizes of those reads are PyTorch's: `Nonzero.cu`, `Unique.cu` and `Repeat.h` in
+`aten/src/ATen/native`, the same from 2.6 to 2.15.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import sys
+from typing import Any
 
-from . import preload
 from .guard import quietly
 from .kernels import put_in_front
 from .readbacks import Readbacks
@@ -20,22 +20,26 @@ from .report import RECORD
 from .stacks import users_line
 
 INT32_BYTES = 4
-INT64_BYTES = 8
 
 
 class ShapeAssumptions:
     """Decides the lengths of results that depend on values."""
 
-    def __init__(self, torch: Any, answer: Callable[[int, int], None]) -> None:
+    def __init__(self, torch: Any, readbacks: Readbacks) -> None:
         self._torch = torch
-        self._answer = answer
+        self._readbacks = readbacks
+        # Thrust, which counts what is unique along a dimension, reads an `int` or, since the
+        # version in CUDA 13.1, a 64-bit number.
+        self._thrust_length_bytes = 8 if _cuda_version(torch) >= (13, 1) else INT32_BYTES
 
     def install(self) -> None:
         """Stand in front of the CUDA kernels concerned."""
         for operator, replacement in (
             ("nonzero", self._nonzero),
-            ("_unique2", self._unique("unique()")),
-            ("unique_consecutive", self._unique("unique_consecutive()")),
+            ("_unique2", self._unique),
+            ("unique_consecutive", self._unique_consecutive),
+            ("unique_dim", self._unique_dim),
+            ("unique_dim_consecutive", self._unique_dim),
             ("repeat_interleave.Tensor", self._repeat_interleave),
             ("bincount", self._bincount),
         ):
@@ -43,39 +47,69 @@ class ShapeAssumptions:
 
     def _nonzero(self, original: Any, tensor: Any) -> Any:
         count = tensor.numel()
-        if count:
+        if not count:
+            return original(tensor)
+        if not _is_printing():
             self._assume(
                 f"nonzero() or a boolean mask, {_shape(tensor)}: assumed that all {count} "
                 "elements are selected (the largest case)"
             )
-            self._answer(count, INT32_BYTES)
-        return original(tensor)
+        # Not through `item()`: the kernel copies one `int` itself.
+        with self._readbacks.answering_copy(count, INT32_BYTES):
+            return original(tensor)
 
-    def _unique(self, name: str) -> Callable[..., Any]:
-        def unique(original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
-            count = tensor.numel()
-            if count:
-                self._assume(
-                    f"{name}, {_shape(tensor)}: assumed that all {count} elements are different "
-                    "(the largest case)"
-                )
-                self._answer(count, INT64_BYTES)
+    def _unique(self, original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
+        self._assume_unique(tensor, tensor.numel(), "elements")
+        with self._readbacks.answering(tensor.numel()):
             return original(tensor, *arguments, **options)
 
-        return unique
+    def _unique_consecutive(
+        self,
+        original: Any,
+        tensor: Any,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        dim: int | None = None,
+    ) -> Any:
+        def consecutive(tensor: Any, *arguments: Any) -> Any:
+            return original(tensor, return_inverse, return_counts, dim)
 
-    def _repeat_interleave(self, original: Any, repeats: Any, **options: Any) -> Any:
-        if options.get("output_size") is None and repeats.numel():
+        if dim is None:
+            return self._unique(consecutive, tensor)
+        return self._unique_dim(consecutive, tensor, dim)
+
+    def _unique_dim(
+        self, original: Any, tensor: Any, dim: int, *arguments: Any, **options: Any
+    ) -> Any:
+        count = tensor.size(dim)
+        if tensor.numel():
+            self._assume_unique(tensor, count, f"slices along dimension {dim}")
+        with self._readbacks.answering_copy(count, self._thrust_length_bytes):
+            return original(tensor, dim, *arguments, **options)
+
+    def _repeat_interleave(
+        self, original: Any, repeats: Any, *, output_size: int | None = None
+    ) -> Any:
+        if output_size is None and repeats.numel():
             self._assume(
-                f"repeat_interleave(), {_shape(repeats)} of repeats: assumed that each is 1"
+                f"repeat_interleave(), {_shape(repeats)} repeats: assumed that each of them is 1"
             )
-            self._answer(repeats.numel(), INT64_BYTES)
-        return original(repeats, **options)
+        # PyTorch reads their sum, and whether all are positive.
+        with self._readbacks.answering(repeats.numel()):
+            return original(repeats, output_size=output_size)
 
     def _bincount(self, original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
         # The largest value reads as 0, so that the result has `minlength` bins, or one.
-        self._assume(f"bincount(), {_shape(tensor)}: assumed that no value exceeds minlength - 1")
-        return original(tensor, *arguments, **options)
+        self._assume(f"bincount(), {_shape(tensor)}: assumed that no value is minlength or more")
+        with self._readbacks.answering(0):
+            return original(tensor, *arguments, **options)
+
+    def _assume_unique(self, tensor: Any, count: int, what: str) -> None:
+        if count:
+            self._assume(
+                f"unique(), {_shape(tensor)}: assumed that all {count} {what} are different "
+                "(the largest case)"
+            )
 
     @quietly
     def _assume(self, sentence: str) -> None:
@@ -86,13 +120,17 @@ def _shape(tensor: Any) -> str:
     return "x".join(str(size) for size in tensor.shape) or "one value"
 
 
-def install_assumptions(torch: Any, ending: Any) -> None:
-    """Install everything that deals with values read from the card."""
-    readbacks = Readbacks(torch)
-    quietly(readbacks.install)()
-    ending.add_last_act(readbacks.tell)
-    answer = preload.readback_answerer()
-    if answer is None:
-        RECORD.note("this library cannot answer readbacks: value-dependent shapes come out empty")
-        return
-    ShapeAssumptions(torch, answer).install()
+def _cuda_version(torch: Any) -> tuple[int, ...]:
+    return tuple(int(part) for part in torch.version.cuda.split(".")[:2])
+
+
+def _is_printing() -> bool:
+    """Whether PyTorch is only formatting a tensor, for which it selects what to show."""
+    frame = sys._getframe()
+    for _ in range(12):
+        if frame.f_code.co_filename.endswith("_tensor_str.py"):
+            return True
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return False

@@ -10,6 +10,8 @@ from __future__ import annotations
 import warnings
 from typing import Any, Callable
 
+from .dynamo_shield import shielded
+
 Replacement = Callable[..., Any]
 """Called as `replacement(original, *arguments, **options)`."""
 
@@ -42,7 +44,7 @@ def _register_on_backend(
 
         return replacement(original, _as_tensor(torch, first), *arguments, **options)
 
-    library.impl(operator, called, backend, with_keyset=True)
+    library.impl(operator, shielded(torch, called), backend, with_keyset=True)
 
 
 def _register_above_backends(
@@ -67,7 +69,7 @@ def _register_above_backends(
             return original(first, *arguments, **options)
         return replacement(original, first, *arguments, **options)
 
-    library.impl(operator, called, "BackendSelect", with_keyset=True)
+    library.impl(operator, shielded(torch, called), "BackendSelect", with_keyset=True)
 
 
 def _as_tensor(torch: Any, value: Any) -> Any:

@@ -10,6 +10,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from . import stages
+from .dynamo_shield import shielded
 from .guard import quietly
 from .report import RECORD, Oom
 from .stacks import current_frames, describe
@@ -33,7 +34,8 @@ class OomObserver:
         # The `cudaMallocAsync` allocator has no observers. An error that ends the script is still
         # found, by its traceback, when the script ends.
         with contextlib.suppress(RuntimeError):
-            self._torch._C._cuda_attach_out_of_memory_observer(quietly(self._observe))
+            observer = shielded(self._torch, quietly(self._observe))
+            self._torch._C._cuda_attach_out_of_memory_observer(observer)
 
     def _observe(self, device: int, requested: int, total: int, free: int) -> None:
         frames = current_frames()

@@ -85,18 +85,21 @@ def set_refusal_callback(callback: Callable[[str], None]) -> None:
     function(pointer)
 
 
-def readback_answerer() -> Callable[[int, int], None] | None:
-    """A function that decides what the thread's next small copy from the card reads.
+class ReadbackAnswerer:
+    """Decides what the thread's next copy from the card reads."""
 
-    Called with a value and a number of bytes; None when the library cannot do it.
-    """
-    function = _exported("ghostgpu_answer_next_readback")
-    if function is None:
-        return None
-    function.restype = None
-    function.argtypes = [ctypes.c_uint64, ctypes.c_uint32]
+    def __init__(self) -> None:
+        self._answer = _exported("ghostgpu_answer_next_readback")
+        self._forget = _exported("ghostgpu_forget_next_readback")
+        if self._answer is None or self._forget is None:
+            raise RuntimeError("the library cannot answer readbacks")
+        self._answer.restype = self._forget.restype = None
+        self._answer.argtypes = [ctypes.c_uint64, ctypes.c_uint32]
 
-    def answer(value: int, size_bytes: int) -> None:
-        function(value, size_bytes)
+    def answer(self, value: int, size_bytes: int) -> None:
+        """Have the next copy of exactly this size read `value`."""
+        self._answer(value & 0xFFFF_FFFF_FFFF_FFFF, size_bytes)
 
-    return answer
+    def forget(self) -> None:
+        """Take back an answer that was not asked for."""
+        self._forget()

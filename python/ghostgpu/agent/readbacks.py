@@ -1,16 +1,21 @@
-"""Counts the lines at which the script reads a single value from the card.
+"""Single values that the script, or PyTorch itself, reads from the card.
 
-`loss.item()`, `float(x)`, `if mask.all():` all end here. The value is zero, because the card holds
-none, and a script that branches on it may take another way than on a real card: so the report
-names the lines.
+`loss.item()`, `float(x)` and `if mask.all():` all end in one kernel. The value is zero, because the
+card holds none, and a script that branches on it may take another way than on a real card: so the
+report names the lines. Some of PyTorch's own kernels read a value in the middle of their work, to
+learn how long their result is; those get the answer that `data_dependent` has decided on.
 """
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from .guard import quietly
 from .kernels import put_in_front
+from .preload import ReadbackAnswerer
 from .report import RECORD
 from .stacks import users_line
 
@@ -18,22 +23,47 @@ LINES_SHOWN = 5
 
 
 class Readbacks:
-    """Remembers where values were read back, in the order of first appearance."""
+    """Sees every read of a single value; remembers the lines, in order of first appearance."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, answerer: ReadbackAnswerer) -> None:
         self._torch = torch
+        self._answerer = answerer
         self._lines: dict[str, None] = {}
+        self._prepared = threading.local()
 
     def install(self) -> None:
         """Stand in front of the kernel that every read of a single value ends in."""
         put_in_front(self._torch, "_local_scalar_dense", "CUDA", self._read)
 
+    @contextlib.contextmanager
+    def answering(self, length: int) -> Iterator[None]:
+        """Inside, when the thread reads a number it gets `length`, and every check succeeds."""
+        self._prepared.length = length
+        try:
+            yield
+        finally:
+            self._prepared.length = None
+
+    @contextlib.contextmanager
+    def answering_copy(self, value: int, size_bytes: int) -> Iterator[None]:
+        """Inside, the thread's first plain copy of this size from the card reads `value`."""
+        self._answerer.answer(value, size_bytes)
+        try:
+            yield
+        finally:
+            self._answerer.forget()
+
     def _read(self, original: Any, tensor: Any) -> Any:
-        self._remember()
+        length = getattr(self._prepared, "length", None)
+        if length is None:
+            self._remember_line()
+        else:
+            is_check = tensor.dtype is self._torch.bool
+            self._answerer.answer(1 if is_check else length, tensor.element_size())
         return original(tensor)
 
     @quietly
-    def _remember(self) -> None:
+    def _remember_line(self) -> None:
         self._lines.setdefault(users_line(), None)
 
     def tell(self) -> None:

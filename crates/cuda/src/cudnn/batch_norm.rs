@@ -109,7 +109,7 @@ fn persistent_bytes(x: &Tensor, pass: Pass) -> u64 {
     let channels = x.dimensions.get(1).copied().unwrap_or(0).max(0) as u64;
     let spatial = x.dimensions.iter().skip(2);
     let pixels: u64 = x.dimensions.first().into_iter().chain(spatial).map(|&size| size as u64).product();
-    if channels % 4 != 0 {
+    if !channels.is_multiple_of(4) {
         notes::assume(
             "batch normalisation with the channels last and their number not a multiple of 4 was \
              measured for 3 channels only; its workspace of a few KiB is taken from there",

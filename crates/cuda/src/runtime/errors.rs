@@ -39,8 +39,9 @@ pub extern "C" fn cudaPeekAtLastError() -> i32 {
     LAST_ERROR.get()
 }
 
-/// Code, name in the runtime, name in the driver, text. The codes that this library can return.
-const TABLE: [(i32, &CStr, &CStr, &CStr); 14] = [
+/// Code, name in the runtime, name in the driver, text: the codes that this library, or code compiled
+/// into PyTorch, can return.
+const TABLE: [(i32, &CStr, &CStr, &CStr); 16] = [
     (SUCCESS, c"cudaSuccess", c"CUDA_SUCCESS", c"no error"),
     (
         INVALID_VALUE,
@@ -53,6 +54,18 @@ const TABLE: [(i32, &CStr, &CStr, &CStr); 14] = [
         c"cudaErrorMemoryAllocation",
         c"CUDA_ERROR_OUT_OF_MEMORY",
         c"out of memory",
+    ),
+    (
+        98,
+        c"cudaErrorInvalidDeviceFunction",
+        c"CUDA_ERROR_UNKNOWN",
+        c"invalid device function",
+    ),
+    (
+        209,
+        c"cudaErrorNoKernelImageForDevice",
+        c"CUDA_ERROR_NO_BINARY_FOR_GPU",
+        c"no kernel image is available for execution on the device",
     ),
     (
         NO_DEVICE,

@@ -10,7 +10,8 @@ pub enum Provenance {
     Measured,
     /// It stands in a data sheet, a public table or another project's documentation.
     Published,
-    /// Computed by a rule that was fitted to readings from other cards.
+    /// Computed by a rule that was fitted to readings from other cards, or estimated without a
+    /// source at hand.
     Derived,
 }
 
@@ -139,6 +140,12 @@ impl Card {
                 self.name,
                 self.total_bytes as f64 / (1u64 << 30) as f64,
                 self.board_gib
+            ));
+        }
+        if self.properties_provenance == Provenance::Derived {
+            sentences.push(format!(
+                "the properties of the {} (multiprocessors, caches, clocks) are estimates",
+                self.name
             ));
         }
         if self.overhead_provenance == Provenance::Derived {

@@ -57,6 +57,7 @@ pub(super) fn context_bytes(architecture: &Architecture, multiprocessors: u32) -
 pub(super) fn overhead(context_bytes: u64) -> Overhead {
     Overhead {
         context_bytes,
+        driver_bytes: 9_240_576,
         kernels_bytes: 96_468_992,
         blas_handle_bytes: 64 * MIB,
         blas_code_bytes: 2 * MIB,

@@ -82,7 +82,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
             true => CudnnSource::Recorded,
             false => CudnnSource::Installed,
         },
-        cudnn_program: Some(layout.program.clone()),
+        cudnn_program: layout.cudnn_program.clone(),
         cudnn_cache_dir: cache_dir().map(|folder| folder.join("cudnn")),
         keep_checkpoints: arguments.keep_checkpoints,
         full_initialisation: arguments.full_init,

@@ -12,10 +12,10 @@ use crate::cudnn::status;
 use crate::{refuse, state, trace};
 
 /// Descriptors are shared: those that refer to one keep it alive after it is destroyed.
-static DESCRIPTORS: Registry<Arc<Descriptor>> = Registry::new();
+static DESCRIPTORS: Registry<Descriptor> = Registry::new();
 
 fn find(handle: *mut c_void) -> Option<Arc<Descriptor>> {
-    DESCRIPTORS.get(handle).map(|shared| Arc::clone(&shared))
+    DESCRIPTORS.get(handle)
 }
 
 /// # Safety
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn cudnnBackendCreateDescriptor(
     if descriptor.is_null() {
         return status::BAD_PARAM_NULL_POINTER;
     }
-    let made = DESCRIPTORS.insert(Arc::new(Descriptor::new(kind)));
+    let made = DESCRIPTORS.insert(Descriptor::new(kind));
     // SAFETY: not null; the caller vouches for the rest.
     unsafe { write(descriptor, made) };
     status::SUCCESS

@@ -1,0 +1,378 @@
+//! Convolutions of the older interface, which PyTorch uses with `TORCH_CUDNN_V8_API_DISABLED=1`.
+//!
+//! The sizes are those of the first engine that the newer interface proposes for the same problem:
+//! the old algorithm numbers name the same kernels only roughly, so this is said to the user.
+
+use std::ffi::c_void;
+
+use ghostgpu_oracle::{Attribute, Node, Value, attribute, kind, value_type};
+
+use super::objects::write;
+use super::tensors::{self, Convolution, Filter, Tensor};
+use super::{computed, data_type, sizes, status};
+use crate::{notes, trace};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Data,
+    Filter,
+}
+
+/// `cudnnConvolutionFwdAlgoPerf_t` and its two sisters, which have the same layout.
+#[repr(C)]
+pub struct Performance {
+    algorithm: i32,
+    status: i32,
+    time_ms: f32,
+    memory_bytes: usize,
+    determinism: i32,
+    math_type: i32,
+    reserved: [i32; 3],
+}
+
+/// Implicit GEMM with precomputed indices, and for the gradients the deterministic algorithm: all 1.
+const ALGORITHM: i32 = 1;
+
+fn numbers(name: i32, value_type: i32, values: impl IntoIterator<Item = i64>) -> Attribute {
+    Attribute {
+        name,
+        value_type,
+        value: Value::Numbers(values.into_iter().collect()),
+    }
+}
+
+fn widen(values: &[i32]) -> impl Iterator<Item = i64> + '_ {
+    values.iter().map(|&value| i64::from(value))
+}
+
+fn tensor_node(id: i64, data_type: i32, dimensions: &[i32], strides: &[i32]) -> Node {
+    const BYTE_ALIGNMENT: i32 = 900;
+    Node {
+        kind: kind::TENSOR,
+        attributes: vec![
+            numbers(BYTE_ALIGNMENT, value_type::INT64, [32]),
+            numbers(attribute::TENSOR_DATA_TYPE, 1, [i64::from(data_type)]),
+            numbers(attribute::TENSOR_DIMENSIONS, value_type::INT64, widen(dimensions)),
+            numbers(attribute::TENSOR_STRIDES, value_type::INT64, widen(strides)),
+            numbers(attribute::TENSOR_UNIQUE_ID, value_type::INT64, [id]),
+        ],
+    }
+}
+
+fn filter_strides(filter: &Filter) -> Vec<i32> {
+    const CHANNELS_LAST: i32 = 1;
+    let rank = filter.dimensions.len();
+    let mut order: Vec<usize> = (0..rank).collect();
+    if filter.format == CHANNELS_LAST && rank > 2 {
+        order.remove(1);
+        order.push(1);
+    }
+    let mut strides = vec![1; rank];
+    let mut running = 1;
+    for axis in order.into_iter().rev() {
+        strides[axis] = running;
+        running *= filter.dimensions[axis];
+    }
+    strides
+}
+
+fn graph(direction: Direction, x: &Tensor, w: &Filter, y: &Tensor, how: &Convolution) -> Node {
+    let compute = if x.data_type == data_type::DOUBLE { data_type::DOUBLE } else { how.compute_type };
+    let convolution = Node {
+        kind: kind::CONVOLUTION,
+        attributes: vec![
+            numbers(100, 1, [i64::from(compute)]),
+            numbers(101, 7, [i64::from(how.mode)]),
+            numbers(102, value_type::INT64, widen(&how.dilation)),
+            numbers(103, value_type::INT64, widen(&how.stride)),
+            numbers(104, value_type::INT64, widen(&how.padding)),
+            numbers(105, value_type::INT64, widen(&how.padding)),
+            numbers(106, value_type::INT64, [how.padding.len() as i64]),
+        ],
+    };
+    let (kind, base) = match direction {
+        Direction::Forward => (kind::CONVOLUTION_FORWARD, 700),
+        Direction::Data => (kind::CONVOLUTION_BACKWARD_DATA, 706),
+        Direction::Filter => (kind::CONVOLUTION_BACKWARD_FILTER, 712),
+    };
+    let node = |name, node| Attribute {
+        name,
+        value_type: value_type::DESCRIPTOR,
+        value: Value::Nodes(vec![node]),
+    };
+    let strides = filter_strides(w);
+    let float = |value: f32| [i64::from(value.to_bits())];
+    let operation = Node {
+        kind,
+        attributes: vec![
+            numbers(base, 4, float(1.0)),
+            numbers(base + 1, 4, float(0.0)),
+            node(base + 2, convolution),
+            node(base + 3, tensor_node(1, w.data_type, &w.dimensions, &strides)),
+            node(base + 4, tensor_node(2, x.data_type, &x.dimensions, &x.strides)),
+            node(base + 5, tensor_node(3, y.data_type, &y.dimensions, &y.strides)),
+        ],
+    };
+    Node {
+        kind: kind::OPERATION_GRAPH,
+        attributes: vec![node(attribute::GRAPH_OPERATIONS, operation)],
+    }
+}
+
+fn workspace_bytes(
+    direction: Direction,
+    x: *mut c_void,
+    w: *mut c_void,
+    y: *mut c_void,
+    how: *mut c_void,
+) -> Result<i64, i32> {
+    let (Some(x), Some(w), Some(y), Some(how)) = (
+        tensors::tensor(x),
+        tensors::filter(w),
+        tensors::tensor(y),
+        tensors::convolution(how),
+    ) else {
+        return Err(status::BAD_PARAM);
+    };
+    notes::assume(
+        "convolutions of cuDNN's older interface are sized like the first choice of the newer one",
+    );
+    let graph = graph(direction, &x, &w, &y, &how).with_counted_ids();
+    let configs = sizes::heuristics(&graph, 0, None)?;
+    for config in &configs {
+        if let Ok(bytes) = sizes::plan_workspace(&graph, config.engine, &config.knobs) {
+            return Ok(bytes);
+        }
+    }
+    Err(status::NOT_SUPPORTED)
+}
+
+/// # Safety
+/// `count` and `results` must be null or valid, the latter for one entry.
+unsafe fn answer_algorithm(
+    bytes: Result<i64, i32>,
+    count: *mut i32,
+    results: *mut Performance,
+) -> i32 {
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(code) => return code,
+    };
+    let performance = Performance {
+        algorithm: ALGORITHM,
+        status: status::SUCCESS,
+        time_ms: 1.0,
+        memory_bytes: bytes as usize,
+        determinism: 1,
+        math_type: 1,
+        reserved: [0; 3],
+    };
+    // SAFETY: promised by the caller.
+    unsafe {
+        write(count, 1);
+        write(results, performance);
+    }
+    status::SUCCESS
+}
+
+/// # Safety
+/// `bytes` must be null or valid.
+unsafe fn answer_size(size: Result<i64, i32>, bytes: *mut usize) -> i32 {
+    trace::call("convolution workspace", || format!("{size:?}"));
+    match size {
+        Ok(size) => {
+            // SAFETY: promised by the caller.
+            unsafe { write(bytes, size as usize) };
+            status::SUCCESS
+        }
+        Err(code) => code,
+    }
+}
+
+/// # Safety
+/// `count` and `results` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnGetConvolutionForwardAlgorithm_v7(
+    _handle: *mut c_void,
+    x: *mut c_void,
+    w: *mut c_void,
+    how: *mut c_void,
+    y: *mut c_void,
+    _requested: i32,
+    count: *mut i32,
+    results: *mut Performance,
+) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe { answer_algorithm(workspace_bytes(Direction::Forward, x, w, y, how), count, results) }
+}
+
+/// # Safety
+/// `count` and `results` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnGetConvolutionBackwardDataAlgorithm_v7(
+    _handle: *mut c_void,
+    w: *mut c_void,
+    y: *mut c_void,
+    how: *mut c_void,
+    x: *mut c_void,
+    _requested: i32,
+    count: *mut i32,
+    results: *mut Performance,
+) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe { answer_algorithm(workspace_bytes(Direction::Data, x, w, y, how), count, results) }
+}
+
+/// # Safety
+/// `count` and `results` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+    _handle: *mut c_void,
+    x: *mut c_void,
+    y: *mut c_void,
+    how: *mut c_void,
+    w: *mut c_void,
+    _requested: i32,
+    count: *mut i32,
+    results: *mut Performance,
+) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe { answer_algorithm(workspace_bytes(Direction::Filter, x, w, y, how), count, results) }
+}
+
+/// # Safety
+/// `count` and `results` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnFindConvolutionForwardAlgorithmEx(
+    _handle: *mut c_void,
+    x: *mut c_void,
+    _x_data: *const c_void,
+    w: *mut c_void,
+    _w_data: *const c_void,
+    how: *mut c_void,
+    y: *mut c_void,
+    _y_data: *mut c_void,
+    _requested: i32,
+    count: *mut i32,
+    results: *mut Performance,
+    _workspace: *mut c_void,
+    _workspace_bytes: usize,
+) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe { answer_algorithm(workspace_bytes(Direction::Forward, x, w, y, how), count, results) }
+}
+
+/// # Safety
+/// `count` and `results` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnFindConvolutionBackwardDataAlgorithmEx(
+    _handle: *mut c_void,
+    w: *mut c_void,
+    _w_data: *const c_void,
+    y: *mut c_void,
+    _y_data: *const c_void,
+    how: *mut c_void,
+    x: *mut c_void,
+    _x_data: *mut c_void,
+    _requested: i32,
+    count: *mut i32,
+    results: *mut Performance,
+    _workspace: *mut c_void,
+    _workspace_bytes: usize,
+) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe { answer_algorithm(workspace_bytes(Direction::Data, x, w, y, how), count, results) }
+}
+
+/// # Safety
+/// `count` and `results` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnFindConvolutionBackwardFilterAlgorithmEx(
+    _handle: *mut c_void,
+    x: *mut c_void,
+    _x_data: *const c_void,
+    y: *mut c_void,
+    _y_data: *const c_void,
+    how: *mut c_void,
+    w: *mut c_void,
+    _w_data: *mut c_void,
+    _requested: i32,
+    count: *mut i32,
+    results: *mut Performance,
+    _workspace: *mut c_void,
+    _workspace_bytes: usize,
+) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe { answer_algorithm(workspace_bytes(Direction::Filter, x, w, y, how), count, results) }
+}
+
+/// # Safety
+/// `bytes` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnGetConvolutionForwardWorkspaceSize(
+    _handle: *mut c_void,
+    x: *mut c_void,
+    w: *mut c_void,
+    how: *mut c_void,
+    y: *mut c_void,
+    _algorithm: i32,
+    bytes: *mut usize,
+) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe { answer_size(workspace_bytes(Direction::Forward, x, w, y, how), bytes) }
+}
+
+/// # Safety
+/// `bytes` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnGetConvolutionBackwardDataWorkspaceSize(
+    _handle: *mut c_void,
+    w: *mut c_void,
+    y: *mut c_void,
+    how: *mut c_void,
+    x: *mut c_void,
+    _algorithm: i32,
+    bytes: *mut usize,
+) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe { answer_size(workspace_bytes(Direction::Data, x, w, y, how), bytes) }
+}
+
+/// # Safety
+/// `bytes` must be valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudnnGetConvolutionBackwardFilterWorkspaceSize(
+    _handle: *mut c_void,
+    x: *mut c_void,
+    y: *mut c_void,
+    how: *mut c_void,
+    w: *mut c_void,
+    _algorithm: i32,
+    bytes: *mut usize,
+) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe { answer_size(workspace_bytes(Direction::Filter, x, w, y, how), bytes) }
+}
+
+computed!(
+    cudnnConvolutionForward,
+    cudnnConvolutionBackwardData,
+    cudnnConvolutionBackwardFilter,
+    cudnnConvolutionBiasActivationForward,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_with_channels_last_has_its_channels_next_to_each_other() {
+        let filter = Filter {
+            data_type: 0,
+            format: 1,
+            dimensions: vec![64, 32, 3, 3],
+        };
+        assert_eq!(filter_strides(&filter), [288, 1, 96, 32]);
+    }
+}
