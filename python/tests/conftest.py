@@ -2,7 +2,8 @@
 
 `rehearse` starts a script with the agent injected but without the stand-in library: torch works on
 the CPU, and the agent's check for the library is switched off. `rehearse_on_card` preloads the real
-library, taken from `GHOSTGPU_LIBRARY` or from `target/release`.
+library. It and the command line are taken from `target/release`, or from where `GHOSTGPU_LIBRARY`
+and `GHOSTGPU_PROGRAM` say.
 """
 
 from __future__ import annotations
@@ -61,55 +62,17 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def make_session(folder: Path, **changes: Any) -> Path:
-    """A session file like the command line's, for one small card."""
+    """A session file like the command line's, but without cards."""
     run_dir = folder / "run"
     run_dir.mkdir(exist_ok=True)
-    card = {
-        "name": "NVIDIA H200",
-        "capability": {"major": 9, "minor": 0},
-        "total_bytes": 150109880320,
-        "multiprocessors": 132,
-        "max_threads_per_multiprocessor": 2048,
-        "max_blocks_per_multiprocessor": 32,
-        "shared_memory_per_block_optin_bytes": 232448,
-        "shared_memory_per_multiprocessor_bytes": 233472,
-        "reserved_shared_memory_per_block_bytes": 1024,
-        "l2_cache_bytes": 62914560,
-        "persisting_l2_cache_max_bytes": 39321600,
-        "clock_khz": 1980000,
-        "memory_clock_khz": 3201000,
-        "memory_bus_bits": 6144,
-        "is_integrated": False,
-        "ecc_enabled": True,
-        "pci": {"domain": 0, "bus": 1, "device": 0},
-        "pci_device_number": 0x2335,
-        "overhead": {
-            "context_bytes": 552402944,
-            "kernels_bytes": 0,
-            "blas_handle_bytes": 0,
-            "blas_code_bytes": 0,
-            "dnn_handle_bytes": 0,
-            "dnn_code_bytes": 0,
-            "stream_bytes": 0,
-        },
-    }
-    card.update(changes.pop("card", {}))
-    session: dict[str, Any] = {
+    session = {
         "run_dir": str(run_dir),
-        "devices": [card],
-        "elastic": False,
+        "devices": [],
         "steps": 3,
-        "trace": None,
-        "cudnn": "recorded",
-        "cudnn_program": None,
-        "cudnn_cache_dir": None,
         "keep_checkpoints": False,
         "full_initialisation": False,
+        **changes,
     }
-    session.update(changes)
-    # The layout is in `crates/session/src/ledger.rs`: a magic number, the number of devices, zeros.
-    ledger = b"GHOSTLG1" + len(session["devices"]).to_bytes(8, "little")
-    (run_dir / "card.ledger").write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
     path = run_dir / "session.json"
     path.write_text(json.dumps(session))
     return path
@@ -151,24 +114,54 @@ def rehearse(tmp_path: Path) -> Rehearse:
     return run
 
 
-def stand_in_library() -> Path | None:
-    """The built stand-in library, if there is one."""
-    named = os.environ.get("GHOSTGPU_LIBRARY")
-    path = Path(named) if named else REPOSITORY / "target" / "release" / "libghostgpu.so"
-    return path if path.exists() else None
+def built(name: str, variable: str) -> Path:
+    """A built program or library; skips the test if there is none."""
+    path = Path(os.environ.get(variable) or REPOSITORY / "target" / "release" / name)
+    if not path.exists():
+        pytest.skip(f"{name} is not built (cargo build --release)")
+    return path
+
+
+@pytest.fixture(scope="session")
+def h200_session() -> dict[str, Any]:
+    """The session that the command line itself makes for an H200."""
+    program = built("ghostgpu", "GHOSTGPU_PROGRAM")
+    show = "import os; print(open(os.environ['GHOSTGPU_SESSION']).read())"
+    command = [sys.executable, "-S", "-c", show]
+    done = subprocess.run(
+        [str(program), "run", "--gpu", "h200", "--no-cudnn", "--python", sys.executable, "--"]
+        + command,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    session, _ = json.JSONDecoder().raw_decode(done.stdout)
+    assert isinstance(session, dict), done.stderr
+    return session
 
 
 @pytest.fixture
-def rehearse_on_card(tmp_path: Path) -> Rehearse:
-    """Run a script (its text) on the virtual card; keywords change the session."""
-    library = stand_in_library()
-    if library is None:
-        pytest.skip("the stand-in library is not built (cargo build --release)")
+def rehearse_on_card(tmp_path: Path, h200_session: dict[str, Any]) -> Rehearse:
+    """Run a script (its text) on a virtual H200; keywords change the session, `card` the card."""
+    library = built("libghostgpu.so", "GHOSTGPU_LIBRARY")
+    links = tmp_path / "lib"
+    links.mkdir()
+    for name in ("libghostgpu.so", "libcuda.so.1", "libnvidia-ml.so.1"):
+        (links / name).symlink_to(library)
 
-    def run(script: str, **changes: Any) -> Rehearsal:
-        session = make_session(tmp_path, **changes)
+    def run(script: str, *, card: dict[str, Any] | None = None, **changes: Any) -> Rehearsal:
+        (device,) = h200_session["devices"]
+        devices = [{**device, **(card or {})}]
+        fields = {**h200_session, "devices": devices, **changes}
+        fields.pop("run_dir")
+        session = make_session(tmp_path, **fields)
+        # The layout is in `crates/session/src/ledger.rs`: magic number, number of devices, zeros.
+        ledger = b"GHOSTLG1" + len(devices).to_bytes(8, "little")
+        (session.parent / "card.ledger").write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
         (tmp_path / "script.py").write_text(textwrap.dedent(script))
-        variables = environment(session, LD_PRELOAD=str(library))
+        variables = environment(
+            session, LD_PRELOAD=str(links / "libghostgpu.so"), LD_LIBRARY_PATH=str(links)
+        )
         return run_python(["script.py"], tmp_path, variables, session.parent)
 
     return run

@@ -12,6 +12,7 @@
 mod agent_interface;
 mod cublas;
 mod cublaslt;
+mod cudnn;
 mod cufft;
 mod cufile;
 mod cupti;

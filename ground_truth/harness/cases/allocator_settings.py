@@ -28,27 +28,30 @@ def varying_images(context: Context) -> Job:
     return Job(job.model, make, job.loss)
 
 
-JOBS: dict[str, tuple[Callable[[Context], Job], float]] = {
-    # name: the job, and a cap near what it needs, for the settings that act near a cap
-    "gpt2-varying": (varying_gpt2, 11.0),
-    "bert-varying": (varying_bert, 7.0),
-    "images-varying": (varying_images, 5.0),
+#: Each job with two caps near what it needs: one a little above, where collecting starts, and one
+#: that expandable segments only just keep.
+JOBS: dict[str, tuple[Callable[[Context], Job], float, float]] = {
+    "gpt2-varying": (varying_gpt2, 8.0, 6.28),
+    "bert-varying": (varying_bert, 7.5, 6.73),
+    "images-varying": (varying_images, 5.0, 4.0),
 }
+#: The setting, and roughly how many GiB the jobs take under it: a low split limit keeps large
+#: blocks whole, so that every new length needs new segments.
 SETTINGS = {
-    "expandable": "expandable_segments:True",
-    "split-limit-128": "max_split_size_mb:128",
-    "split-limit-32": "max_split_size_mb:32",
-    "round-up-4": "roundup_power2_divisions:4",
-    "async": "backend:cudaMallocAsync",
+    "expandable": ("expandable_segments:True", 8),
+    "split-limit-128": ("max_split_size_mb:128", 20),
+    "split-limit-32": ("max_split_size_mb:32", 38),
+    "round-up-4": ("roundup_power2_divisions:4", 9),
+    "async": ("backend:cudaMallocAsync", 8),
 }
-for job_name, (build, cap) in JOBS.items():
-    for setting_name, setting in SETTINGS.items():
+for job_name, (build, collecting_cap, tight_cap) in JOBS.items():
+    for setting_name, (setting, rough_gib) in SETTINGS.items():
         case(
             f"{job_name}-{setting_name}",
             build,
             steps=12,
             settings=setting,
-            rough_gib=12,
+            rough_gib=rough_gib,
             rough_seconds=12,
             alone=setting_name in ("expandable", "async") and job_name == "gpt2-varying",
         )
@@ -57,8 +60,7 @@ for job_name, (build, cap) in JOBS.items():
         build,
         steps=12,
         settings="garbage_collection_threshold:0.8",
-        cap_gib=cap,
-        rough_gib=12,
+        cap_gib=collecting_cap,
         rough_seconds=12,
     )
     case(
@@ -66,8 +68,7 @@ for job_name, (build, cap) in JOBS.items():
         build,
         steps=12,
         settings="expandable_segments:True",
-        cap_gib=cap,
-        rough_gib=12,
+        cap_gib=tight_cap,
         rough_seconds=12,
     )
 

@@ -35,5 +35,6 @@ def shielded(torch: Any, function: Callable[..., Result]) -> Callable[..., Resul
         finally:
             eval_frame.set_eval_frame(callback)
 
-    eval_frame.skip_code(wrapper.__code__)
+    code: Any = wrapper
+    eval_frame.skip_code(code.__code__)
     return wrapper

@@ -62,6 +62,22 @@ pub extern "C" fn cuCtxPushCurrent_v2(context: usize) -> c_int {
     SUCCESS
 }
 
+/// The name without a version, which cuDNN looks up.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxPushCurrent(context: usize) -> c_int {
+    cuCtxPushCurrent_v2(context)
+}
+
+/// The name without a version, which cuDNN looks up.
+///
+/// # Safety
+/// `context` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxPopCurrent(context: *mut usize) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { cuCtxPopCurrent_v2(context) }
+}
+
 /// # Safety
 /// `context` is null or writable.
 #[unsafe(no_mangle)]
@@ -168,9 +184,10 @@ pub unsafe extern "C" fn cuStreamGetCtx(_stream: usize, context: *mut usize) -> 
     SUCCESS
 }
 
-/// The driver's private tables are not part of its public interface and are not answered.
+/// The driver's private tables are not part of its public interface and are not answered. That is no
+/// refusal: NVRTC asks on every compilation, and goes on without them.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuGetExportTable(_table: *mut *const c_void, _id: *const c_void) -> c_int {
-    crate::refuse::refuse("CUDA driver", "cuGetExportTable");
+    trace::call("cuGetExportTable", String::new);
     super::NOT_SUPPORTED
 }

@@ -148,5 +148,5 @@ pub unsafe extern "C" fn cuKernelGetFunction(function: *mut usize, kernel: usize
 }
 
 crate::refused! { "CUDA driver", NOT_SUPPORTED;
-    cuLinkCreate_v2, cuLinkAddData_v2, cuLinkComplete, cuLinkDestroy, cuModuleGetGlobal_v2,
+    cuLinkCreate, cuLinkCreate_v2, cuLinkAddData, cuLinkAddData_v2, cuLinkComplete, cuLinkDestroy, cuModuleGetGlobal_v2,
 }

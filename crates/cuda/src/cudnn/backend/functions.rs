@@ -136,10 +136,14 @@ pub unsafe extern "C" fn cudnnBackendGetAttribute(
         return answer_for_unset(found.kind, name, count);
     };
     let available = stored.count();
-    // SAFETY: promised by the caller.
-    unsafe { write(count, available as i64) };
     let wanted = usize::try_from(requested).unwrap_or(0).min(available);
-    if elements.is_null() || wanted == 0 {
+    let is_only_counting = elements.is_null() || wanted == 0;
+    // The number of elements there are when only that is asked, else of those handed out: torch 2.15
+    // asks for one configuration and sizes its list by this.
+    let told = if is_only_counting { available } else { wanted };
+    // SAFETY: promised by the caller.
+    unsafe { write(count, told as i64) };
+    if is_only_counting {
         return status::SUCCESS;
     }
     match stored {

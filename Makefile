@@ -1,0 +1,98 @@
+# GhostGPU: `make demo` shows it, `make test` checks all of it, `make bench` measures it.
+#
+# Variables:
+#   GHOSTGPU_VENV          the environment that `make demo` uses, made if missing (.venv)
+#   GHOSTGPU_TEST_CACHE    where test environments and tools are kept between runs
+#                          ($XDG_CACHE_HOME/ghostgpu-test or ~/.cache/ghostgpu-test)
+#   GHOSTGPU_TEST_PYTHON   pythons to test with instead, separated by colons, the reference first
+#   PYTHON                 what makes environments (python3)
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+# The steps of a test run share two cores, a build folder and a terminal: one after the other.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+GHOSTGPU_VENV ?= .venv
+GHOSTGPU_TEST_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ghostgpu-test
+export PYTHON GHOSTGPU_TEST_CACHE
+
+# What the Python tests start. A build folder elsewhere (CARGO_TARGET_DIR) has no agent around it.
+export GHOSTGPU_PROGRAM := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/ghostgpu
+export GHOSTGPU_LIBRARY := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/libghostgpu.so
+export GHOSTGPU_AGENT_DIR := $(CURDIR)/python/ghostgpu/agent
+
+# In a recipe: every python to test with, and the first of them.
+pythons = GHOSTGPU_TEST_PYTHON=$$(scripts/test-pythons); export GHOSTGPU_TEST_PYTHON; \
+	reference=$${GHOSTGPU_TEST_PYTHON%%:*}
+
+.PHONY: help
+help: ## Show what there is to make
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+.PHONY: build
+build: ## Build the command, the stand-in library and the program that asks cuDNN
+	cargo build --release --locked
+
+.PHONY: demo
+demo: build ## Rehearse a training that does not fit on an 11 GiB card, and find what would
+	@python=$$(scripts/environment "$(GHOSTGPU_VENV)" tests/environments/demo.txt); \
+	scripts/demo "$$GHOSTGPU_PROGRAM" "$$python"
+
+.PHONY: test
+test: build lint-rust lint-dependencies test-rust lint-python test-python test-e2e test-ground-truth test-package ## Run every check and every test
+	@echo "all tests passed"
+
+.PHONY: lint-rust
+lint-rust: ## rustfmt and clippy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: lint-dependencies
+lint-dependencies: ## Licences, sources and duplicates of the crates we use (cargo deny)
+	scripts/cargo-deny "$(GHOSTGPU_TEST_CACHE)/tools"
+
+.PHONY: test-rust
+test-rust: ## Tests of the crates, against the symbols that every tested torch imports
+	$(pythons); unset GHOSTGPU_LIBRARY GHOSTGPU_AGENT_DIR; \
+	if cargo nextest --version >/dev/null 2>&1; then \
+		cargo nextest run --workspace --locked; \
+		cargo test --workspace --locked --doc --quiet; \
+	else \
+		cargo test --workspace --locked --quiet; \
+	fi
+
+.PHONY: lint-python
+lint-python: ## ruff and mypy
+	$(pythons); \
+	"$$reference" -m ruff check .; \
+	"$$reference" -m ruff format --check .; \
+	"$$reference" -m mypy python/ghostgpu python/tests setup.py; \
+	"$$reference" -m mypy tests; \
+	"$$reference" -m mypy examples bench; \
+	"$$reference" -m mypy ground_truth
+
+.PHONY: test-python
+test-python: build ## Tests of the agent
+	$(pythons); "$$reference" -m pytest python/tests
+
+.PHONY: test-e2e
+test-e2e: build ## Whole rehearsals through the command, with every tested torch
+	$(pythons); "$$reference" -m pytest tests/e2e
+
+.PHONY: test-ground-truth
+test-ground-truth: build ## Replay what was measured on a real card, and compare to the byte
+	$(pythons); "$$reference" -m pytest ground_truth
+
+.PHONY: test-package
+test-package: ## `pip install .` into an empty environment
+	$(pythons); "$$reference" -m pytest tests/package
+
+.PHONY: bench
+bench: build ## Measure what a rehearsal costs, beside what it cannot avoid
+	@$(pythons); "$$reference" bench/run.py
+
+.PHONY: clean
+clean: ## Remove what was built here; environments and tools in the test cache stay
+	cargo clean
+	rm -rf build dist python/*.egg-info python/ghostgpu/_native .mypy_cache .ruff_cache .pytest_cache
