@@ -18,7 +18,7 @@ GHOSTGPU_TEST_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ghostgpu-test
 export PYTHON GHOSTGPU_TEST_CACHE
 
 # What the Python tests start. A build folder elsewhere (CARGO_TARGET_DIR) has no agent around it.
-export GHOSTGPU_PROGRAM := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/ghostgpu
+export GHOSTGPU_COMMAND := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/ghostgpu
 export GHOSTGPU_LIBRARY := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/libghostgpu.so
 export GHOSTGPU_AGENT_DIR := $(CURDIR)/python/ghostgpu/agent
 
@@ -37,7 +37,7 @@ build: ## Build the command, the stand-in library and the program that asks cuDN
 .PHONY: demo
 demo: build ## Rehearse a training that does not fit on an 11 GiB card, and find what would
 	@python=$$(scripts/environment "$(GHOSTGPU_VENV)" tests/environments/demo.txt); \
-	scripts/demo "$$GHOSTGPU_PROGRAM" "$$python"
+	scripts/demo "$$GHOSTGPU_COMMAND" "$$python"
 
 .PHONY: test
 test: build lint-rust lint-dependencies test-rust lint-python test-python test-e2e test-ground-truth test-package ## Run every check and every test

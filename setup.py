@@ -1,7 +1,7 @@
 """Builds the native parts with cargo and puts them into the wheel beside the Python package.
 
 Everything that can be said declaratively stands in `pyproject.toml`. Here is only what setuptools
-cannot know: that three files come from cargo, and that the wheel is for one platform but for every
+cannot know: that some files come from cargo, and that the wheel is for one platform but for every
 Python, since nothing in it is linked against Python.
 """
 
@@ -19,8 +19,12 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 
-NATIVE_FILES = ("ghostgpu", "libghostgpu.so", "ghostgpu-cudnn")
-"""The command, the stand-in library, and the program that asks an installed cuDNN."""
+NATIVE_FILES = (
+    "ghostgpu",  # the command
+    "libghostgpu.so",  # the stand-in library
+    "ghostgpu-cudnn",  # the program that asks an installed cuDNN
+    "libghostgpu_oracle_blas.so",  # what that cuDNN finds in place of cuBLASLt
+)
 
 
 class BuildWithCargo(build_py):

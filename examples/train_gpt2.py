@@ -22,8 +22,8 @@ MODEL = GPT2Config(
     n_layer=12,  # transformer blocks
     n_head=12,  # attention heads in each
     n_embd=768,  # width of the residual stream
-    # The text is read as bytes, which need 256 entries. The table stays as large as GPT-2's, because
-    # it decides how large the logits are: batch × length × vocabulary, the largest tensor of all.
+    # The text is read as bytes, which need 256 entries. The table stays as large as GPT-2's: it
+    # decides how large the logits are, batch × length × vocabulary, the largest tensor of all.
     vocab_size=50257,
 )
 

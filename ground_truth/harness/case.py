@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: fp16 means autocast and GradScaler, bf16 means autocast; pure-bf16 has bf16 weights too.
 PRECISIONS = ("fp32", "fp16", "bf16", "pure-bf16")
 
+#: What PyTorch says when the workspace of every convolution algorithm was refused: memory ran out,
+#: though the error is not an out-of-memory error.
+NO_ENGINE = "unable to find an engine to execute this computation"
 SETTINGS_VARIABLE = "PYTORCH_CUDA_ALLOC_CONF"
 
 

@@ -35,6 +35,8 @@ class Comparison:
     relative_error: float = 0.0
     events: str = ""
     on_card_error_bytes: int | None = None
+    #: The words of the error differ (they name what is free on the card).
+    has_other_text: bool = False
     #: The measured case itself failed, so there is nothing to compare with.
     is_unmeasured: bool = False
 
@@ -82,6 +84,8 @@ def compare_case(
             )
         if real["definition"]["alone"]:
             result.on_card_error_bytes = last_virtual["on_card_bytes"] - last_real["on_card_bytes"]
+    if real["oom"] and virtual["oom"] and real["definition"]["alone"]:
+        result.has_other_text = real["oom"]["text"] != virtual["oom"]["text"]
     result.events = compare_events(real_events, virtual_events)
     return result
 
@@ -154,6 +158,8 @@ def report(comparisons: list[Comparison]) -> str:
             parts.append(comparison.events)
         if comparison.on_card_error_bytes:
             parts.append(f"on card {comparison.on_card_error_bytes:+,}")
+        if comparison.has_other_text:
+            parts.append("other words in the error")
         lines.append(f"{mark:10}  {comparison.case:48}  {'; '.join(parts)}")
     measured = [c for c in comparisons if not c.is_unmeasured]
     equal = sum(c.is_equal for c in measured)

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import torch
 
 import cases  # noqa: F401
-from case import CASES, Case
+from case import CASES, NO_ENGINE, Case
 from context import Context
 from training import train
 
@@ -89,6 +89,10 @@ def _train(search: Search, batch: int) -> dict[str, Any]:
         train(Context(case, batch_size=batch, on_start=start))
     except torch.OutOfMemoryError:
         outcome = "oom"
+    except RuntimeError as error:
+        if NO_ENGINE not in str(error):
+            raise
+        outcome = "no-engine"
     statistics = torch.cuda.memory_stats()
     return {
         "outcome": outcome,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import time
 from typing import Any
 
 import torch
@@ -57,6 +58,22 @@ def process_bytes() -> int | None:
         return None
     mine = [row["used_bytes"] for row in rows if row["pid"] == os.getpid()]
     return mine[0] if mine else None
+
+
+def wait_until_alone(limit_s: float) -> None:
+    """Waits for the process before this one to be gone from the card.
+
+    Its lock is free a moment before its memory is.
+    """
+    deadline = time.monotonic() + limit_s
+    try:
+        handle = cuda_calls.nvml_device(torch.cuda.current_device())
+        while time.monotonic() < deadline:
+            if all(row["pid"] == os.getpid() for row in cuda_calls.nvml_processes(handle)):
+                return
+            time.sleep(0.1)
+    except (LookupError, OSError, cuda_calls.CudaCallFailed):
+        return
 
 
 class Recorder:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import functools
 import json
 import os
 import shlex
@@ -21,23 +22,32 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import cases  # noqa: E402, F401
 from archive import pack  # noqa: E402
 from case import CASES, Case  # noqa: E402
-from context import LOCK_VARIABLE  # noqa: E402
+from context import LOCK_VARIABLE
+from forked import ForkedProcess, import_everything
+from run_case import arguments as parse_case_arguments
+from run_case import measure_and_write  # noqa: E402
 from summary import table  # noqa: E402
 
 HARNESS = Path(__file__).resolve().parent
 
 
+#: Families that start processes of their own, which a forked parent's state would confuse.
+STARTS_PROCESSES = ("compiled", "frameworks")
+
+Process = Union[subprocess.Popen[bytes], ForkedProcess]
+
+
 @dataclass
 class Running:
     case: Case
-    process: subprocess.Popen[bytes]
+    process: Process
     started: float
     log: Path
 
@@ -73,29 +83,31 @@ class Runner:
     def _start(self, case: Case) -> Running:
         log = self.options.out / "logs" / f"{case.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = [
-            *shlex.split(self.options.launcher),
-            self.options.python,
-            str(HARNESS / "run_case.py"),
-            case.name,
-            "--out",
-            str(self._result_path(case)),
-        ]
-        if self.options.device == "cuda":
-            command += ["--events", str(self.options.out / "events" / f"{case.name}.json.gz")]
+        arguments = self._arguments(case)
+        process: Process
+        if self.options.fork and not case.settings and case.family not in STARTS_PROCESSES:
+            work = functools.partial(measure_and_write, parse_case_arguments(arguments))
+            process = ForkedProcess(work, log)
         else:
-            command += ["--device", self.options.device]
-        command += ["--tiny"] if self.options.tiny else []
+            process = self._start_anew(case, arguments, log)
+        return Running(case, process, time.monotonic(), log)
+
+    def _arguments(self, case: Case) -> list[str]:
+        """What `run_case.py` is told."""
+        arguments = [case.name, "--out", str(self._result_path(case))]
+        if self.options.device == "cuda":
+            arguments += ["--events", str(self.options.out / "events" / f"{case.name}.json.gz")]
+        arguments += ["--device", self.options.device]
+        return arguments + (["--tiny"] if self.options.tiny else [])
+
+    def _start_anew(self, case: Case, arguments: list[str], log: Path) -> Process:
+        launcher = shlex.split(self.options.launcher)
+        command = [*launcher, self.options.python, str(HARNESS / "run_case.py"), *arguments]
         environment = {**os.environ, **case.process_environment()}
-        # One process per core is enough; libraries would start one thread per core each.
-        environment.setdefault("OMP_NUM_THREADS", "2")
-        environment["TOKENIZERS_PARALLELISM"] = "false"
-        environment["HF_HUB_OFFLINE"] = "1"
         with open(log, "wb") as output:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 command, env=environment, stdout=output, stderr=subprocess.STDOUT
             )
-        return Running(case, process, time.monotonic(), log)
 
     def _result_path(self, case: Case) -> Path:
         return Path(self.options.out) / "cases" / f"{case.name}.json"
@@ -169,6 +181,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--fork", action="store_true", help="import once and fork, where possible")
     parser.add_argument("--list", action="store_true", help="print the names and end")
     options = parser.parse_args()
     chosen = chosen_cases(options.only, from_file=options.names)
@@ -176,6 +189,12 @@ def main() -> int:
         print("\n".join(case.name for case in chosen))
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
+    # One thread per process is enough; libraries would start one per core each. The models come
+    # from configurations: nothing may look for the network.
+    os.environ.update(TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
+    os.environ.setdefault("OMP_NUM_THREADS", "2")
+    if options.fork:
+        import_everything()
     runner = Runner(options)
     with tempfile.NamedTemporaryFile(suffix=".lock") as lock:
         os.environ[LOCK_VARIABLE] = lock.name

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 LIBRARIES = ("torchvision", "transformers", "accelerate", "lightning", "pytorch-lightning")
 
 
-def arguments() -> argparse.Namespace:
+def arguments(line: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name")
     parser.add_argument("--out", type=Path)
@@ -33,7 +33,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--batch-size", type=int)
-    return parser.parse_args()
+    return parser.parse_args(line)
 
 
 def main() -> int:
@@ -45,6 +45,10 @@ def main() -> int:
         print(f"no case is called {options.name}", file=sys.stderr)
         return 2
     start_again_with(CASES[options.name].process_environment())
+    return measure_and_write(options)
+
+
+def measure_and_write(options: argparse.Namespace) -> int:
     result = measure_case(options)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +72,7 @@ def start_again_with(environment: dict[str, str]) -> None:
 def measure_case(options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
-    from case import CASES
+    from case import CASES, NO_ENGINE
     from context import Context
     from measure import Recorder, reading
     from training import train
@@ -81,7 +85,7 @@ def measure_case(options: argparse.Namespace) -> dict[str, Any]:
         device=options.device,
         tiny=options.tiny,
         batch_size=options.batch_size,
-        on_start=(lambda: start_card(recorder, case.cap_gib)) if on_card else (lambda: None),
+        on_start=(lambda: start_card(recorder, case)) if on_card else (lambda: None),
         on_step=recorder.step if on_card else (lambda: None),
     )
     torch.manual_seed(0)
@@ -95,8 +99,12 @@ def measure_case(options: argparse.Namespace) -> dict[str, Any]:
             failure = traceback.format_exc()
         # The traceback holds the failed step's tensors; the final reading comes without them.
         error.__traceback__ = None
-    except Exception:  # noqa: BLE001
-        outcome, failure = "failed", traceback.format_exc()
+    except Exception as error:  # noqa: BLE001
+        if case.cap_gib is not None and NO_ENGINE in str(error):
+            outcome, oom = "no-engine", {"text": str(error), "after_steps": len(recorder.steps)}
+            error.__traceback__ = None
+        else:
+            outcome, failure = "failed", traceback.format_exc()
     result: dict[str, Any] = {
         "case": case.name,
         "family": case.family,
@@ -107,7 +115,7 @@ def measure_case(options: argparse.Namespace) -> dict[str, Any]:
         "before_model": recorder.before_model,
         "steps": recorder.steps,
         "seconds": round(time.monotonic() - started, 2),
-        "command": command_line(),
+        "command": f"python ground_truth/harness/run_case.py {case.name}",
     }
     if on_card:
         # A card in an error state must not hide what was measured before.
@@ -119,13 +127,17 @@ def measure_case(options: argparse.Namespace) -> dict[str, Any]:
     return result
 
 
-def start_card(recorder: Any, cap_gib: float | None) -> None:
+def start_card(recorder: Any, case: Any) -> None:
     import torch
 
+    from measure import wait_until_alone
+
     torch.cuda.init()
-    if cap_gib is not None:
+    if case.alone:
+        wait_until_alone(limit_s=10.0)
+    if case.cap_gib is not None:
         total = torch.cuda.get_device_properties(0).total_memory
-        torch.cuda.set_per_process_memory_fraction(cap_gib * 2**30 / total)
+        torch.cuda.set_per_process_memory_fraction(case.cap_gib * 2**30 / total)
     recorder.start()
 
 
@@ -137,10 +149,6 @@ def write_events(path: Path | None, events: dict[str, Any] | None, result: dict[
     # No time stamp and no file name inside, so that equal histories are equal files.
     with open(path, "wb") as file, gzip.GzipFile("", "wb", 9, file, 0) as packed:
         packed.write(json.dumps(events, separators=(",", ":")).encode())
-
-
-def command_line() -> str:
-    return f"python ground_truth/harness/run_case.py {' '.join(sys.argv[1:2])}"
 
 
 def environment_facts(on_card: bool) -> dict[str, Any]:

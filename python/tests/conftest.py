@@ -129,8 +129,7 @@ def h200_session() -> dict[str, Any]:
     show = "import os; print(open(os.environ['GHOSTGPU_SESSION']).read())"
     command = [sys.executable, "-S", "-c", show]
     done = subprocess.run(
-        [str(program), "run", "--gpu", "h200", "--no-cudnn", "--python", sys.executable, "--"]
-        + command,
+        [program, "run", "--gpu", "h200", "--no-cudnn", "--python", sys.executable, "--", *command],
         capture_output=True,
         text=True,
         check=False,

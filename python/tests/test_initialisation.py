@@ -124,4 +124,4 @@ print(type(fake.weight.data).__name__, fake.weight.dtype, meta.weight.device)
 """
     )
     assert done.stdout.split() == ["FakeTensor", "torch.float16", "meta"], done.stderr
-    assert done.report["notes"] == [] or all("failed" not in n for n in done.report["notes"])
+    assert not any("initialisation" in note for note in done.report["notes"])

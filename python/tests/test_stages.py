@@ -64,7 +64,7 @@ def test_without_gradients_it_is_evaluation(probe: Probe) -> None:
 def test_a_hook_of_the_autograd_engine_is_backward(probe: Probe) -> None:
     import torch
 
-    value = torch.ones(2, requires_grad=True)
+    value: Any = torch.ones(2, requires_grad=True)
     value.register_hook(probe)
     value.sum().backward()
     assert probe.stage == "backward"
@@ -106,7 +106,7 @@ def test_moving_a_module_is_told(probe: Probe) -> None:
     class Moved(torch.nn.Module):
         def _apply(self, function: Any, recurse: bool = True) -> Any:
             probe()
-            return super()._apply(function, recurse)
+            return self
 
     torch.nn.Sequential(Moved()).to(torch.float64)
     assert probe.stage == "moving the model"

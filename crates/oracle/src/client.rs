@@ -40,9 +40,38 @@ pub struct Oracle {
     /// Put before the environment's own value, for libraries that cuDNN opens by bare name.
     library_folders: Vec<PathBuf>,
     device: String,
+    blas: Option<StandInBlas>,
     store: Store,
     known: HashMap<Node, BTreeMap<Question, Answer>>,
     process: Option<Process>,
+}
+
+/// Set in the oracle's environment when cuBLASLt is to be found under its bare name only.
+pub(crate) const BLAS_VARIABLE: &str = "GHOSTGPU_ORACLE_BLAS";
+/// Tells the stand-in for cuBLASLt which card is meant.
+const ARCHITECTURE_VARIABLE: &str = "GHOSTGPU_ORACLE_ARCHITECTURE";
+
+/// The stand-in for cuBLASLt (`ghostgpu-oracle-blas`), and a private folder in which cuDNN finds it
+/// under the names it looks for.
+#[derive(Debug, Clone)]
+pub struct StandInBlas {
+    pub library: PathBuf,
+    pub folder: PathBuf,
+    /// The card's capability as compilers write it: 90 for 9.0.
+    pub architecture: u32,
+}
+
+impl StandInBlas {
+    fn link(&self) -> std::io::Result<()> {
+        std::fs::create_dir_all(&self.folder)?;
+        for name in ["libcublasLt.so.13", "libcublasLt.so.12"] {
+            let link = self.folder.join(name);
+            if !link.exists() {
+                std::os::unix::fs::symlink(&self.library, link)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 struct Process {
@@ -61,6 +90,7 @@ impl Oracle {
             library,
             library_folders: Vec::new(),
             device,
+            blas: None,
             store,
             known: HashMap::new(),
             process: None,
@@ -69,6 +99,12 @@ impl Oracle {
 
     pub fn with_library_folders(mut self, folders: Vec<PathBuf>) -> Self {
         self.library_folders = folders;
+        self
+    }
+
+    /// Lets cuDNN find a stand-in for cuBLASLt, without which it leaves engines out.
+    pub fn with_blas(mut self, blas: StandInBlas) -> Self {
+        self.blas = Some(blas);
         self
     }
 
@@ -131,6 +167,15 @@ impl Oracle {
 
     fn start(&self) -> Result<Process, OracleError> {
         let mut folders: Vec<OsString> = Vec::new();
+        let mut command = Command::new(&self.program);
+        if let Some(blas) = &self.blas {
+            // Without the links cuDNN finds the real library and answers for fewer engines.
+            if blas.link().is_ok() {
+                folders.push(blas.folder.clone().into_os_string());
+                command.env(BLAS_VARIABLE, "1");
+                command.env(ARCHITECTURE_VARIABLE, blas.architecture.to_string());
+            }
+        }
         folders.extend(self.library_folders.iter().map(OsString::from));
         // An empty entry would mean the current folder.
         folders.extend(std::env::var_os("LD_LIBRARY_PATH").filter(|value| !value.is_empty()));
@@ -140,7 +185,7 @@ impl Oracle {
                 self.program.display()
             ))
         };
-        let mut child = Command::new(&self.program)
+        let mut child = command
             .arg("cudnn-oracle")
             .arg("--library")
             .arg(&self.library)

@@ -100,7 +100,14 @@ pub enum Question {
     /// What is there to know about this engine?
     Engine { index: i64 },
     /// Can this engine run the graph with these knobs, and with how much workspace?
-    Plan { engine: i64, knobs: Vec<(i32, i64)> },
+    ///
+    /// With `sm_target`, on a part of the card with that many multiprocessors.
+    Plan {
+        engine: i64,
+        knobs: Vec<(i32, i64)>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sm_target: Option<i32>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
+use crate::client::BLAS_VARIABLE;
 use crate::numbers::{attribute, element_bytes, kind, value_type};
 use crate::protocol::{EngineAnswer, EngineConfig, KnobRange, Node, PlanAnswer, Value};
 
@@ -90,6 +91,7 @@ impl Cudnn {
 
 /// Libraries that cuDNN opens by name: cuBLAS (it aborts without) and NVRTC.
 ///
+/// cuBLAS is left out when the caller has put a stand-in where cuDNN will find it.
 /// In NVIDIA's wheels they lie in sibling folders of cuDNN's, `nvidia/*/lib`.
 fn companions(cudnn: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
@@ -101,13 +103,12 @@ fn companions(cudnn: &Path) -> Vec<PathBuf> {
         }
     }
     folders.sort();
+    let mut stems = vec!["libnvJitLink.so.", "libnvrtc.so."];
+    if std::env::var_os(BLAS_VARIABLE).is_none() {
+        stems.extend(["libcublasLt.so.", "libcublas.so."]);
+    }
     let mut found = Vec::new();
-    for stem in [
-        "libnvJitLink.so.",
-        "libcublasLt.so.",
-        "libcublas.so.",
-        "libnvrtc.so.",
-    ] {
+    for stem in stems {
         for folder in &folders {
             let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
             let fitting = files.map(|file| file.path()).filter(|path| {
@@ -308,17 +309,21 @@ impl<'a> Graph<'a> {
         configs.iter().map(describe_config).collect()
     }
 
-    fn engine(&self, index: i64) -> Result<Owned<'a>, i32> {
+    fn engine(&self, index: i64, sm_target: Option<i32>) -> Result<Owned<'a>, i32> {
         let engine = self.cudnn.create(kind::ENGINE)?;
         engine.set_descriptors(attribute::ENGINE_GRAPH, &[self.raw()])?;
         engine.set_numbers(attribute::ENGINE_INDEX, value_type::INT64, &[index])?;
         engine.set_descriptors(attribute::ENGINE_DEVICE, &[self.device.raw])?;
+        if let Some(target) = sm_target {
+            let name = attribute::ENGINE_SM_COUNT_TARGET;
+            engine.set_numbers(name, value_type::INT32, &[i64::from(target)])?;
+        }
         engine.finalize()?;
         Ok(engine)
     }
 
     pub fn describe_engine(&self, index: i64) -> Result<EngineAnswer, i32> {
-        let engine = self.engine(index)?;
+        let engine = self.engine(index, None)?;
         let infos = engine
             .get_descriptors(attribute::ENGINE_KNOB_INFO, kind::KNOB_INFO, MOST_KNOBS)
             .unwrap_or_default();
@@ -341,8 +346,13 @@ impl<'a> Graph<'a> {
         })
     }
 
-    pub fn plan(&self, engine: i64, knobs: &[(i32, i64)]) -> Result<PlanAnswer, i32> {
-        let engine = self.engine(engine)?;
+    pub fn plan(
+        &self,
+        engine: i64,
+        knobs: &[(i32, i64)],
+        sm_target: Option<i32>,
+    ) -> Result<PlanAnswer, i32> {
+        let engine = self.engine(engine, sm_target)?;
         let config = self.cudnn.create(kind::ENGINE_CONFIG)?;
         config.set_descriptors(attribute::CONFIG_ENGINE, &[engine.raw])?;
         let mut choices = Vec::new();

@@ -69,7 +69,11 @@ fn reply(graph: &Graph<'_>, question: &Question) -> Answer {
             .heuristics(*mode, *sm_target)
             .map(|configs| Answer::Heuristics { status: 0, configs }),
         Question::Engine { index } => graph.describe_engine(*index).map(Answer::Engine),
-        Question::Plan { engine, knobs } => graph.plan(*engine, knobs).map(Answer::Plan),
+        Question::Plan {
+            engine,
+            knobs,
+            sm_target,
+        } => graph.plan(*engine, knobs, *sm_target).map(Answer::Plan),
     };
     result.unwrap_or_else(|status| refusal(question, status))
 }

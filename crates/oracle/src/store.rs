@@ -100,6 +100,7 @@ mod tests {
         let question = Question::Plan {
             engine: 62,
             knobs: vec![(2, 1)],
+            sm_target: None,
         };
         let answer = Answer::Plan(PlanAnswer {
             status: 0,

@@ -212,7 +212,9 @@ def train_like_torchvision(context: Context) -> None:
     )
     warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=5)
     scaler = context.scaler()
-    average = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
+    average = torch.optim.swa_utils.AveragedModel(
+        model, avg_fn=lambda old, new, count: 0.999 * old + 0.001 * new, use_buffers=True
+    )
     for image, target in loader:
         image, target = (value.to(context.device, non_blocking=True) for value in (image, target))
         with context.autocast():

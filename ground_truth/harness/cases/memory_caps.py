@@ -11,6 +11,7 @@ from typing import Any, Callable
 import torch
 
 from case import Job, case
+from cases.allocator_settings import varying_images
 from cases.optimizers import mlp
 from cases.transformers_models import bert, gpt2, varying_bert, varying_gpt2
 from cases.vision import classifier
@@ -23,8 +24,9 @@ CAPS: dict[str, tuple[Callable[[Context], Job], dict[str, Any], tuple[float, ...
     "gpt2-bf16": (gpt2(), {"precision": "bf16"}, (7.4, 6.0)),
     "gpt2-varying": (varying_gpt2, {"steps": 12}, (6.6, 6.4, 5.0)),
     "bert-varying": (varying_bert, {"steps": 12}, (6.9, 6.8, 5.0)),
-    "resnet50": (classifier("resnet50", 64), {"optimizer": "sgd-momentum"}, (6.0, 5.6, 4.0)),
-    "vgg16": (classifier("vgg16", 32), {"optimizer": "sgd-momentum"}, (6.0, 4.0)),
+    "resnet50": (classifier("resnet50", 64), {"optimizer": "sgd-momentum"}, (6.0, 5.8, 5.6, 4.0)),
+    "vgg16": (classifier("vgg16", 32), {"optimizer": "sgd-momentum"}, (6.0, 5.0, 4.2, 4.0, 3.0)),
+    "images-varying": (varying_images, {"steps": 12}, (2.2, 1.9, 1.0)),
     "mlp": (mlp, {}, (2.1, 2.06, 1.2)),
 }
 for name, (build, options, caps) in CAPS.items():
@@ -52,6 +54,22 @@ case(
     steps=12,
     cap_gib=9.0,
     settings="garbage_collection_threshold:0.6",
+    alone=True,
+)
+case(
+    "images-varying-tight-collect-at-0.8",
+    varying_images,
+    steps=12,
+    cap_gib=3.0,
+    settings="garbage_collection_threshold:0.8",
+    alone=True,
+)
+case(
+    "images-varying-tight-expandable",
+    varying_images,
+    steps=12,
+    cap_gib=1.8,
+    settings="expandable_segments:True",
     alone=True,
 )
 case(

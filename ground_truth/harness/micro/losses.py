@@ -73,27 +73,21 @@ add(
 )
 
 
-def _ctc(m: Any, lengths_on_card: bool) -> tuple[Any, ...]:
+def _ctc(m: Any, kind: torch.dtype, lengths_place: str) -> tuple[Any, ...]:
+    """cuDNN's own CTC wants 32-bit targets and lengths on the host."""
     steps, batch, symbols, target = 50, 8, 20, 10
-    place = m.device if lengths_on_card else "cpu"
     return (
         m.real(steps, batch, symbols).log_softmax(-1),
-        (m.whole(symbols - 1, batch, target) + 1)
-        .to(torch.int32 if not lengths_on_card else torch.long)
-        .to(place),
-        torch.full(
-            (batch,), steps, dtype=torch.int32 if not lengths_on_card else torch.long, device=place
-        ),
-        torch.full(
-            (batch,), target, dtype=torch.int32 if not lengths_on_card else torch.long, device=place
-        ),
+        (m.whole(symbols - 1, batch, target) + 1).to(kind),
+        torch.full((batch,), steps, dtype=kind, device=lengths_place),
+        torch.full((batch,), target, dtype=kind, device=lengths_place),
     )
 
 
-add("ctc_loss native", lambda m: _ctc(m, True), F.ctc_loss, backward=True)
+add("ctc_loss native", lambda m: _ctc(m, torch.long, m.device), F.ctc_loss, backward=True)
 add(
     "ctc_loss cudnn",
-    lambda m: _ctc(m, False),
+    lambda m: _ctc(m, torch.int32, "cpu"),
     lambda x, y, n, k: F.ctc_loss(x, y.flatten(), n, k),
     backward=True,
 )

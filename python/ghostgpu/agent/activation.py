@@ -14,6 +14,7 @@ from .dynamo_shield import shielded
 from .ending import Ending
 from .guard import quietly
 from .initialisation import InitialisationSkipper
+from .known_values import KnownValues
 from .oom import OomObserver
 from .peaks import PeakTracker
 from .readbacks import Readbacks
@@ -73,10 +74,12 @@ def _start(torch: Any) -> None:
 
 
 def _install_assumptions(torch: Any, ending: Ending) -> None:
-    readbacks = Readbacks(torch, preload.ReadbackAnswerer())
+    known = KnownValues(torch)
+    known.install()
+    readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
     readbacks.install()
     ending.add_last_act(readbacks.tell)
-    ShapeAssumptions(torch, readbacks).install()
+    ShapeAssumptions(torch, readbacks, known).install()
 
 
 @quietly

@@ -119,7 +119,7 @@ class BlankTensors:
 
         def clone(storage: Any) -> Any:
             if storage._cdata in self._storages:
-                whole = self._torch.empty(0, dtype=self._torch.uint8).set_(storage)
+                whole = self._torch.empty(0, dtype=self._torch.uint8, device="cpu").set_(storage)
                 copy = self._quiet_copy(whole, self._torch.uint8)
                 if copy is not None:
                     return copy.untyped_storage()

@@ -15,6 +15,7 @@ from typing import Any
 
 from .guard import quietly
 from .kernels import put_in_front
+from .known_values import KnownValues
 from .readbacks import Readbacks
 from .report import RECORD
 from .stacks import users_line
@@ -25,9 +26,10 @@ INT32_BYTES = 4
 class ShapeAssumptions:
     """Decides the lengths of results that depend on values."""
 
-    def __init__(self, torch: Any, readbacks: Readbacks) -> None:
+    def __init__(self, torch: Any, readbacks: Readbacks, known: KnownValues) -> None:
         self._torch = torch
         self._readbacks = readbacks
+        self._known = known
         # Thrust, which counts what is unique along a dimension, reads an `int` or, since the
         # version in CUDA 13.1, a 64-bit number.
         self._thrust_length_bytes = 8 if _cuda_version(torch) >= (13, 1) else INT32_BYTES
@@ -49,6 +51,13 @@ class ShapeAssumptions:
         count = tensor.numel()
         if not count:
             return original(tensor)
+        values = self._known.of(tensor)
+        if values is not None:
+            indices = values.nonzero()
+            with self._readbacks.answering_copy(len(indices), INT32_BYTES):
+                result = original(tensor)
+            self._known.learn(result, indices)
+            return result
         if not _is_printing():
             self._assume(
                 f"nonzero() or a boolean mask, {_shape(tensor)}: assumed that all {count} "
@@ -59,8 +68,11 @@ class ShapeAssumptions:
             return original(tensor)
 
     def _unique(self, original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
-        self._assume_unique(tensor, tensor.numel(), "elements")
-        with self._readbacks.answering(tensor.numel()):
+        values = self._known.of(tensor)
+        if values is None:
+            self._assume_unique(tensor, tensor.numel(), "elements")
+        count = tensor.numel() if values is None else values.unique().numel()
+        with self._readbacks.answering(count):
             return original(tensor, *arguments, **options)
 
     def _unique_consecutive(
@@ -90,18 +102,25 @@ class ShapeAssumptions:
     def _repeat_interleave(
         self, original: Any, repeats: Any, *, output_size: int | None = None
     ) -> Any:
-        if output_size is None and repeats.numel():
+        values = self._known.of(repeats)
+        if values is None and output_size is None and repeats.numel():
             self._assume(
                 f"repeat_interleave(), {_shape(repeats)} repeats: assumed that each of them is 1"
             )
         # PyTorch reads their sum, and whether all are positive.
-        with self._readbacks.answering(repeats.numel()):
+        with self._readbacks.answering(repeats.numel() if values is None else int(values.sum())):
             return original(repeats, output_size=output_size)
 
     def _bincount(self, original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
         # The largest value reads as 0, so that the result has `minlength` bins, or one.
-        self._assume(f"bincount(), {_shape(tensor)}: assumed that no value is minlength or more")
-        with self._readbacks.answering(0):
+        values = self._known.of(tensor)
+        if values is None or not values.numel():
+            sentence = f"bincount(), {_shape(tensor)}: assumed that no value is minlength or more"
+            self._assume(sentence)
+            largest = 0
+        else:
+            largest = int(values.max())
+        with self._readbacks.answering(largest):
             return original(tensor, *arguments, **options)
 
     def _assume_unique(self, tensor: Any, count: int, what: str) -> None:

@@ -1,12 +1,13 @@
-"""Puts a Python function in front of one of PyTorch's own kernels.
+"""Puts Python functions in front of PyTorch's own kernels.
 
-The function sits below autograd, autocast and the tracing of `torch.compile`, directly above the
-kernel of one backend, so that it sees what C++ calls too (a boolean index calls `nonzero`). It is
-given the original kernel and decides itself when to call it.
+The functions sit below autograd, autocast and the tracing of `torch.compile`, directly above the
+kernel of one backend, so that they see what C++ calls too (a boolean index calls `nonzero`). Each
+is given the next one, in the end the original kernel, and decides itself when to call it.
 """
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any, Callable
 
@@ -15,66 +16,111 @@ from .dynamo_shield import shielded
 Replacement = Callable[..., Any]
 """Called as `replacement(original, *arguments, **options)`."""
 
+_chains: dict[str, dict[str, list[Replacement]]] = {}
+"""The functions in front of each operator's kernel, by operator and backend, last one first."""
+
 _libraries: list[Any] = []
 """Registrations last as long as their `Library`."""
 
 
-def put_in_front(torch: Any, operator: str, backend: str, replacement: Replacement) -> None:
-    """Put `replacement` in front of the kernel of `operator` ("nonzero") for `backend` ("CUDA")."""
-    library = torch.library.Library("aten", "IMPL")
+def can_replace_factories(torch: Any) -> bool:
+    """Whether functions that take no tensor (`torch.ones`) can have something in front."""
+    return hasattr(torch.library, "get_kernel")
+
+
+def put_in_front(
+    torch: Any,
+    operator: str,
+    backend: str,
+    replacement: Replacement,
+    *,
+    dtypes: frozenset[Any] | None = None,
+) -> None:
+    """Put `replacement` in front of the kernel of `operator` ("nonzero") for `backend` ("CUDA").
+
+    With `dtypes`, the replacement need not see calls whose first tensor has another dtype. Autocast
+    converts hundreds of tensors a step: those calls must get to the kernel at once.
+    """
+    by_backend = _chains.setdefault(operator, {})
+    chain = by_backend.setdefault(backend, [])
+    chain.insert(0, replacement)
+    # PyTorch takes one Python kernel per place: later ones join the chain of the first.
     with warnings.catch_warnings():
-        # PyTorch warns about any replaced kernel; here it is on purpose, and not the user's doing.
+        # It warns about any replaced kernel; here it is on purpose, and not the user's doing.
         warnings.simplefilter("ignore")
         if hasattr(torch.library, "get_kernel"):
-            _register_on_backend(torch, library, operator, backend, replacement)
-        else:
-            _register_above_backends(torch, library, operator, backend, replacement)
-    _libraries.append(library)
+            if len(chain) == 1:
+                _register_on_backend(torch, operator, backend, chain, dtypes)
+        elif len(by_backend) == 1 and len(chain) == 1:
+            _register_above_backends(torch, operator, by_backend)
 
 
 def _register_on_backend(
-    torch: Any, library: Any, operator: str, backend: str, replacement: Replacement
+    torch: Any,
+    operator: str,
+    backend: str,
+    chain: list[Replacement],
+    dtypes: frozenset[Any] | None,
 ) -> None:
     """torch 2.9 and newer can hand out the kernel that is being replaced."""
-    kernel = torch.library.get_kernel(f"aten::{operator}", backend)
+    call = torch.library.get_kernel(f"aten::{operator}", backend).call_boxed
+    is_tensor_first = _takes_tensor_first(torch, operator)
+
+    tensor_type = torch.Tensor
 
     def called(keys: Any, first: Any, *arguments: Any, **options: Any) -> Any:
-        def original(*arguments: Any, **options: Any) -> Any:
-            return kernel.call_boxed(keys, *arguments, **options)
+        if is_tensor_first and not isinstance(first, tensor_type):
+            first = _as_tensor(torch, first)
+        if dtypes is not None and first.dtype not in dtypes:
+            return call(keys, first, *arguments, **options)
+        return _through(chain, functools.partial(call, keys))(first, *arguments, **options)
 
-        return replacement(original, _as_tensor(torch, first), *arguments, **options)
-
-    library.impl(operator, shielded(torch, called), backend, with_keyset=True)
+    _register(torch, operator, called, backend)
 
 
 def _register_above_backends(
-    torch: Any, library: Any, operator: str, backend: str, replacement: Replacement
+    torch: Any, operator: str, by_backend: dict[str, list[Replacement]]
 ) -> None:
     """Older versions: `BackendSelect` lies right above all backends and can dispatch further."""
-    dispatch_key = torch._C.DispatchKey
-    below = torch._C._dispatch_keyset_full_after(dispatch_key.BackendSelect)
-    wanted = getattr(dispatch_key, backend)
-    name, _, overload = operator.partition(".")
-    operation = getattr(getattr(torch.ops.aten, name), overload or "default")
+    below = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
+    operation = _operation(torch, operator)
 
     def called(keys: Any, first: Any, *arguments: Any, **options: Any) -> Any:
-        first = _as_tensor(torch, first)
-
-        def original(*arguments: Any, **options: Any) -> Any:
-            return operation.redispatch(keys & below, *arguments, **options)
-
+        if not isinstance(first, torch.Tensor):
+            first = _as_tensor(torch, first)
+        keys_below = keys & below
+        original = functools.partial(operation.redispatch, keys_below)
         # Fake tensors call themselves CUDA tensors, but their keys tell the truth. The backend
         # that would run is the highest in the set.
-        if (keys & below).highestPriorityTypeId() != wanted:
-            return original(first, *arguments, **options)
-        return replacement(original, first, *arguments, **options)
+        chain = by_backend.get(keys_below.highestPriorityTypeId().name, [])
+        return _through(chain, original)(first, *arguments, **options)
 
-    library.impl(operator, shielded(torch, called), "BackendSelect", with_keyset=True)
+    _register(torch, operator, called, "BackendSelect")
+
+
+def _through(chain: list[Replacement], original: Callable[..., Any]) -> Callable[..., Any]:
+    for replacement in reversed(chain):
+        original = functools.partial(replacement, original)
+    return original
+
+
+def _register(torch: Any, operator: str, function: Callable[..., Any], key: str) -> None:
+    library = torch.library.Library("aten", "IMPL")
+    library.impl(operator, shielded(torch, function), key, with_keyset=True)
+    _libraries.append(library)
+
+
+def _operation(torch: Any, operator: str) -> Any:
+    name, _, overload = operator.partition(".")
+    return getattr(getattr(torch.ops.aten, name), overload or "default")
+
+
+def _takes_tensor_first(torch: Any, operator: str) -> bool:
+    arguments = _operation(torch, operator)._schema.arguments
+    return bool(arguments) and str(arguments[0].type) == "Tensor"
 
 
 def _as_tensor(torch: Any, value: Any) -> Any:
     """PyTorch hands a number that C++ wrapped into a tensor (the 2 of `x / 2`) over as a number."""
-    if isinstance(value, torch.Tensor):
-        return value
     kind = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
-    return torch.scalar_tensor(value, dtype=kind[type(value)])
+    return torch.scalar_tensor(value, dtype=kind[type(value)], device="cpu")

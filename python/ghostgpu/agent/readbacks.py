@@ -1,9 +1,10 @@
 """Single values that the script, or PyTorch itself, reads from the card.
 
-`loss.item()`, `float(x)` and `if mask.all():` all end in one kernel. The value is zero, because the
-card holds none, and a script that branches on it may take another way than on a real card: so the
-report names the lines. Some of PyTorch's own kernels read a value in the middle of their work, to
-learn how long their result is; those get the answer that `data_dependent` has decided on.
+`loss.item()`, `float(x)` and `if mask.all():` all end in one kernel. Unless the value is known (see
+`known_values`) it is zero, because the card holds none, and a script that branches on it may take
+another way than on a real card: so the report names the lines. Some of PyTorch's own kernels read
+a value in the middle of their work, to learn how long their result is; those get the answer that
+`data_dependent` has decided on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from .guard import quietly
 from .kernels import put_in_front
+from .known_values import KnownValues
 from .preload import ReadbackAnswerer
 from .report import RECORD
 from .stacks import users_line
@@ -25,9 +27,10 @@ LINES_SHOWN = 5
 class Readbacks:
     """Sees every read of a single value; remembers the lines, in order of first appearance."""
 
-    def __init__(self, torch: Any, answerer: ReadbackAnswerer) -> None:
+    def __init__(self, torch: Any, answerer: ReadbackAnswerer, known: KnownValues) -> None:
         self._torch = torch
         self._answerer = answerer
+        self._known = known
         self._lines: dict[str, None] = {}
         self._prepared = threading.local()
 
@@ -55,7 +58,10 @@ class Readbacks:
 
     def _read(self, original: Any, tensor: Any) -> Any:
         length = getattr(self._prepared, "length", None)
-        if length is None:
+        values = self._known.of(tensor)
+        if values is not None:
+            self._answerer.answer(int(values), tensor.element_size())
+        elif length is None:
             self._remember_line()
         else:
             is_check = tensor.dtype is self._torch.bool

@@ -104,7 +104,8 @@ fn cuda_imports(path: &Path) -> anyhow::Result<BTreeSet<String>> {
     let library = object::File::parse(&cache)?;
     Ok(library
         .dynamic_symbols()
-        .filter(|symbol| symbol.is_undefined())
+        // A weak import need not exist: its library asks before it calls.
+        .filter(|symbol| symbol.is_undefined() && !symbol.is_weak())
         .filter_map(|symbol| symbol.name().ok())
         .filter(|name| family_of(name).is_some())
         .map(str::to_owned)

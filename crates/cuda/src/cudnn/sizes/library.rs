@@ -1,7 +1,7 @@
 //! Where the script's own cuDNN lies, and the libraries it needs beside it.
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,20 @@ use crate::real_library;
 /// The file of the cuDNN that the process has loaded.
 pub fn path() -> Option<PathBuf> {
     let function = real_library::find_loaded(&LIBRARY_NAMES, c"cudnnGetVersion")?;
+    // The function may come from one of cuDNN's parts; they all lie in one folder.
+    let main = file_of(function)?.parent()?.join("libcudnn.so.9");
+    main.exists().then_some(main)
+}
+
+/// The library that cuDNN is to take for cuBLASLt; it lies beside this one.
+pub fn stand_in_blas() -> Option<PathBuf> {
+    let own = file_of(stand_in_blas as *const c_void)?;
+    let library = own.parent()?.join("libghostgpu_oracle_blas.so");
+    library.exists().then_some(library)
+}
+
+/// The file that the library with this function was loaded from.
+fn file_of(function: *const c_void) -> Option<PathBuf> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: `dladdr` fills `info` when it returns non-zero; the name lives as long as the library.
     let file = unsafe {
@@ -19,10 +33,9 @@ pub fn path() -> Option<PathBuf> {
         }
         CStr::from_ptr(info.assume_init().dli_fname)
     };
-    // The function may come from one of cuDNN's parts; they all lie in one folder.
-    let folder = Path::new(OsStr::from_bytes(file.to_bytes())).parent()?;
-    let main = folder.join("libcudnn.so.9");
-    main.exists().then_some(main)
+    let file = Path::new(OsStr::from_bytes(file.to_bytes()));
+    // Relative to the folder the process started in, which it may have left.
+    file.is_absolute().then(|| file.to_owned())
 }
 
 /// The folders of libraries that cuDNN opens by bare name, where the process has them loaded.

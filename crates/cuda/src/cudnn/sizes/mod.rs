@@ -1,20 +1,20 @@
 //! Which engine runs an operation, and with how much workspace.
 //!
 //! The user's own cuDNN is asked, in a child process ([`ghostgpu_oracle`]); what it cannot know
-//! without a card is put right by [`correction`]. Where it cannot be asked, because the user
+//! without a Hopper card is put right by [`hopper`]. Where it cannot be asked, because the user
 //! switched that off, it is too old, or it does not start, [`model`] answers, and the user is told.
 
-mod correction;
+mod hopper;
 mod library;
 mod model;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use ghostgpu_device::DeviceSheet;
+use ghostgpu_device::{Capability, DeviceSheet};
 use ghostgpu_oracle::{
     Answer, EngineAnswer, EngineConfig, FIRST_DEVICELESS_VERSION, Node, Oracle, PlanAnswer,
-    Question, Store, device_text,
+    Question, StandInBlas, Store, device_text,
 };
 use ghostgpu_session::CudnnSource;
 
@@ -56,28 +56,47 @@ pub fn engine(graph: &Node, index: i64) -> Result<EngineAnswer, i32> {
 
 /// The workspace of one engine with these knobs, or why it cannot run.
 pub fn plan_workspace(graph: &Node, engine: i64, knobs: &[(i32, i64)]) -> Result<i64, i32> {
+    let Some(answer) = ask_plan(graph, engine, knobs, None) else {
+        return model::workspace(graph);
+    };
+    let deviceless_bytes = answer?;
+    let Some(sheet) = state::current_sheet().filter(|sheet| sheet.capability == HOPPER) else {
+        return Ok(deviceless_bytes);
+    };
+    let ask = |graph: &Node, engine: i64, knobs: &[(i32, i64)], sm_target: Option<i32>| {
+        ask_plan(graph, engine, knobs, sm_target)?.ok()
+    };
+    let bytes = hopper::on_card(sheet, graph, engine, knobs, deviceless_bytes, &ask);
+    trace::call("workspace", || {
+        format!("engine {engine}, knobs {knobs:?}: {deviceless_bytes} -> {bytes}")
+    });
+    Ok(bytes)
+}
+
+/// The only capability whose answers depend on more than cuDNN can know without a card.
+const HOPPER: Capability = Capability::new(9, 0);
+
+/// cuDNN's workspace or status; `None` where it cannot be asked.
+fn ask_plan(
+    graph: &Node,
+    engine: i64,
+    knobs: &[(i32, i64)],
+    sm_target: Option<i32>,
+) -> Option<Result<i64, i32>> {
     let question = Question::Plan {
         engine,
         knobs: knobs.to_vec(),
+        sm_target,
     };
-    match ask(graph, &question) {
-        Some(Answer::Plan(PlanAnswer {
+    let answer = match ask(graph, &question)? {
+        Answer::Plan(PlanAnswer {
             status: 0,
             workspace_bytes,
-        })) => {
-            let Some(sheet) = state::current_sheet() else {
-                return Ok(workspace_bytes);
-            };
-            let corrected = correction::on_card(sheet, graph, engine, knobs, workspace_bytes);
-            trace::call("workspace", || {
-                format!("engine {engine}, knobs {knobs:?}: {workspace_bytes} -> {corrected}")
-            });
-            Ok(corrected)
-        }
-        Some(Answer::Plan(answer)) => Err(answer.status),
-        Some(_) => Err(status::NOT_SUPPORTED),
-        None => model::workspace(graph),
-    }
+        }) => Ok(workspace_bytes),
+        Answer::Plan(answer) => Err(answer.status),
+        _ => Err(status::NOT_SUPPORTED),
+    };
+    Some(answer)
 }
 
 /// The installed cuDNN's answer; `None` where it cannot be asked.
@@ -107,6 +126,11 @@ fn ask(graph: &Node, question: &Question) -> Option<Answer> {
     }
 }
 
+/// In the run's folder: where cuDNN finds the stand-in for cuBLASLt.
+const BLAS_FOLDER: &str = "cudnn-oracle";
+/// Part of the store's name, to be changed when the stand-in for cuBLASLt answers otherwise.
+const BLAS_ANSWERS: &str = "blas1";
+
 fn open(sheet: &DeviceSheet) -> Source {
     let Some(session) = state::session() else {
         return modelled("there is no session");
@@ -125,16 +149,29 @@ fn open(sheet: &DeviceSheet) -> Source {
         return modelled("the installed cuDNN was not found");
     };
     let capability = sheet.capability;
+    let blas = library::stand_in_blas().map(|library| StandInBlas {
+        library,
+        folder: session.run_dir.join(BLAS_FOLDER),
+        architecture: capability.as_arch_number(),
+    });
     let kind_of_card = format!(
-        "sm{}-{}x{}",
+        "sm{}-{}x{}-{}",
         capability.as_arch_number(),
         sheet.multiprocessors,
-        sheet.shared_memory_per_block_optin_bytes
+        sheet.shared_memory_per_block_optin_bytes,
+        if blas.is_some() { BLAS_ANSWERS } else { "no-blas" }
     );
     let store = Store::new(session.cudnn_cache_dir.as_deref(), version, &kind_of_card);
     let oracle = Oracle::new(program.clone(), path, device_text(sheet), store)
         .with_library_folders(library::folders_of_companions());
-    Source::Installed(Box::new(oracle))
+    let Some(blas) = blas else {
+        notes::assume(
+            "cuDNN was asked without a stand-in for cuBLASLt, so the engines that need it were \
+             passed over",
+        );
+        return Source::Installed(Box::new(oracle));
+    };
+    Source::Installed(Box::new(oracle.with_blas(blas)))
 }
 
 fn modelled(reason: &str) -> Source {

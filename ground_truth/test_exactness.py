@@ -1,0 +1,102 @@
+"""Replays every measured case on the virtual H200 and compares it with the real card, byte by byte.
+
+All cases run under one `ghostgpu run`, each in a process of its own. `GHOSTGPU_COMMAND` names
+another program than the one of this checkout, and `GROUND_TRUTH_REPLAY` a folder with results of
+an earlier replay, which are then compared instead of running everything again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+HARNESS = HERE / "harness"
+REAL = HERE / "h200"
+sys.path.insert(0, str(HARNESS))
+
+from archive import read_events, read_results
+from compare import compare_case, verdict
+from deviations import read_deviations
+
+MEASURED = {
+    name: result for name, result in read_results(REAL).items() if result["outcome"] != "failed"
+}
+KNOWN = read_deviations(HERE / "known_deviations.toml")
+LARGEST = REAL / "largest_batch.json"
+
+
+def ghostgpu() -> list[str]:
+    """The command that rehearses a program on the virtual H200."""
+    checkout = HERE.parent / "target" / "release" / "ghostgpu"
+    program = os.environ.get("GHOSTGPU_COMMAND") or (
+        str(checkout) if checkout.exists() else shutil.which("ghostgpu")
+    )
+    if not program:
+        pytest.skip("no ghostgpu program: build it, or name one in GHOSTGPU_COMMAND")
+    pytest.importorskip("torch")
+    return [program, "run", "--gpu", "h200", "--steps", "0", "--no-retry", "--", sys.executable]
+
+
+@pytest.fixture(scope="session")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    given = os.environ.get("GROUND_TRUTH_REPLAY")
+    if given:
+        return Path(given)
+    folder = tmp_path_factory.mktemp("replay")
+    names = folder / "names.txt"
+    names.write_text("\n".join(MEASURED))
+    command = [*ghostgpu(), str(HARNESS / "run_all.py"), "--fork", "--out", str(folder)]
+    command += ["--names", str(names), "--jobs", str(os.cpu_count() or 1)]
+    # Cases that fail say so in their own results; the program's own exit code adds nothing.
+    with open(folder / "replay.log", "wb") as log:
+        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
+    return folder
+
+
+@cache
+def replayed(folder: Path) -> dict[str, dict[str, Any]]:
+    return read_results(folder)
+
+
+def test_there_are_at_least_eighty_measured_cases() -> None:
+    assert len(MEASURED) >= 80
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_virtual_card_uses_the_same_memory(name: str, replay: Path) -> None:
+    comparison = compare_case(
+        name,
+        MEASURED[name],
+        replayed(replay).get(name),
+        read_events(REAL, name),
+        read_events(replay, name),
+    )
+    problem = verdict(comparison, KNOWN.get(name))
+    assert problem is None, f"{problem}\n{comparison.events}"
+
+
+def test_known_deviations_name_measured_cases_and_say_why() -> None:
+    unknown = [name for name in KNOWN if name not in MEASURED]
+    assert not unknown
+    assert all(len(entry.reason.split()) >= 3 for entry in KNOWN.values())
+
+
+@pytest.mark.skipif(not LARGEST.exists(), reason="no search was measured")
+def test_the_largest_batch_under_a_cap_is_the_real_cards(tmp_path: Path) -> None:
+    real = {s["case"]: s for s in json.loads(LARGEST.read_text())["searches"]}
+    out = tmp_path / "largest_batch.json"
+    command = [*ghostgpu(), str(HARNESS / "largest_batch.py"), "--out", str(out), "--limit", "600"]
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    virtual = {s["case"]: s for s in json.loads(out.read_text())["searches"]}
+    expected = {name: s["largest_batch"] for name, s in real.items() if s["largest_batch"]}
+    found = {name: virtual[name]["largest_batch"] for name in expected}
+    assert found == expected

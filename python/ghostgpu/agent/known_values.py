@@ -1,0 +1,177 @@
+"""Values on the card that are known after all, because they came from the host.
+
+The card holds no values, but a script sends some there: token numbers, attention masks, lengths.
+For small integer and boolean tensors this module keeps a copy on the host, follows it through the
+few operations that models apply before they branch (`mask.to(torch.bool)[:, :n].all()`), and
+answers with the true value when one is read. The models of `transformers` choose their attention by
+such a branch, and with it a good part of their memory.
+
+A copy belongs to a storage and is good as long as nobody wrote to it: PyTorch counts that in the
+version of every tensor. All views of a storage share its copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from .kernels import can_replace_factories, put_in_front
+
+MAX_BYTES = 1 << 20
+"""Larger tensors are not followed."""
+
+_FOLLOWED = (
+    *(
+        f"{name}.{kind}"
+        for name in ("eq", "ne", "lt", "le", "gt", "ge")
+        for kind in ("Scalar", "Tensor")
+    ),
+    *("all", "all.dim", "any", "any.dim", "logical_not", "logical_and", "logical_or"),
+    *("bitwise_not", "bitwise_and.Tensor", "bitwise_or.Tensor"),
+    *("max", "min", "amax", "amin", "sum.dim_IntList", "cumsum"),
+)
+"""Operations whose result is known when all their tensors are."""
+
+_FACTORIES = (
+    *("ones", "zeros", "full", "ones_like", "zeros_like", "full_like"),
+    *("arange", "arange.start", "arange.start_step"),
+)
+"""Operations whose result is always known."""
+
+
+@dataclass
+class _Copy:
+    """The bytes of a storage on the card, and the state of the storage that they belong to."""
+
+    storage: Any
+    version: int
+    content: Any
+
+
+class KnownValues:
+    """Remembers what the script sent to the card."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._kinds = frozenset(
+            (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+        )
+        # By address of the storage object. The weak reference keeps that address from being reused.
+        self._copies: dict[int, _Copy] = {}
+        self._next_purge = 256
+
+    def install(self) -> None:
+        """Watch what goes to the card and what is made of it there."""
+        put_in_front(self._torch, "_to_copy", "CUDA", self._copied, dtypes=self._kinds)
+        for operator in _FOLLOWED:
+            followed = self._followed(operator)
+            put_in_front(self._torch, operator, "CUDA", followed, dtypes=self._kinds)
+        if can_replace_factories(self._torch):
+            for operator in _FACTORIES:
+                put_in_front(self._torch, operator, "CUDA", self._made(operator))
+        else:
+            # Where `kernels` sits above the backends, a copy to the card goes by its source.
+            put_in_front(self._torch, "_to_copy", "CPU", self._copied)
+
+    def of(self, tensor: Any) -> Any:
+        """The values of a tensor on the card, as a CPU tensor; None if they are not known."""
+        if tensor.dtype not in self._kinds or not self._copies:
+            return None
+        copy = self._copies.get(tensor.untyped_storage()._cdata)
+        if copy is None or copy.storage.expired() or copy.version != _version(tensor):
+            return None
+        return self._view(copy.content, tensor)
+
+    def learn(self, tensor: Any, values: Any) -> None:
+        """From now on, `tensor`, which was just made on the card, has these values."""
+        from torch.multiprocessing.reductions import StorageWeakRef
+
+        storage = tensor.untyped_storage()
+        if tensor.dtype not in self._kinds or not 0 < storage.nbytes() <= MAX_BYTES:
+            return
+        content = self._torch.zeros(storage.nbytes(), dtype=self._torch.uint8, device="cpu")
+        self._view(content, tensor).copy_(values)
+        reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+        self._copies[storage._cdata] = _Copy(reference, _version(tensor), content)
+        if len(self._copies) >= self._next_purge:
+            self._purge()
+
+    def _purge(self) -> None:
+        dead = [key for key, copy in self._copies.items() if copy.storage.expired()]
+        for key in dead:
+            del self._copies[key]
+        self._next_purge = 2 * len(self._copies) + 256
+
+    def _view(self, content: Any, tensor: Any) -> Any:
+        """The part of a storage's copy that a tensor on the card shows of the storage."""
+        return content.view(tensor.dtype).as_strided(
+            tensor.size(), tensor.stride(), tensor.storage_offset()
+        )
+
+    def _copied(self, original: Any, tensor: Any, **options: Any) -> Any:
+        """A copy to the card, on it, or from it."""
+        result = original(tensor, **options)
+        if tensor.dtype in self._kinds and (tensor.is_cuda or result.is_cuda):
+            self._try(self._pass_on, tensor, result)
+        return result
+
+    def _pass_on(self, tensor: Any, result: Any) -> None:
+        values = self.of(tensor) if tensor.is_cuda else tensor
+        if values is not None and result.is_cuda:
+            self.learn(result, values)
+        elif values is not None:
+            result.copy_(values)
+
+    def _followed(self, operator: str) -> Callable[..., Any]:
+        name, _, overload = operator.partition(".")
+        operation = getattr(getattr(self._torch.ops.aten, name), overload or "default")
+
+        def compute(result: Any, arguments: Any, options: Any) -> None:
+            known = [
+                self.of(each) if isinstance(each, self._torch.Tensor) and each.is_cuda else each
+                for each in arguments
+            ]
+            if all(each is not None for each in known):
+                self.learn(result, operation(*known, **options))
+
+        def followed(original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
+            result = original(tensor, *arguments, **options)
+            if tensor.dtype in self._kinds and self._copies:
+                self._try(compute, result, (tensor, *arguments), options)
+            return result
+
+        return followed
+
+    def _made(self, operator: str) -> Callable[..., Any]:
+        name, _, overload = operator.partition(".")
+        operation = getattr(getattr(self._torch.ops.aten, name), overload or "default")
+
+        def compute(result: Any, arguments: Any, options: Any) -> None:
+            plain = [
+                self._torch.empty(each.shape, dtype=each.dtype, device="cpu")
+                if isinstance(each, self._torch.Tensor)
+                else each
+                for each in arguments
+            ]
+            placed = {**options, "device": "cpu", "pin_memory": None}
+            self.learn(result, operation(*plain, **placed))
+
+        def made(original: Any, *arguments: Any, **options: Any) -> Any:
+            result = original(*arguments, **options)
+            if result.dtype in self._kinds and result.nbytes <= MAX_BYTES:
+                self._try(compute, result, arguments, options)
+            return result
+
+        return made
+
+    def _try(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What cannot be worked out on the host (an odd overload, a lazy tensor) is not known."""
+        try:
+            return function(*arguments)
+        except Exception:
+            return None
+
+
+def _version(tensor: Any) -> int:
+    # Tensors of the inference mode are not counted; scripts do not write into them after a read.
+    return 0 if tensor.is_inference() else int(tensor._version)

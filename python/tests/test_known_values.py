@@ -1,0 +1,97 @@
+"""Values that the script sent to the card are known when it reads them back."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Rehearse, needs_torch
+
+pytestmark = needs_torch
+
+# An expression over `mask` (4x16 on the card, 58 ones) and `ids` (3, 1, 3, 7), and its value.
+EXPRESSIONS = [
+    ("mask.bool()[:, :10].all().item()", "True"),
+    ("mask.to(torch.bool).all().item()", "False"),
+    ("(mask == 0).any().item()", "True"),
+    ("mask.sum(1).tolist()", "[16, 16, 10, 16]"),
+    ("list(torch.nonzero(mask).shape)", "[58, 2]"),
+    ("list(torch.randn(4, 16, device='cuda')[mask.bool()].shape)", "[58]"),
+    ("ids.max().item()", "7"),
+    ("ids.cpu().tolist()", "[3, 1, 3, 7]"),
+    ("list(ids.unique().shape)", "[3]"),
+    ("list(torch.bincount(ids).shape)", "[8]"),
+    ("list(torch.ones(4, device='cuda').repeat_interleave(ids).shape)", "[14]"),
+    ("torch.tensor(-3, device='cuda').item()", "-3"),
+    ("ids[1:].t()[1].item()", "3"),
+]
+
+
+def test_what_came_from_the_host_is_read_back_as_it_was(rehearse_on_card: Rehearse) -> None:
+    script = """
+import torch
+mask = torch.ones(4, 16, dtype=torch.long)
+mask[2, 10:] = 0
+mask = mask.cuda()
+ids = torch.tensor([3, 1, 3, 7], device="cuda")
+"""
+    script += "".join(f"print({expression})\n" for expression, _ in EXPRESSIONS)
+    done = rehearse_on_card(script)
+    assert done.stdout.splitlines() == [value for _, value in EXPRESSIONS], done.stderr
+    assert done.report["assumptions"] == []
+    assert done.report["notes"] == []
+
+
+def test_a_tensor_that_was_written_on_the_card_is_no_longer_known(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        ids = torch.tensor([3, 1], device="cuda")
+        ids.add_(1)
+        view = torch.tensor([5, 6], device="cuda")
+        view[0] = 1
+        print(ids[0].item(), view[1].item(), (torch.tensor([2], device="cuda") * 2).item())
+        """
+    )
+    assert done.stdout.split() == ["0", "0", "0"]
+    assert "Values read back from the card are zeros" in done.report["assumptions"][0]
+
+
+def test_the_memory_of_a_dead_tensor_is_not_taken_for_its_successor(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        for number in range(1000):
+            known = torch.full((4,), 9).cuda()
+            address = known.data_ptr()
+            del known
+            unknown = torch.empty(4, dtype=torch.long, device="cuda")
+            assert unknown.data_ptr() == address and unknown[0].item() == 0
+        print("done")
+        """
+    )
+    assert done.stdout.strip() == "done", done.stderr
+
+
+def test_a_full_attention_mask_takes_the_same_way_as_none(rehearse_on_card: Rehearse) -> None:
+    pytest.importorskip("transformers")
+    done = rehearse_on_card(
+        """
+        import torch, transformers
+        config = transformers.BertConfig(num_hidden_layers=2)
+        model = transformers.BertForMaskedLM(config).cuda()
+        ids = torch.randint(0, 30000, (8, 128))
+        padded = torch.ones(8, 128, dtype=torch.long)
+        padded[0, 100:] = 0
+        for mask in (None, torch.ones(8, 128, dtype=torch.long), padded):
+            torch.cuda.reset_peak_memory_stats()
+            model(ids.cuda(), attention_mask=None if mask is None else mask.cuda()).logits.sum()
+            print(torch.cuda.max_memory_allocated())
+        """
+    )
+    without, full, padded = (int(line) for line in done.stdout.split())
+    # The mask itself is on the card, nothing else.
+    assert full - without <= 8 * 128 * 8, done.stderr
+    assert padded > full

@@ -1,0 +1,134 @@
+"""Runs scripts through the `ghostgpu` command, as a user does, and reads its answer.
+
+The command is taken from `GHOSTGPU_COMMAND`, else from `target/release`; the pythons from
+`GHOSTGPU_TEST_PYTHON` (separated by colons, the reference first), else the one that runs the tests.
+`make test-e2e` sets both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ.get("GHOSTGPU_COMMAND") or REPOSITORY / "target/release/ghostgpu")
+PYTHONS = (os.environ.get("GHOSTGPU_TEST_PYTHON") or sys.executable).split(os.pathsep)
+
+GIB = 1 << 30
+MIB = 1 << 20
+TIMEOUT_S = 240
+"""Far beyond what any of these scripts takes; a hang must not hold up the whole suite."""
+
+PAGE = 2 * MIB
+"""What the card hands out memory in."""
+
+
+@dataclass
+class Answered:
+    """What the command printed and wrote, and how it ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+    answer: dict[str, Any] | None
+    folder: Path
+
+    def __getitem__(self, field: str) -> Any:
+        assert self.answer is not None, f"no answer was written\n{self.stdout}\n{self.stderr}"
+        return self.answer[field]
+
+    def expect(self, code: int) -> Answered:
+        assert self.code == code, f"exit code {self.code}\n{self.stdout}\n{self.stderr}"
+        return self
+
+
+class Rehearse(Protocol):
+    """Writes a script to `train.py` in a folder of its own and rehearses it there."""
+
+    def __call__(
+        self,
+        script: str,
+        *options: str,
+        command: tuple[str, ...] = (),
+        environment: Mapping[str, str] = {},
+    ) -> Answered: ...
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `any_python` runs once with each of them."""
+    if "any_python" in metafunc.fixturenames:
+        metafunc.parametrize("any_python", PYTHONS, ids=[_torch_version(each) for each in PYTHONS])
+
+
+def _torch_version(python: str) -> str:
+    program = "import importlib.metadata as m; print(m.version('torch'))"
+    return "torch-" + subprocess.check_output([python, "-c", program], text=True).strip()
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Answers of cuDNN, kept for all tests of one run but not for the next run."""
+    yield tmp_path_factory.mktemp("cache")
+
+
+def _rehearse_with(python: str, folder: Path, cache: Path) -> Rehearse:
+    def rehearse(
+        script: str,
+        *options: str,
+        command: tuple[str, ...] = (),
+        environment: Mapping[str, str] = {},
+    ) -> Answered:
+        (folder / "train.py").write_text(textwrap.dedent(script))
+        answer = folder / "answer.json"
+        answer.unlink(missing_ok=True)
+        named = any(option == "--gpu" for option in options)
+        words = [str(PROGRAM), "run", "--python", python, "--json", str(answer)]
+        words += [*([] if named else ["--gpu", "h200"]), *options]
+        words += ["--", *command] if command else ["train.py"]
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            env={**_clean_environment(), "XDG_CACHE_HOME": str(cache), **environment},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        written = json.loads(answer.read_text()) if answer.exists() else None
+        return Answered(done.returncode, done.stdout, done.stderr, written, folder)
+
+    return rehearse
+
+
+def _clean_environment() -> dict[str, str]:
+    """Ours, without what would steer torch or the script."""
+    steering = ("PYTORCH_", "CUDA_", "TORCH", "TRITON_", "LD_", "PYTHON", "NVIDIA_")
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(steering)
+    }
+    environment["GHOSTGPU_AGENT_DIR"] = str(REPOSITORY / "python/ghostgpu/agent")
+    environment["HF_HUB_OFFLINE"] = "1"
+    # The library beside the program is the one that belongs to it.
+    environment.pop("GHOSTGPU_LIBRARY", None)
+    return environment
+
+
+@pytest.fixture
+def rehearse(any_python: str, tmp_path: Path, shared_cache: Path) -> Rehearse:
+    """Rehearse with each python in turn."""
+    return _rehearse_with(any_python, tmp_path, shared_cache)
+
+
+@pytest.fixture
+def rehearse_reference(tmp_path: Path, shared_cache: Path) -> Rehearse:
+    """Rehearse with the reference environment, which has more than torch."""
+    return _rehearse_with(PYTHONS[0], tmp_path, shared_cache)

@@ -1,0 +1,78 @@
+"""How a rehearsal ends, and with which exit code."""
+
+from __future__ import annotations
+
+from conftest import PYTHONS, Rehearse
+
+STEPS = """
+import torch
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step():
+    model(torch.zeros(4, 8, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_stopping_after_the_steps_runs_the_finally_blocks(rehearse: Rehearse) -> None:
+    done = rehearse(
+        STEPS
+        + """
+import atexit
+atexit.register(print, "at exit")
+try:
+    for number in range(1000):
+        step()
+        print("step", number)
+finally:
+    print("finally")
+print("never")
+""",
+        "--steps",
+        "2",
+    ).expect(0)
+    lines = [line for line in done.stdout.splitlines() if line in ("finally", "at exit", "never")]
+    assert lines == ["finally", "at exit"]
+    assert done["steps"] == 2
+    assert "step 0" in done.stdout
+    assert "step 2" not in done.stdout
+
+
+def test_the_scripts_own_exit_code_passes_through(rehearse: Rehearse) -> None:
+    done = rehearse(STEPS + "step()\nraise SystemExit(7)\n").expect(7)
+    assert done["fits"] is None
+    assert done["script_exit_code"] == 7
+    assert done["steps"] == 1
+
+
+def test_a_script_that_fails_shows_its_own_traceback(rehearse: Rehearse) -> None:
+    done = rehearse(STEPS + "step()\n{}['labels']\n").expect(1)
+    assert "KeyError: 'labels'" in done.stderr
+    assert done["exception"] == "KeyError: 'labels'"
+    assert done["fits"] is None
+
+
+def test_a_refused_call_stops_the_script_and_is_named_with_its_line(rehearse: Rehearse) -> None:
+    done = rehearse(
+        """
+import torch
+signal = torch.zeros(1024, device="cuda", dtype=torch.complex64)
+torch.fft.fft(signal)
+print("never")
+"""
+    ).expect(2)
+    assert "never" not in done.stdout
+    functions = {call["function"] for call in done["refused"]}
+    assert any(function.startswith("cufft") for function in functions), functions
+    frames = [frame for call in done["refused"] for frame in call["stack"] if frame["is_user_code"]]
+    assert {frame["source"] for frame in frames} == {"torch.fft.fft(signal)"}
+    assert "train.py:4" in done.stderr
+
+
+def test_a_module_of_a_package_can_be_rehearsed(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference(
+        STEPS + "import sys\nprint(__name__, sys.argv[1:])\nwhile True:\n    step()\n",
+        command=(PYTHONS[0], "-m", "train", "--config", "c.yaml"),
+    ).expect(0)
+    assert "__main__ ['--config', 'c.yaml']" in done.stdout
+    assert done["steps"] == 3
