@@ -44,20 +44,21 @@ def step_times_ms(model_name: str) -> list[float]:
 
 
 def main() -> None:
+    models = {}
+    for name in MODELS:
+        times = step_times_ms(name)
+        models[name] = {
+            "median_ms": round(statistics.median(times), 3),
+            "least_ms": round(min(times), 3),
+            "most_ms": round(max(times), 3),
+        }
     result = {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "warm_up_steps": WARM_UP_STEPS,
         "timed_steps": TIMED_STEPS,
-        "models": {},
+        "models": models,
     }
-    for name in MODELS:
-        times = step_times_ms(name)
-        result["models"][name] = {
-            "median_ms": round(statistics.median(times), 3),
-            "least_ms": round(min(times), 3),
-            "most_ms": round(max(times), 3),
-        }
     print(json.dumps(result, indent=2))
 
 

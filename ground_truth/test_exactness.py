@@ -71,6 +71,15 @@ def test_there_are_at_least_eighty_measured_cases() -> None:
     assert len(MEASURED) >= 80
 
 
+def test_no_measured_case_has_changed_its_meaning() -> None:
+    pytest.importorskip("torch")
+    import cases  # noqa: F401
+    from case import CASES
+
+    changed = [n for n, r in MEASURED.items() if CASES[n].definition() != r["definition"]]
+    assert not changed
+
+
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_virtual_card_uses_the_same_memory(name: str, replay: Path) -> None:
     comparison = compare_case(

@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import attention  # noqa: E402
 import convolutions  # noqa: E402
 import cudnn_api as api  # noqa: E402
 import normalisation  # noqa: E402
@@ -56,6 +57,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", nargs="?", default=os.path.join(HERE, "h200-cudnn-9.19.json.gz"))
     parser.add_argument("--every", type=int, default=1, help="check every N-th convolution only")
+    parser.add_argument("--every-attention", type=int, default=1, help="likewise, of attention")
     parser.add_argument("--show", type=int, default=5, help="differences to print per family")
     parser.add_argument("--allowed", type=int, default=0, help="differences that are no failure")
     options = parser.parse_args()
@@ -75,7 +77,8 @@ def main() -> int:
         return 2
     families = [check_convolutions(lib, handle, recorded, options),
                 *check_recurrent(lib, handle, recorded, options),
-                *check_others(lib, handle, recorded, options)]
+                *check_others(lib, handle, recorded, options),
+                check_attention(recorded, options)]
     for family in families:
         family.report()
     return 3 if sum(len(family.different) for family in families) > options.allowed else 0
@@ -109,6 +112,18 @@ def check_recurrent(lib: ctypes.CDLL, handle: ctypes.c_void_p, recorded: Dict[st
             if name in real:
                 families[name].check(point, real[name], virtual.get(name))
     return list(families.values())
+
+
+def check_attention(recorded: Dict[str, Any], options: argparse.Namespace) -> Family:
+    """What PyTorch allocates around cuDNN's attention, in its own order."""
+    family = Family("attention, allocations", options.show)
+    rows = recorded.get("attention", []) + recorded.get("few_queries", [])
+    for row in rows[:: options.every_attention]:
+        virtual = attention.ask(row["point"])
+        for name in ("forward_second", "backward_second"):
+            if name in row:
+                family.check(f"{row['point']} {name}", row[name], virtual.get(name, virtual))
+    return family
 
 
 def check_others(lib: ctypes.CDLL, handle: ctypes.c_void_p, recorded: Dict[str, Any],

@@ -40,31 +40,31 @@ pub struct Oracle {
     /// Put before the environment's own value, for libraries that cuDNN opens by bare name.
     library_folders: Vec<PathBuf>,
     device: String,
-    blas: Option<StandInBlas>,
+    companions: Option<Companions>,
     store: Store,
     known: HashMap<Node, BTreeMap<Question, Answer>>,
     process: Option<Process>,
 }
 
-/// Set in the oracle's environment when cuBLASLt is to be found under its bare name only.
-pub(crate) const BLAS_VARIABLE: &str = "GHOSTGPU_ORACLE_BLAS";
-/// Tells the stand-in for cuBLASLt which card is meant.
+/// Set in the oracle's environment when cuDNN is to find its companions by their bare names.
+pub(crate) const COMPANIONS_VARIABLE: &str = "GHOSTGPU_ORACLE_COMPANIONS";
+/// Tells the companions which card is meant.
 const ARCHITECTURE_VARIABLE: &str = "GHOSTGPU_ORACLE_ARCHITECTURE";
 
-/// The stand-in for cuBLASLt (`ghostgpu-oracle-blas`), and a private folder in which cuDNN finds it
-/// under the names it looks for.
+/// The library `ghostgpu-oracle-companions`, and a private folder in which cuDNN finds it under the
+/// names of cuBLASLt and the driver.
 #[derive(Debug, Clone)]
-pub struct StandInBlas {
+pub struct Companions {
     pub library: PathBuf,
     pub folder: PathBuf,
     /// The card's capability as compilers write it: 90 for 9.0.
     pub architecture: u32,
 }
 
-impl StandInBlas {
+impl Companions {
     fn link(&self) -> std::io::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
-        for name in ["libcublasLt.so.13", "libcublasLt.so.12"] {
+        for name in ["libcublasLt.so.13", "libcublasLt.so.12", "libcuda.so.1"] {
             let link = self.folder.join(name);
             if !link.exists() {
                 std::os::unix::fs::symlink(&self.library, link)?;
@@ -90,7 +90,7 @@ impl Oracle {
             library,
             library_folders: Vec::new(),
             device,
-            blas: None,
+            companions: None,
             store,
             known: HashMap::new(),
             process: None,
@@ -102,9 +102,9 @@ impl Oracle {
         self
     }
 
-    /// Lets cuDNN find a stand-in for cuBLASLt, without which it leaves engines out.
-    pub fn with_blas(mut self, blas: StandInBlas) -> Self {
-        self.blas = Some(blas);
+    /// Lets cuDNN find stand-ins for cuBLASLt and the driver, without which it leaves engines out.
+    pub fn with_companions(mut self, companions: Companions) -> Self {
+        self.companions = Some(companions);
         self
     }
 
@@ -168,12 +168,12 @@ impl Oracle {
     fn start(&self) -> Result<Process, OracleError> {
         let mut folders: Vec<OsString> = Vec::new();
         let mut command = Command::new(&self.program);
-        if let Some(blas) = &self.blas {
-            // Without the links cuDNN finds the real library and answers for fewer engines.
-            if blas.link().is_ok() {
-                folders.push(blas.folder.clone().into_os_string());
-                command.env(BLAS_VARIABLE, "1");
-                command.env(ARCHITECTURE_VARIABLE, blas.architecture.to_string());
+        if let Some(companions) = &self.companions {
+            // Without the links cuDNN finds the real ones, if any, and answers for fewer engines.
+            if companions.link().is_ok() {
+                folders.push(companions.folder.clone().into_os_string());
+                command.env(COMPANIONS_VARIABLE, "1");
+                command.env(ARCHITECTURE_VARIABLE, companions.architecture.to_string());
             }
         }
         folders.extend(self.library_folders.iter().map(OsString::from));

@@ -19,7 +19,7 @@ mod replay;
 mod server;
 mod store;
 
-pub use client::{Oracle, OracleError, StandInBlas};
+pub use client::{Companions, Oracle, OracleError};
 pub use device_text::device_text;
 pub use numbers::{attribute, element_bytes, kind, value_type};
 pub use protocol::{

@@ -30,6 +30,7 @@ pub mod attribute {
     pub const CONFIG_ENGINE: i32 = 300;
     pub const CONFIG_INTERMEDIATE_INFO: i32 = 301;
     pub const CONFIG_KNOB_CHOICES: i32 = 302;
+    pub const CONFIG_WORKSPACE_BYTES: i32 = 303;
     pub const PLAN_HANDLE: i32 = 400;
     pub const PLAN_ENGINE_CONFIG: i32 = 401;
     pub const PLAN_WORKSPACE_BYTES: i32 = 402;

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use crate::client::BLAS_VARIABLE;
+use crate::client::COMPANIONS_VARIABLE;
 use crate::numbers::{attribute, element_bytes, kind, value_type};
 use crate::protocol::{EngineAnswer, EngineConfig, KnobRange, Node, PlanAnswer, Value};
 
@@ -104,7 +104,7 @@ fn companions(cudnn: &Path) -> Vec<PathBuf> {
     }
     folders.sort();
     let mut stems = vec!["libnvJitLink.so.", "libnvrtc.so."];
-    if std::env::var_os(BLAS_VARIABLE).is_none() {
+    if std::env::var_os(COMPANIONS_VARIABLE).is_none() {
         stems.extend(["libcublasLt.so.", "libcublas.so."]);
     }
     let mut found = Vec::new();

@@ -87,12 +87,19 @@ def _note_versions(torch: Any) -> None:
     report = RECORD.report
     report.torch = str(torch.__version__)
     report.torch_cuda = torch.version.cuda
-    flags = getattr(torch._C, "_cuda_getArchFlags", lambda: None)()
-    report.code_architectures = flags.split() if flags else []
 
 
 @quietly
 def _tell_library(torch: Any) -> None:
+    preload.set_refusal_callback(shielded(torch, quietly(_note_refusal)))
+    # Asking for the architectures makes PyTorch believe that CUDA is in use, and then a forked child
+    # may not use it. So this waits until the script starts CUDA itself.
+    torch.cuda._lazy_call(quietly(lambda: _tell_architectures(torch)))
+
+
+def _tell_architectures(torch: Any) -> None:
+    flags = getattr(torch._C, "_cuda_getArchFlags", lambda: None)()
+    RECORD.report.code_architectures = flags.split() if flags else []
     numbers = [
         int(found[1])
         for name in RECORD.report.code_architectures
@@ -100,7 +107,6 @@ def _tell_library(torch: Any) -> None:
         if (found := re.fullmatch(r"sm_(\d+)[a-z]?", name))
     ]
     preload.set_code_architectures(numbers)
-    preload.set_refusal_callback(shielded(torch, quietly(_note_refusal)))
 
 
 def _note_refusal(function: str) -> None:

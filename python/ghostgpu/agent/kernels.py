@@ -84,16 +84,22 @@ def _register_above_backends(
     """Older versions: `BackendSelect` lies right above all backends and can dispatch further."""
     below = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
     operation = _operation(torch, operator)
+    wants_tensor = [str(argument.type) == "Tensor" for argument in operation._schema.arguments]
 
-    def called(keys: Any, first: Any, *arguments: Any, **options: Any) -> Any:
-        if not isinstance(first, torch.Tensor):
-            first = _as_tensor(torch, first)
+    def called(keys: Any, *arguments: Any, **options: Any) -> Any:
+        # Dispatching further insists on tensors, also where a number was handed over.
+        first, *arguments_after = [
+            _as_tensor(torch, argument)
+            if wanted and not isinstance(argument, torch.Tensor)
+            else argument
+            for wanted, argument in zip(wants_tensor, arguments)
+        ]
         keys_below = keys & below
         original = functools.partial(operation.redispatch, keys_below)
         # Fake tensors call themselves CUDA tensors, but their keys tell the truth. The backend
         # that would run is the highest in the set.
         chain = by_backend.get(keys_below.highestPriorityTypeId().name, [])
-        return _through(chain, original)(first, *arguments, **options)
+        return _through(chain, original)(first, *arguments_after, **options)
 
     _register(torch, operator, called, "BackendSelect")
 

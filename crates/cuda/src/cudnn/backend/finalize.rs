@@ -166,12 +166,8 @@ fn finalize_config(contents: &Contents) -> Result<Contents, i32> {
     })
 }
 
-fn finalize_plan(contents: &Contents) -> Result<Contents, i32> {
-    let config = contents
-        .descriptors(attribute::PLAN_ENGINE_CONFIG)
-        .first()
-        .ok_or(status::BAD_PARAM)?;
-    let config = config.contents();
+/// The workspace of an engine with its settings, which may also be asked for without a plan.
+pub fn config_workspace(config: &Contents) -> Result<i64, i32> {
     let graph = config.graph.clone().ok_or(status::BAD_PARAM)?;
     let engine = config
         .descriptors(attribute::CONFIG_ENGINE)
@@ -187,15 +183,23 @@ fn finalize_plan(contents: &Contents) -> Result<Contents, i32> {
             Some((kind as i32, knob.number(attribute::KNOB_CHOICE_VALUE)?))
         })
         .collect();
-    drop(config);
-    let workspace_bytes = sizes::plan_workspace(&graph, engine, &knobs)?;
+    sizes::plan_workspace(&graph, engine, &knobs)
+}
+
+fn finalize_plan(contents: &Contents) -> Result<Contents, i32> {
+    let config = contents
+        .descriptors(attribute::PLAN_ENGINE_CONFIG)
+        .first()
+        .ok_or(status::BAD_PARAM)?;
+    let config = config.contents().clone();
+    let workspace_bytes = config_workspace(&config)?;
     let attributes = BTreeMap::from([(
         attribute::PLAN_WORKSPACE_BYTES,
         Stored::from_numbers(value_type::INT64, &[workspace_bytes]),
     )]);
     Ok(Contents {
         attributes,
-        graph: Some(graph),
+        graph: config.graph,
         ..Contents::default()
     })
 }

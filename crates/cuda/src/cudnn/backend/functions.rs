@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ghostgpu_oracle::{attribute, element_bytes, kind, value_type};
 
 use super::descriptor::{Descriptor, Stored};
-use super::finalize::finalize;
+use super::finalize::{config_workspace, finalize};
 use crate::cudnn::objects::{Registry, write};
 use crate::cudnn::status;
 use crate::{refuse, state, trace};
@@ -132,8 +132,16 @@ pub unsafe extern "C" fn cudnnBackendGetAttribute(
     if !is_finalized {
         return status::BAD_PARAM_NOT_FINALIZED;
     }
-    let Some(stored) = stored else {
-        return answer_for_unset(found.kind, name, count);
+    let stored = match stored {
+        Some(stored) => stored,
+        None if (found.kind, name) == (kind::ENGINE_CONFIG, attribute::CONFIG_WORKSPACE_BYTES) => {
+            let contents = found.contents().clone();
+            match config_workspace(&contents) {
+                Ok(bytes) => Stored::from_numbers(value_type::INT64, &[bytes]),
+                Err(code) => return code,
+            }
+        }
+        None => return answer_for_unset(found.kind, name, count),
     };
     let available = stored.count();
     let wanted = usize::try_from(requested).unwrap_or(0).min(available);

@@ -224,7 +224,7 @@ pub unsafe extern "C" fn cudnnGetRNNTempSpaceSizes(
         },
     };
     let is_training = forward_mode != 0;
-    if let Some(doubt) = space::doubt(&network) {
+    if let Some(doubt) = space::doubt(&network, &batch) {
         notes::assume(doubt);
     }
     let work = space::work_bytes(&network, &batch, is_training);

@@ -16,10 +16,10 @@ pub fn path() -> Option<PathBuf> {
     main.exists().then_some(main)
 }
 
-/// The library that cuDNN is to take for cuBLASLt; it lies beside this one.
-pub fn stand_in_blas() -> Option<PathBuf> {
-    let own = file_of(stand_in_blas as *const c_void)?;
-    let library = own.parent()?.join("libghostgpu_oracle_blas.so");
+/// The library that cuDNN is to take for cuBLASLt and the driver; it lies beside this one.
+pub fn companions() -> Option<PathBuf> {
+    let own = file_of(companions as *const c_void)?;
+    let library = own.parent()?.join("libghostgpu_oracle_companions.so");
     library.exists().then_some(library)
 }
 

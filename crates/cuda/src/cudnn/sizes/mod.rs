@@ -1,9 +1,12 @@
 //! Which engine runs an operation, and with how much workspace.
 //!
 //! The user's own cuDNN is asked, in a child process ([`ghostgpu_oracle`]); what it cannot know
-//! without a Hopper card is put right by [`hopper`]. Where it cannot be asked, because the user
+//! without a Hopper card is put right by [`hopper`], and kernels that it would first compile are sized by
+//! [`attention`] and [`depthwise`]. Where it cannot be asked, because the user
 //! switched that off, it is too old, or it does not start, [`model`] answers, and the user is told.
 
+mod attention;
+mod depthwise;
 mod hopper;
 mod library;
 mod model;
@@ -14,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use ghostgpu_device::{Capability, DeviceSheet};
 use ghostgpu_oracle::{
     Answer, EngineAnswer, EngineConfig, FIRST_DEVICELESS_VERSION, Node, Oracle, PlanAnswer,
-    Question, StandInBlas, Store, device_text,
+    Question, Companions, Store, device_text,
 };
 use ghostgpu_session::CudnnSource;
 
@@ -56,6 +59,12 @@ pub fn engine(graph: &Node, index: i64) -> Result<EngineAnswer, i32> {
 
 /// The workspace of one engine with these knobs, or why it cannot run.
 pub fn plan_workspace(graph: &Node, engine: i64, knobs: &[(i32, i64)]) -> Result<i64, i32> {
+    let multiprocessors = state::current_sheet().map_or(0, |sheet| sheet.multiprocessors);
+    let known = attention::workspace(graph, multiprocessors)
+        .or_else(|| depthwise::workspace(graph, engine));
+    if let Some(bytes) = known {
+        return Ok(bytes);
+    }
     let Some(answer) = ask_plan(graph, engine, knobs, None) else {
         return model::workspace(graph);
     };
@@ -126,10 +135,10 @@ fn ask(graph: &Node, question: &Question) -> Option<Answer> {
     }
 }
 
-/// In the run's folder: where cuDNN finds the stand-in for cuBLASLt.
-const BLAS_FOLDER: &str = "cudnn-oracle";
-/// Part of the store's name, to be changed when the stand-in for cuBLASLt answers otherwise.
-const BLAS_ANSWERS: &str = "blas1";
+/// In the run's folder: where cuDNN finds the stand-ins for its companions.
+const COMPANIONS_FOLDER: &str = "cudnn-oracle";
+/// Part of the store's name, to be changed when the companions answer otherwise.
+const COMPANIONS_VERSION: &str = "companions2";
 
 fn open(sheet: &DeviceSheet) -> Source {
     let Some(session) = state::session() else {
@@ -149,9 +158,9 @@ fn open(sheet: &DeviceSheet) -> Source {
         return modelled("the installed cuDNN was not found");
     };
     let capability = sheet.capability;
-    let blas = library::stand_in_blas().map(|library| StandInBlas {
+    let companions = library::companions().map(|library| Companions {
         library,
-        folder: session.run_dir.join(BLAS_FOLDER),
+        folder: session.run_dir.join(COMPANIONS_FOLDER),
         architecture: capability.as_arch_number(),
     });
     let kind_of_card = format!(
@@ -159,19 +168,19 @@ fn open(sheet: &DeviceSheet) -> Source {
         capability.as_arch_number(),
         sheet.multiprocessors,
         sheet.shared_memory_per_block_optin_bytes,
-        if blas.is_some() { BLAS_ANSWERS } else { "no-blas" }
+        if companions.is_some() { COMPANIONS_VERSION } else { "alone" }
     );
     let store = Store::new(session.cudnn_cache_dir.as_deref(), version, &kind_of_card);
     let oracle = Oracle::new(program.clone(), path, device_text(sheet), store)
         .with_library_folders(library::folders_of_companions());
-    let Some(blas) = blas else {
+    let Some(companions) = companions else {
         notes::assume(
-            "cuDNN was asked without a stand-in for cuBLASLt, so the engines that need it were \
-             passed over",
+            "cuDNN was asked without stand-ins for cuBLASLt and the driver, so the engines that need \
+             them were passed over",
         );
         return Source::Installed(Box::new(oracle));
     };
-    Source::Installed(Box::new(oracle.with_blas(blas)))
+    Source::Installed(Box::new(oracle.with_companions(companions)))
 }
 
 fn modelled(reason: &str) -> Source {

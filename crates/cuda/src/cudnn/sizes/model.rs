@@ -8,6 +8,7 @@
 
 use ghostgpu_oracle::{EngineAnswer, EngineConfig, Node, attribute, kind};
 
+use super::attention;
 use crate::cudnn::{data_type, status};
 use crate::state;
 
@@ -33,9 +34,13 @@ pub fn engine(graph: &Node, index: i64) -> Result<EngineAnswer, i32> {
     }
 }
 
-/// Convolutions only: without cuDNN there is no telling which other graphs it supports, and PyTorch
-/// has other ways to run them.
+/// Attention and convolutions only: without cuDNN there is no telling which other graphs it supports,
+/// and PyTorch has other ways to run them.
 pub fn workspace(graph: &Node) -> Result<i64, i32> {
+    let multiprocessors = state::current_sheet().map_or(0, |sheet| sheet.multiprocessors);
+    if let Some(bytes) = attention::workspace(graph, multiprocessors) {
+        return Ok(bytes);
+    }
     let operations = graph.nodes(attribute::GRAPH_OPERATIONS);
     let convolution = operations.iter().find(|operation| {
         [

@@ -1,19 +1,16 @@
-//! The cuBLASLt that cuDNN finds when it is asked about a card that is not there.
+//! cuBLASLt, as far as cuDNN calls it while choosing engines.
 //!
-//! cuDNN runs 1×1 convolutions as matrix products of cuBLASLt, and asks it, while choosing engines,
-//! whether it has an algorithm and how much workspace that wants. The real cuBLASLt cannot answer
-//! without a card, and cuDNN then leaves those engines out of its list, although they are the first
-//! choice for most such layers. So the process that holds cuDNN finds this library under
-//! cuBLASLt's name: the twelve functions that cuDNN calls, which keep what they are told and answer
-//! from what was measured ([`workspace`]). Nothing is ever computed here.
+//! cuDNN runs 1×1 convolutions as matrix products of cuBLASLt, and asks it whether it has an algorithm
+//! and how much workspace that wants. The real cuBLASLt cannot answer without a card, and cuDNN then
+//! leaves those engines out of its list, although they are the first choice for most such layers.
+//! These are the functions that cuDNN calls; they keep what they are told and answer from what was
+//! measured ([`crate::product_workspace`]).
 //!
 //! Declarations are written from NVIDIA's public documentation of cuBLASLt.
 
-mod workspace;
-
 use std::ffi::{c_int, c_void};
 
-use workspace::{Element, Product, Transposition};
+use crate::product_workspace::{self, Element, Product, Transposition};
 
 /// `CUBLAS_STATUS_SUCCESS`, `CUBLAS_STATUS_INVALID_VALUE`
 const SUCCESS: c_int = 0;
@@ -277,7 +274,7 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
     let limit = wishes.values[preference::MOST_WORKSPACE_BYTES];
     let result = HeuristicResult {
         algorithm: [0; 8],
-        workspace_bytes: workspace::bytes(&product, limit) as usize,
+        workspace_bytes: product_workspace::bytes(&product, limit) as usize,
         state: SUCCESS,
         waves: 1.0,
         reserved: [0; 4],
