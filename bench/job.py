@@ -30,11 +30,12 @@ class Job:
 
 
 def bert_base() -> Job:
-    """BERT-base, masked language modelling, 32 sequences of 128 tokens."""
+    """BERT-base, masked language modelling, fp32, 32 sequences of 512 tokens, AdamW."""
+    # The batch of its paper's fine-tuning, at the full length of its positions.
     from transformers import BertConfig, BertForMaskedLM
 
     def loss(model: torch.nn.Module) -> torch.Tensor:
-        tokens = torch.randint(0, 30522, (32, 128), device="cuda")
+        tokens = torch.randint(0, 30522, (32, 512), device="cuda")
         result: torch.Tensor = model(input_ids=tokens, labels=tokens).loss
         return result
 
@@ -42,12 +43,13 @@ def bert_base() -> Job:
 
 
 def resnet50() -> Job:
-    """ResNet-50, 64 pictures of 224 × 224."""
+    """ResNet-50, fp32, 256 pictures of 224 × 224, SGD with momentum."""
+    # The batch of its paper.
     import torchvision
 
     def loss(model: torch.nn.Module) -> torch.Tensor:
-        pictures = torch.randn(64, 3, 224, 224, device="cuda")
-        labels = torch.randint(0, 1000, (64,), device="cuda")
+        pictures = torch.randn(256, 3, 224, 224, device="cuda")
+        labels = torch.randint(0, 1000, (256,), device="cuda")
         return torch.nn.functional.cross_entropy(model(pictures), labels)
 
     def sgd(parameters: Any) -> torch.optim.Optimizer:
@@ -57,7 +59,7 @@ def resnet50() -> Job:
 
 
 def llama_7b() -> Job:
-    """A Llama of 6.7 billion parameters, one sequence of 512 tokens, bfloat16."""
+    """A Llama of 6.7 billion parameters, bf16, one sequence of 512 tokens, AdamW."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     def loss(model: torch.nn.Module) -> torch.Tensor:

@@ -89,6 +89,10 @@ def compare_steps() -> bool:
     virtual, _ = json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{") :])
     good = True
     for model, times in real["models"].items():
+        if times.get("job") != virtual["models"][model]["job"]:
+            show(f"step        {model:<10} another job was recorded: record it again", False)
+            good = False
+            continue
         real_ms, virtual_ms = times["median_ms"], virtual["models"][model]["median_ms"]
         ratio = real_ms / virtual_ms
         show(

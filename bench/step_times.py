@@ -48,6 +48,7 @@ def main() -> None:
     for name in MODELS:
         times = step_times_ms(name)
         models[name] = {
+            "job": JOBS[name].__doc__,
             "median_ms": round(statistics.median(times), 3),
             "least_ms": round(min(times), 3),
             "most_ms": round(max(times), 3),

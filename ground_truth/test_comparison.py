@@ -24,7 +24,7 @@ def reading(allocated: int, reserved: int, retries: int = 0) -> dict[str, Any]:
         "peak_reserved_bytes": reserved,
         "allocations": 10,
         "retries": retries,
-        "on_card_bytes": reserved + 500,
+        "process_bytes": reserved + 500,
     }
 
 
@@ -79,9 +79,17 @@ def test_a_case_that_failed_on_the_real_card_is_compared_with_nothing() -> None:
 def test_other_words_in_the_error_are_noticed() -> None:
     real = result(reading(1, 2), outcome="oom")
     virtual = copy.deepcopy(real)
-    virtual["oom"]["text"] += " 2.00 GiB is free."
+    virtual["oom"]["text"] += " 2.00 GiB allowed;"
     comparison = compare_case("x", real, virtual)
     assert comparison.is_equal and comparison.has_other_text
+
+
+def test_what_other_processes_left_free_is_not_part_of_the_error() -> None:
+    real, virtual = result(reading(1, 2), outcome="oom"), result(reading(1, 2), outcome="oom")
+    real["oom"]["text"] += " of which 2.00 GiB is free. Process 77 has 4.01 GiB memory in use."
+    real["oom"]["text"] += " 8.00 GiB allowed;"
+    virtual["oom"]["text"] += " of which 131.04 GiB is free. 8.00 GiB allowed;"
+    assert not compare_case("x", real, virtual).has_other_text
 
 
 @pytest.mark.parametrize(

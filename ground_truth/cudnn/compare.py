@@ -2,9 +2,9 @@
 
     ghostgpu run --gpu h200 ground_truth/cudnn/compare.py [--every N] [--show N] [FILE]
 
-Runs inside a rehearsal: every question recorded in FILE (made by `explore.py` on a real card) is put
-to the stand-in's own functions. Prints one line per family, and the first differences; exits with 3
-if there are more of them than `allowed` (the README lists those that are known).
+Runs inside a rehearsal: every question recorded in FILE (made on a real card by `explore.py` or
+`explore_recurrent.py`) is put to the stand-in's own functions. Prints one line per family, and the
+first differences; exits with 3 if there are more of them than `--allowed`.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def main() -> int:
     options = parser.parse_args()
     with gzip.open(options.file, "rt") as stream:
         recorded = json.load(stream)
-    # The stand-in asks the installed cuDNN, which has to be in the process as PyTorch would have it.
-    real = [os.path.join(folder, "libcudnn.so.9") for folder in api._library_folders()]
+    # The stand-in asks the installed cuDNN, which has to be in the process as with PyTorch.
+    real = [os.path.join(folder, "libcudnn.so.9") for folder in api.library_folders()]
     keep = [ctypes.CDLL(path) for path in real[:1] if os.path.exists(path)]
     for path in real:
         if not keep and os.path.exists(path):
@@ -75,33 +75,40 @@ def main() -> int:
     if lib.cudnnCreate(ctypes.byref(handle)):
         print("no virtual card: run this under ghostgpu", file=sys.stderr)
         return 2
-    families = [check_convolutions(lib, handle, recorded, options),
-                *check_recurrent(lib, handle, recorded, options),
-                *check_others(lib, handle, recorded, options),
-                check_attention(recorded, options)]
+    families = [
+        check_convolutions(lib, handle, recorded, options),
+        *check_recurrent(lib, handle, recorded, options),
+        *check_others(lib, handle, recorded, options),
+        check_attention(recorded, options),
+    ]
     for family in families:
         family.report()
     return 3 if sum(len(family.different) for family in families) > options.allowed else 0
 
 
-def check_convolutions(lib: ctypes.CDLL, handle: ctypes.c_void_p, recorded: Dict[str, Any],
-                       options: argparse.Namespace) -> Family:
+def check_convolutions(
+    lib: ctypes.CDLL, handle: ctypes.c_void_p, recorded: Dict[str, Any], options: argparse.Namespace
+) -> Family:
     backend = api.Backend(lib, handle)
     family = Family("convolution workspaces", options.show)
-    for row in recorded["convolutions"][:: options.every]:
+    for row in recorded.get("convolutions", [])[:: options.every]:
         answer = convolutions.ask(backend, row["problem"], None, len(row["handle"]["configs"]))
         if configurations(row["handle"]) != configurations(answer):
             family.check(row["problem"], configurations(row["handle"]), configurations(answer))
             continue
         for real, virtual in zip(row["handle"]["configs"], answer["configs"]):
             what = f"{row['problem']} engine {real['engine']} {real['knobs']}"
-            family.check(what, (real["status"], real.get("workspace"), real["numerical"]),
-                         (virtual["status"], virtual.get("workspace"), virtual["numerical"]))
+            family.check(
+                what,
+                (real["status"], real.get("workspace"), real["numerical"]),
+                (virtual["status"], virtual.get("workspace"), virtual["numerical"]),
+            )
     return family
 
 
-def check_recurrent(lib: ctypes.CDLL, handle: ctypes.c_void_p, recorded: Dict[str, Any],
-                    options: argparse.Namespace) -> List[Family]:
+def check_recurrent(
+    lib: ctypes.CDLL, handle: ctypes.c_void_p, recorded: Dict[str, Any], options: argparse.Namespace
+) -> List[Family]:
     asker = recurrent.Recurrent(lib, handle, 0x1000, recorded.get("dropout_states", 0))
     names = ("weight", "inference", "training", "offsets")
     families = {name: Family(f"recurrent networks, {name}", options.show) for name in names}
@@ -126,8 +133,9 @@ def check_attention(recorded: Dict[str, Any], options: argparse.Namespace) -> Fa
     return family
 
 
-def check_others(lib: ctypes.CDLL, handle: ctypes.c_void_p, recorded: Dict[str, Any],
-                 options: argparse.Namespace) -> List[Family]:
+def check_others(
+    lib: ctypes.CDLL, handle: ctypes.c_void_p, recorded: Dict[str, Any], options: argparse.Namespace
+) -> List[Family]:
     dropout = Family("dropout states", options.show)
     if "dropout_states" in recorded:
         dropout.check("", recorded["dropout_states"], normalisation.dropout_states(lib, handle))
@@ -136,8 +144,11 @@ def check_others(lib: ctypes.CDLL, handle: ctypes.c_void_p, recorded: Dict[str, 
         for real, virtual in zip(recorded["batch_norm"], normalisation.batch_norms(lib, handle)):
             sizes = ("forward", "backward", "reserve")
             if not any(real["status"]):
-                norms.check(f"{real['dims']} {real['layout']} type {real['dtype']} mode "
-                            f"{real['mode']}", [real[n] for n in sizes], [virtual[n] for n in sizes])
+                norms.check(
+                    f"{real['dims']} {real['layout']} type {real['dtype']} mode {real['mode']}",
+                    [real[n] for n in sizes],
+                    [virtual[n] for n in sizes],
+                )
     if "ctc" in recorded:
         for real, virtual in zip(recorded["ctc"], normalisation.ctc_losses(lib, handle)):
             losses.check(real, real["sizes"], virtual["sizes"])

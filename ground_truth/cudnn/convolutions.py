@@ -382,7 +382,7 @@ def _plan(
     knobs, all_knobs = backend.get_descs(config, 302, api.DESC_KNOB_CHOICE, 44)
     made += all_knobs
     row["knobs"] = [
-        [(backend.get_enums(knob, 600, api.TYPE_KNOB, 1) or [None])[0], backend.get_int(knob, 601)]
+        [*backend.get_enums(knob, 600, api.TYPE_KNOB, 1), backend.get_int(knob, 601)]
         for knob in knobs
     ]
     plan = backend.create(api.DESC_PLAN)

@@ -31,7 +31,7 @@ class CudnnError(Exception):
         self.status = status
 
 
-def _library_folders() -> List[str]:
+def library_folders() -> List[str]:
     roots = list(site.getsitepackages()) + [site.getusersitepackages()] + sys.path
     found: List[str] = []
     for root in roots:
@@ -42,7 +42,7 @@ def _library_folders() -> List[str]:
 
 def load() -> ctypes.CDLL:
     """Load cuDNN, and first what it opens by name (cuBLAS, NVRTC) so that it finds them."""
-    folders = _library_folders()
+    folders = library_folders()
     for name in (
         "libcudart.so.*",
         "libnvJitLink.so.*",

@@ -27,18 +27,69 @@ from explore import _make_handle  # noqa: E402
 
 def chunk_points() -> List[recurrent.Point]:
     """Wide inputs make the backward pass the larger one, so that its size can be seen."""
-    batches = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 17, 18, 20, 24, 28, 32, 33, 40, 48, 64,
-               80, 96, 97, 100, 112, 128, 129, 160, 192, 256, 257, 384, 512)
+    batches = (
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+        10,
+        12,
+        14,
+        16,
+        17,
+        18,
+        20,
+        24,
+        28,
+        32,
+        33,
+        40,
+        48,
+        64,
+        80,
+        96,
+        97,
+        100,
+        112,
+        128,
+        129,
+        160,
+        192,
+        256,
+        257,
+        384,
+        512,
+    )
     points = []
     for mode in (recurrent.LSTM, recurrent.GRU, recurrent.TANH, recurrent.RELU):
         for layers in (1, 2, 3, 4, 5, 6, 8):
             for batch in batches:
-                for hidden, seq, bidirectional in ((64, 400, 0), (1024, 400, 0), (64, 400, 1),
-                                                   (256, 48, 0), (1024, 48, 1)):
-                    points.append({**recurrent.BASE, "mode": mode, "layers": layers,
-                                   "batch": batch, "hidden": hidden, "projection": hidden,
-                                   "seq": seq, "input": 4096, "bidirectional": bidirectional,
-                                   "math": 3})
+                for hidden, seq, bidirectional in (
+                    (64, 400, 0),
+                    (1024, 400, 0),
+                    (64, 400, 1),
+                    (256, 48, 0),
+                    (1024, 48, 1),
+                ):
+                    points.append(
+                        {
+                            **recurrent.BASE,
+                            "mode": mode,
+                            "layers": layers,
+                            "batch": batch,
+                            "hidden": hidden,
+                            "projection": hidden,
+                            "seq": seq,
+                            "input": 4096,
+                            "bidirectional": bidirectional,
+                            "math": 3,
+                        }
+                    )
     return points
 
 
@@ -50,22 +101,42 @@ def variant_points() -> List[recurrent.Point]:
             for bidirectional in (0, 1):
                 for layers in (1, 2, 3, 4):
                     for batch, seq, width, hidden in (
-                            (16, 32, 256, 512), (33, 50, 300, 100), (64, 128, 512, 1024),
-                            (8, 20, 1024, 128), (128, 300, 64, 64), (5, 7, 33, 31),
-                            (32, 35, 650, 650), (20, 35, 200, 200), (64, 100, 300, 256)):
-                        base = {**recurrent.BASE, "mode": mode, "dtype": dtype, "math": math,
-                                "bidirectional": bidirectional, "layers": layers, "batch": batch,
-                                "seq": seq, "input": width, "hidden": hidden,
-                                "projection": hidden}
-                        algorithms = {0, recurrent.torch_algorithm(base, True),
-                                      recurrent.torch_algorithm(base, False)}
+                        (16, 32, 256, 512),
+                        (33, 50, 300, 100),
+                        (64, 128, 512, 1024),
+                        (8, 20, 1024, 128),
+                        (128, 300, 64, 64),
+                        (5, 7, 33, 31),
+                        (32, 35, 650, 650),
+                        (20, 35, 200, 200),
+                        (64, 100, 300, 256),
+                    ):
+                        base = {
+                            **recurrent.BASE,
+                            "mode": mode,
+                            "dtype": dtype,
+                            "math": math,
+                            "bidirectional": bidirectional,
+                            "layers": layers,
+                            "batch": batch,
+                            "seq": seq,
+                            "input": width,
+                            "hidden": hidden,
+                            "projection": hidden,
+                        }
+                        algorithms = {
+                            0,
+                            recurrent.torch_algorithm(base, True),
+                            recurrent.torch_algorithm(base, False),
+                        }
                         for algo in sorted(algorithms):
                             points.append({**base, "algo": algo})
                             points.append({**base, "algo": algo, "dropout": 0.3})
                         for lengths in ("full", "falling", "steep"):
                             for dropout in (0.0, 0.3):
-                                points.append({**base, "packed": 1, "lengths": lengths,
-                                               "dropout": dropout})
+                                points.append(
+                                    {**base, "packed": 1, "lengths": lengths, "dropout": dropout}
+                                )
                         if mode == recurrent.LSTM:
                             points.append({**base, "projection": max(1, hidden // 2)})
                             points.append({**base, "projection": max(1, hidden // 3), "packed": 1})
@@ -78,9 +149,18 @@ def persistent_points() -> List[recurrent.Point]:
         for hidden in (256, 384, 512, 640, 768, 896, 1024):
             for batch in (8, 16, 24, 32, 64, 80, 96, 128):
                 for width, seq in ((128, 10), (512, 32), (1024, 100), (2048, 300)):
-                    point = {**recurrent.BASE, "mode": mode, "dtype": api.HALF, "math": 1,
-                             "layers": 1, "hidden": hidden, "projection": hidden, "batch": batch,
-                             "input": width, "seq": seq}
+                    point = {
+                        **recurrent.BASE,
+                        "mode": mode,
+                        "dtype": api.HALF,
+                        "math": 1,
+                        "layers": 1,
+                        "hidden": hidden,
+                        "projection": hidden,
+                        "batch": batch,
+                        "input": width,
+                        "seq": seq,
+                    }
                     if recurrent.torch_algorithm(point, True) == recurrent.PERSIST_STATIC:
                         points.append({**point, "algo": recurrent.PERSIST_STATIC})
     return points
@@ -91,8 +171,19 @@ def few_queries() -> List[attention.Point]:
     for q in (1, 2, 16):
         for kv in (64, 128, 256, 512, 1000, 1024, 4096):
             for batch, heads, kv_heads, dim in ((4, 8, 8, 64), (1, 32, 8, 128), (1, 12, 12, 64)):
-                points.append({**attention.BASE, "q": q, "kv": kv, "batch": batch, "heads": heads,
-                               "kv_heads": kv_heads, "dim": dim, "v_dim": dim, "grad": 0})
+                points.append(
+                    {
+                        **attention.BASE,
+                        "q": q,
+                        "kv": kv,
+                        "batch": batch,
+                        "heads": heads,
+                        "kv_heads": kv_heads,
+                        "dim": dim,
+                        "v_dim": dim,
+                        "grad": 0,
+                    }
+                )
     return points
 
 
@@ -108,10 +199,16 @@ def main() -> int:
     states_bytes = normalisation.dropout_states(lib, handle)
     states = torch.zeros(states_bytes, dtype=torch.uint8, device="cuda")
     asker = recurrent.Recurrent(lib, handle, states.data_ptr(), states_bytes)
-    answer: Dict[str, Any] = {"cudnn": lib.cudnnGetVersion(), "torch": torch.__version__,
-                              "device": torch.cuda.get_device_name(0)}
-    for name, points in (("chunks", chunk_points()), ("variants", variant_points()),
-                         ("persistent", persistent_points())):
+    answer: Dict[str, Any] = {
+        "cudnn": lib.cudnnGetVersion(),
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name(0),
+    }
+    for name, points in (
+        ("chunks", chunk_points()),
+        ("variants", variant_points()),
+        ("persistent", persistent_points()),
+    ):
         answer[name] = [[point, asker.ask(point, with_offsets=False)] for point in points]
         print(name, len(answer[name]), file=sys.stderr, flush=True)
     torch.ones(4, device="cuda", requires_grad=True).sum().backward()

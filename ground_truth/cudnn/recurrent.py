@@ -1,4 +1,4 @@
-"""Recurrent networks: weight space, workspace, reserve space and weight offsets over a wide grid."""
+"""Recurrent networks: weights, workspace, reserve and weight offsets over a wide grid."""
 
 from __future__ import annotations
 

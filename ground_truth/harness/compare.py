@@ -10,6 +10,7 @@ listed deviation got worse.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,8 +35,9 @@ class Comparison:
     allocations: int = 0
     relative_error: float = 0.0
     events: str = ""
+    #: What NVML says the process uses, context and libraries included (virtual minus real).
     on_card_error_bytes: int | None = None
-    #: The words of the error differ (they name what is free on the card).
+    #: The words or numbers of the error differ.
     has_other_text: bool = False
     #: The measured case itself failed, so there is nothing to compare with.
     is_unmeasured: bool = False
@@ -82,12 +84,19 @@ def compare_case(
             result.differences.append(
                 f"{last_virtual['retries']} retries instead of {last_real['retries']}"
             )
-        if real["definition"]["alone"]:
-            result.on_card_error_bytes = last_virtual["on_card_bytes"] - last_real["on_card_bytes"]
-    if real["oom"] and virtual["oom"] and real["definition"]["alone"]:
-        result.has_other_text = real["oom"]["text"] != virtual["oom"]["text"]
+        ours, theirs = last_virtual.get("process_bytes"), last_real.get("process_bytes")
+        if ours is not None and theirs is not None:
+            result.on_card_error_bytes = ours - theirs
+    if real["oom"] and virtual["oom"]:
+        result.has_other_text = own_words(real["oom"]["text"]) != own_words(virtual["oom"]["text"])
     result.events = compare_events(real_events, virtual_events)
     return result
+
+
+def own_words(text: str) -> str:
+    """The error's text without what it says about other processes and what they leave free."""
+    text = re.sub(r"Process \d+ has \S+ \S+ memory in use\. ", "", text)
+    return re.sub(r"of which \S+ \S+ is free", "of which some is free", text)
 
 
 def _readings(result: dict[str, Any]) -> list[dict[str, Any]]:

@@ -85,7 +85,12 @@ unsafe fn destroy(attributes: *mut Attributes) -> c_int {
 
 /// # Safety
 /// `attributes` must be alive or null, `value` must hold `bytes` bytes.
-unsafe fn set(attributes: *mut Attributes, name: c_int, value: *const c_void, bytes: usize) -> c_int {
+unsafe fn set(
+    attributes: *mut Attributes,
+    name: c_int,
+    value: *const c_void,
+    bytes: usize,
+) -> c_int {
     // SAFETY: promised by the caller.
     let Some(attributes) = (unsafe { attributes.as_mut() }) else {
         return INVALID_VALUE;
@@ -138,7 +143,10 @@ pub unsafe extern "C" fn cublasLtMatmulDescCreate(
     scale_type: c_int,
 ) -> c_int {
     let preset = [
-        (operation::COMPUTE_TYPE, u64::from(compute_type.cast_unsigned())),
+        (
+            operation::COMPUTE_TYPE,
+            u64::from(compute_type.cast_unsigned()),
+        ),
         (operation::SCALE_TYPE, u64::from(scale_type.cast_unsigned())),
     ];
     // SAFETY: promised by the caller.
@@ -268,7 +276,11 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
         transposition: Transposition::new(transposed_a, is_transposed(operation::TRANSPOSE_B)),
         m: d.values[layout::ROWS],
         n: d.values[layout::COLUMNS],
-        k: a.values[if transposed_a { layout::ROWS } else { layout::COLUMNS }],
+        k: a.values[if transposed_a {
+            layout::ROWS
+        } else {
+            layout::COLUMNS
+        }],
         batch: d.values[layout::BATCH],
     };
     let limit = wishes.values[preference::MOST_WORKSPACE_BYTES];

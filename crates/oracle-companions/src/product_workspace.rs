@@ -74,8 +74,8 @@ pub struct Product {
 
 /// What the chosen algorithm wants, with at most `limit` bytes.
 pub fn bytes(product: &Product, limit: u64) -> u64 {
-    let is_hopper = std::env::var(ARCHITECTURE_VARIABLE)
-        .map_or(true, |architecture| architecture == HOPPER);
+    let is_hopper =
+        std::env::var(ARCHITECTURE_VARIABLE).map_or(true, |architecture| architecture == HOPPER);
     if limit == 0 || !is_hopper {
         return 0;
     }
@@ -125,11 +125,19 @@ fn estimated(product: &Product, limit: u64) -> u64 {
         let sum_bytes = product.m * product.n * 4;
         let fitting = limit.saturating_sub(header) / sum_bytes.max(1);
         let parts = parts.min(fitting);
-        return if parts >= 2 { header + parts * sum_bytes } else { 0 };
+        return if parts >= 2 {
+            header + parts * sum_bytes
+        } else {
+            0
+        };
     }
     // More than about a round of tiles: a persistent kernel.
     let is_long_enough = product.k > 24 || product.element != Element::Single;
-    if tiles >= 100 && is_long_enough { header } else { 0 }
+    if tiles >= 100 && is_long_enough {
+        header
+    } else {
+        0
+    }
 }
 
 /// With the channels last, the only product of a convolution whose second factor is transposed
@@ -155,7 +163,10 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_read() {
-        let lines = RECORDED.lines().filter(|line| !line.starts_with('#')).count();
+        let lines = RECORDED
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .count();
         assert!(lines > 1000, "the table has {lines} lines");
         assert_eq!(recorded().len(), lines);
     }

@@ -104,38 +104,40 @@ fn has_channels_last(x: &Tensor) -> bool {
     x.strides.get(1) == Some(&1) && x.dimensions.get(1).is_some_and(|&channels| channels > 1)
 }
 
-/// A partial sum for each block of pixels and each group of 64 channels, two more, and flags.
+/// A pair of partial sums for each block of pixels and each group of channels, and flags.
 fn persistent_bytes(x: &Tensor, pass: Pass) -> u64 {
     let channels = x.dimensions.get(1).copied().unwrap_or(0).max(0) as u64;
     let spatial = x.dimensions.iter().skip(2);
-    let pixels: u64 = x.dimensions.first().into_iter().chain(spatial).map(|&size| size as u64).product();
-    if !channels.is_multiple_of(4) {
+    let pixels: u64 = x
+        .dimensions
+        .first()
+        .into_iter()
+        .chain(spatial)
+        .map(|&size| size as u64)
+        .product();
+    let is_wide = channels.is_multiple_of(4);
+    if !is_wide && channels > MEASURED_ODD_CHANNELS {
         notes::assume(
             "batch normalisation with the channels last and their number not a multiple of 4 was \
              measured for 3 channels only; its workspace of a few KiB is taken from there",
         );
-        return odd_channels_bytes(x.data_type, pixels, pass);
     }
-    let groups = channels.div_ceil(64);
+    let (group, blocks_together) = if is_wide { (64, 1) } else { (4, 4) };
+    let groups = channels.div_ceil(group);
     let pixels_per_block = match (pass, x.data_type) {
         (Pass::Backward, _) => 96,
         (Pass::Forward, data_type::FLOAT | data_type::DOUBLE) => 64,
         (Pass::Forward, _) => 160,
     };
-    let sums = groups * pixels.div_ceil(pixels_per_block) + 2;
+    let blocks = groups * pixels.div_ceil(pixels_per_block * blocks_together);
+    let sums = 2 * 4 * group;
     match pass {
-        Pass::Forward => 516 * sums + 40 + 4 * groups,
-        Pass::Backward => 512 * sums + 32 + 4 * groups,
+        Pass::Forward => (sums + 4) * blocks + 1072 + 4 * groups,
+        Pass::Backward => sums * blocks + 1056 + 4 * groups,
     }
 }
 
-fn odd_channels_bytes(kind: i32, pixels: u64, pass: Pass) -> u64 {
-    match (pass, kind) {
-        (Pass::Backward, _) => 1060 + 96 * pixels.div_ceil(1024),
-        (Pass::Forward, data_type::FLOAT | data_type::DOUBLE) => 1076 + 72 * pixels.div_ceil(512),
-        (Pass::Forward, _) => 1076 + 72 * pixels.div_ceil(1024),
-    }
-}
+const MEASURED_ODD_CHANNELS: u64 = 3;
 
 computed!(
     cudnnBatchNormalizationForwardInference,
@@ -155,8 +157,16 @@ mod tests {
             strides: vec![channels * height * width, 1, channels * width, channels],
         };
         assert!(has_channels_last(&x));
-        assert_eq!(persistent_bytes(&x, Pass::Forward), forward, "{dimensions:?} forward");
-        assert_eq!(persistent_bytes(&x, Pass::Backward), backward, "{dimensions:?} backward");
+        assert_eq!(
+            persistent_bytes(&x, Pass::Forward),
+            forward,
+            "{dimensions:?} forward"
+        );
+        assert_eq!(
+            persistent_bytes(&x, Pass::Backward),
+            backward,
+            "{dimensions:?} backward"
+        );
     }
 
     #[test]
@@ -165,6 +175,7 @@ mod tests {
         check(data_type::HALF, [2, 100, 13, 13], 4_176, 5_160);
         check(data_type::HALF, [2, 1024, 14, 14], 25_904, 42_080);
         check(data_type::HALF, [1, 3, 32, 32], 1_148, 1_156);
+        check(data_type::HALF, [16, 3, 32, 32], 2_012, 2_436);
         check(data_type::BFLOAT16, [2, 24, 56, 56], 21_716, 34_852);
     }
 

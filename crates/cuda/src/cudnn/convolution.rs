@@ -53,7 +53,11 @@ fn tensor_node(id: i64, data_type: i32, dimensions: &[i32], strides: &[i32]) -> 
         attributes: vec![
             numbers(BYTE_ALIGNMENT, value_type::INT64, [32]),
             numbers(attribute::TENSOR_DATA_TYPE, 1, [i64::from(data_type)]),
-            numbers(attribute::TENSOR_DIMENSIONS, value_type::INT64, widen(dimensions)),
+            numbers(
+                attribute::TENSOR_DIMENSIONS,
+                value_type::INT64,
+                widen(dimensions),
+            ),
             numbers(attribute::TENSOR_STRIDES, value_type::INT64, widen(strides)),
             numbers(attribute::TENSOR_UNIQUE_ID, value_type::INT64, [id]),
         ],
@@ -78,7 +82,11 @@ fn filter_strides(filter: &Filter) -> Vec<i32> {
 }
 
 fn graph(direction: Direction, x: &Tensor, w: &Filter, y: &Tensor, how: &Convolution) -> Node {
-    let compute = if x.data_type == data_type::DOUBLE { data_type::DOUBLE } else { how.compute_type };
+    let compute = if x.data_type == data_type::DOUBLE {
+        data_type::DOUBLE
+    } else {
+        how.compute_type
+    };
     let convolution = Node {
         kind: kind::CONVOLUTION,
         attributes: vec![
@@ -109,9 +117,18 @@ fn graph(direction: Direction, x: &Tensor, w: &Filter, y: &Tensor, how: &Convolu
             numbers(base, 4, float(1.0)),
             numbers(base + 1, 4, float(0.0)),
             node(base + 2, convolution),
-            node(base + 3, tensor_node(1, w.data_type, &w.dimensions, &strides)),
-            node(base + 4, tensor_node(2, x.data_type, &x.dimensions, &x.strides)),
-            node(base + 5, tensor_node(3, y.data_type, &y.dimensions, &y.strides)),
+            node(
+                base + 3,
+                tensor_node(1, w.data_type, &w.dimensions, &strides),
+            ),
+            node(
+                base + 4,
+                tensor_node(2, x.data_type, &x.dimensions, &x.strides),
+            ),
+            node(
+                base + 5,
+                tensor_node(3, y.data_type, &y.dimensions, &y.strides),
+            ),
         ],
     };
     Node {
@@ -204,7 +221,13 @@ pub unsafe extern "C" fn cudnnGetConvolutionForwardAlgorithm_v7(
     results: *mut Performance,
 ) -> i32 {
     // SAFETY: promised by the caller.
-    unsafe { answer_algorithm(workspace_bytes(Direction::Forward, x, w, y, how), count, results) }
+    unsafe {
+        answer_algorithm(
+            workspace_bytes(Direction::Forward, x, w, y, how),
+            count,
+            results,
+        )
+    }
 }
 
 /// # Safety
@@ -221,7 +244,13 @@ pub unsafe extern "C" fn cudnnGetConvolutionBackwardDataAlgorithm_v7(
     results: *mut Performance,
 ) -> i32 {
     // SAFETY: promised by the caller.
-    unsafe { answer_algorithm(workspace_bytes(Direction::Data, x, w, y, how), count, results) }
+    unsafe {
+        answer_algorithm(
+            workspace_bytes(Direction::Data, x, w, y, how),
+            count,
+            results,
+        )
+    }
 }
 
 /// # Safety
@@ -238,7 +267,13 @@ pub unsafe extern "C" fn cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     results: *mut Performance,
 ) -> i32 {
     // SAFETY: promised by the caller.
-    unsafe { answer_algorithm(workspace_bytes(Direction::Filter, x, w, y, how), count, results) }
+    unsafe {
+        answer_algorithm(
+            workspace_bytes(Direction::Filter, x, w, y, how),
+            count,
+            results,
+        )
+    }
 }
 
 /// # Safety
@@ -260,7 +295,13 @@ pub unsafe extern "C" fn cudnnFindConvolutionForwardAlgorithmEx(
     _workspace_bytes: usize,
 ) -> i32 {
     // SAFETY: promised by the caller.
-    unsafe { answer_algorithm(workspace_bytes(Direction::Forward, x, w, y, how), count, results) }
+    unsafe {
+        answer_algorithm(
+            workspace_bytes(Direction::Forward, x, w, y, how),
+            count,
+            results,
+        )
+    }
 }
 
 /// # Safety
@@ -282,7 +323,13 @@ pub unsafe extern "C" fn cudnnFindConvolutionBackwardDataAlgorithmEx(
     _workspace_bytes: usize,
 ) -> i32 {
     // SAFETY: promised by the caller.
-    unsafe { answer_algorithm(workspace_bytes(Direction::Data, x, w, y, how), count, results) }
+    unsafe {
+        answer_algorithm(
+            workspace_bytes(Direction::Data, x, w, y, how),
+            count,
+            results,
+        )
+    }
 }
 
 /// # Safety
@@ -304,7 +351,13 @@ pub unsafe extern "C" fn cudnnFindConvolutionBackwardFilterAlgorithmEx(
     _workspace_bytes: usize,
 ) -> i32 {
     // SAFETY: promised by the caller.
-    unsafe { answer_algorithm(workspace_bytes(Direction::Filter, x, w, y, how), count, results) }
+    unsafe {
+        answer_algorithm(
+            workspace_bytes(Direction::Filter, x, w, y, how),
+            count,
+            results,
+        )
+    }
 }
 
 /// # Safety

@@ -146,7 +146,10 @@ pub unsafe extern "C" fn cudnnGetLastErrorString(message: *mut c_char, room: usi
     if message.is_null() || room == 0 {
         return;
     }
-    let text = LAST_ERROR.lock().map(|last| last.clone()).unwrap_or_default();
+    let text = LAST_ERROR
+        .lock()
+        .map(|last| last.clone())
+        .unwrap_or_default();
     let length = text.len().min(room - 1);
     // SAFETY: `length` + 1 characters fit, as the caller promises; the source is as long.
     unsafe {

@@ -165,7 +165,11 @@ unsafe fn copy_out(target: *mut i32, values: &[i32], room: i32) {
     if target.is_null() {
         return;
     }
-    for (place, &value) in values.iter().take(usize::try_from(room).unwrap_or(0)).enumerate() {
+    for (place, &value) in values
+        .iter()
+        .take(usize::try_from(room).unwrap_or(0))
+        .enumerate()
+    {
         // SAFETY: `place` is below the room the caller promises.
         unsafe { target.add(place).write(value) };
     }
@@ -255,7 +259,14 @@ pub extern "C" fn cudnnSetConvolutionMathType(handle: *mut c_void, math_type: i3
     let Some(before) = convolution(handle) else {
         return status::BAD_PARAM;
     };
-    replace(&CONVOLUTIONS, handle, Convolution { math_type, ..before })
+    replace(
+        &CONVOLUTIONS,
+        handle,
+        Convolution {
+            math_type,
+            ..before
+        },
+    )
 }
 
 /// The activation's kind changes no size.

@@ -35,7 +35,11 @@ impl Descriptor {
     }
 
     /// A descriptor that is complete from the start.
-    pub fn finished(kind: i32, attributes: BTreeMap<i32, Stored>, graph: Option<Arc<Node>>) -> Self {
+    pub fn finished(
+        kind: i32,
+        attributes: BTreeMap<i32, Stored>,
+        graph: Option<Arc<Node>>,
+    ) -> Self {
         Self {
             kind,
             contents: Mutex::new(Contents {

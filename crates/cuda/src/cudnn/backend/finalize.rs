@@ -42,7 +42,11 @@ pub fn finalize(descriptor: &Descriptor) -> i32 {
 }
 
 fn finalize_graph(descriptor: &Descriptor) -> Result<Contents, i32> {
-    if descriptor.contents().descriptors(attribute::GRAPH_OPERATIONS).is_empty() {
+    if descriptor
+        .contents()
+        .descriptors(attribute::GRAPH_OPERATIONS)
+        .is_empty()
+    {
         return Err(status::BAD_PARAM);
     }
     let graph = descriptor.to_node().with_counted_ids();
@@ -54,7 +58,10 @@ fn finalize_graph(descriptor: &Descriptor) -> Result<Contents, i32> {
 
 /// The graph that an attribute of this descriptor leads to.
 fn graph_below(contents: &Contents, name: i32) -> Result<Arc<Node>, i32> {
-    let below = contents.descriptors(name).first().ok_or(status::BAD_PARAM)?;
+    let below = contents
+        .descriptors(name)
+        .first()
+        .ok_or(status::BAD_PARAM)?;
     below.contents().graph.clone().ok_or(status::BAD_PARAM)
 }
 
@@ -67,10 +74,8 @@ fn finalize_heuristics(contents: &Contents) -> Result<Contents, i32> {
         .iter()
         .map(|config| Arc::new(config_descriptor(&graph, config)))
         .collect();
-    let attributes = BTreeMap::from([(
-        attribute::HEURISTICS_RESULTS,
-        Stored::Descriptors(results),
-    )]);
+    let attributes =
+        BTreeMap::from([(attribute::HEURISTICS_RESULTS, Stored::Descriptors(results))]);
     Ok(Contents {
         attributes,
         ..Contents::default()
@@ -112,7 +117,12 @@ fn config_descriptor(graph: &Arc<Node>, config: &EngineConfig) -> Descriptor {
 }
 
 fn engine_attributes(index: i64, numerical: &[i32], behavior: &[i32]) -> BTreeMap<i32, Stored> {
-    let widen = |notes: &[i32]| notes.iter().map(|&note| i64::from(note)).collect::<Vec<_>>();
+    let widen = |notes: &[i32]| {
+        notes
+            .iter()
+            .map(|&note| i64::from(note))
+            .collect::<Vec<_>>()
+    };
     BTreeMap::from([
         (
             attribute::ENGINE_INDEX,
@@ -132,10 +142,11 @@ fn engine_attributes(index: i64, numerical: &[i32], behavior: &[i32]) -> BTreeMa
 /// An engine that the program named itself, not one that heuristics proposed.
 fn finalize_engine(contents: &Contents) -> Result<Contents, i32> {
     let graph = graph_below(contents, attribute::ENGINE_GRAPH)?;
-    let index = contents.number(attribute::ENGINE_INDEX).ok_or(status::BAD_PARAM)?;
+    let index = contents
+        .number(attribute::ENGINE_INDEX)
+        .ok_or(status::BAD_PARAM)?;
     let answer = sizes::engine(&graph, index)?;
-    let mut attributes =
-        engine_attributes(index, &answer.numerical_notes, &answer.behavior_notes);
+    let mut attributes = engine_attributes(index, &answer.numerical_notes, &answer.behavior_notes);
     let knobs = answer.knobs.iter().map(knob_range_descriptor).collect();
     attributes.insert(attribute::ENGINE_KNOB_INFO, Stored::Descriptors(knobs));
     Ok(Contents {

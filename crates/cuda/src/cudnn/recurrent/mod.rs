@@ -79,7 +79,10 @@ pub extern "C" fn cudnnSetRNNDescriptor_v8(
         return status::BAD_PARAM;
     };
     if bias != DOUBLE_BIAS || input_mode != 0 {
-        crate::refuse::refuse("cuDNN", "cudnnSetRNNDescriptor_v8 (other bias or input mode)");
+        crate::refuse::refuse(
+            "cuDNN",
+            "cudnnSetRNNDescriptor_v8 (other bias or input mode)",
+        );
         return status::NOT_SUPPORTED;
     }
     let sizes = [input, hidden, projection, layers].map(u64::try_from);
@@ -193,6 +196,11 @@ pub unsafe extern "C" fn cudnnGetRNNWeightParams(
             unsafe { write(bias_address, at(offset)) };
         }
         None => {
+            let nothing = Tensor {
+                data_type: network.data_type,
+                ..Tensor::default()
+            };
+            tensors::set_tensor(bias_descriptor, nothing);
             // SAFETY: promised by the caller.
             unsafe { write(bias_address, std::ptr::null_mut()) };
         }
@@ -228,7 +236,11 @@ pub unsafe extern "C" fn cudnnGetRNNTempSpaceSizes(
         notes::assume(doubt);
     }
     let work = space::work_bytes(&network, &batch, is_training);
-    let reserve = if is_training { space::reserve_bytes(&network, &batch) } else { 0 };
+    let reserve = if is_training {
+        space::reserve_bytes(&network, &batch)
+    } else {
+        0
+    };
     trace::call("cudnnGetRNNTempSpaceSizes", || {
         format!("{network:?}, {batch:?}, mode {forward_mode}: {work}, {reserve}")
     });

@@ -179,7 +179,11 @@ fn backward_bytes(network: &Network, batch: &Batch) -> u64 {
     let mut bytes = common_bytes(network);
     let is_persistent = is_persistent(network);
     // A persistent kernel of one direction keeps one more state.
-    let one = if is_persistent && network.directions == 1 { 2 } else { 1 };
+    let one = if is_persistent && network.directions == 1 {
+        2
+    } else {
+        1
+    };
     let mut states: Vec<u64> = match network.cell {
         Cell::Lstm => vec![2, one],
         Cell::Gru | Cell::Plain => vec![one],
@@ -300,7 +304,10 @@ mod tests {
 
     #[test]
     fn a_wide_input_makes_the_backward_pass_the_larger_one() {
-        let wide = Network { input: 2048, ..LSTM };
+        let wide = Network {
+            input: 2048,
+            ..LSTM
+        };
         check(&wide, 16, 32, (56_230_272, 62_325_120, 11_534_592));
     }
 

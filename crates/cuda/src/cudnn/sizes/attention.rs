@@ -172,7 +172,11 @@ mod tests {
                 query_size: size,
                 value_size: size,
             };
-            assert_eq!(forward_bytes(&shape, 132), expected, "{keys} keys, {heads} heads");
+            assert_eq!(
+                forward_bytes(&shape, 132),
+                expected,
+                "{keys} keys, {heads} heads"
+            );
         };
         check(4, 8, 8, 512, 64, 0);
         check(4, 8, 8, 1000, 64, 33_920);

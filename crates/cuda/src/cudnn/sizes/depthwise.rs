@@ -27,7 +27,10 @@ pub fn workspace(graph: &Node, engine: i64) -> Option<i64> {
     if !known_engines.contains(&engine) || channels_per_group != 1 || channels < 2 {
         return None;
     }
-    let strides = operation.nodes(first + 1).first()?.numbers(attribute::TENSOR_STRIDES);
+    let strides = operation
+        .nodes(first + 1)
+        .first()?
+        .numbers(attribute::TENSOR_STRIDES);
     let has_channels_last = strides.get(1) == Some(&1);
     if engine == PARTIAL_SUMS_ENGINE && has_channels_last {
         let taps: i64 = filter.get(2..)?.iter().product();
@@ -86,9 +89,18 @@ mod tests {
 
     #[test]
     fn partial_sums_are_as_large_as_on_an_h200() {
-        assert_eq!(workspace(&filter_gradient(32, 144, 56, 3, 144), 16), Some(1_474_560));
-        assert_eq!(workspace(&filter_gradient(32, 480, 14, 5, 480), 16), Some(12_288_000));
-        assert_eq!(workspace(&filter_gradient(32, 480, 14, 5, 480), 19), Some(0));
+        assert_eq!(
+            workspace(&filter_gradient(32, 144, 56, 3, 144), 16),
+            Some(1_474_560)
+        );
+        assert_eq!(
+            workspace(&filter_gradient(32, 480, 14, 5, 480), 16),
+            Some(12_288_000)
+        );
+        assert_eq!(
+            workspace(&filter_gradient(32, 480, 14, 5, 480), 19),
+            Some(0)
+        );
     }
 
     #[test]

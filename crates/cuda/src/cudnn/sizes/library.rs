@@ -18,7 +18,8 @@ pub fn path() -> Option<PathBuf> {
 
 /// The library that cuDNN is to take for cuBLASLt and the driver; it lies beside this one.
 pub fn companions() -> Option<PathBuf> {
-    let own = file_of(companions as *const c_void)?;
+    // The command line preloads a link to this library from the run's folder.
+    let own = std::fs::canonicalize(file_of(companions as *const c_void)?).ok()?;
     let library = own.parent()?.join("libghostgpu_oracle_companions.so");
     library.exists().then_some(library)
 }

@@ -16,8 +16,8 @@ use std::sync::{Mutex, PoisonError};
 
 use ghostgpu_device::{Capability, DeviceSheet};
 use ghostgpu_oracle::{
-    Answer, EngineAnswer, EngineConfig, FIRST_DEVICELESS_VERSION, Node, Oracle, PlanAnswer,
-    Question, Companions, Store, device_text,
+    Answer, Companions, EngineAnswer, EngineConfig, FIRST_DEVICELESS_VERSION, Node, Oracle,
+    PlanAnswer, Question, Store, device_text,
 };
 use ghostgpu_session::CudnnSource;
 
@@ -168,7 +168,11 @@ fn open(sheet: &DeviceSheet) -> Source {
         capability.as_arch_number(),
         sheet.multiprocessors,
         sheet.shared_memory_per_block_optin_bytes,
-        if companions.is_some() { COMPANIONS_VERSION } else { "alone" }
+        if companions.is_some() {
+            COMPANIONS_VERSION
+        } else {
+            "alone"
+        }
     );
     let store = Store::new(session.cudnn_cache_dir.as_deref(), version, &kind_of_card);
     let oracle = Oracle::new(program.clone(), path, device_text(sheet), store)
@@ -192,9 +196,19 @@ fn modelled(reason: &str) -> Source {
 
 fn version_text(version: usize) -> String {
     if version >= 90_000 {
-        format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
+        format!(
+            "{}.{}.{}",
+            version / 10_000,
+            version / 100 % 100,
+            version % 100
+        )
     } else {
-        format!("{}.{}.{}", version / 1000, version / 100 % 10, version % 100)
+        format!(
+            "{}.{}.{}",
+            version / 1000,
+            version / 100 % 10,
+            version % 100
+        )
     }
 }
 

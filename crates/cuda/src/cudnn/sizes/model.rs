@@ -64,7 +64,11 @@ pub fn workspace(graph: &Node) -> Result<i64, i32> {
         .filter(|tensor| has_channels_first(tensor))
         .map(tensor_bytes)
         .sum();
-    Ok(if copies == 0 { 0 } else { copies + SMALL_CHANGE_BYTES })
+    Ok(if copies == 0 {
+        0
+    } else {
+        copies + SMALL_CHANGE_BYTES
+    })
 }
 
 fn has_channels_first(tensor: &Node) -> bool {
@@ -77,8 +81,15 @@ fn has_channels_first(tensor: &Node) -> bool {
 }
 
 fn tensor_bytes(tensor: &Node) -> i64 {
-    let elements: i64 = tensor.numbers(attribute::TENSOR_DIMENSIONS).iter().product();
-    let kind = tensor.numbers(attribute::TENSOR_DATA_TYPE).first().copied().unwrap_or(0);
+    let elements: i64 = tensor
+        .numbers(attribute::TENSOR_DIMENSIONS)
+        .iter()
+        .product();
+    let kind = tensor
+        .numbers(attribute::TENSOR_DATA_TYPE)
+        .first()
+        .copied()
+        .unwrap_or(0);
     elements * data_type::bytes(kind as i32) as i64
 }
 

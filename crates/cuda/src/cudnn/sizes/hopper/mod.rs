@@ -76,7 +76,11 @@ pub fn on_card(
 /// ways.
 fn buffer_bytes(configuration: &Configuration, tiles: u64, blocks: u64, splits: u64) -> i64 {
     // From the third round on, blocks draw their tiles from a common counter.
-    let counter = if tiles.div_ceil(blocks) >= 3 { COUNTER_BYTES } else { 0 };
+    let counter = if tiles.div_ceil(blocks) >= 3 {
+        COUNTER_BYTES
+    } else {
+        0
+    };
     let left_over = (tiles % blocks) as i64;
     if splits > 1 {
         let flags = COUNTER_BYTES * left_over * reduction_nodes(splits) as i64;

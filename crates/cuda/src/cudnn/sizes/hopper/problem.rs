@@ -150,7 +150,8 @@ impl Problem {
         let (filter, input, output) = (tensor(0)?, tensor(1)?, tensor(2)?);
         let dimensions = |node: &Node| -> Option<Vec<u64>> {
             let numbers = node.numbers(attribute::TENSOR_DIMENSIONS);
-            let sizes: Result<Vec<u64>, _> = numbers.iter().map(|&size| u64::try_from(size)).collect();
+            let sizes: Result<Vec<u64>, _> =
+                numbers.iter().map(|&size| u64::try_from(size)).collect();
             sizes.ok().filter(|sizes| sizes.len() > 2)
         };
         let (filter, x, y) = (dimensions(filter)?, dimensions(input)?, dimensions(output)?);
@@ -193,7 +194,11 @@ impl Problem {
     /// How much of a sum is computed in one go.
     pub fn depth(&self, configuration: &Configuration) -> u64 {
         let is_half = [data_type::HALF, data_type::BFLOAT16].contains(&self.data_type);
-        if is_half && configuration.is_deep { 64 } else { 32 }
+        if is_half && configuration.is_deep {
+            64
+        } else {
+            32
+        }
     }
 
     /// In how many goes one output tile is computed.

@@ -41,7 +41,11 @@ pub fn splits(
     let model = ModelProblem {
         direction: problem.direction,
         data_type: problem.data_type,
-        tiles: if comes_after_full_rounds { asked + 1 } else { 1 },
+        tiles: if comes_after_full_rounds {
+            asked + 1
+        } else {
+            1
+        },
         terms: iterations * problem.depth(configuration),
     };
     let knobs = configuration.without_clusters();
@@ -153,7 +157,11 @@ impl ModelProblem {
             kind: kind::TENSOR,
             attributes: vec![
                 numbers(900, value_type::INT64, vec![32]),
-                numbers(attribute::TENSOR_DATA_TYPE, 1, vec![i64::from(self.data_type)]),
+                numbers(
+                    attribute::TENSOR_DATA_TYPE,
+                    1,
+                    vec![i64::from(self.data_type)],
+                ),
                 numbers(
                     attribute::TENSOR_DIMENSIONS,
                     value_type::INT64,
