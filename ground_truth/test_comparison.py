@@ -130,6 +130,12 @@ def test_a_block_at_another_place_in_its_segment_is_noticed() -> None:
     assert compare_events(history(0), history(0, offset=4096)) == "other placement from event 0"
 
 
+def test_the_order_within_a_run_of_frees_does_not_matter() -> None:
+    real = {"actions": "aarfrf", "sizes": [1, 2, 1, 1, 2, 2], "placement_digests": ["x"]}
+    virtual = {"actions": "aarfrf", "sizes": [1, 2, 2, 2, 1, 1], "placement_digests": ["y"]}
+    assert compare_events(real, virtual) == ""
+
+
 def test_the_first_event_that_differs_is_named() -> None:
     real, virtual = history(0), history(0)
     virtual["sizes"][2] = 2048

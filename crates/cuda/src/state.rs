@@ -74,6 +74,7 @@ fn open_room() -> Option<Room> {
             memory: Mutex::new(CardMemory::new(
                 window.start,
                 window.bytes - window.bytes / 4,
+                sheet.overhead.context_bytes,
             )),
             pool: Mutex::new(StreamOrderedPool::new(
                 window.start + (window.bytes - window.bytes / 4),
@@ -248,19 +249,24 @@ impl VirtualDevice {
     /// The first launch loads code onto the card.
     pub fn note_kernel_use(&self) {
         self.ensure_context();
-        self.charge_once(&self.has_kernels, self.sheet.overhead.kernels_bytes);
+        let bytes = self.sheet.overhead.kernels_bytes;
+        if self.charge_once(&self.has_kernels, bytes) {
+            self.memory().note_first_kernel(bytes);
+        }
     }
 
     /// Charges overhead the first time only. It is charged even when the card is full: the real
     /// driver would fail here with an error that PyTorch cannot recover from, and the user is
     /// better served by the out-of-memory error that follows.
-    fn charge_once(&self, flag: &AtomicBool, bytes: u64) {
+    /// True when it was the first time.
+    fn charge_once(&self, flag: &AtomicBool, bytes: u64) -> bool {
         if flag.load(Ordering::Acquire) || flag.swap(true, Ordering::AcqRel) {
-            return;
+            return false;
         }
         if let Some(room) = room() {
             room.ledger.charge(self.ordinal, bytes, None);
         }
+        true
     }
 
     /// Charges whole pages for objects that share them.
@@ -272,6 +278,7 @@ impl VirtualDevice {
         if new_pages > 0 {
             room.ledger
                 .charge(self.ordinal, new_pages * PAGE_BYTES, None);
+            self.memory().note_library_memory(new_pages * PAGE_BYTES);
         }
     }
 }

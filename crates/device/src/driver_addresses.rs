@@ -11,7 +11,13 @@
 //! * A chunk that has become empty is given up.
 //! * Allocations below one page share pages; where they lie inside is modelled only roughly, since PyTorch
 //!   never asks for less than a page.
-//! * Two holes above the range are left over from making the context, of one page and of twelve.
+//! * The context's own memory fills a chunk at the top, but for a page at its end. When the first kernel is
+//!   launched it is replaced by a larger piece elsewhere, and that chunk's addresses are free again.
+//! * Above it lies a chunk of the context with a hole of twelve pages.
+//! * cuBLAS and cuDNN take addresses like everybody else.
+//!
+//! In a training process the real driver also finds gaps that the host's own memory left; those are not
+//! modelled, so that the same script gives the same answer everywhere.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +26,10 @@ use crate::memory::PAGE_BYTES;
 
 const CHUNK_BYTES: u64 = 32 << 20;
 
-/// Where the two first holes lie above the top of the range, and their sizes, as recorded.
-const CONTEXT_HOLES: [(u64, u64); 2] = [(434_110_464, PAGE_BYTES), (511_705_088, 12 * PAGE_BYTES)];
-
-/// How far the context's holes reach above the top of the range.
-const CONTEXT_BYTES: u64 = CONTEXT_HOLES[1].0 + CONTEXT_HOLES[1].1;
+/// What lies between the two chunks that a context makes.
+const BETWEEN_CONTEXT_CHUNKS_BYTES: u64 = 64 << 20;
+/// The upper chunk of the context: what is used of it.
+const UPPER_CHUNK_USED_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
 pub struct DriverAddresses {
@@ -33,37 +38,54 @@ pub struct DriverAddresses {
     /// By start address.
     chunks: BTreeMap<u64, Chunk>,
     chunks_made: u64,
+    /// The context's own memory: where and how much.
+    context: (u64, u64),
 }
 
 #[derive(Debug)]
 struct Chunk {
     bytes: u64,
     holes: Holes,
-    /// Counts up; the context's holes are 0 and are never given up.
+    /// Counts up; the context's chunks are 0.
     age: u64,
 }
 
 impl DriverAddresses {
-    /// Addresses from the `bytes` bytes from `start` on.
-    pub fn new(start: u64, bytes: u64) -> Self {
-        let top = (start + bytes - CONTEXT_BYTES.min(bytes)) / CHUNK_BYTES * CHUNK_BYTES;
-        let context_chunk = |&(offset, bytes): &(u64, u64)| {
-            let start = top + offset;
-            let holes = Holes::one(start, bytes);
-            (
-                start,
-                Chunk {
-                    bytes,
-                    holes,
-                    age: 0,
-                },
-            )
+    /// Addresses from the `bytes` bytes from `start` on, of which a context takes `context_bytes`.
+    pub fn new(start: u64, bytes: u64, context_bytes: u64) -> Self {
+        let context_bytes = context_bytes / PAGE_BYTES * PAGE_BYTES;
+        let lower_bytes = (context_bytes + PAGE_BYTES).next_multiple_of(CHUNK_BYTES);
+        let above = lower_bytes + BETWEEN_CONTEXT_CHUNKS_BYTES + CHUNK_BYTES;
+        let lower = (start + bytes).saturating_sub(above) / CHUNK_BYTES * CHUNK_BYTES;
+        let upper = lower + lower_bytes + BETWEEN_CONTEXT_CHUNKS_BYTES;
+        let with_hole_after = |start: u64, bytes: u64, used: u64| Chunk {
+            bytes,
+            holes: Holes::one(start + used, bytes - used),
+            age: 0,
         };
+        let chunks = BTreeMap::from([
+            (lower, with_hole_after(lower, lower_bytes, context_bytes)),
+            (
+                upper,
+                with_hole_after(upper, CHUNK_BYTES, UPPER_CHUNK_USED_BYTES),
+            ),
+        ]);
         Self {
             bottom: start,
-            top,
-            chunks: CONTEXT_HOLES.iter().map(context_chunk).collect(),
+            top: lower + lower_bytes,
+            chunks,
             chunks_made: 0,
+            context: (lower, context_bytes),
+        }
+    }
+
+    /// What the first launch of a kernel does: the context's memory grows by `bytes`, elsewhere.
+    pub fn grow_context(&mut self, bytes: u64) {
+        let (old, old_bytes) = self.context;
+        let new_bytes = (old_bytes + bytes).next_multiple_of(PAGE_BYTES);
+        if let Some(new) = self.take(new_bytes) {
+            self.context = (new, new_bytes);
+            self.give_back(old, old_bytes);
         }
     }
 
@@ -111,7 +133,7 @@ impl DriverAddresses {
             return;
         };
         chunk.holes.open(address, bytes);
-        if chunk.age > 0 && chunk.holes.is_just(start, chunk.bytes) {
+        if chunk.holes.is_just(start, chunk.bytes) {
             self.chunks.remove(&start);
         }
     }

@@ -15,6 +15,10 @@ pub const PAGE_BYTES: u64 = 2 << 20;
 /// The alignment the CUDA documentation promises for any allocation.
 const SMALL_ALIGNMENT_BYTES: u64 = 512;
 
+/// The part of a context's memory that is not in the piece which the first kernel replaces (H200: of
+/// 552,402,944 bytes, 434,110,464 are).
+const CONTEXT_BASE_BYTES: u64 = 118_292_480;
+
 /// What the card still has to give.
 pub trait Budget {
     /// Takes `bytes` of the card, or returns false when it has too little left.
@@ -68,13 +72,18 @@ pub struct CardMemory {
 }
 
 impl CardMemory {
-    /// Memory whose addresses lie in the `len` bytes from `start` on.
-    pub fn new(start: u64, len: u64) -> Self {
+    /// Memory whose addresses lie in the `len` bytes from `start` on, on a card whose context takes
+    /// `context_bytes`.
+    pub fn new(start: u64, len: u64, context_bytes: u64) -> Self {
         let half = len / 2 / PAGE_BYTES * PAGE_BYTES;
         Self {
             start,
             len,
-            addresses: DriverAddresses::new(start + half, len - half),
+            addresses: DriverAddresses::new(
+                start + half,
+                len - half,
+                context_bytes.saturating_sub(CONTEXT_BASE_BYTES),
+            ),
             reservable: Holes::one(start, half),
             allocations: BTreeMap::new(),
             shared_pages: BTreeMap::new(),
@@ -88,6 +97,17 @@ impl CardMemory {
 
     pub fn owns(&self, address: u64) -> bool {
         address >= self.start && address - self.start < self.len
+    }
+
+    /// The first kernel was launched; its code and stacks take `bytes`. The caller has charged them.
+    pub fn note_first_kernel(&mut self, bytes: u64) {
+        self.addresses.grow_context(bytes);
+    }
+
+    /// A library took `bytes` for itself, which the caller has charged: only the addresses matter here.
+    pub fn note_library_memory(&mut self, bytes: u64) {
+        // It stays as long as the process, so the address need not be kept.
+        let _ = self.addresses.take(bytes.next_multiple_of(PAGE_BYTES));
     }
 
     /// `cudaMalloc`.
@@ -378,7 +398,7 @@ mod tests {
     const START: u64 = 0x7f00_0000_0000;
 
     fn memory() -> CardMemory {
-        CardMemory::new(START, 1 << 40)
+        CardMemory::new(START, 1 << 40, 512 << 20)
     }
 
     #[test]

@@ -13,6 +13,8 @@ impl Budget for Endless {
     fn release(&self, _bytes: u64) {}
 }
 
+const H200_CONTEXT_BYTES: u64 = 552_402_944;
+
 const RECORDING: &str = include_str!("../../../ground_truth/h200/driver_addresses.csv");
 
 #[test]
@@ -36,7 +38,7 @@ fn every_recorded_allocation_gets_the_address_it_got_on_the_real_card() {
 }
 
 fn replay(name: &str, operations: &[(bool, u64, i64)]) {
-    let mut memory = CardMemory::new(1 << 40, 4 << 40);
+    let mut memory = CardMemory::new(1 << 40, 4 << 40, H200_CONTEXT_BYTES);
     // The first allocation shows where the recorded range lies in ours.
     let mut shift = None;
     let mut ours: BTreeMap<i64, u64> = BTreeMap::new();

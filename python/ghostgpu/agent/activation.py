@@ -92,8 +92,8 @@ def _note_versions(torch: Any) -> None:
 @quietly
 def _tell_library(torch: Any) -> None:
     preload.set_refusal_callback(shielded(torch, quietly(_note_refusal)))
-    # Asking for the architectures makes PyTorch believe that CUDA is in use, and then a forked child
-    # may not use it. So this waits until the script starts CUDA itself.
+    # Asking for the architectures makes PyTorch believe that CUDA is in use, and then a forked
+    # child may not use it. So this waits until the script starts CUDA itself.
     torch.cuda._lazy_call(quietly(lambda: _tell_architectures(torch)))
 
 

@@ -89,7 +89,9 @@ class KnownValues:
         storage = tensor.untyped_storage()
         if tensor.dtype not in self._kinds or not 0 < storage.nbytes() <= MAX_BYTES:
             return
-        content = self._torch.zeros(storage.nbytes(), dtype=self._torch.uint8, device="cpu")
+        # Not `torch.zeros`, which starts PyTorch's threads for it and waits for them: this happens
+        # in the middle of the script's backward pass.
+        content = self._torch.frombuffer(bytearray(storage.nbytes()), dtype=self._torch.uint8)
         self._view(content, tensor).copy_(values)
         reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
         self._copies[storage._cdata] = _Copy(reference, _version(tensor), content)
