@@ -143,9 +143,9 @@ def placement(rows: list[dict[str, Any]]) -> list[str]:
                 number, size = segments[start]
                 segments[start] = (number, max(size, address + int(row["size"]) - start))
         starts = sorted(segments) if row["action"].startswith("segment") else starts
-        start = _last_at_or_below(starts, address)
-        number = segments[start][0] if start is not None else -1
-        places.append(f"{number}+{address - start if start is not None else 0}")
+        holder = _last_at_or_below(starts, address)
+        number = segments[holder][0] if holder is not None else -1
+        places.append(f"{number}+{address - holder if holder is not None else 0}")
         if row["action"] == "segment_free":
             segments.pop(address, None)
             starts = sorted(segments)

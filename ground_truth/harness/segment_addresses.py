@@ -1,9 +1,10 @@
-"""Where a training process's segments lie: every segment PyTorch took or gave back, with its address.
+"""Where a training process's segments lie: all that PyTorch took or gave back, with addresses.
 
     python ground_truth/harness/segment_addresses.py --out segment_addresses.json
 
-The driver's own rule is known from bare allocations (`probe_card.py`). In a training process, the context,
-cuBLAS and cuDNN take addresses too; this shows what that changes. Each job runs in a process of its own.
+The driver's own rule is known from bare allocations (`probe_card.py`). In a training process the
+context, cuBLAS and cuDNN take addresses too; this shows what that changes. Each job runs in a
+process of its own.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ impl Ledger {
     }
 
     fn word(&self, byte_offset: usize) -> &AtomicU64 {
-        debug_assert!(byte_offset % 8 == 0 && byte_offset + 8 <= LEDGER_BYTES);
+        debug_assert!(byte_offset.is_multiple_of(8) && byte_offset + 8 <= LEDGER_BYTES);
         // SAFETY: inside the mapping, aligned, and only ever accessed as an atomic.
         unsafe { AtomicU64::from_ptr(self.base.add(byte_offset).cast()) }
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
@@ -138,10 +140,10 @@ add(
 )
 
 
-def _recurrent(kind: type, **options: object) -> object:
-    def make(m: object) -> tuple[torch.nn.Module, torch.Tensor]:
+def _recurrent(kind: Any, **options: Any) -> Any:
+    def make(m: Any) -> tuple[torch.nn.Module, torch.Tensor]:
         layer = kind(128, 256, batch_first=True, **options)
-        return m.layer(layer), m.real(32, 50, 128)  # type: ignore[attr-defined]
+        return m.layer(layer), m.real(32, 50, 128)
 
     return make
 
@@ -151,7 +153,7 @@ def _call(layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
     return layer(padded)[0]
 
 
-for name, kind, options in (
+RECURRENT: tuple[tuple[str, Any, dict[str, Any]], ...] = (
     ("lstm", torch.nn.LSTM, {}),
     ("lstm 2 layers dropout", torch.nn.LSTM, {"num_layers": 2, "dropout": 0.1}),
     ("lstm bidirectional", torch.nn.LSTM, {"bidirectional": True}),
@@ -159,5 +161,6 @@ for name, kind, options in (
     ("gru", torch.nn.GRU, {}),
     ("gru 3 layers", torch.nn.GRU, {"num_layers": 3}),
     ("rnn tanh", torch.nn.RNN, {}),
-):
+)
+for name, kind, options in RECURRENT:
     add(name, _recurrent(kind, **options), _call, backward=True)
