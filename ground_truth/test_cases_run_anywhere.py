@@ -20,6 +20,9 @@ from micro import OPERATIONS
 from micro_ops import try_on_cpu
 from training import train
 
+#: Libraries warn about themselves here (a deprecated name, a slower CPU path). None of it is ours.
+pytestmark = pytest.mark.filterwarnings("default")
+
 #: Allocator settings and caps mean nothing to a CPU: such a case is another one over again, unless
 #: it has a loop of its own.
 DISTINCT = [
