@@ -22,6 +22,16 @@ EXPRESSIONS = [
     ("list(torch.ones(4, device='cuda').repeat_interleave(ids).shape)", "[14]"),
     ("torch.tensor(-3, device='cuda').item()", "-3"),
     ("ids[1:].t()[1].item()", "3"),
+    ("(ids + 1).tolist()", "[4, 2, 4, 8]"),
+    ("(10 - ids)[0].item()", "7"),
+    ("(ids * ids - ids // 2).max().item()", "46"),
+    ("torch.cat([ids, ids[:1]]).tolist()", "[3, 1, 3, 7, 3]"),
+    (
+        "torch.diff(torch.arange(5, device='cuda') + 2, prepend=ids[:1]).tolist()",
+        "[-1, 1, 1, 1, 1]",
+    ),
+    ("torch.nn.functional.pad(ids.cumsum(0), (1, 0)).tolist()", "[0, 3, 4, 7, 14]"),
+    ("(ids.float() + 1).sum().item()", "0.0"),
 ]
 
 
@@ -36,7 +46,8 @@ ids = torch.tensor([3, 1, 3, 7], device="cuda")
     script += "".join(f"print({expression})\n" for expression, _ in EXPRESSIONS)
     done = rehearse_on_card(script)
     assert done.stdout.splitlines() == [value for _, value in EXPRESSIONS], done.stderr
-    assert done.report["assumptions"] == []
+    # The last expression is one of numbers that are not followed; that it was read is said.
+    assert len(done.report["assumptions"]) == 1
     assert done.report["notes"] == []
 
 
@@ -50,7 +61,7 @@ def test_a_tensor_that_was_written_on_the_card_is_no_longer_known(
         ids.add_(1)
         view = torch.tensor([5, 6], device="cuda")
         view[0] = 1
-        print(ids[0].item(), view[1].item(), (torch.tensor([2], device="cuda") * 2).item())
+        print(ids[0].item(), view[1].item(), (torch.tensor([2], device="cuda") ** 2).item())
         """
     )
     assert done.stdout.split() == ["0", "0", "0"]
@@ -95,3 +106,51 @@ def test_a_full_attention_mask_takes_the_same_way_as_none(rehearse_on_card: Rehe
     # The mask itself is on the card, nothing else.
     assert full - without <= 8 * 128 * 8, done.stderr
     assert padded > full
+
+
+def test_positions_that_rise_by_one_are_seen_as_one_sequence(rehearse_on_card: Rehearse) -> None:
+    masking = pytest.importorskip("transformers.masking_utils")
+    assert hasattr(masking, "find_packed_sequence_indices")
+    done = rehearse_on_card(
+        """
+        import torch
+        from transformers.masking_utils import find_packed_sequence_indices
+        one = torch.arange(64, device="cuda").unsqueeze(0) + 5
+        packed = torch.tensor([[0, 1, 2, 0, 1, 2, 3]]).cuda()
+        print(find_packed_sequence_indices(one), find_packed_sequence_indices(packed) is None)
+        """
+    )
+    assert done.stdout.split() == ["None", "False"], done.stderr
+
+
+def test_arithmetic_gives_the_same_types_and_errors_as_without_the_agent(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import pickle, torch
+        ids = torch.tensor([3, 1], device="cuda", dtype=torch.int32)
+        print((ids + 1).dtype, (ids + 1.5).dtype, (2 - ids).dtype, (ids * True).dtype)
+        print(ids.__add__("x") is NotImplemented)
+        three = ids.new_ones(3)
+        for attempt in (lambda: ids + "x", lambda: torch.cat([ids, 3]), lambda: ids + three):
+            try:
+                attempt()
+            except Exception as error:
+                print(type(error).__name__)
+        out = torch.empty(2, dtype=torch.int32, device="cuda")
+        print(torch.add(ids, 1, out=out) is out, out[0].item())
+        doubled = lambda x: torch.cat([x, x]).diff() + 1
+        compiled = torch.compile(doubled, backend="eager", fullgraph=True)
+        print(pickle.loads(pickle.dumps(torch.cat)) is torch.cat)
+        print(tuple(compiled(ids).shape), "torch.cat(" in torch.fx.symbolic_trace(doubled).code)
+        """
+    )
+    assert done.stdout.splitlines() == [
+        "torch.int32 torch.float32 torch.int32 torch.int32",
+        "True",
+        *("TypeError", "TypeError", "RuntimeError"),
+        "True 0",
+        "True",
+        "(3,) True",
+    ], done.stderr

@@ -14,6 +14,7 @@ from .dynamo_shield import shielded
 from .ending import Ending
 from .guard import quietly
 from .initialisation import InitialisationSkipper
+from .known_arithmetic import KnownArithmetic
 from .known_values import KnownValues
 from .oom import OomObserver
 from .peaks import PeakTracker
@@ -76,6 +77,7 @@ def _start(torch: Any) -> None:
 def _install_assumptions(torch: Any, ending: Ending) -> None:
     known = KnownValues(torch)
     known.install()
+    KnownArithmetic(torch, known).install()
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
     readbacks.install()
     ending.add_last_act(readbacks.tell)

@@ -82,6 +82,14 @@ class KnownValues:
             return None
         return self._view(copy.content, tensor)
 
+    def can_hold(self, tensor: Any) -> bool:
+        """Whether a tensor on the card is of a kind and size that is followed."""
+        return tensor.dtype in self._kinds and 0 < tensor.nbytes <= MAX_BYTES
+
+    def may_follow(self, result: Any) -> bool:
+        """Whether the values of a result could be worked out, as something is known at all."""
+        return bool(self._copies) and result.dtype in self._kinds and bool(result.is_cuda)
+
     def learn(self, tensor: Any, values: Any) -> None:
         """From now on, `tensor`, which was just made on the card, has these values."""
         from torch.multiprocessing.reductions import StorageWeakRef
@@ -114,7 +122,7 @@ class KnownValues:
         """A copy to the card, on it, or from it."""
         result = original(tensor, **options)
         if tensor.dtype in self._kinds and (tensor.is_cuda or result.is_cuda):
-            self._try(self._pass_on, tensor, result)
+            self.attempt(self._pass_on, tensor, result)
         return result
 
     def _pass_on(self, tensor: Any, result: Any) -> None:
@@ -139,7 +147,7 @@ class KnownValues:
         def followed(original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
             result = original(tensor, *arguments, **options)
             if tensor.dtype in self._kinds and self._copies:
-                self._try(compute, result, (tensor, *arguments), options)
+                self.attempt(compute, result, (tensor, *arguments), options)
             return result
 
         return followed
@@ -161,12 +169,12 @@ class KnownValues:
         def made(original: Any, *arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)
             if result.dtype in self._kinds and result.nbytes <= MAX_BYTES:
-                self._try(compute, result, arguments, options)
+                self.attempt(compute, result, arguments, options)
             return result
 
         return made
 
-    def _try(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def attempt(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What cannot be worked out on the host (an odd overload, a lazy tensor) is not known."""
         try:
             return function(*arguments)
