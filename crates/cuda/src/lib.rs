@@ -10,6 +10,7 @@
 //! simulated, harmless or refused.
 
 mod agent_interface;
+mod clock;
 mod cublas;
 mod cublaslt;
 mod cudnn;

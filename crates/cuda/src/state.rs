@@ -10,6 +10,7 @@ use ghostgpu_device::{
 };
 use ghostgpu_session::{SESSION_VARIABLE, Session};
 
+use crate::clock;
 use crate::ledger::Ledger;
 use crate::memory_window;
 use crate::visible_devices;
@@ -248,6 +249,7 @@ impl VirtualDevice {
 
     /// The first launch loads code onto the card.
     pub fn note_kernel_use(&self) {
+        clock::pass(1);
         self.ensure_context();
         let bytes = self.sheet.overhead.kernels_bytes;
         if self.charge_once(&self.has_kernels, bytes) {

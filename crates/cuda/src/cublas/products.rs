@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_longlong};
 
 use super::{Data, DataArray, Handle, begin_work};
-use crate::device_work;
+use crate::{clock, device_work, trace_call};
 
 // Level 1: vectors.
 device_work! {
@@ -115,11 +115,6 @@ device_work! {
     ) => cublasSgemmEx;
     (
         handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
-        alpha: Data, a: Data, a_type: c_int, lda: c_int, b: Data, b_type: c_int, ldb: c_int,
-        beta: Data, c: Data, c_type: c_int, ldc: c_int, compute_type: c_int, algorithm: c_int
-    ) => cublasGemmEx;
-    (
-        handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
         alpha: Data, a: Data, a_type: c_int, lda: c_int, a_step: c_longlong,
         b: Data, b_type: c_int, ldb: c_int, b_step: c_longlong,
         beta: Data, c: Data, c_type: c_int, ldc: c_int, c_step: c_longlong,
@@ -130,4 +125,66 @@ device_work! {
         m: c_int, n: c_int, alpha: Data, a: DataArray, lda: c_int, b: DataArray, ldb: c_int,
         batch: c_int
     ) => cublasStrsmBatched, cublasDtrsmBatched, cublasCtrsmBatched, cublasZtrsmBatched;
+}
+
+/// `cudaDataType_t` of half-precision numbers.
+const HALF_PRECISION: [c_int; 2] = [2, 14];
+
+/// Matrix units read 16 bytes at a time.
+const HALVES_PER_READ: c_int = 8;
+
+/// The product that half-precision layers end in. Its time depends on how its matrices lie.
+#[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
+#[unsafe(no_mangle)]
+pub extern "C" fn cublasGemmEx(
+    handle: Handle,
+    transpose_a: c_int,
+    transpose_b: c_int,
+    m: c_int,
+    n: c_int,
+    k: c_int,
+    alpha: Data,
+    a: Data,
+    a_type: c_int,
+    lda: c_int,
+    b: Data,
+    b_type: c_int,
+    ldb: c_int,
+    beta: Data,
+    c: Data,
+    c_type: c_int,
+    ldc: c_int,
+    compute_type: c_int,
+    algorithm: c_int,
+) -> i32 {
+    trace_call!(
+        cublasGemmEx,
+        handle,
+        transpose_a,
+        transpose_b,
+        m,
+        n,
+        k,
+        alpha,
+        a,
+        a_type,
+        lda,
+        b,
+        b_type,
+        ldb,
+        beta,
+        c,
+        c_type,
+        ldc,
+        compute_type,
+        algorithm
+    );
+    begin_work();
+    let is_aligned = [lda, ldb, ldc]
+        .iter()
+        .all(|step| step % HALVES_PER_READ == 0);
+    if HALF_PRECISION.contains(&a_type) && !is_aligned {
+        clock::pass(clock::UNALIGNED_PRODUCT_KERNELS - 1);
+    }
+    0
 }

@@ -30,7 +30,6 @@ pub unsafe extern "C" fn cudnnCreate(handle: *mut *mut c_void) -> i32 {
         return status::NOT_INITIALIZED;
     }
     state::note_new_object(|overhead| overhead.dnn_handle_bytes);
-    state::note_new_object(|overhead| overhead.dnn_handle_bytes);
     let made = HANDLES.insert(Handle {
         stream: AtomicUsize::new(0),
     });

@@ -6,20 +6,17 @@ use super::errors::{INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, SUCCESS, 
 use super::graph::Capture;
 use super::stream::with_stream;
 use crate::handles::Handles;
-use crate::{state, trace, write_out};
+use crate::{clock, state, trace, write_out};
 
 #[derive(Default)]
 struct Event {
-    is_recorded: bool,
+    /// When, by the virtual card's clock.
+    recorded_at: Option<u64>,
     /// The capture that recorded it, if a capturing stream did.
     capture: Option<Capture>,
 }
 
 static EVENTS: Handles<Event> = Handles::starting_at(0xe100_0000);
-
-/// The time between any two events. Nothing runs, so there is nothing to measure; a fixed time keeps
-/// results the same from run to run, and one that is not zero keeps programs that divide by it alive.
-const ELAPSED_MS: f32 = 1.0;
 
 pub fn capture_of(event: usize) -> Option<Capture> {
     EVENTS.with(event, |event| event.capture.clone()).flatten()
@@ -73,7 +70,7 @@ pub extern "C" fn cudaEventRecordWithFlags(event: usize, stream: usize, flags: u
     });
     let capture = with_stream(stream, |stream| stream.capture.clone()).flatten();
     let found = EVENTS.with(event, |event| {
-        event.is_recorded = true;
+        event.recorded_at = Some(clock::now());
         event.capture = capture;
     });
     match found {
@@ -107,11 +104,11 @@ pub unsafe extern "C" fn cudaEventElapsedTime(
     start: usize,
     end: usize,
 ) -> c_int {
-    let is_recorded = |event| EVENTS.with(event, |event: &mut Event| event.is_recorded);
-    match (is_recorded(start), is_recorded(end)) {
-        (Some(true), Some(true)) => {
+    let recorded_at = |event| EVENTS.with(event, |event: &mut Event| event.recorded_at);
+    match (recorded_at(start).flatten(), recorded_at(end).flatten()) {
+        (Some(start), Some(end)) => {
             // SAFETY: promised by the caller.
-            unsafe { write_out(milliseconds, ELAPSED_MS) };
+            unsafe { write_out(milliseconds, clock::elapsed_ms(start, end)) };
             SUCCESS
         }
         _ => report(INVALID_RESOURCE_HANDLE),
