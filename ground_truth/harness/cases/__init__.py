@@ -7,9 +7,11 @@ from . import (
     compiled,
     evaluation,
     frameworks,
+    further_models,
     memory_caps,
     operations,
     optimizers,
+    own_models,
     recurrent,
     transformers_models,
     vision,
@@ -26,6 +28,8 @@ FAMILIES = (
     allocator_settings,
     memory_caps,
     frameworks,
+    further_models,
+    own_models,
     compiled,
 )
 
