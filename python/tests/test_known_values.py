@@ -31,6 +31,14 @@ EXPRESSIONS = [
         "[-1, 1, 1, 1, 1]",
     ),
     ("torch.nn.functional.pad(ids.cumsum(0), (1, 0)).tolist()", "[0, 3, 4, 7, 14]"),
+    ("torch.sum(mask, dim=(0, 1)).item()", "58"),
+    ("mask[1:3, 8:12].contiguous().cpu().tolist()", "[[1, 1, 1, 1], [1, 1, 0, 0]]"),
+    ("ids[::2].clone().to('cpu', torch.int32).tolist()", "[3, 3]"),
+    ("ids.type(torch.int16).type_as(mask).int()[3].item()", "7"),
+    ("mask.t()[12].tolist()", "[1, 1, 0, 1]"),
+    ("ids.new_tensor([4, 5])[1].item()", "5"),
+    ("torch.as_tensor(ids.cpu().numpy(), device='cuda').max().item()", "7"),
+    ("torch.tensor(data=[2, 6], device='cuda', dtype=torch.uint8).tolist()", "[2, 6]"),
     ("(ids.float() + 1).sum().item()", "0.0"),
 ]
 
@@ -154,3 +162,46 @@ def test_arithmetic_gives_the_same_types_and_errors_as_without_the_agent(
         "True",
         "(3,) True",
     ], done.stderr
+
+
+def test_copies_give_the_same_types_and_errors_as_without_the_agent(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import pickle, torch
+        ids = torch.tensor([3, 1], device="cuda")
+        print(ids.to("cuda") is ids, ids.type(), ids.contiguous() is ids, ids.long() is ids)
+        for attempt in (lambda: ids.to("nowhere"), lambda: torch.tensor("x", device="cuda")):
+            try:
+                attempt()
+            except Exception as error:
+                print(type(error).__name__)
+        weight = torch.ones(2, device="cuda", requires_grad=True)
+        print(weight.to(torch.float64).grad_fn is not None, weight.clone().is_leaf)
+        print(pickle.loads(pickle.dumps(torch.as_tensor)) is torch.as_tensor)
+
+        def converted(x):
+            y = torch.cat([x, x]).to(torch.float32).contiguous()
+            return torch.nn.functional.pad(y, [1, 1]) + torch.tensor([1.0], device="cuda")
+
+        compiled = torch.compile(converted, backend="eager", fullgraph=True)
+        print(compiled(ids).dtype, torch.jit.script(converted)(ids).dtype)
+        print(torch.func.vmap(lambda x: x.clone().to(torch.int32))(ids).dtype)
+
+        class Marked(torch.Tensor):
+            pass
+
+        print(type(ids.as_subclass(Marked).to(torch.int32)).__name__)
+        """
+    )
+    assert done.stdout.splitlines() == [
+        "True torch.cuda.LongTensor True True",
+        *("RuntimeError", "TypeError"),
+        "True False",
+        "True",
+        "torch.float32 torch.float32",
+        "torch.int32",
+        "Marked",
+    ], done.stderr
+    assert done.report["notes"] == []

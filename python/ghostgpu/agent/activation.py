@@ -15,6 +15,7 @@ from .ending import Ending
 from .guard import quietly
 from .initialisation import InitialisationSkipper
 from .known_arithmetic import KnownArithmetic
+from .known_copies import KnownCopies
 from .known_values import KnownValues
 from .oom import OomObserver
 from .peaks import PeakTracker
@@ -77,6 +78,7 @@ def _start(torch: Any) -> None:
 def _install_assumptions(torch: Any, ending: Ending) -> None:
     known = KnownValues(torch)
     known.install()
+    KnownCopies(torch, known).install()
     KnownArithmetic(torch, known).install()
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
     readbacks.install()

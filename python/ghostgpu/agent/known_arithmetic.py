@@ -11,11 +11,9 @@ An operator that works on floating-point tensors pays one look at a dtype.
 
 from __future__ import annotations
 
-import functools
-from types import ModuleType
 from typing import Any, Callable
 
-from .dynamo_shield import shielded
+from .calls import put_around
 from .kernels import can_replace_factories
 from .known_values import KnownValues
 
@@ -23,7 +21,7 @@ _OPERATORS = (
     *("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__"),
     *("__floordiv__", "__mod__"),
 )
-_BOTH = ("add", "sub", "mul", "diff")
+_BOTH = ("add", "sub", "mul", "diff", "sum")
 """Methods of tensors, and functions of `torch`."""
 _FUNCTIONS = ("cat", "concat", "stack")
 _FACTORIES = ("ones", "zeros", "full", "arange", "ones_like", "zeros_like", "full_like")
@@ -44,34 +42,28 @@ class KnownArithmetic:
             (torch.Tensor, _BOTH),
             (torch, _BOTH),
             (torch, _FUNCTIONS),
-            (torch.nn.functional, ("pad",)),
+            (torch._C._nn, ("pad",)),  # what `torch.nn.functional.pad` calls
         ):
             for name in names:
-                self._replace(owner, name, self._followed)
+                put_around(torch, owner, name, self._followed)
         if not can_replace_factories(torch):
             for name in _FACTORIES:
-                self._replace(torch, name, self._made)
-
-    def _replace(self, owner: Any, name: str, wrapped: Callable[[Any], Any]) -> None:
-        replacement = wrapped(getattr(owner, name))
-        if isinstance(owner, ModuleType):
-            # Where to find it again: `pickle` and `torch.fx` look a function up by its name.
-            replacement.__module__, replacement.__qualname__ = owner.__name__, name
-        setattr(owner, name, replacement)
+                put_around(torch, torch, name, self._made)
 
     def _followed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         known = self._known
+        kinds = known.kinds
         tensor_type = self._torch.Tensor
 
-        @functools.wraps(original)
         def followed(*arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)
             # Exactly a tensor: an operator may give NotImplemented, a subclass has its own rules.
-            if type(result) is tensor_type and known.may_follow(result):
+            is_candidate = type(result) is tensor_type and result.dtype in kinds
+            if is_candidate and known.may_follow(result):
                 known.attempt(self._follow, original, result, arguments, options)
             return result
 
-        return shielded(self._torch, followed)
+        return followed
 
     def _follow(self, original: Any, result: Any, arguments: Any, options: Any) -> None:
         if options.get("out") is not None:
@@ -111,7 +103,6 @@ class KnownArithmetic:
             host = {**options, "device": "cpu", "dtype": result.dtype, "pin_memory": False}
             known.learn(result, original(*plain, **host))
 
-        @functools.wraps(original)
         def made(*arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)
             if (
@@ -123,4 +114,4 @@ class KnownArithmetic:
                 known.attempt(learn, result, arguments, options)
             return result
 
-        return shielded(self._torch, made)
+        return made

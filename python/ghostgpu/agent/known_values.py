@@ -28,9 +28,14 @@ _FOLLOWED = (
     ),
     *("all", "all.dim", "any", "any.dim", "logical_not", "logical_and", "logical_or"),
     *("bitwise_not", "bitwise_and.Tensor", "bitwise_or.Tensor"),
-    *("max", "min", "amax", "amin", "sum.dim_IntList", "cumsum"),
+    *("max", "min", "amax", "amin", "cumsum"),
 )
-"""Operations whose result is known when all their tensors are."""
+"""Operations whose result is known when all their tensors are.
+
+A Python function in front of a kernel costs several microseconds a call, for any dtype. Operations
+that a training step runs many times on floating-point tensors (sums, copies) are followed where
+Python calls them instead: see `known_arithmetic` and `known_copies`.
+"""
 
 _FACTORIES = (
     *("ones", "zeros", "full", "ones_like", "zeros_like", "full_like"),
@@ -53,7 +58,8 @@ class KnownValues:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._kinds = frozenset(
+        # The types of numbers that are followed.
+        self.kinds = frozenset(
             (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
         )
         # By address of the storage object. The weak reference keeps that address from being reused.
@@ -62,20 +68,16 @@ class KnownValues:
 
     def install(self) -> None:
         """Watch what goes to the card and what is made of it there."""
-        put_in_front(self._torch, "_to_copy", "CUDA", self._copied, dtypes=self._kinds)
         for operator in _FOLLOWED:
             followed = self._followed(operator)
-            put_in_front(self._torch, operator, "CUDA", followed, dtypes=self._kinds)
+            put_in_front(self._torch, operator, "CUDA", followed, dtypes=self.kinds)
         if can_replace_factories(self._torch):
             for operator in _FACTORIES:
                 put_in_front(self._torch, operator, "CUDA", self._made(operator))
-        else:
-            # Where `kernels` sits above the backends, a copy to the card goes by its source.
-            put_in_front(self._torch, "_to_copy", "CPU", self._copied)
 
     def of(self, tensor: Any) -> Any:
         """The values of a tensor on the card, as a CPU tensor; None if they are not known."""
-        if tensor.dtype not in self._kinds or not self._copies:
+        if tensor.dtype not in self.kinds or not self._copies:
             return None
         copy = self._copies.get(tensor.untyped_storage()._cdata)
         if copy is None or copy.storage.expired() or copy.version != _version(tensor):
@@ -84,18 +86,18 @@ class KnownValues:
 
     def can_hold(self, tensor: Any) -> bool:
         """Whether a tensor on the card is of a kind and size that is followed."""
-        return tensor.dtype in self._kinds and 0 < tensor.nbytes <= MAX_BYTES
+        return tensor.dtype in self.kinds and 0 < tensor.nbytes <= MAX_BYTES
 
     def may_follow(self, result: Any) -> bool:
         """Whether the values of a result could be worked out, as something is known at all."""
-        return bool(self._copies) and result.dtype in self._kinds and bool(result.is_cuda)
+        return bool(self._copies) and result.dtype in self.kinds and bool(result.is_cuda)
 
     def learn(self, tensor: Any, values: Any) -> None:
         """From now on, `tensor`, which was just made on the card, has these values."""
         from torch.multiprocessing.reductions import StorageWeakRef
 
         storage = tensor.untyped_storage()
-        if tensor.dtype not in self._kinds or not 0 < storage.nbytes() <= MAX_BYTES:
+        if tensor.dtype not in self.kinds or not 0 < storage.nbytes() <= MAX_BYTES:
             return
         # Not `torch.zeros`, which starts PyTorch's threads for it and waits for them: this happens
         # in the middle of the script's backward pass.
@@ -118,20 +120,6 @@ class KnownValues:
             tensor.size(), tensor.stride(), tensor.storage_offset()
         )
 
-    def _copied(self, original: Any, tensor: Any, **options: Any) -> Any:
-        """A copy to the card, on it, or from it."""
-        result = original(tensor, **options)
-        if tensor.dtype in self._kinds and (tensor.is_cuda or result.is_cuda):
-            self.attempt(self._pass_on, tensor, result)
-        return result
-
-    def _pass_on(self, tensor: Any, result: Any) -> None:
-        values = self.of(tensor) if tensor.is_cuda else tensor
-        if values is not None and result.is_cuda:
-            self.learn(result, values)
-        elif values is not None:
-            result.copy_(values)
-
     def _followed(self, operator: str) -> Callable[..., Any]:
         name, _, overload = operator.partition(".")
         operation = getattr(getattr(self._torch.ops.aten, name), overload or "default")
@@ -146,7 +134,7 @@ class KnownValues:
 
         def followed(original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
             result = original(tensor, *arguments, **options)
-            if tensor.dtype in self._kinds and self._copies:
+            if tensor.dtype in self.kinds and self._copies:
                 self.attempt(compute, result, (tensor, *arguments), options)
             return result
 
@@ -168,7 +156,7 @@ class KnownValues:
 
         def made(original: Any, *arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)
-            if result.dtype in self._kinds and result.nbytes <= MAX_BYTES:
+            if result.dtype in self.kinds and result.nbytes <= MAX_BYTES:
                 self.attempt(compute, result, arguments, options)
             return result
 

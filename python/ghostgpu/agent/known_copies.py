@@ -1,0 +1,111 @@
+"""Follows known values through copies: to the card, on it, and back from it.
+
+PyTorch's kernel for copies with a conversion would see all of them, but a Python function in front
+of it costs several microseconds for each of the hundreds of weights and activations that autocast
+converts in a step. So this wraps what Python calls (`ids.to("cuda")`, `mask.bool()`,
+`lengths.tolist()`), where the integers of scripts and models go through, and autocast does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from .calls import put_around
+from .known_values import KnownValues
+
+_COPIES = (
+    *("to", "cuda", "cpu", "type", "type_as", "clone", "contiguous"),
+    *("bool", "byte", "char", "short", "int", "long"),
+)
+"""Methods of tensors whose result has the values of the tensor, as its type can hold them."""
+_FROM_HOST = ("tensor", "as_tensor", "asarray")
+"""Functions of `torch` that make a tensor, on the card if asked to, of something on the host."""
+
+
+class KnownCopies:
+    """Passes known values on where Python copies tensors."""
+
+    def __init__(self, torch: Any, known: KnownValues) -> None:
+        self._torch = torch
+        self._known = known
+
+    def install(self) -> None:
+        """Wrap what Python calls."""
+        torch = self._torch
+        for name in _COPIES:
+            put_around(torch, torch.Tensor, name, self._copied)
+        put_around(torch, torch.Tensor, "tolist", self._listed)
+        put_around(torch, torch.Tensor, "new_tensor", self._made_like)
+        for name in _FROM_HOST:
+            put_around(torch, torch, name, self._made)
+
+    def _copied(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        known = self._known
+        kinds = known.kinds
+        tensor_type = self._torch.Tensor
+
+        def copied(tensor: Any, *arguments: Any, **options: Any) -> Any:
+            result = original(tensor, *arguments, **options)
+            # Nearly always the same tensor, or one of floating-point numbers.
+            if result is not tensor and type(result) is tensor_type and result.dtype in kinds:
+                known.attempt(self._pass_on, tensor, result)
+            return result
+
+        return copied
+
+    def _pass_on(self, tensor: Any, result: Any) -> None:
+        if result.is_cuda:
+            values = self._values(tensor)
+            # A view of the same memory is as well known as that memory.
+            if values is not None and not _shares_memory(tensor, result):
+                self._known.learn(result, values)
+        elif tensor.is_cuda:
+            values = self._known.of(tensor)
+            if values is not None:
+                result.copy_(values)
+
+    def _values(self, tensor: Any) -> Any:
+        return self._known.of(tensor) if tensor.is_cuda else tensor
+
+    def _listed(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def tolist(tensor: Any) -> Any:
+            # Also where the result is known: the copy of a strided tensor takes memory on the card.
+            result = original(tensor)
+            values = self._known.attempt(self._known.of, tensor) if tensor.is_cuda else None
+            return result if values is None else original(values)
+
+        return tolist
+
+    def _made(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*arguments: Any, **options: Any) -> Any:
+            result = original(*arguments, **options)
+            self._note_made(result, *arguments, **options)
+            return result
+
+        return made
+
+    def _made_like(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def new_tensor(tensor: Any, *arguments: Any, **options: Any) -> Any:
+            result = original(tensor, *arguments, **options)
+            self._note_made(result, *arguments, **options)
+            return result
+
+        return new_tensor
+
+    def _note_made(self, result: Any, *arguments: Any, **options: Any) -> None:
+        is_plain = type(result) is self._torch.Tensor
+        if is_plain and result.is_cuda and self._known.can_hold(result):
+            # Positional or by one of the names that the functions have for it.
+            data = arguments[0] if arguments else options.get("data", options.get("obj"))
+            self._known.attempt(self._learn_data, result, data)
+
+    def _learn_data(self, result: Any, data: Any) -> None:
+        if isinstance(data, self._torch.Tensor):
+            self._pass_on(data, result)
+        else:
+            values = self._torch.tensor(data, dtype=result.dtype, device="cpu")
+            self._known.learn(result, values)
+
+
+def _shares_memory(tensor: Any, other: Any) -> bool:
+    return bool(tensor.untyped_storage()._cdata == other.untyped_storage()._cdata)
