@@ -4,7 +4,9 @@
 
 * start: `ghostgpu run` of a whole job, over the parts of it that cannot be avoided (interpreter,
   `import torch`, importing and building the model). Both take turns; medians.
-* step: a training step on the virtual H200, against one recorded on a real H200.
+* step: a training step on the virtual H200, against one recorded on a real H200. Judged at the
+  batches of the models' papers; the other jobs show where the card waits for the host, which has
+  as much to do with a virtual card.
 * host memory: the most that any process of a rehearsal had in memory.
 """
 
@@ -27,8 +29,11 @@ RECORDED_STEPS = REPOSITORY / "ground_truth" / "h200" / "step_times.json"
 
 ROUNDS = 5
 START_LIMIT = 1.3
+BERT, RESNET, LLAMA = "bert-base 32x512", "resnet50 256", "llama-7b 1x512"
 STEP_LIMIT = 5.0
-MEMORY_LIMITS_GIB = {"llama-7b": 6.0, "bert-base": 1.5}
+JUDGED_STEPS = (BERT, RESNET)
+TIMED_STEPS = "30"
+MEMORY_LIMITS_GIB = {LLAMA: 6.0, BERT: 1.5}
 
 
 @dataclass
@@ -61,19 +66,19 @@ def rehearsal(script: str, *arguments: str, options: tuple[str, ...] = ()) -> li
     return [*command, str(BENCH / script), *arguments]
 
 
-def compare_start(model: str) -> bool:
-    bare_words = [sys.executable, str(BENCH / "job.py"), model, "--build-only"]
+def compare_start(job: str) -> bool:
+    bare_words = [sys.executable, str(BENCH / "job.py"), job, "--build-only"]
     # Once each beforehand, so that neither reads from a cold disk or asks cuDNN for the first time.
     run(bare_words)
-    run(rehearsal("job.py", model))
+    run(rehearsal("job.py", job))
     bare, ghost = [], []
     for _ in range(ROUNDS):
         bare.append(run(bare_words).seconds)
-        ghost.append(run(rehearsal("job.py", model)).seconds)
+        ghost.append(run(rehearsal("job.py", job)).seconds)
     bare_s, ghost_s = statistics.median(bare), statistics.median(ghost)
     ratio = ghost_s / bare_s
     show(
-        f"start       {model:<10} bare parts {bare_s:6.2f} s   ghostgpu run {ghost_s:6.2f} s"
+        f"start       {job:<22} bare parts {bare_s:6.2f} s   ghostgpu run {ghost_s:6.2f} s"
         f"   ratio {ratio:5.2f}   (at most {START_LIMIT})",
         ratio <= START_LIMIT,
     )
@@ -81,48 +86,53 @@ def compare_start(model: str) -> bool:
 
 
 def compare_steps() -> bool:
-    if not RECORDED_STEPS.exists():
-        show("step        no recording of a real card to compare with", False)
-        return False
-    real = json.loads(RECORDED_STEPS.read_text())
-    done = run(rehearsal("step_times.py", options=("--steps", "0")))
+    recording = json.loads(RECORDED_STEPS.read_text())
+    jobs: dict[str, dict[str, float]] = recording["jobs"]
+    options = ("--steps", "0")
+    words = rehearsal("step_times.py", "--jobs", *jobs, "--steps", TIMED_STEPS, options=options)
+    done = run(words)
     virtual, _ = json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{") :])
     good = True
-    for model, times in real["models"].items():
-        if times.get("job") != virtual["models"][model]["job"]:
-            show(f"step        {model:<10} another job was recorded: record it again", False)
-            good = False
-            continue
-        real_ms, virtual_ms = times["median_ms"], virtual["models"][model]["median_ms"]
+    for job, times in jobs.items():
+        real_ms, virtual_ms = times["median_ms"], virtual["jobs"][job]["median_ms"]
         ratio = real_ms / virtual_ms
+        is_judged = job in JUDGED_STEPS
+        is_good = ratio >= STEP_LIMIT
+        wanted = f"   (at least {STEP_LIMIT:g})" if is_judged else ""
         show(
-            f"step        {model:<10} {real['device']} {real_ms:7.2f} ms   virtual"
-            f" {virtual_ms:7.2f} ms   {ratio:5.1f} times faster   (at least {STEP_LIMIT})",
-            ratio >= STEP_LIMIT,
+            f"step        {job:<22} {recording['device']} {real_ms:7.2f} ms   virtual"
+            f" {virtual_ms:7.2f} ms   {ratio:5.1f} times faster{wanted}",
+            is_good if is_judged else None,
         )
-        good = good and ratio >= STEP_LIMIT
+        good = good and (is_good or not is_judged)
+    for job in JUDGED_STEPS:
+        if job not in jobs:
+            show(f"step        {job:<22} was not recorded on a real card", False)
+            good = False
     return good
 
 
-def measure_memory(model: str) -> bool:
-    limit = MEMORY_LIMITS_GIB[model]
-    done = run(rehearsal("job.py", model))
+def measure_memory(job: str) -> bool:
+    limit = MEMORY_LIMITS_GIB[job]
+    done = run(rehearsal("job.py", job))
     peak = done.peak_bytes / (1 << 30)
     show(
-        f"host memory {model:<10} {peak:5.2f} GiB   in {done.seconds:.1f} s   (under {limit} GiB)",
+        f"host memory {job:<22} {peak:5.2f} GiB   in {done.seconds:.1f} s   (under {limit:g} GiB)",
         peak < limit,
     )
     return peak < limit
 
 
-def show(line: str, is_good: bool) -> None:
-    print(f"{'ok  ' if is_good else 'MISS'} {line}", flush=True)
+def show(line: str, is_good: bool | None) -> None:
+    """Print a result; None where no limit was set."""
+    mark = {True: "ok  ", False: "MISS", None: "    "}[is_good]
+    print(f"{mark} {line}", flush=True)
 
 
 def main() -> None:
-    results = [compare_start(model) for model in ("bert-base", "resnet50")]
+    results = [compare_start(job) for job in (BERT, RESNET)]
     results.append(compare_steps())
-    results += [measure_memory(model) for model in MEMORY_LIMITS_GIB]
+    results += [measure_memory(job) for job in MEMORY_LIMITS_GIB]
     sys.exit(0 if all(results) else 1)
 
 

@@ -14,52 +14,68 @@ and after each step.
 
 from __future__ import annotations
 
+import argparse
+import gc
 import json
 import statistics
+import sys
 import time
+from typing import Any
 
 import torch
-from job import JOBS
+from job import JOBS, Job
 
-MODELS = ("bert-base", "resnet50")
 WARM_UP_STEPS = 5
 """The first steps choose algorithms, load code and fill the allocator's cache."""
-TIMED_STEPS = 30
 
 
-def step_times_ms(model_name: str) -> list[float]:
-    job = JOBS[model_name]()
-    model = job.model.to("cuda")
+def step_times_ms(job: Job, steps: int) -> list[float]:
+    model = job.model.to("cuda", job.dtype)
     optimizer = job.optimizer(model.parameters())
     times = []
-    for _ in range(WARM_UP_STEPS + TIMED_STEPS):
+    for _ in range(WARM_UP_STEPS + steps):
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        job.loss(model).backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        job.step(model, optimizer)
         torch.cuda.synchronize()
         times.append((time.perf_counter() - begin) * 1e3)
     return times[WARM_UP_STEPS:]
 
 
+def summary(times: list[float]) -> dict[str, float]:
+    return {
+        "median_ms": round(statistics.median(times), 3),
+        "least_ms": round(min(times), 3),
+        "most_ms": round(max(times), 3),
+    }
+
+
 def main() -> None:
-    models = {}
-    for name in MODELS:
-        times = step_times_ms(name)
-        models[name] = {
-            "job": JOBS[name].__doc__,
-            "median_ms": round(statistics.median(times), 3),
-            "least_ms": round(min(times), 3),
-            "most_ms": round(max(times), 3),
-        }
-    result = {
+    jobs = [name for name in JOBS if not name.startswith("llama")]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--jobs", nargs="+", choices=jobs, default=jobs)
+    parser.add_argument("--steps", type=int, default=15, help="steps to time")
+    parser.add_argument(
+        "--seconds", type=float, default=600, help="begin no further job after that much time"
+    )
+    arguments = parser.parse_args()
+    end = time.perf_counter() + arguments.seconds
+    result: dict[str, Any] = {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "warm_up_steps": WARM_UP_STEPS,
-        "timed_steps": TIMED_STEPS,
-        "models": models,
+        "timed_steps": arguments.steps,
+        "jobs": {},
     }
+    for name in arguments.jobs:
+        if time.perf_counter() > end:
+            sys.stderr.write(f"no time left for {name}\n")
+            continue
+        result["jobs"][name] = summary(step_times_ms(JOBS[name](), arguments.steps))
+        sys.stderr.write(f"{name}: {result['jobs'][name]}\n")
+        # The next job must find the card as empty as a fresh process would.
+        gc.collect()
+        torch.cuda.empty_cache()
     print(json.dumps(result, indent=2))
 
 
