@@ -37,6 +37,7 @@ mod real_library;
 mod refuse;
 mod runtime;
 mod self_lookup;
+mod slots;
 mod state;
 mod trace;
 mod visible_devices;

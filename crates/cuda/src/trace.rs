@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::state;
@@ -17,12 +18,26 @@ fn sink() -> Option<&'static Mutex<File>> {
     .as_ref()
 }
 
+/// False once it is known that no trace is wanted: nearly always, and in every call.
+static MAY_BE_WANTED: AtomicBool = AtomicBool::new(true);
+
 /// Writes one call. `arguments` is only asked for when a trace is wanted.
-///
+#[inline]
+pub fn call(function: &str, arguments: impl FnOnce() -> String) {
+    if MAY_BE_WANTED.load(Ordering::Relaxed) {
+        write(function, arguments);
+    }
+}
+
 /// A trace that cannot be written must not stop the script: the command line has checked the file
 /// before the start, so what fails here is a full disk.
-pub fn call(function: &str, arguments: impl FnOnce() -> String) {
-    let Some(sink) = sink() else { return };
+#[cold]
+#[inline(never)]
+fn write(function: &str, arguments: impl FnOnce() -> String) {
+    let Some(sink) = sink() else {
+        MAY_BE_WANTED.store(false, Ordering::Relaxed);
+        return;
+    };
     // SAFETY: neither function has preconditions.
     let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
     let line = format!("{process}/{thread} {function}({})\n", arguments());

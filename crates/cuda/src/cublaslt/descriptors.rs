@@ -1,6 +1,5 @@
 //! Descriptors of operations, matrix layouts and preferences: bags of numbered attributes.
 
-use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 
 use super::Descriptor;
@@ -8,8 +7,42 @@ use crate::cublas::status;
 use crate::handles::Handles;
 use crate::{refuse, trace_call, write_out};
 
-/// The attributes that were set, as the bytes that the caller gave.
-type Attributes = BTreeMap<c_int, Vec<u8>>;
+/// The attributes that were set. Few, and made for every single product: looked through, not sorted.
+type Attributes = Vec<(c_int, Bytes)>;
+
+/// An attribute's value as the bytes that the caller gave.
+#[derive(Clone)]
+enum Bytes {
+    /// A number or a pointer, which nearly all of them are.
+    Short {
+        length: usize,
+        bytes: [u8; 8],
+    },
+    Long(Box<[u8]>),
+}
+
+impl Bytes {
+    fn new(given: &[u8]) -> Self {
+        let mut bytes = [0; 8];
+        match bytes.get_mut(..given.len()) {
+            Some(start) => {
+                start.copy_from_slice(given);
+                Self::Short {
+                    length: given.len(),
+                    bytes,
+                }
+            }
+            None => Self::Long(given.into()),
+        }
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Short { length, bytes } => &bytes[..*length],
+            Self::Long(bytes) => bytes,
+        }
+    }
+}
 
 static DESCRIPTORS: Handles<Attributes> = Handles::starting_at(0xB1A5_2000_0000);
 
@@ -34,9 +67,12 @@ unsafe fn set(descriptor: Descriptor, attribute: c_int, value: *const c_void, by
         return status::INVALID_VALUE;
     }
     // SAFETY: promised by the caller.
-    let value = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), bytes) }.to_vec();
+    let value = Bytes::new(unsafe { std::slice::from_raw_parts(value.cast::<u8>(), bytes) });
     match DESCRIPTORS.with(descriptor as usize, |attributes| {
-        attributes.insert(attribute, value)
+        match attributes.iter_mut().find(|(name, _)| *name == attribute) {
+            Some((_, before)) => *before = value,
+            None => attributes.push((attribute, value)),
+        }
     }) {
         Some(_) => status::SUCCESS,
         None => status::INVALID_VALUE,
@@ -54,11 +90,14 @@ unsafe fn get(
     (value, bytes): (*mut c_void, usize),
     written: *mut usize,
 ) -> i32 {
-    let stored = DESCRIPTORS.with(descriptor as usize, |all| all.get(&attribute).cloned());
+    let stored = DESCRIPTORS.with(descriptor as usize, |all| {
+        let found = all.iter().find(|(name, _)| *name == attribute);
+        found.map(|(_, value)| value.clone())
+    });
     let Some(stored) = stored else {
         return status::INVALID_VALUE;
     };
-    let Some(stored) = stored else {
+    let Some(stored) = stored.as_ref().map(Bytes::as_slice) else {
         refuse::refuse("cuBLASLt", function);
         return status::NOT_SUPPORTED;
     };
@@ -76,8 +115,8 @@ unsafe fn get(
     status::SUCCESS
 }
 
-fn number(attribute: c_int, value: impl Into<u64>, bytes: usize) -> (c_int, Vec<u8>) {
-    (attribute, value.into().to_le_bytes()[..bytes].to_vec())
+fn number(attribute: c_int, value: impl Into<u64>, bytes: usize) -> (c_int, Bytes) {
+    (attribute, Bytes::new(&value.into().to_le_bytes()[..bytes]))
 }
 
 /// # Safety

@@ -1,44 +1,37 @@
 //! Opaque handles: what a script holds is a number; the object behind it stays ours.
 
-use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::slots::Slots;
 
 /// All objects of one kind. A handle that was never given out, or was destroyed, finds nothing.
 pub struct Registry<T> {
-    objects: RwLock<BTreeMap<usize, Arc<T>>>,
-    next: AtomicUsize,
+    objects: RwLock<Slots<Arc<T>>>,
 }
-
-/// Handles look like addresses, but of a page that is never mapped.
-const FIRST_HANDLE: usize = 0x1000;
-const HANDLE_STEP: usize = 16;
 
 impl<T> Registry<T> {
     pub const fn new() -> Self {
         Self {
-            objects: RwLock::new(BTreeMap::new()),
-            next: AtomicUsize::new(FIRST_HANDLE),
+            objects: RwLock::new(Slots::new()),
         }
     }
 
     pub fn insert(&self, object: T) -> *mut c_void {
-        let handle = self.next.fetch_add(HANDLE_STEP, Ordering::Relaxed);
+        let object = Arc::new(object);
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
-        objects.insert(handle, Arc::new(object));
-        handle as *mut c_void
+        objects.insert(object) as *mut c_void
     }
 
     pub fn get(&self, handle: *mut c_void) -> Option<Arc<T>> {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
-        objects.get(&(handle as usize)).cloned()
+        objects.get(handle as usize).cloned()
     }
 
     /// The object, which lives on where others still refer to it.
     pub fn remove(&self, handle: *mut c_void) -> Option<Arc<T>> {
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
-        objects.remove(&(handle as usize))
+        objects.remove(handle as usize)
     }
 }
 
