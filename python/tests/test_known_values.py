@@ -39,6 +39,10 @@ EXPRESSIONS = [
     ("ids.new_tensor([4, 5])[1].item()", "5"),
     ("torch.as_tensor(ids.cpu().numpy(), device='cuda').max().item()", "7"),
     ("torch.tensor(data=[2, 6], device='cuda', dtype=torch.uint8).tolist()", "[2, 6]"),
+    ("torch.ones(4, 16, device='cuda').to(torch.bool)[:, :9].all().item()", "True"),
+    ("(torch.full((3,), 2.5, device='cuda') > 2).sum().item()", "3"),
+    ("torch.full((), -0.75, device='cuda', dtype=torch.bfloat16).item()", "-0.75"),
+    ("torch.ones((), device='cuda', dtype=torch.float64).item()", "1.0"),
     ("(ids.float() + 1).sum().item()", "0.0"),
 ]
 

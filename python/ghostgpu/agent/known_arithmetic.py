@@ -90,6 +90,7 @@ class KnownArithmetic:
 
     def _made(self, original: Callable[..., Any]) -> Callable[..., Any]:
         known = self._known
+        kinds = known.kinds_from_factory(original.__name__)
         tensor_type = self._torch.Tensor
 
         def learn(result: Any, arguments: Any, options: Any) -> None:
@@ -108,7 +109,7 @@ class KnownArithmetic:
             if (
                 type(result) is tensor_type
                 and result.is_cuda
-                and known.can_hold(result)
+                and known.can_hold(result, kinds=kinds)
                 and options.get("out") is None
             ):
                 known.attempt(learn, result, arguments, options)

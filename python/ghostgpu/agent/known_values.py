@@ -3,7 +3,8 @@
 The card holds no values, but a script sends some there: token numbers, attention masks, lengths.
 For small integer and boolean tensors this module keeps a copy on the host, follows it through the
 few operations that models apply before they branch (`mask.to(torch.bool)[:, :n].all()`), and
-answers with the true value when one is read. The models of `transformers` choose their attention by
+answers with the true value when one is read. Floating-point constants are remembered, too, because
+some masks are made of ones; what is computed from them is followed only where it is not a float. The models of `transformers` choose their attention by
 such a branch, and with it a good part of their memory.
 
 A copy belongs to a storage and is good as long as nobody wrote to it: PyTorch counts that in the
@@ -62,6 +63,7 @@ class KnownValues:
         self.kinds = frozenset(
             (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
         )
+        self.held = self.kinds | {torch.float16, torch.bfloat16, torch.float32, torch.float64}
         # By address of the storage object. The weak reference keeps that address from being reused.
         self._copies: dict[int, _Copy] = {}
         self._next_purge = 256
@@ -70,23 +72,30 @@ class KnownValues:
         """Watch what goes to the card and what is made of it there."""
         for operator in _FOLLOWED:
             followed = self._followed(operator)
-            put_in_front(self._torch, operator, "CUDA", followed, dtypes=self.kinds)
+            put_in_front(self._torch, operator, "CUDA", followed, dtypes=self.held)
         if can_replace_factories(self._torch):
             for operator in _FACTORIES:
                 put_in_front(self._torch, operator, "CUDA", self._made(operator))
 
     def of(self, tensor: Any) -> Any:
         """The values of a tensor on the card, as a CPU tensor; None if they are not known."""
-        if tensor.dtype not in self.kinds or not self._copies:
+        if tensor.dtype not in self.held or not self._copies:
             return None
         copy = self._copies.get(tensor.untyped_storage()._cdata)
         if copy is None or copy.storage.expired() or copy.version != _version(tensor):
             return None
         return self._view(copy.content, tensor)
 
-    def can_hold(self, tensor: Any) -> bool:
-        """Whether a tensor on the card is of a kind and size that is followed."""
-        return tensor.dtype in self.kinds and 0 < tensor.nbytes <= MAX_BYTES
+    def can_hold(self, tensor: Any, *, kinds: frozenset[Any] | None = None) -> bool:
+        """Whether a tensor on the card is of a kind and size that is remembered."""
+        return tensor.dtype in (kinds or self.kinds) and 0 < tensor.nbytes <= MAX_BYTES
+
+    def kinds_from_factory(self, name: str) -> frozenset[Any]:
+        """The types of numbers that are remembered of a factory's results.
+
+        Zeros are what an unknown number reads as anyway, and optimizers make many.
+        """
+        return self.kinds if name.startswith("zeros") else self.held
 
     def may_follow(self, result: Any) -> bool:
         """Whether the values of a result could be worked out, as something is known at all."""
@@ -97,7 +106,7 @@ class KnownValues:
         from torch.multiprocessing.reductions import StorageWeakRef
 
         storage = tensor.untyped_storage()
-        if tensor.dtype not in self.kinds or not 0 < storage.nbytes() <= MAX_BYTES:
+        if tensor.dtype not in self.held or not 0 < storage.nbytes() <= MAX_BYTES:
             return
         # Not `torch.zeros`, which starts PyTorch's threads for it and waits for them: this happens
         # in the middle of the script's backward pass.
@@ -134,7 +143,7 @@ class KnownValues:
 
         def followed(original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
             result = original(tensor, *arguments, **options)
-            if tensor.dtype in self.kinds and self._copies:
+            if self._copies and result.dtype in self.kinds:
                 self.attempt(compute, result, (tensor, *arguments), options)
             return result
 
@@ -143,6 +152,7 @@ class KnownValues:
     def _made(self, operator: str) -> Callable[..., Any]:
         name, _, overload = operator.partition(".")
         operation = getattr(getattr(self._torch.ops.aten, name), overload or "default")
+        kinds = self.kinds_from_factory(name)
 
         def compute(result: Any, arguments: Any, options: Any) -> None:
             plain = [
@@ -156,7 +166,7 @@ class KnownValues:
 
         def made(original: Any, *arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)
-            if result.dtype in self.kinds and result.nbytes <= MAX_BYTES:
+            if self.can_hold(result, kinds=kinds):
                 self.attempt(compute, result, arguments, options)
             return result
 

@@ -60,13 +60,21 @@ class Readbacks:
         length = getattr(self._prepared, "length", None)
         values = self._known.of(tensor)
         if values is not None:
-            self._answerer.answer(int(values), tensor.element_size())
+            self._answerer.answer(self._bits(values), tensor.element_size())
         elif length is None:
             self._remember_line()
         else:
             is_check = tensor.dtype is self._torch.bool
             self._answerer.answer(1 if is_check else length, tensor.element_size())
         return original(tensor)
+
+    def _bits(self, value: Any) -> int:
+        """A number as the card would hold it."""
+        if not value.is_floating_point():
+            return int(value)
+        torch = self._torch
+        integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+        return int(value.reshape(1).view(integers[value.element_size()]))
 
     @quietly
     def _remember_line(self) -> None:
