@@ -3,9 +3,10 @@
 The card holds no values, but a script sends some there: token numbers, attention masks, lengths.
 For small integer and boolean tensors this module keeps a copy on the host, follows it through the
 few operations that models apply before they branch (`mask.to(torch.bool)[:, :n].all()`), and
-answers with the true value when one is read. Floating-point constants are remembered, too, because
-some masks are made of ones; what is computed from them is followed only where it is not a float. The models of `transformers` choose their attention by
-such a branch, and with it a good part of their memory.
+answers with the true value when one is read. The models of `transformers` choose their attention by
+such a branch, and with it a good part of their memory. Floating-point constants are remembered,
+too, because some masks are made of ones; what is computed from them is followed only where it is
+not a float.
 
 A copy belongs to a storage and is good as long as nobody wrote to it: PyTorch counts that in the
 version of every tensor. All views of a storage share its copy.

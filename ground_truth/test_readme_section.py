@@ -1,0 +1,63 @@
+"""The README's figures follow from a replay."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "harness"))
+
+from compare import compare_case
+from deviations import Deviation
+from readme_section import BEGIN, END, replace_section, section
+
+
+def result(name: str, family: str, allocated: int) -> dict[str, Any]:
+    step = {
+        "peak_allocated_bytes": allocated,
+        "peak_reserved_bytes": 4 << 20,
+        "allocations": 5,
+        "retries": 0,
+        "process_bytes": 600 << 20,
+    }
+    return {
+        "case": name,
+        "family": family,
+        "outcome": "finished",
+        "oom": None,
+        "steps": [step],
+        "environment": {"driver": "1.2", "torch": "2.11.0"},
+    }
+
+
+def test_the_section_counts_what_is_equal_and_lists_what_is_not() -> None:
+    real = {
+        "seen": result("seen", "vision", 1000),
+        "new": result("new", "own_models", 1000),
+        "off": result("off", "own_models", 1000),
+    }
+    virtual = {**real, "off": result("off", "own_models", 1500)}
+    comparisons = [compare_case(name, real[name], virtual[name]) for name in real]
+    known = {"off": Deviation("off", 500, 0, "a reason that is known")}
+    text = section(real, comparisons, known, ({"a": 3, "b": 4}, {"a": 3, "b": 5}))
+    assert "**2 of 3 cases are equal" in text
+    assert "Of the 2 models that were\nrecorded after the rules were settled" in text
+    assert "(`further_models`, `own_models`), 1 are." in text
+    assert "for 1 of 2 models (b: 5 instead of 4)" in text
+    assert "| off | +500 (+50.00%) | 0 | a reason that is known |" in text
+    assert "| seen |" not in text
+
+
+def test_only_what_stands_between_the_marks_is_replaced() -> None:
+    text = f"above\n{BEGIN}\nold figures\n{END}\nbelow\n"
+    assert replace_section(text, "new figures\n") == f"above\n{BEGIN}\nnew figures\n{END}\nbelow\n"
+    with pytest.raises(SystemExit):
+        replace_section("no marks", "new figures\n")
+
+
+def test_the_readme_has_the_marks() -> None:
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+    assert replace_section(readme, "") != readme
