@@ -43,8 +43,10 @@ def test_the_section_counts_what_is_equal_and_lists_what_is_not() -> None:
     comparisons = [compare_case(name, real[name], virtual[name]) for name in real]
     known = {"off": Deviation("off", 500, 0, "a reason that is known")}
     text = section(real, comparisons, known, ({"a": 3, "b": 4}, {"a": 3, "b": 5}))
+    assert max(len(line) for line in text.splitlines()) <= 110
+    text = " ".join(text.split())
     assert "**2 of 3 cases are equal" in text
-    assert "Of the 2 models that were\nrecorded after the rules were settled" in text
+    assert "Of the 2 models that were recorded after the rules were settled" in text
     assert "(`further_models`, `own_models`), 1 are." in text
     assert "for 1 of 2 models (b: 5 instead of 4)" in text
     assert "| off | +500 (+50.00%) | 0 | a reason that is known |" in text

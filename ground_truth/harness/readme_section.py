@@ -1,6 +1,7 @@
 """Writes the README's section on exactness from a replay, so that no figure in it is typed by hand.
 
-    python ground_truth/harness/readme_section.py replay --largest-batch replayed.json --write README.md
+    python ground_truth/harness/readme_section.py replay --largest-batch replayed.json \\
+        --write README.md
 
 `replay` is what `run_all.py` left when it ran on the virtual card, and `replayed.json` what
 `largest_batch.py` left. Without `--write` the section is printed.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +55,14 @@ def _introduction(
     environment = next(iter(real.values()))["environment"]
     equal = sum(c.is_equal for c in measured)
     equal_unseen = sum(c.is_equal for c in unseen)
-    return (
-        f"Measured on a real H200 (driver {environment['driver']}, torch {environment['torch']}) by\n"
+    return _paragraph(
+        f"Measured on a real H200 (driver {environment['driver']}, torch {environment['torch']}) by "
         f"`ground_truth/harness/run_all.py`: {len(measured)} cases over convolution nets, "
-        "transformers, recurrent nets,\noptimizers, precisions, allocator settings, memory caps, "
-        "frameworks and `torch.compile`. The test suite\n(`make test-ground-truth`) replays them on "
-        "the virtual H200 and compares peak allocated and peak reserved after\nevery step. "
+        "transformers, recurrent nets, optimizers, precisions, allocator settings, memory caps, "
+        "frameworks and `torch.compile`. The test suite (`make test-ground-truth`) replays them on "
+        "the virtual H200 and compares peak allocated and peak reserved after every step. "
         f"**{equal} of {len(measured)} cases are equal to the byte in both, at every step.** Of the "
-        f"{len(unseen)} models that were\nrecorded after the rules were settled "
+        f"{len(unseen)} models that were recorded after the rules were settled "
         f"(`further_models`, `own_models`), {equal_unseen} are."
     )
 
@@ -74,9 +76,9 @@ def _largest_batches(theirs: dict[str, int], ours: dict[str, int]) -> str:
         for name, batch in sorted(ours.items())
         if theirs[name] != batch
     )
-    return (
+    return _paragraph(
         "The largest batch under a memory cap, found by bisection "
-        f"(`ground_truth/harness/largest_batch.py`), equals the\nreal card's for {equal} of "
+        f"(`ground_truth/harness/largest_batch.py`), equals the real card's for {equal} of "
         f"{len(ours)} models{f' ({others})' if others else ''}."
     )
 
@@ -115,14 +117,18 @@ def _on_card(measured: list[Comparison]) -> str:
     ]
     if not errors:
         return ""
-    return (
+    return _paragraph(
         "What the card holds beside PyTorch's memory (context, cuBLAS, cuDNN) is modelled from "
-        "measurements: after the last\nstep it was within "
+        "measurements: after the last step it was within "
         f"{max(errors) / MIB:.0f} MiB of what NVML says in each of the {len(errors)} equal cases, "
-        f"and within 4 MiB in {sum(e <= 4 * MIB for e in errors)}.\nSingle operations, recorded in "
-        "`ground_truth/h200/micro_ops.json.gz`, are compared by\n"
+        f"and within 4 MiB in {sum(e <= 4 * MIB for e in errors)}. Single operations, recorded in "
+        "`ground_truth/h200/micro_ops.json.gz`, are compared by "
         "`ground_truth/harness/compare_micro.py`."
     )
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False)
 
 
 def read_searches(path: Path) -> dict[str, int]:
