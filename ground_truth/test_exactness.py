@@ -118,8 +118,8 @@ def test_known_deviations_name_measured_cases_and_say_why() -> None:
     assert all(len(entry.reason.split()) >= 3 for entry in KNOWN.values())
 
 
-REPLAYED_SEARCHES = ("bert", "mlp-adamw-foreach", "t5-small", "unet", "vgg16")
-"""Of the twelve recorded searches, those that have been replayed and found equal."""
+OFF_BY = {"resnet50": -1}
+"""Searches that are known to end at another batch, and by how much: cuDNN's workspaces differ."""
 
 
 @pytest.mark.skipif(not LARGEST.exists(), reason="no search was measured")
@@ -127,10 +127,12 @@ def test_the_largest_batch_under_a_cap_is_the_real_cards(tmp_path: Path) -> None
     real = {s["case"]: s for s in json.loads(LARGEST.read_text())["searches"]}
     out = tmp_path / "largest_batch.json"
     command = [*ghostgpu(), str(HARNESS / "largest_batch.py"), "--out", str(out), "--limit", "600"]
-    for name in REPLAYED_SEARCHES:
-        command += ["--only", name]
+    command += ["--near", str(LARGEST)]
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     virtual = {s["case"]: s for s in json.loads(out.read_text())["searches"]}
-    expected = {name: real[name]["largest_batch"] for name in REPLAYED_SEARCHES}
-    found = {name: virtual[name]["largest_batch"] for name in REPLAYED_SEARCHES}
+    expected = {
+        name: search["largest_batch"] + OFF_BY.get(name, 0) for name, search in real.items()
+    }
+    found = {name: search["largest_batch"] for name, search in virtual.items()}
+    assert len(expected) >= 10
     assert found == expected

@@ -1,6 +1,9 @@
-"""Finds the largest batch that trains under a memory cap, for ten models, by bisection.
+"""Finds the largest batch that trains under a memory cap, for twelve models, by bisection.
 
     python ground_truth/harness/largest_batch.py --out largest_batch.json --jobs 10
+
+With `--near EARLIER.json`, an earlier answer is tried first: when it fits and the next batch does
+not, the search is over after two probes.
 
 Every probe is a fresh process (forked before CUDA is used, so that nothing is imported twice) and
 trains three steps. All probes are kept, not only the answer: both sides must agree on each.
@@ -102,7 +105,7 @@ def _train(search: Search, batch: int) -> dict[str, Any]:
     }
 
 
-def search_one(search: Search, give_up_after: float) -> dict[str, Any]:
+def search_one(search: Search, give_up_after: float, near: int | None = None) -> dict[str, Any]:
     """Doubles until a batch does not fit, then halves the distance."""
     deadline = time.monotonic() + give_up_after
     probes: list[dict[str, Any]] = []
@@ -119,6 +122,8 @@ def search_one(search: Search, give_up_after: float) -> dict[str, Any]:
     result: dict[str, Any] = {**dataclasses.asdict(search), "largest_batch": None, "probes": probes}
     try:
         low, high = 0, search.first_guess
+        if near and fits(near):
+            low, high = near, near + 1
         while fits(high):
             low, high = high, high * 2
         while high - low > 1:
@@ -142,6 +147,8 @@ def run_in_parallel(options: argparse.Namespace) -> list[dict[str, Any]]:
                 path = Path(folder) / f"{search.case}.json"
                 command = [sys.executable, __file__, "--one", search.case, "--out", str(path)]
                 command += ["--limit", str(options.limit)]
+                if options.near:
+                    command += ["--near", str(options.near)]
                 running.append((search, subprocess.Popen(command), path))
             for entry in list(running):
                 search, process, path = entry
@@ -159,18 +166,25 @@ def run_in_parallel(options: argparse.Namespace) -> list[dict[str, Any]]:
     return sorted(results, key=lambda result: str(result["case"]))
 
 
+def earlier_answer(path: Path, case: str) -> int | None:
+    searches = json.loads(path.read_text())["searches"]
+    return next((s["largest_batch"] for s in searches if s["case"] == case), None)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one model")
+    parser.add_argument("--near", type=Path, help="answers to try first")
     parser.add_argument("--one", help="search for this model in this process")
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     if options.one:
         search = next(s for s in SEARCHES if s.case == options.one)
-        options.out.write_text(json.dumps(search_one(search, options.limit)))
+        near = earlier_answer(options.near, search.case) if options.near else None
+        options.out.write_text(json.dumps(search_one(search, options.limit, near)))
         return 0
     searches = run_in_parallel(options)
     answer = {

@@ -56,12 +56,14 @@ def _introduction(
     equal = sum(c.is_equal for c in measured)
     equal_unseen = sum(c.is_equal for c in unseen)
     return _paragraph(
-        f"Measured on a real H200 (driver {environment['driver']}, torch {environment['torch']}) by "
+        f"Measured on a real H200 (driver {environment['driver']}, "
+        f"torch {environment['torch']}) by "
         f"`ground_truth/harness/run_all.py`: {len(measured)} cases over convolution nets, "
         "transformers, recurrent nets, optimizers, precisions, allocator settings, memory caps, "
         "frameworks and `torch.compile`. The test suite (`make test-ground-truth`) replays them on "
         "the virtual H200 and compares peak allocated and peak reserved after every step. "
-        f"**{equal} of {len(measured)} cases are equal to the byte in both, at every step.** Of the "
+        f"**{equal} of {len(measured)} cases are equal to the byte in both, at every step.** "
+        "Of the "
         f"{len(unseen)} models that were recorded after the rules were settled "
         f"(`further_models`, `own_models`), {equal_unseen} are."
     )
