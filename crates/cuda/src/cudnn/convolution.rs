@@ -207,206 +207,91 @@ unsafe fn answer_size(size: Result<i64, i32>, bytes: *mut usize) -> i32 {
     }
 }
 
-/// # Safety
-/// `count` and `results` must be valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudnnGetConvolutionForwardAlgorithm_v7(
-    _handle: *mut c_void,
-    x: *mut c_void,
-    w: *mut c_void,
-    how: *mut c_void,
-    y: *mut c_void,
-    _requested: i32,
-    count: *mut i32,
-    results: *mut Performance,
-) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe {
-        answer_algorithm(
-            workspace_bytes(Direction::Forward, x, w, y, how),
-            count,
-            results,
-        )
-    }
+/// The three questions about one direction: choose an algorithm, try all of them, and say how much
+/// workspace one needs. The directions differ in the order of input `x`, filter `w` and output `y`.
+macro_rules! questions {
+    (
+        $direction:ident of ($x:ident, $w:ident, $y:ident), given ($first:ident, $second:ident),
+        wanted $wanted:ident: $choose:ident, $try_all:ident, $size:ident
+    ) => {
+        /// # Safety
+        /// `count` and `results` must be valid.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $choose(
+            _handle: *mut c_void,
+            $first: *mut c_void,
+            $second: *mut c_void,
+            how: *mut c_void,
+            $wanted: *mut c_void,
+            _requested: i32,
+            count: *mut i32,
+            results: *mut Performance,
+        ) -> i32 {
+            let bytes = workspace_bytes(Direction::$direction, $x, $w, $y, how);
+            // SAFETY: promised by the caller.
+            unsafe { answer_algorithm(bytes, count, results) }
+        }
+
+        /// # Safety
+        /// `count` and `results` must be valid.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $try_all(
+            _handle: *mut c_void,
+            $first: *mut c_void,
+            _first_data: *const c_void,
+            $second: *mut c_void,
+            _second_data: *const c_void,
+            how: *mut c_void,
+            $wanted: *mut c_void,
+            _wanted_data: *mut c_void,
+            _requested: i32,
+            count: *mut i32,
+            results: *mut Performance,
+            _workspace: *mut c_void,
+            _workspace_bytes: usize,
+        ) -> i32 {
+            let bytes = workspace_bytes(Direction::$direction, $x, $w, $y, how);
+            // SAFETY: promised by the caller.
+            unsafe { answer_algorithm(bytes, count, results) }
+        }
+
+        /// # Safety
+        /// `bytes` must be valid.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $size(
+            _handle: *mut c_void,
+            $first: *mut c_void,
+            $second: *mut c_void,
+            how: *mut c_void,
+            $wanted: *mut c_void,
+            _algorithm: i32,
+            bytes: *mut usize,
+        ) -> i32 {
+            let size = workspace_bytes(Direction::$direction, $x, $w, $y, how);
+            // SAFETY: promised by the caller.
+            unsafe { answer_size(size, bytes) }
+        }
+    };
 }
 
-/// # Safety
-/// `count` and `results` must be valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudnnGetConvolutionBackwardDataAlgorithm_v7(
-    _handle: *mut c_void,
-    w: *mut c_void,
-    y: *mut c_void,
-    how: *mut c_void,
-    x: *mut c_void,
-    _requested: i32,
-    count: *mut i32,
-    results: *mut Performance,
-) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe {
-        answer_algorithm(
-            workspace_bytes(Direction::Data, x, w, y, how),
-            count,
-            results,
-        )
-    }
-}
-
-/// # Safety
-/// `count` and `results` must be valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-    _handle: *mut c_void,
-    x: *mut c_void,
-    y: *mut c_void,
-    how: *mut c_void,
-    w: *mut c_void,
-    _requested: i32,
-    count: *mut i32,
-    results: *mut Performance,
-) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe {
-        answer_algorithm(
-            workspace_bytes(Direction::Filter, x, w, y, how),
-            count,
-            results,
-        )
-    }
-}
-
-/// # Safety
-/// `count` and `results` must be valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudnnFindConvolutionForwardAlgorithmEx(
-    _handle: *mut c_void,
-    x: *mut c_void,
-    _x_data: *const c_void,
-    w: *mut c_void,
-    _w_data: *const c_void,
-    how: *mut c_void,
-    y: *mut c_void,
-    _y_data: *mut c_void,
-    _requested: i32,
-    count: *mut i32,
-    results: *mut Performance,
-    _workspace: *mut c_void,
-    _workspace_bytes: usize,
-) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe {
-        answer_algorithm(
-            workspace_bytes(Direction::Forward, x, w, y, how),
-            count,
-            results,
-        )
-    }
-}
-
-/// # Safety
-/// `count` and `results` must be valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudnnFindConvolutionBackwardDataAlgorithmEx(
-    _handle: *mut c_void,
-    w: *mut c_void,
-    _w_data: *const c_void,
-    y: *mut c_void,
-    _y_data: *const c_void,
-    how: *mut c_void,
-    x: *mut c_void,
-    _x_data: *mut c_void,
-    _requested: i32,
-    count: *mut i32,
-    results: *mut Performance,
-    _workspace: *mut c_void,
-    _workspace_bytes: usize,
-) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe {
-        answer_algorithm(
-            workspace_bytes(Direction::Data, x, w, y, how),
-            count,
-            results,
-        )
-    }
-}
-
-/// # Safety
-/// `count` and `results` must be valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudnnFindConvolutionBackwardFilterAlgorithmEx(
-    _handle: *mut c_void,
-    x: *mut c_void,
-    _x_data: *const c_void,
-    y: *mut c_void,
-    _y_data: *const c_void,
-    how: *mut c_void,
-    w: *mut c_void,
-    _w_data: *mut c_void,
-    _requested: i32,
-    count: *mut i32,
-    results: *mut Performance,
-    _workspace: *mut c_void,
-    _workspace_bytes: usize,
-) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe {
-        answer_algorithm(
-            workspace_bytes(Direction::Filter, x, w, y, how),
-            count,
-            results,
-        )
-    }
-}
-
-/// # Safety
-/// `bytes` must be valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudnnGetConvolutionForwardWorkspaceSize(
-    _handle: *mut c_void,
-    x: *mut c_void,
-    w: *mut c_void,
-    how: *mut c_void,
-    y: *mut c_void,
-    _algorithm: i32,
-    bytes: *mut usize,
-) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe { answer_size(workspace_bytes(Direction::Forward, x, w, y, how), bytes) }
-}
-
-/// # Safety
-/// `bytes` must be valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudnnGetConvolutionBackwardDataWorkspaceSize(
-    _handle: *mut c_void,
-    w: *mut c_void,
-    y: *mut c_void,
-    how: *mut c_void,
-    x: *mut c_void,
-    _algorithm: i32,
-    bytes: *mut usize,
-) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe { answer_size(workspace_bytes(Direction::Data, x, w, y, how), bytes) }
-}
-
-/// # Safety
-/// `bytes` must be valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudnnGetConvolutionBackwardFilterWorkspaceSize(
-    _handle: *mut c_void,
-    x: *mut c_void,
-    y: *mut c_void,
-    how: *mut c_void,
-    w: *mut c_void,
-    _algorithm: i32,
-    bytes: *mut usize,
-) -> i32 {
-    // SAFETY: promised by the caller.
-    unsafe { answer_size(workspace_bytes(Direction::Filter, x, w, y, how), bytes) }
-}
+questions!(
+    Forward of (x, w, y), given (x, w), wanted y:
+    cudnnGetConvolutionForwardAlgorithm_v7,
+    cudnnFindConvolutionForwardAlgorithmEx,
+    cudnnGetConvolutionForwardWorkspaceSize
+);
+questions!(
+    Data of (x, w, y), given (w, y), wanted x:
+    cudnnGetConvolutionBackwardDataAlgorithm_v7,
+    cudnnFindConvolutionBackwardDataAlgorithmEx,
+    cudnnGetConvolutionBackwardDataWorkspaceSize
+);
+questions!(
+    Filter of (x, w, y), given (x, y), wanted w:
+    cudnnGetConvolutionBackwardFilterAlgorithm_v7,
+    cudnnFindConvolutionBackwardFilterAlgorithmEx,
+    cudnnGetConvolutionBackwardFilterWorkspaceSize
+);
 
 computed!(
     cudnnConvolutionForward,
