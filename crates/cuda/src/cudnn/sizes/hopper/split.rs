@@ -41,11 +41,8 @@ pub fn splits(
     let model = ModelProblem {
         direction: problem.direction,
         data_type: problem.data_type,
-        tiles: if comes_after_full_rounds {
-            asked + 1
-        } else {
-            1
-        },
+        // As many full rounds as there are: the more there were, the less a split saves.
+        tiles: tiles / blocks * asked + 1,
         terms: iterations * problem.depth(configuration),
     };
     let knobs = configuration.without_clusters();
