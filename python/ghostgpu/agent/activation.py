@@ -46,7 +46,7 @@ def _start(torch: Any) -> None:
     peaks = PeakTracker(torch)
     ending = Ending(torch, current.run_dir, peaks)
     counter = StepCounter(current.steps, peaks)
-    guard = checkpoints.CheckpointGuard(torch, current.run_dir, current.keep_checkpoints)
+    guard = checkpoints.CheckpointGuard(torch, current)
     _guard = guard
 
     # First, so that whatever fails below is still reported.

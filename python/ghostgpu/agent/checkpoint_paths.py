@@ -1,4 +1,4 @@
-"""Decides where a checkpoint of a rehearsal may go.
+"""Decides where a checkpoint of a rehearsal may go, and which files of the user's must stay.
 
 Its weights are zeros, so it must not replace a real one, and must not stay:
 
@@ -8,33 +8,49 @@ Its weights are zeros, so it must not replace a real one, and must not stay:
   down in `written-files.jsonl` in the run's folder. It is deleted when the process ends, or by
   the command line if the process ended hard. So is the folder it lies in, if the rehearsal made
   that too: trainers take a `checkpoint-500` without weights for a checkpoint.
+
+Weights from before the rehearsal are neither deleted nor renamed, whoever asks for it: scripts make
+room for a new checkpoint that way, and here the new one is worth nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from typing import Union
 
 from .report import RECORD
+from .value_files import is_weights
 
 AnyPath = Union[str, "os.PathLike[str]"]
 
 WRITTEN_FILES = "written-files.jsonl"
 _REDIRECT_FOLDER = "redirected"
 
+# The script sees guarded versions of these.
+_remove, _rmdir = os.remove, os.rmdir
+
+
+def absolute(path: AnyPath) -> str:
+    """The name by which a file is known here."""
+    return os.path.abspath(os.fspath(path))
+
 
 class CheckpointPaths:
     """The checkpoint files of this process: those it made, and those it made elsewhere."""
 
-    def __init__(self, run_dir: str) -> None:
+    def __init__(self, run_dir: str, started_at: float) -> None:
         self._run_dir = run_dir
+        self._started_at = started_at
         self._redirects: dict[str, str] = {}
         self._made: dict[str, None] = {}
         self._new_folders: set[str] = set()
+        self._gone: set[str] = set()
         self._has_told = False
 
     def forget_parent(self) -> None:
@@ -43,58 +59,73 @@ class CheckpointPaths:
 
     def note_new_folder(self, path: AnyPath) -> None:
         """The script made a folder that was not there before."""
-        self._new_folders.add(os.path.abspath(os.fspath(path)))
+        self._new_folders.add(absolute(path))
+
+    def is_private(self, path: AnyPath) -> bool:
+        """Whether a file lies in the run's own folder, which goes as a whole."""
+        return absolute(path).startswith(self._run_dir + os.sep)
 
     def for_writing(self, path: AnyPath) -> str:
         """Where to write what the script wants to write to `path`."""
-        wanted = os.path.abspath(os.fspath(path))
-        if wanted in self._redirects or wanted in self._made:
+        wanted = absolute(path)
+        if self.is_borrowed(wanted):
+            del self._redirects[wanted]
+        if wanted in self._redirects or wanted in self._made or self.is_private(wanted):
             return self._redirects.get(wanted, wanted)
         # A pipe, a terminal or /dev/null is nobody's checkpoint.
         if os.path.exists(wanted) and not os.path.isfile(wanted):
             return wanted
-        if os.path.isfile(wanted):
+        # A link may lead nowhere yet; what it would make lies in another place.
+        if os.path.lexists(wanted):
             return self._redirect(wanted)
         self._list(wanted, is_folder=False)
         return wanted
 
-    def for_writing_folder(self, path: AnyPath, *, mark: str) -> str:
-        """The same for a checkpoint that is a folder, complete once it holds a file `mark`."""
-        wanted = os.path.abspath(os.fspath(path))
+    def for_writing_folder(self, path: AnyPath) -> str:
+        """The same for a checkpoint that is a folder."""
+        wanted = absolute(path)
         if wanted in self._redirects or wanted in self._made:
             return self._redirects.get(wanted, wanted)
-        if os.path.exists(os.path.join(wanted, mark)):
+        # What is in it already is the user's, or something the script keeps there.
+        if os.path.isdir(wanted) and os.listdir(wanted):
             return self._redirect(wanted)
         self._list(wanted, is_folder=True)
         return wanted
 
     def for_reading(self, path: AnyPath) -> AnyPath:
         """Where to read what the script wrote to `path`; `path` itself if that is the place."""
-        return self._redirects.get(os.path.abspath(os.fspath(path)), path)
+        if not self._redirects:
+            return path
+        return self._redirects.get(absolute(path), path)
 
     def is_redirected(self, path: AnyPath) -> bool:
         """Whether the script's file of this name is elsewhere, and the one there is not ours."""
-        return os.path.abspath(os.fspath(path)) in self._redirects
+        return absolute(path) in self._redirects
 
     def is_made(self, path: AnyPath) -> bool:
         """Whether this process made the file (or the folder it lies in) of this name."""
-        wanted = os.path.abspath(os.fspath(path))
+        wanted = absolute(path)
         return any(wanted == made or wanted.startswith(made + os.sep) for made in self._made)
 
     def drop_redirect(self, path: AnyPath) -> None:
         """The script deleted its file: delete ours, not the one that was there before."""
-        place = self._redirects.pop(os.path.abspath(os.fspath(path)))
+        wanted = absolute(path)
+        is_borrowed = self.is_borrowed(wanted)
+        place = self._redirects.pop(wanted)
+        self._gone.add(wanted)
+        if is_borrowed:
+            return
         if os.path.isdir(place):
             shutil.rmtree(place, ignore_errors=True)
         elif os.path.exists(place):
-            os.remove(place)
+            _remove(place)
 
     def for_renaming(self, source: AnyPath, target: AnyPath) -> tuple[str, str]:
         """The names to use when the script renames `source`, a file of ours, to `target`.
 
         This is how careful scripts save: to a temporary name first.
         """
-        old = os.path.abspath(os.fspath(source))
+        old = absolute(source)
         place = os.fspath(self.for_reading(source))
         self._redirects.pop(old, None)
         self._made.pop(old, None)
@@ -102,21 +133,89 @@ class CheckpointPaths:
 
     def follow_folder(self, source: AnyPath, target: AnyPath) -> None:
         """A folder was renamed: files that this process made in it have moved along."""
-        old, new = os.path.abspath(os.fspath(source)), os.path.abspath(os.fspath(target))
+        old, new = absolute(source), absolute(target)
         for path in list(self._made):
             if path == old or path.startswith(old + os.sep):
                 del self._made[path]
                 moved = new + path[len(old) :]
                 self._list(moved, is_folder=os.path.isdir(moved))
 
+    def holds_foreign_weights(self, path: AnyPath) -> bool:
+        """Whether this is a checkpoint, or a folder with one in it, from before the rehearsal."""
+        wanted = absolute(path)
+        if os.path.islink(wanted):
+            return False  # what it leads to stays, and links are quickly made
+        if os.path.isdir(wanted):
+            return any(map(self._is_foreign_weights, _files_below(wanted)))
+        return self._is_foreign_weights(wanted)
+
+    def lies_beside_foreign_weights(self, path: AnyPath) -> bool:
+        """Whether a file from before the rehearsal shares its folder with weights from then."""
+        wanted = absolute(path)
+        folder = os.path.dirname(wanted)
+        return self._is_foreign(wanted) and any(
+            self._is_foreign_weights(os.path.join(folder, name)) for name in os.listdir(folder)
+        )
+
+    def let_vanish(self, path: AnyPath, what_for: str) -> None:
+        """The script deletes something real: let it believe so.
+
+        A second time, there is nothing to delete any more, as there would not be without us.
+        """
+        wanted = absolute(path)
+        if wanted in self._gone:
+            raise FileNotFoundError(2, os.strerror(2), os.fspath(path))
+        self._gone.add(wanted)
+        RECORD.note(f"a real checkpoint was not {what_for}: {wanted}")
+
+    def come_back(self, path: AnyPath) -> bool:
+        """The script makes something anew: whether it believes to have deleted it."""
+        wanted = absolute(path)
+        is_gone = wanted in self._gone
+        self._gone.discard(wanted)
+        return is_gone
+
+    def keep_under_new_name(self, source: AnyPath, target: AnyPath) -> None:
+        """The script renames a real checkpoint: it stays, and can be read under the new name."""
+        old = absolute(source)
+        place = self._redirects.pop(old, old)
+        self.let_vanish(source, "renamed")
+        self._redirects[absolute(target)] = place
+
+    def is_borrowed(self, path: AnyPath) -> bool:
+        """Whether reading `path` leads to a real file of another name."""
+        place = self._redirects.get(absolute(path))
+        return place is not None and not self.is_private(place)
+
     def delete_made(self) -> None:
         """Delete the files that this process made."""
-        for path in self._made:
-            if os.path.isdir(path):
-                shutil.rmtree(path, ignore_errors=True)
-            elif os.path.exists(path):
-                os.remove(path)
+        for path in reversed(list(self._made)):
+            if os.path.isdir(path) and not os.path.islink(path):
+                self._empty(path)
+            elif os.path.lexists(path):
+                _remove(path)
         self._made.clear()
+
+    def _empty(self, folder: str) -> None:
+        """Delete a folder and what was written into it since the rehearsal began."""
+        for place, folders, names in os.walk(folder, topdown=False):
+            for path in (os.path.join(place, name) for name in names):
+                # Real files may have been moved here, and keep their time.
+                if not self._is_foreign(path):
+                    _remove(path)
+            for name in folders:
+                _remove_if_empty(os.path.join(place, name))
+        _remove_if_empty(folder)
+
+    def _is_foreign_weights(self, path: str) -> bool:
+        return is_weights(path) and self._is_foreign(path)
+
+    def _is_foreign(self, path: str) -> bool:
+        """Whether a file is from before the rehearsal."""
+        try:
+            return os.path.isfile(path) and os.stat(path).st_mtime < self._started_at
+        except OSError:
+            return False  # it has just been deleted
 
     def _redirect(self, wanted: str) -> str:
         self._tell(wanted)
@@ -148,3 +247,15 @@ class CheckpointPaths:
         )
         RECORD.note(sentence)
         sys.stderr.write(f"ghostgpu: {sentence}\n\nhint: --keep-checkpoints writes them for good\n")
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            yield os.path.join(place, name)
+
+
+def _remove_if_empty(folder: str) -> None:
+    # It may hold something of the user's, or be a link.
+    with contextlib.suppress(OSError):
+        _rmdir(folder)

@@ -17,6 +17,8 @@ class Session:
     """The agent's part of a rehearsal's description."""
 
     run_dir: str
+    started_at: float
+    """When the rehearsal began, in seconds since the epoch; files older than this are real."""
     steps: int
     """Stop after this many optimizer steps; 0 runs the script to its end."""
     keep_checkpoints: bool
@@ -27,8 +29,10 @@ def load() -> Session:
     """Read the session; raises `OSError`, `ValueError` or `KeyError` when that cannot be done."""
     with open(os.environ[SESSION_VARIABLE], encoding="utf-8") as file:
         fields = json.load(file)
+        started_at = os.fstat(file.fileno()).st_mtime
     return Session(
         run_dir=str(fields["run_dir"]),
+        started_at=started_at,
         steps=int(fields["steps"]),
         keep_checkpoints=bool(fields.get("keep_checkpoints", False)),
         full_initialisation=bool(fields.get("full_initialisation", False)),

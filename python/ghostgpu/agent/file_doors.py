@@ -1,0 +1,177 @@
+"""Stands before Python's own functions for files, as far as they concern checkpoints.
+
+Scripts write weights with `open` and `pickle`, copy the best ones with `shutil`, rename the last
+ones to make room, and delete old ones. What becomes of a file is decided in `checkpoint_paths`,
+which files are concerned in `value_files`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import io
+import os
+import pathlib
+import shutil
+from typing import Any, Callable
+
+from .checkpoint_paths import CheckpointPaths
+from .guard import note_fault, quietly
+from .value_files import describes_weights, is_weights, may_hold_values
+
+Function = Callable[..., Any]
+
+
+def is_local_path(value: Any) -> bool:
+    """Whether a value is a path in the file system (not an open file, not an address)."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    return isinstance(value, str) and "://" not in value
+
+
+class FileDoors:
+    """Wraps the functions that open, copy, rename and delete files."""
+
+    def __init__(self, torch: Any, paths: CheckpointPaths) -> None:
+        self._torch = torch
+        self._paths = paths
+
+    def install(self) -> None:
+        """Guard everything that scripts and libraries reach by these names."""
+        builtins.open = io.open = self._guarded_open(io.open)
+        for name in ("copymode", "copystat"):
+            setattr(shutil, name, self._guarded_copy_of_state(getattr(shutil, name)))
+        for name in ("rename", "replace"):
+            self._put_in_os(name, self._guarded_rename(getattr(os, name)))
+        for name in ("remove", "unlink"):
+            self._put_in_os(name, self._guarded_remove(getattr(os, name)))
+        self._put_in_os("mkdir", self._noted_mkdir(os.mkdir))  # also what `os.makedirs` calls
+        shutil.rmtree = self._guarded_rmtree(shutil.rmtree)
+
+    def _put_in_os(self, name: str, function: Function) -> None:
+        setattr(os, name, function)
+        # Up to Python 3.10, paths call what `pathlib` found in `os` when it was imported.
+        accessor = getattr(pathlib, "_NormalAccessor", None)
+        if accessor is not None and hasattr(accessor, name):
+            setattr(accessor, name, staticmethod(function))
+
+    def _guarded_open(self, original: Function) -> Any:
+        def place(file: Any, mode: Any) -> Any:
+            if not isinstance(mode, str) or not is_local_path(file):
+                return file
+            if "w" in mode or "a" in mode or "x" in mode:
+                return self._place_for_writing(file, mode)
+            return self._paths.for_reading(file)
+
+        @functools.wraps(original)
+        def open(file: Any, mode: Any = "r", *arguments: Any, **options: Any) -> Any:
+            # Every file that Python opens comes by here: what cannot concern us goes through.
+            if isinstance(file, (str, os.PathLike)):
+                try:
+                    file = place(file, mode)
+                except Exception as error:
+                    note_fault("guarding open", error)
+            return original(file, mode, *arguments, **options)
+
+        return open
+
+    def _place_for_writing(self, file: Any, mode: str) -> Any:
+        paths, path = self._paths, os.fspath(file)
+        if paths.is_redirected(path):
+            return paths.for_writing(path)
+        is_there = os.path.isfile(path)
+        if "a" in mode and is_there:
+            return file  # a log, or one that this script has opened before
+        if may_hold_values(path) and self._torch.cuda.is_initialized():
+            return file if "x" in mode and is_there else paths.for_writing(path)
+        if is_weights(path) and paths.holds_foreign_weights(path):
+            return paths.for_writing(path)
+        if is_there and describes_weights(path) and paths.lies_beside_foreign_weights(path):
+            return paths.for_writing(path)
+        return file
+
+    def _guarded_copy_of_state(self, original: Function) -> Function:
+        """`shutil.copy` gives the copy the mode of the source, `copy2` its times too."""
+
+        @functools.wraps(original)
+        def copy_state(src: Any, dst: Any, **options: Any) -> Any:
+            if is_local_path(src) and is_local_path(dst):
+                src, dst = self._paths.for_reading(src), self._paths.for_reading(dst)
+            return original(src, dst, **options)
+
+        return copy_state
+
+    def _guarded_rename(self, original: Function) -> Function:
+        paths = self._paths
+
+        @functools.wraps(original)
+        def rename(src: Any, dst: Any, **options: Any) -> Any:
+            source, target = src, dst
+            if options or not (is_local_path(source) and is_local_path(target)):
+                return original(source, target, **options)
+            if paths.is_borrowed(source):
+                return paths.keep_under_new_name(source, target)
+            if paths.is_redirected(source):
+                # Across file systems `os.replace` fails, and our folder may be on another.
+                shutil.move(*paths.for_renaming(source, target))
+                return None
+            if paths.is_made(source) and os.path.isfile(source):
+                source, target = paths.for_renaming(source, target)
+                if paths.is_made(target):
+                    return original(source, target)
+                shutil.copyfile(source, target)
+                os.remove(source)
+                return None
+            if quietly(paths.holds_foreign_weights)(source):
+                if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
+                    return original(source, target)  # fails, as it must
+                return paths.keep_under_new_name(source, target)
+            is_folder = os.path.isdir(source)
+            result = original(source, target)
+            if is_folder:
+                quietly(paths.follow_folder)(source, target)
+            return result
+
+        return rename
+
+    def _noted_mkdir(self, original: Function) -> Function:
+        note = quietly(self._paths.note_new_folder)
+
+        @functools.wraps(original)
+        def mkdir(path: Any, *arguments: Any, **options: Any) -> None:
+            is_local = not options.get("dir_fd") and is_local_path(path)
+            try:
+                original(path, *arguments, **options)
+            except FileExistsError:
+                if not (is_local and self._paths.come_back(path)):
+                    raise
+                return
+            if is_local:
+                note(path)
+
+        return mkdir
+
+    def _guarded_remove(self, original: Function) -> Function:
+        paths = self._paths
+
+        @functools.wraps(original)
+        def remove(path: Any, **options: Any) -> Any:
+            if not options and is_local_path(path):
+                if paths.is_redirected(path):
+                    return paths.drop_redirect(path)
+                if is_weights(os.fspath(path)) and quietly(paths.holds_foreign_weights)(path):
+                    return paths.let_vanish(path, "deleted")
+            return original(path, **options)
+
+        return remove
+
+    def _guarded_rmtree(self, original: Any) -> Any:
+        paths = self._paths
+
+        @functools.wraps(original)
+        def rmtree(path: Any, *arguments: Any, **options: Any) -> Any:
+            if is_local_path(path) and quietly(paths.holds_foreign_weights)(path):
+                return paths.let_vanish(path, "deleted")
+            return original(path, *arguments, **options)
+
+        return rmtree

@@ -1,0 +1,45 @@
+"""Which files hold what a training computed, judged by their names.
+
+A rehearsal computes nothing, so such a file made by one is worth nothing, and such a file from
+before it must survive. Names are all there is to go by: a script may write its weights with
+`torch.save`, `pickle` or `numpy`, and copy them with `shutil`.
+"""
+
+from __future__ import annotations
+
+import os
+
+_WEIGHTS = frozenset(
+    (
+        *("pt", "pth", "pt2", "ckpt", "safetensors", "distcp", "bin", "weights"),
+        *("onnx", "h5", "hdf5", "gguf", "pdparams", "t7"),
+    )
+)
+"""Parts of names (after a dot) that are weights wherever they are found: `best.pth.tar` too."""
+
+_VALUES = _WEIGHTS | frozenset(
+    ("npy", "npz", "pkl", "pickle", "joblib", "msgpack", "tfevents")
+)
+"""Parts of names that may also be somebody's data, prepared long before a card is used."""
+
+_DESCRIPTIONS = frozenset({"json", "yaml", "yml"})
+"""Parts of names of files that describe the weights beside them."""
+
+
+def is_weights(path: str) -> bool:
+    """Whether a file of this name is a checkpoint, or a part of one."""
+    return not _WEIGHTS.isdisjoint(_parts(path))
+
+
+def may_hold_values(path: str) -> bool:
+    """Whether a file of this name, written once a card is in use, may hold what it computed."""
+    return not _VALUES.isdisjoint(_parts(path))
+
+
+def describes_weights(path: str) -> bool:
+    """Whether a file of this name says how to read the weights in its folder."""
+    return not _DESCRIPTIONS.isdisjoint(_parts(path))
+
+
+def _parts(path: str) -> list[str]:
+    return os.path.basename(path).lower().split(".")[1:]
