@@ -33,6 +33,7 @@ macro_rules! device_work {
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($argument: $type),*) -> i32 {
             $crate::trace_call!($name $(, $argument)*);
+            $crate::handed_on::forget_all();
             $before();
             0
         }

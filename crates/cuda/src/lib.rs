@@ -22,6 +22,7 @@ mod cusparse;
 mod cusparselt;
 mod device_work;
 mod driver;
+mod handed_on;
 mod handles;
 mod ledger;
 mod memory_window;

@@ -11,6 +11,7 @@ use ghostgpu_device::{
 use ghostgpu_session::{SESSION_VARIABLE, Session};
 
 use crate::clock;
+use crate::handed_on;
 use crate::ledger::Ledger;
 use crate::memory_window;
 use crate::visible_devices;
@@ -250,6 +251,7 @@ impl VirtualDevice {
     /// The first launch loads code onto the card.
     pub fn note_kernel_use(&self) {
         clock::pass(1);
+        handed_on::forget_all();
         self.ensure_context();
         let bytes = self.sheet.overhead.kernels_bytes;
         if self.charge_once(&self.has_kernels, bytes) {

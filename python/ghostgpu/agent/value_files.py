@@ -17,9 +17,7 @@ _WEIGHTS = frozenset(
 )
 """Parts of names (after a dot) that are weights wherever they are found: `best.pth.tar` too."""
 
-_VALUES = _WEIGHTS | frozenset(
-    ("npy", "npz", "pkl", "pickle", "joblib", "msgpack", "tfevents")
-)
+_VALUES = _WEIGHTS | frozenset(("npy", "npz", "pkl", "pickle", "joblib", "msgpack", "tfevents"))
 """Parts of names that may also be somebody's data, prepared long before a card is used."""
 
 _DESCRIPTIONS = frozenset({"json", "yaml", "yml"})

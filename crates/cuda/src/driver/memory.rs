@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use super::{INVALID_VALUE, SUCCESS};
 use crate::runtime::{self, is_pinned};
-use crate::{state, trace, write_out};
+use crate::{handed_on, state, trace, write_out};
 
 /// # Safety
 /// `pointer` is null or writable.
@@ -127,6 +127,7 @@ pub unsafe extern "C" fn cuPointerGetAttribute(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemsetD32Async(address: u64, value: u32, words: usize, stream: usize) -> c_int {
+    handed_on::forget_all();
     trace::call("cuMemsetD32Async", || {
         format!("{address:#x}, {value}, {words} words, {stream:#x}")
     });
@@ -135,6 +136,7 @@ pub extern "C" fn cuMemsetD32Async(address: u64, value: u32, words: usize, strea
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemsetD8Async(address: u64, value: u8, bytes: usize, stream: usize) -> c_int {
+    handed_on::forget_all();
     trace::call("cuMemsetD8Async", || {
         format!("{address:#x}, {value}, {bytes} bytes, {stream:#x}")
     });
@@ -148,6 +150,7 @@ pub extern "C" fn cuStreamWriteValue32_v2(
     value: u32,
     _flags: u32,
 ) -> c_int {
+    handed_on::forget_all();
     trace::call("cuStreamWriteValue32", || {
         format!("{stream:#x}, {address:#x}, {value}")
     });

@@ -1,9 +1,10 @@
-//! Collectives and messages. With one rank they copy device memory at most, so nothing is done.
+//! Collectives and messages. With one rank they copy device memory at most: what is known of that
+//! memory goes along (see `handed_on`), and nothing else is done.
 
 use std::ffi::{c_int, c_void};
 
 use super::{Communicator, status};
-use crate::{device_work, state, trace_call, write_out};
+use crate::{device_work, handed_on, state, trace_call, write_out};
 
 type Data = *const c_void;
 
@@ -12,30 +13,87 @@ fn begin_work() {
     state::current_with_context();
 }
 
-device_work! {
-    before: begin_work;
-    () => ncclGroupStart, ncclGroupEnd;
+/// Size of an element of `ncclDataType_t`: four kinds of integers in two signs, then floats.
+fn element_bytes(data_type: c_int) -> usize {
+    match data_type {
+        2 | 3 | 7 => 4,
+        4 | 5 | 8 => 8,
+        6 | 9 => 2,
+        _ => 1,
+    }
+}
+
+/// Defines exported functions that copy `count` elements from one place on the card to another.
+macro_rules! copying {
+    ($(
+        ($($argument:ident: $type:ty),+), $count:ident of $kind:ident, $source:ident to $target:ident => $($name:ident),+;
+    )+) => {
+        $(copying!(@all ($($argument: $type),+), [$count $kind $source $target], [$($name),+]);)+
+    };
+    (@all $parameters:tt, $copy:tt, [$($name:ident),+]) => {
+        $(copying!(@define $name, $parameters, $copy);)+
+    };
+    (
+        @define $name:ident, ($($argument:ident: $type:ty),+),
+        [$count:ident $kind:ident $source:ident $target:ident]
+    ) => {
+        #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($argument: $type),+) -> i32 {
+            trace_call!($name $(, $argument)+);
+            begin_work();
+            let bytes = $count.saturating_mul(element_bytes($kind));
+            handed_on::handed_on($source as u64, $target as u64, bytes);
+            status::SUCCESS
+        }
+    };
+}
+
+copying! {
     (
         send: Data, receive: Data, count: usize, data_type: c_int, operation: c_int,
         communicator: Communicator, stream: Data
-    ) => ncclAllReduce, ncclReduceScatter;
+    ), count of data_type, send to receive => ncclAllReduce, ncclReduceScatter;
     (
         send: Data, receive: Data, count: usize, data_type: c_int, operation: c_int, root: c_int,
         communicator: Communicator, stream: Data
-    ) => ncclReduce;
+    ), count of data_type, send to receive => ncclReduce;
     (
         send: Data, receive: Data, count: usize, data_type: c_int, root: c_int,
         communicator: Communicator, stream: Data
-    ) => ncclBroadcast, ncclGather, ncclScatter;
+    ), count of data_type, send to receive => ncclBroadcast, ncclGather, ncclScatter;
     (
         send: Data, receive: Data, count: usize, data_type: c_int, communicator: Communicator,
         stream: Data
-    ) => ncclAllGather, ncclAlltoAll;
+    ), count of data_type, send to receive => ncclAllGather, ncclAlltoAll;
     (
-        buffer: Data, count: usize, data_type: c_int, peer_or_root: c_int,
-        communicator: Communicator, stream: Data
-    ) => ncclSend, ncclRecv, ncclBcast;
+        buffer: Data, count: usize, data_type: c_int, root: c_int, communicator: Communicator,
+        stream: Data
+    ), count of data_type, buffer to buffer => ncclBcast;
+}
+
+device_work! {
+    before: begin_work;
+    (
+        buffer: Data, count: usize, data_type: c_int, peer: c_int, communicator: Communicator,
+        stream: Data
+    ) => ncclSend, ncclRecv;
     (operation: c_int, communicator: Communicator) => ncclRedOpDestroy;
+}
+
+/// A group is only a way to start several collectives at once.
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclGroupStart() -> i32 {
+    trace_call!(ncclGroupStart);
+    begin_work();
+    status::SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclGroupEnd() -> i32 {
+    trace_call!(ncclGroupEnd);
+    begin_work();
+    status::SUCCESS
 }
 
 /// The first number after the built-in operations (sum, product, maximum, minimum, average).

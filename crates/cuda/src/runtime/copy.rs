@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use super::errors::{INVALID_VALUE, NO_DEVICE, SUCCESS, report};
 use super::stream::note_work;
 use crate::readback::{self, Direction};
-use crate::{state, trace};
+use crate::{handed_on, state, trace};
 
 /// # Safety
 /// The host side of the copy is valid for `bytes` bytes.
@@ -82,6 +82,7 @@ pub unsafe extern "C" fn cudaMemcpy2DAsync(
         direction,
         Direction::HostToDevice | Direction::DeviceToDevice
     ) {
+        handed_on::forget_all();
         return SUCCESS;
     }
     for row in 0..height {
@@ -109,6 +110,7 @@ pub extern "C" fn cudaMemcpyPeerAsync(
     stream: usize,
 ) -> c_int {
     note_work(stream);
+    handed_on::forget_all();
     trace::call("cudaMemcpyPeerAsync", || {
         format!("{target:p} on {target_device}, {source:p} on {source_device}, {bytes} bytes")
     });
@@ -131,6 +133,7 @@ pub extern "C" fn cudaMemcpyToSymbol(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaMemset(target: *mut c_void, value: c_int, bytes: usize) -> c_int {
+    handed_on::forget_all();
     trace::call("cudaMemset", || {
         format!("{target:p}, {value}, {bytes} bytes")
     });

@@ -10,7 +10,7 @@ use super::errors::{
 use super::stream::{is_stream, with_stream};
 use crate::handles::Handles;
 use crate::refuse::refuse;
-use crate::{trace, write_out};
+use crate::{handed_on, trace, write_out};
 
 /// A capture in progress on a stream.
 #[derive(Clone, Debug)]
@@ -248,6 +248,7 @@ pub unsafe extern "C" fn cudaGraphInstantiate(exec: *mut usize, graph: usize, fl
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaGraphLaunch(exec: usize, stream: usize) -> c_int {
     trace::call("cudaGraphLaunch", || format!("{exec:#x}, {stream:#x}"));
+    handed_on::forget_all();
     match EXECS.with(exec, |_| ()) {
         Some(()) => SUCCESS,
         None => report(INVALID_RESOURCE_HANDLE),
