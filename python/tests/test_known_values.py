@@ -44,6 +44,11 @@ EXPRESSIONS = [
     ("torch.full((), -0.75, device='cuda', dtype=torch.bfloat16).item()", "-0.75"),
     ("torch.ones((), device='cuda', dtype=torch.float64).item()", "1.0"),
     ("(ids.float() + 1).sum().item()", "0.0"),
+    ("((ids.float() > 1) | (ids > 0)).all().item()", "True"),
+    ("(~((ids.float() > 1) & (ids < 0))).all().item()", "True"),
+    ("((ids.float() > 1).long() & torch.zeros_like(ids) == 0).all().item()", "True"),
+    ("((ids.float() > 1) | (ids > 1)).all().item()", "False"),
+    ("(ids.bool() & True).all().item()", "True"),
 ]
 
 

@@ -46,6 +46,23 @@ print("cards", torch.cuda.device_count(), copy.device)
     assert reserved == {0: 256 * MIB, 1: 1 * GIB + 256 * MIB}
 
 
+def test_one_process_can_share_a_batch_among_two_cards(rehearse: Rehearse) -> None:
+    done = rehearse(
+        """
+        import torch
+        model = torch.nn.DataParallel(torch.nn.Linear(1024, 1024)).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(2):
+            model(torch.randn(64, 1024, device="cuda")).sum().backward()
+            optimizer.step()
+        """,
+        "--count",
+        "2",
+    ).expect(0)
+    assert done["steps"] == 2
+    assert all(device["peak_device_bytes"] > 4 * MIB for device in done["devices"])
+
+
 def test_an_expandable_segment_grows_with_what_is_in_it(rehearse: Rehearse) -> None:
     done = rehearse(
         """

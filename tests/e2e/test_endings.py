@@ -76,3 +76,20 @@ def test_a_module_of_a_package_can_be_rehearsed(rehearse_reference: Rehearse) ->
     ).expect(0)
     assert "__main__ ['--config', 'c.yaml']" in done.stdout
     assert done["steps"] == 3
+
+
+def test_a_card_too_old_for_this_torch_is_measured_and_said_to_be(rehearse: Rehearse) -> None:
+    done = rehearse(
+        """
+        import torch
+        model = torch.nn.Linear(64, 64).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            model(torch.randn(4, 64, device="cuda")).sum().backward()
+            optimizer.step()
+        """,
+        "--gpu",
+        "1080ti",
+    ).expect(0)
+    assert done["steps"] == 3
+    assert done["peak_allocated_bytes"] > 0

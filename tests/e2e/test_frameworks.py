@@ -32,6 +32,23 @@ Trainer(model, arguments, train_dataset=data).train()
     assert list((done.folder / "out").glob("checkpoint-*/*.safetensors")) == []
 
 
+def test_generated_text_ends_at_its_greatest_length(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference(
+        """
+        import torch
+        from transformers import GPT2Config, GPT2LMHeadModel
+        model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_embd=64, n_head=2, vocab_size=500)).cuda()
+        prompt = torch.ones(2, 8, dtype=torch.int64, device="cuda")
+        for options in ({"do_sample": True}, {"num_beams": 3}):
+            text = model.generate(prompt, max_new_tokens=6, pad_token_id=0, **options)
+            print("generated", len(text))
+        """,
+        "--timeout",
+        "120s",
+    ).expect(0)
+    assert done.stdout.count("generated 2") == 2
+
+
 def test_accelerate_prepares_and_trains(rehearse_reference: Rehearse) -> None:
     done = rehearse_reference(
         TINY_GPT2

@@ -126,10 +126,13 @@ impl Rehearsal {
     }
 
     /// The exception that ended the script, if one is known.
+    ///
+    /// That of the youngest process: a launcher only says that one of its children failed.
     pub fn exception(&self) -> Option<&str> {
         self.findings
             .processes
             .iter()
+            .rev()
             .find_map(|process| process.exception.as_deref())
     }
 
@@ -280,6 +283,19 @@ mod tests {
         stopped.supervised.ending = Ending::Exited(0);
         assert_eq!(stopped.verdict(), Verdict::Fits);
         assert_eq!(stopped.refused_calls().len(), 1);
+    }
+
+    #[test]
+    fn the_exception_of_a_child_says_more_than_that_of_its_launcher() {
+        let process = |exception: &str| ProcessReport {
+            exception: Some(exception.to_owned()),
+            ..ProcessReport::default()
+        };
+        let run = run(
+            Ending::Exited(1),
+            vec![process("ChildFailedError: ==="), process("KeyError: 'x'")],
+        );
+        assert_eq!(run.exception(), Some("KeyError: 'x'"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from . import checkpoints, preload, session
+from .collectives import OneRankCollectives
 from .data_dependent import ShapeAssumptions
 from .dynamo_shield import shielded
 from .ending import Ending
@@ -16,6 +17,7 @@ from .guard import quietly
 from .initialisation import InitialisationSkipper
 from .known_arithmetic import KnownArithmetic
 from .known_copies import KnownCopies
+from .known_logic import KnownLogic
 from .known_values import KnownValues
 from .oom import OomObserver
 from .peaks import PeakTracker
@@ -80,6 +82,8 @@ def _install_assumptions(torch: Any, ending: Ending) -> None:
     known.install()
     KnownCopies(torch, known).install()
     KnownArithmetic(torch, known).install()
+    KnownLogic(torch, known).install()
+    OneRankCollectives(torch, known).install()
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
     readbacks.install()
     ending.add_last_act(readbacks.tell)

@@ -68,7 +68,8 @@ class Ending:
         while self._last_acts:
             self._last_acts.pop(0)()
         if has_cuda:
-            RECORD.report.peaks = self._peaks.fold()
+            # Whatever cannot be had, the rest of the report must be written.
+            RECORD.report.peaks = quietly(self._peaks.fold)() or []
             RECORD.report.cudnn = _cudnn_version(self._torch)
         RECORD.write(self._run_dir)
 
@@ -143,7 +144,10 @@ class Ending:
 
 
 def _cudnn_version(torch: Any) -> str | None:
-    number = torch.backends.cudnn.version()
+    try:
+        number = torch.backends.cudnn.version()
+    except RuntimeError:
+        number = None  # PyTorch refuses to say it for a card that this cuDNN is too new for
     if number is None:
         return None
     major, rest = divmod(number, 10000) if number >= 90000 else divmod(number, 1000)

@@ -65,13 +65,21 @@ def _register_on_backend(
 ) -> None:
     """torch 2.9 and newer can hand out the kernel that is being replaced."""
     call = torch.library.get_kernel(f"aten::{operator}", backend).call_boxed
-    is_tensor_first = _takes_tensor_first(torch, operator)
+    schema = _operation(torch, operator)._schema.arguments
+    is_tensor_first = bool(schema) and str(schema[0].type) == "Tensor"
+    further_tensors = [
+        index for index, argument in enumerate(schema[1:]) if str(argument.type) == "Tensor"
+    ]
 
     tensor_type = torch.Tensor
 
     def called(keys: Any, first: Any, *arguments: Any, **options: Any) -> Any:
         if is_tensor_first and not isinstance(first, tensor_type):
             first = _as_tensor(torch, first)
+        for index in further_tensors:
+            if index < len(arguments) and not isinstance(arguments[index], tensor_type):
+                before, after = arguments[:index], arguments[index + 1 :]
+                arguments = (*before, _as_tensor(torch, arguments[index]), *after)
         if dtypes is not None and first.dtype not in dtypes:
             return call(keys, first, *arguments, **options)
         return _through(chain, functools.partial(call, keys))(first, *arguments, **options)
@@ -120,11 +128,6 @@ def _register(torch: Any, operator: str, function: Callable[..., Any], key: str)
 def _operation(torch: Any, operator: str) -> Any:
     name, _, overload = operator.partition(".")
     return getattr(getattr(torch.ops.aten, name), overload or "default")
-
-
-def _takes_tensor_first(torch: Any, operator: str) -> bool:
-    arguments = _operation(torch, operator)._schema.arguments
-    return bool(arguments) and str(arguments[0].type) == "Tensor"
 
 
 def _as_tensor(torch: Any, value: Any) -> Any:

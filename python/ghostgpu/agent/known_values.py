@@ -118,6 +118,18 @@ class KnownValues:
         if len(self._copies) >= self._next_purge:
             self._purge()
 
+    def overwrite(self, tensor: Any, values: Any) -> None:
+        """`tensor` was written behind PyTorch's back; with None, nobody knows what."""
+        storage = tensor.untyped_storage()
+        known_before = self.of(tensor)
+        if values is not None and known_before is not None:
+            known_before.copy_(values.reshape(tensor.shape))
+        else:
+            self._copies.pop(storage._cdata, None)
+            # Of a part alone nothing is kept: a copy is that of a whole storage.
+            if values is not None and tensor.nbytes == storage.nbytes():
+                self.learn(tensor, values.reshape(tensor.shape))
+
     def _purge(self) -> None:
         dead = [key for key, copy in self._copies.items() if copy.storage.expired()]
         for key in dead:

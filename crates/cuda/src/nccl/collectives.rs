@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use super::communicator::is_alone;
 use super::{Communicator, status};
 use crate::{device_work, handed_on, state, trace_call, write_out};
 
@@ -26,16 +27,20 @@ fn element_bytes(data_type: c_int) -> usize {
 /// Defines exported functions that copy `count` elements from one place on the card to another.
 macro_rules! copying {
     ($(
-        ($($argument:ident: $type:ty),+), $count:ident of $kind:ident, $source:ident to $target:ident => $($name:ident),+;
+        ($($argument:ident: $type:ty),+),
+        $count:ident of $kind:ident, $source:ident to $target:ident in $ranks:ident
+        => $($name:ident),+;
     )+) => {
-        $(copying!(@all ($($argument: $type),+), [$count $kind $source $target], [$($name),+]);)+
+        $(copying!(
+            @all ($($argument: $type),+), [$count $kind $source $target $ranks], [$($name),+]
+        );)+
     };
     (@all $parameters:tt, $copy:tt, [$($name:ident),+]) => {
         $(copying!(@define $name, $parameters, $copy);)+
     };
     (
         @define $name:ident, ($($argument:ident: $type:ty),+),
-        [$count:ident $kind:ident $source:ident $target:ident]
+        [$count:ident $kind:ident $source:ident $target:ident $ranks:ident]
     ) => {
         #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
         #[unsafe(no_mangle)]
@@ -43,7 +48,10 @@ macro_rules! copying {
             trace_call!($name $(, $argument)+);
             begin_work();
             let bytes = $count.saturating_mul(element_bytes($kind));
-            handed_on::handed_on($source as u64, $target as u64, bytes);
+            match is_alone($ranks) {
+                true => handed_on::handed_on($source as u64, $target as u64, bytes),
+                false => handed_on::forget_all(),
+            }
             status::SUCCESS
         }
     };
@@ -53,23 +61,23 @@ copying! {
     (
         send: Data, receive: Data, count: usize, data_type: c_int, operation: c_int,
         communicator: Communicator, stream: Data
-    ), count of data_type, send to receive => ncclAllReduce, ncclReduceScatter;
+    ), count of data_type, send to receive in communicator => ncclAllReduce, ncclReduceScatter;
     (
         send: Data, receive: Data, count: usize, data_type: c_int, operation: c_int, root: c_int,
         communicator: Communicator, stream: Data
-    ), count of data_type, send to receive => ncclReduce;
+    ), count of data_type, send to receive in communicator => ncclReduce;
     (
         send: Data, receive: Data, count: usize, data_type: c_int, root: c_int,
         communicator: Communicator, stream: Data
-    ), count of data_type, send to receive => ncclBroadcast, ncclGather, ncclScatter;
+    ), count of data_type, send to receive in communicator => ncclBroadcast, ncclGather, ncclScatter;
     (
         send: Data, receive: Data, count: usize, data_type: c_int, communicator: Communicator,
         stream: Data
-    ), count of data_type, send to receive => ncclAllGather, ncclAlltoAll;
+    ), count of data_type, send to receive in communicator => ncclAllGather, ncclAlltoAll;
     (
         buffer: Data, count: usize, data_type: c_int, root: c_int, communicator: Communicator,
         stream: Data
-    ), count of data_type, buffer to buffer => ncclBcast;
+    ), count of data_type, buffer to buffer in communicator => ncclBcast;
 }
 
 device_work! {

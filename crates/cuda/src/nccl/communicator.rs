@@ -1,4 +1,4 @@
-//! Communicators: made for one rank, asked who is in them, ended.
+//! Communicators: made for one rank, or for several cards of one process; asked who is in them, ended.
 
 use std::ffi::{c_int, c_void};
 
@@ -6,8 +6,20 @@ use super::{Communicator, UniqueId, status};
 use crate::handles::Handles;
 use crate::{device_work, notes, opaque_objects, refuse, state, trace_call, write_out};
 
-/// The device on which the communicator was made.
-static COMMUNICATORS: Handles<i32> = Handles::starting_at(0x4CC1_0000);
+/// Who a communicator belongs to, and how many there are.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    device: c_int,
+    rank: c_int,
+    ranks: c_int,
+}
+
+static COMMUNICATORS: Handles<Member> = Handles::starting_at(0x4CC1_0000);
+
+/// Whether a communicator has a single rank, so that its collectives are copies.
+pub fn is_alone(communicator: Communicator) -> bool {
+    COMMUNICATORS.with(communicator as usize, |member| member.ranks) == Some(1)
+}
 
 /// `NCCL_SPLIT_NOCOLOR`: this rank takes no part in the new communicator.
 const NO_COLOR: c_int = -1;
@@ -30,11 +42,19 @@ unsafe fn create(
         return status::INVALID_USAGE;
     }
     state::current_with_context();
-    notes::assume("memory that NCCL itself takes on the card is not counted");
-    let made = COMMUNICATORS.insert(state::current_index());
+    let member = Member {
+        device: state::current_index(),
+        rank: 0,
+        ranks: 1,
+    };
     // SAFETY: promised by the caller.
-    unsafe { write_out(communicator, made as Communicator) };
+    unsafe { write_out(communicator, register(member)) };
     status::SUCCESS
+}
+
+fn register(member: Member) -> Communicator {
+    notes::assume("memory that NCCL itself takes on the card is not counted");
+    COMMUNICATORS.insert(member) as Communicator
 }
 
 /// # Safety
@@ -86,10 +106,12 @@ pub unsafe extern "C" fn ncclCommInitRankScalable(
     unsafe { create("ncclCommInitRankScalable", communicator, ranks, rank) }
 }
 
-/// One communicator per device of a list, all in this process.
+/// One communicator per device of a list, all in this process: `DataParallel` makes them. What they
+/// pass between the cards is only values.
 ///
 /// # Safety
-/// `communicators` has room for `devices` handles, or is null.
+/// `communicators` has room for `devices` handles, or is null; `device_list` has as many numbers, or
+/// is null, which stands for the first devices.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommInitAll(
     communicators: *mut Communicator,
@@ -97,8 +119,28 @@ pub unsafe extern "C" fn ncclCommInitAll(
     device_list: *const c_int,
 ) -> i32 {
     trace_call!(ncclCommInitAll, communicators, devices, device_list);
-    // SAFETY: promised by the caller.
-    unsafe { create("ncclCommInitAll", communicators, devices, 0) }
+    if communicators.is_null() || devices < 1 {
+        return status::INVALID_ARGUMENT;
+    }
+    for rank in 0..devices {
+        let device = match device_list.is_null() {
+            true => rank,
+            // SAFETY: promised by the caller.
+            false => unsafe { *device_list.offset(rank as isize) },
+        };
+        let Some(card) = state::visible_device(device) else {
+            return status::INVALID_ARGUMENT;
+        };
+        card.ensure_context();
+        let member = Member {
+            device,
+            rank,
+            ranks: devices,
+        };
+        // SAFETY: promised by the caller.
+        unsafe { write_out(communicators.offset(rank as isize), register(member)) };
+    }
+    status::SUCCESS
 }
 
 /// A part of one rank is one rank again, or none.
@@ -130,14 +172,14 @@ pub unsafe extern "C" fn ncclCommSplit(
 unsafe fn tell(
     communicator: Communicator,
     answer: *mut c_int,
-    value: impl FnOnce(i32) -> c_int,
+    value: impl FnOnce(Member) -> c_int,
 ) -> i32 {
-    let known = COMMUNICATORS.with(communicator as usize, |device| *device);
-    let (Some(device), false) = (known, answer.is_null()) else {
+    let known = COMMUNICATORS.with(communicator as usize, |member| *member);
+    let (Some(member), false) = (known, answer.is_null()) else {
         return status::INVALID_ARGUMENT;
     };
     // SAFETY: promised by the caller.
-    unsafe { write_out(answer, value(device)) };
+    unsafe { write_out(answer, value(member)) };
     status::SUCCESS
 }
 
@@ -147,7 +189,7 @@ unsafe fn tell(
 pub unsafe extern "C" fn ncclCommCount(communicator: Communicator, count: *mut c_int) -> i32 {
     trace_call!(ncclCommCount, communicator, count);
     // SAFETY: promised by the caller.
-    unsafe { tell(communicator, count, |_| 1) }
+    unsafe { tell(communicator, count, |member| member.ranks) }
 }
 
 /// # Safety
@@ -156,7 +198,7 @@ pub unsafe extern "C" fn ncclCommCount(communicator: Communicator, count: *mut c
 pub unsafe extern "C" fn ncclCommUserRank(communicator: Communicator, rank: *mut c_int) -> i32 {
     trace_call!(ncclCommUserRank, communicator, rank);
     // SAFETY: promised by the caller.
-    unsafe { tell(communicator, rank, |_| 0) }
+    unsafe { tell(communicator, rank, |member| member.rank) }
 }
 
 /// # Safety
@@ -165,7 +207,7 @@ pub unsafe extern "C" fn ncclCommUserRank(communicator: Communicator, rank: *mut
 pub unsafe extern "C" fn ncclCommCuDevice(communicator: Communicator, device: *mut c_int) -> i32 {
     trace_call!(ncclCommCuDevice, communicator, device);
     // SAFETY: promised by the caller.
-    unsafe { tell(communicator, device, |device| device) }
+    unsafe { tell(communicator, device, |member| member.device) }
 }
 
 /// Nothing runs, so nothing has gone wrong meanwhile.

@@ -1,5 +1,5 @@
 //! NCCL for a single process: a communicator of one rank, in which every collective is a copy on the
-//! card and therefore nothing. More ranks are refused.
+//! card, or one for several cards of the process. Ranks in several processes are refused.
 //!
 //! Declarations written from NVIDIA's public documentation "NCCL", release 2.28, and its newer
 //! functions from release 2.30.
