@@ -113,7 +113,9 @@ impl Answer {
         let peaks = || findings.processes.iter().flat_map(|process| &process.peaks);
         let peak_allocated_bytes = or_zero_if_unused(run, findings.peak_allocated_bytes());
         let peak_reserved_bytes = or_zero_if_unused(run, findings.peak_reserved_bytes());
-        let peak_device_bytes = findings.peak_device_bytes();
+        // What CUDA took beyond the card's end is not in use on any card.
+        let on_card = |bytes: u64| bytes.min(run.capacity_bytes.unwrap_or(u64::MAX));
+        let peak_device_bytes = on_card(findings.peak_device_bytes());
         let (device_need, allocated_need, reserved_need, because) = match need {
             Need::Peak => (
                 Some(peak_device_bytes),
@@ -175,7 +177,7 @@ impl Answer {
                 .enumerate()
                 .map(|(device, card)| DevicePeak {
                     device,
-                    peak_device_bytes: card.peak_bytes,
+                    peak_device_bytes: on_card(card.peak_bytes),
                 })
                 .collect(),
             allocator_peaks: main
@@ -281,6 +283,14 @@ fn notes(run: &Rehearsal) -> Vec<String> {
         if !notes.contains(note) {
             notes.push(note.clone());
         }
+    }
+    if run.overflowed() && run.fatal_oom().is_none() {
+        notes.push(
+            "CUDA's context or one of its libraries found too little room beside what PyTorch had \
+             reserved: a real run ends there with `CUDA error: out of memory` or \
+             `CUBLAS_STATUS_ALLOC_FAILED`"
+                .to_owned(),
+        );
     }
     notes
 }

@@ -12,6 +12,8 @@ use crate::process::{Cause, Ending, Supervised};
 pub struct Rehearsal {
     pub supervised: Supervised,
     pub findings: Findings,
+    /// What one card has; none for cards whose memory does not end.
+    pub capacity_bytes: Option<u64>,
 }
 
 /// What a run says.
@@ -60,7 +62,7 @@ impl Rehearsal {
         }
         // A launcher such as torchrun ends with a code of its own, or waits for ever for the
         // other ranks: what the process that ran out of memory says comes first.
-        if self.fatal_oom().is_some() {
+        if self.fatal_oom().is_some() || self.overflowed() {
             return Verdict::DoesNotFit;
         }
         if self.supervised.cause == Cause::TimedOut {
@@ -76,6 +78,13 @@ impl Rehearsal {
             Ending::Exited(_) => Verdict::ScriptFailed,
             Ending::Killed(_) => Verdict::ScriptKilled,
         }
+    }
+
+    /// More was used on a card than it has: CUDA's context and libraries take their memory without
+    /// asking PyTorch, and the stand-in lets them have it, so that the script goes on.
+    pub fn overflowed(&self) -> bool {
+        self.capacity_bytes
+            .is_some_and(|capacity| self.findings.peak_device_bytes() > capacity)
     }
 
     /// The out-of-memory error that ended the script.
@@ -170,6 +179,7 @@ fn quiet_end(process: &ProcessReport) -> Option<&OomReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ghostgpu_session::ledger::CardUse;
 
     fn oom(is_fatal: bool, step: u64) -> OomReport {
         OomReport {
@@ -193,6 +203,7 @@ mod tests {
                 processes,
                 ..Findings::default()
             },
+            capacity_bytes: None,
         }
     }
 
@@ -222,6 +233,20 @@ mod tests {
         let mut hung = run(Ending::Killed(9), vec![worker]);
         hung.supervised.cause = Cause::TimedOut;
         assert_eq!(hung.verdict(), Verdict::DoesNotFit);
+    }
+
+    #[test]
+    fn a_card_that_holds_more_than_it_has_does_not_fit_though_the_script_ended_well() {
+        let mut run = run(Ending::Exited(0), vec![]);
+        run.findings.cards = vec![CardUse {
+            used_bytes: 5,
+            peak_bytes: 12,
+        }];
+        assert_eq!(run.verdict(), Verdict::Fits);
+        run.capacity_bytes = Some(12);
+        assert_eq!(run.verdict(), Verdict::Fits);
+        run.capacity_bytes = Some(11);
+        assert_eq!(run.verdict(), Verdict::DoesNotFit);
     }
 
     #[test]

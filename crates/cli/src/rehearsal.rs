@@ -102,6 +102,10 @@ impl Plan {
             rehearsal: Rehearsal {
                 supervised,
                 findings,
+                capacity_bytes: match is_elastic {
+                    true => None,
+                    false => session.devices.first().map(|card| card.total_bytes),
+                },
             },
             removed_files,
         })

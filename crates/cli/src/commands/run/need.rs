@@ -98,6 +98,7 @@ mod tests {
 
     fn run(ending: Ending, cause: Cause, exception: Option<&str>) -> Rehearsal {
         Rehearsal {
+            capacity_bytes: None,
             supervised: Supervised { ending, cause },
             findings: Findings {
                 processes: vec![ProcessReport {

@@ -84,6 +84,7 @@ fn process() -> ProcessReport {
 
 fn run(ending: Ending, process: ProcessReport) -> Rehearsal {
     Rehearsal {
+        capacity_bytes: None,
         supervised: Supervised {
             ending,
             cause: Cause::Own,
