@@ -93,3 +93,36 @@ def test_a_card_too_old_for_this_torch_is_measured_and_said_to_be(rehearse: Rehe
     ).expect(0)
     assert done["steps"] == 3
     assert done["peak_allocated_bytes"] > 0
+
+
+def test_a_failure_that_the_zeros_may_have_caused_is_said_to_be_one(
+    rehearse_reference: Rehearse,
+) -> None:
+    done = rehearse_reference(
+        """
+        import torch
+        error = torch.ones(3, device="cuda").mean()
+        print(10 / error.item())
+        """
+    ).expect(1)
+    assert any("failed at train.py:4, where it reads a value" in note for note in done["notes"])
+
+
+def test_an_isolated_python_is_counted_and_guarded_like_any_other(
+    rehearse_reference: Rehearse,
+) -> None:
+    script = """
+        import os, sys, torch
+        assert "PYTHONHASHSEED" not in os.environ
+        torch.save(torch.zeros(1, device="cuda"), "zeros.pt")
+        optimizer = torch.optim.SGD([torch.zeros(4, device="cuda", requires_grad=True)], lr=0.1)
+        for step in range(5):
+            optimizer.step()
+        """
+    done = rehearse_reference(
+        script,
+        command=("python", "-I", "train.py"),
+        environment={"PYTHONHASHSEED": "1"},
+    ).expect(0)
+    assert done["steps"] == 3
+    assert not (done.folder / "zeros.pt").exists()

@@ -25,6 +25,8 @@ pub struct Plan {
     /// Everything but the run's folder, which each run has for itself.
     pub session: Session,
     pub timeout: Option<Duration>,
+    /// The user's variables for python do not reach the script (`python -E`).
+    pub ignores_python_variables: bool,
 }
 
 /// Where the script's output goes.
@@ -66,9 +68,18 @@ impl Plan {
             .context("cannot write into the run's folder")?;
         let mut command = Command::new(&self.program);
         command.args(&self.words);
+        let is_ignored =
+            |variable: &str| self.ignores_python_variables && variable.starts_with("PYTHON");
         let changes = run_dir.with_places(&self.layout.inject_dir, |places| {
-            environment::changes(places, |variable| std::env::var_os(variable))
+            environment::changes(places, |variable| {
+                std::env::var_os(variable).filter(|_| !is_ignored(variable))
+            })
         });
+        for (variable, _) in std::env::vars_os() {
+            if variable.to_str().is_some_and(is_ignored) {
+                command.env_remove(variable);
+            }
+        }
         command.envs(changes.set);
         for variable in changes.removed {
             command.env_remove(variable);

@@ -87,6 +87,7 @@ def _install_assumptions(torch: Any, ending: Ending) -> None:
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
     readbacks.install()
     ending.add_last_act(readbacks.tell)
+    ending.add_explanation(readbacks.explain)
     ShapeAssumptions(torch, readbacks, known).install()
 
 

@@ -30,10 +30,15 @@ class Ending:
         self._peaks = peaks
         self._is_forked = False
         self._last_acts: list[Callable[[], None]] = []
+        self._explanations: list[Callable[[BaseException], None]] = []
 
     def add_last_act(self, act: Callable[[], None]) -> None:
         """Have something done once, just before the report is written."""
         self._last_acts.append(quietly(act))
+
+    def add_explanation(self, explain: Callable[[BaseException], None]) -> None:
+        """Have something look at the exception that ends the script."""
+        self._explanations.append(quietly(explain))
 
     def forget_parent(self) -> None:
         """Called in a forked child, which has a report to write only if it uses CUDA itself."""
@@ -77,6 +82,8 @@ class Ending:
         text = str(error).strip().splitlines()
         RECORD.report.exception = type(error).__name__ + (f": {text[0]}" if text else "")
         oom.note_fatal(error, self._torch)
+        for explain in self._explanations:
+            explain(error)
 
     def _wrap_hard_exit(self) -> None:
         original = os._exit

@@ -19,7 +19,7 @@ from .kernels import put_in_front
 from .known_values import KnownValues
 from .preload import ReadbackAnswerer
 from .report import RECORD
-from .stacks import users_line
+from .stacks import users_line, users_line_of
 
 LINES_SHOWN = 5
 
@@ -79,6 +79,22 @@ class Readbacks:
     @quietly
     def _remember_line(self) -> None:
         self._lines.setdefault(users_line(), None)
+
+    def explain(self, error: BaseException) -> None:
+        """Say that the zeros are to blame, if the script failed where it read one, or counted."""
+        if not self._lines:
+            return
+        line = users_line_of(error)
+        if line in self._lines:
+            RECORD.note(
+                f"the script failed at {line}, where it reads a value from the card: every value "
+                "there is zero, so a real run may well get past this line"
+            )
+        elif isinstance(error, (ArithmeticError, AssertionError)):
+            RECORD.note(
+                f"the script failed at {line} after reading values from the card: they are zeros, "
+                "so a real run may well get past this line"
+            )
 
     def tell(self) -> None:
         """Say in the report where the script looked at values."""

@@ -128,6 +128,18 @@ def users_line() -> str:
     return _line_of_waiting_thread() or own_innermost or "an unknown line"
 
 
+def users_line_of(error: BaseException) -> str:
+    """The user's innermost line that an exception came through, written as by `users_line`."""
+    line = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if is_user_code(file) or not line:
+            line = f"{os.path.basename(file)}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return line or "an unknown line"
+
+
 def _line_of_waiting_thread() -> str:
     if threading.current_thread() is threading.main_thread():
         return ""

@@ -1,6 +1,7 @@
 //! The user's Python and the torch in it: found and read, never imported.
 
 mod find;
+pub mod isolation;
 mod libraries;
 mod probe;
 mod torch;

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::output::{Output, prepare_appendable};
 use crate::process::hold_signals;
+use crate::python::isolation::without_isolation;
 use crate::python::{Interpreter, Search, Support, TorchInstallation, find_interpreter};
 use crate::rehearsal::Plan;
 use crate::run_dir::RunDir;
@@ -46,6 +47,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
     // From here on there is a folder to remove: nothing may end us in between.
     hold_signals();
     let run_dir = RunDir::create(&layout.library)?;
+    let (target, ignores_python_variables) = without_isolation_of(target);
     let (interpreter, program, words) = choose_program(arguments, target, &run_dir)?;
     let mut assumptions = Vec::new();
     let mut remarks = Vec::new();
@@ -94,6 +96,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
             layout,
             session,
             timeout: arguments.timeout,
+            ignores_python_variables,
         },
         run_dir,
         json,
@@ -101,6 +104,21 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         assumptions,
         remarks,
     })
+}
+
+/// The target without options of python's that would keep the agent out, and whether it had them.
+fn without_isolation_of(target: Target) -> (Target, bool) {
+    match target {
+        Target::Python { word, words } => {
+            let arguments = without_isolation(words);
+            let words = arguments.words;
+            (
+                Target::Python { word, words },
+                arguments.ignores_environment,
+            )
+        }
+        other => (other, false),
+    }
 }
 
 fn find_card(arguments: &Arguments) -> Result<&'static Card, Failure> {
