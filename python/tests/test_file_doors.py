@@ -112,22 +112,26 @@ torch.save(weights, "output/model.pt")
     assert note in done.report["notes"]
 
 
-def test_a_checkpoint_that_was_deleted_is_gone_for_the_script(
+def test_a_real_checkpoint_can_be_deleted_again_but_not_for_ever(
     rehearse: Rehearse, tmp_path: Path
 ) -> None:
     make_real(tmp_path / "best.pth")
+    make_real(tmp_path / "old" / "model.pt")
     done = rehearse(
         SCRIPT
         + """
-for attempt in range(2):
-    try:
-        os.remove("best.pth")
-    except FileNotFoundError:
-        print("gone")
+for save in range(3):
+    shutil.rmtree("old", ignore_errors=True)
+    os.remove("best.pth")
+print("saved")
+while os.path.exists("best.pth"):
+    os.remove("best.pth")
 """
     )
-    assert done.stdout.strip() == "gone", done.stderr
+    assert done.stdout.strip() == "saved", done.stderr
+    assert "PermissionError" in done.stderr
     assert (tmp_path / "best.pth").exists()
+    assert (tmp_path / "old" / "model.pt").exists()
 
 
 def test_what_describes_real_weights_is_not_replaced(rehearse: Rehearse, tmp_path: Path) -> None:
@@ -137,10 +141,11 @@ def test_what_describes_real_weights_is_not_replaced(rehearse: Rehearse, tmp_pat
     rehearse(
         """
         import torch
-        for name in ("model/config.json", "settings.json"):
+        for name in ("model/config.json", "model/trainer_state.json", "settings.json"):
             open(name, "w").write("changed")
         """
     )
+    assert not (tmp_path / "model" / "trainer_state.json").exists()
     assert (tmp_path / "model" / "config.json").read_text() == "real"
     assert (tmp_path / "settings.json").read_text() == "changed"
 
@@ -176,3 +181,16 @@ print(os.path.exists("model.pt"))
     )
     assert done.stdout.strip() == "False", done.stderr
     assert os.listdir(tmp_path / "output") == ["notes.txt"]
+
+
+def test_a_curve_of_zeros_does_not_stay_among_the_users_runs(
+    rehearse: Rehearse, tmp_path: Path
+) -> None:
+    make_real(tmp_path / "runs" / "events.out.tfevents.1.host")
+    rehearse(
+        """
+        import torch
+        open("runs/events.out.tfevents.2.host", "ab").write(b"loss")
+        """
+    )
+    assert os.listdir(tmp_path / "runs") == ["events.out.tfevents.1.host"]

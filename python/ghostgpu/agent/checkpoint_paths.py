@@ -30,6 +30,7 @@ from .value_files import is_weights
 AnyPath = Union[str, "os.PathLike[str]"]
 
 WRITTEN_FILES = "written-files.jsonl"
+MAX_DELETIONS = 1000
 _REDIRECT_FOLDER = "redirected"
 
 # The script sees guarded versions of these.
@@ -50,7 +51,7 @@ class CheckpointPaths:
         self._redirects: dict[str, str] = {}
         self._made: dict[str, None] = {}
         self._new_folders: set[str] = set()
-        self._gone: set[str] = set()
+        self._gone: dict[str, int] = {}
         self._has_told = False
 
     def forget_parent(self) -> None:
@@ -112,7 +113,7 @@ class CheckpointPaths:
         wanted = absolute(path)
         is_borrowed = self.is_borrowed(wanted)
         place = self._redirects.pop(wanted)
-        self._gone.add(wanted)
+        self._gone[wanted] = 1
         if is_borrowed:
             return
         if os.path.isdir(place):
@@ -150,30 +151,27 @@ class CheckpointPaths:
         return self._is_foreign_weights(wanted)
 
     def lies_beside_foreign_weights(self, path: AnyPath) -> bool:
-        """Whether a file from before the rehearsal shares its folder with weights from then."""
-        wanted = absolute(path)
-        folder = os.path.dirname(wanted)
-        return self._is_foreign(wanted) and any(
+        """Whether a file shares its folder with weights from before the rehearsal."""
+        folder = os.path.dirname(absolute(path))
+        return os.path.isdir(folder) and any(
             self._is_foreign_weights(os.path.join(folder, name)) for name in os.listdir(folder)
         )
 
     def let_vanish(self, path: AnyPath, what_for: str) -> None:
         """The script deletes something real: let it believe so.
 
-        A second time, there is nothing to delete any more, as there would not be without us.
+        It may see it again and delete it again, but not for ever: some loop until it is gone.
         """
         wanted = absolute(path)
-        if wanted in self._gone:
-            raise FileNotFoundError(2, os.strerror(2), os.fspath(path))
-        self._gone.add(wanted)
+        self._gone[wanted] = self._gone.get(wanted, 0) + 1
+        if self._gone[wanted] > MAX_DELETIONS:
+            raise PermissionError(1, os.strerror(1), os.fspath(path))
         RECORD.note(f"a real checkpoint was not {what_for}: {wanted}")
 
     def come_back(self, path: AnyPath) -> bool:
         """The script makes something anew: whether it believes to have deleted it."""
         wanted = absolute(path)
-        is_gone = wanted in self._gone
-        self._gone.discard(wanted)
-        return is_gone
+        return self._gone.pop(wanted, None) is not None
 
     def keep_under_new_name(self, source: AnyPath, target: AnyPath) -> None:
         """The script renames a real checkpoint: it stays, and can be read under the new name."""

@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 from .checkpoint_paths import CheckpointPaths
 from .guard import note_fault, quietly
-from .value_files import describes_weights, is_weights, may_hold_values
+from .value_files import describes_weights, is_curve, is_weights, may_hold_values
 
 Function = Callable[..., Any]
 
@@ -93,11 +93,13 @@ class FileDoors:
             return file  # a log, or one that this script has opened before
         if _is_memory_snapshot():
             return file
+        if is_curve(path):
+            return paths.for_writing(path)  # of zeros, beside the user's real ones
         if may_hold_values(path) and self._torch.cuda.is_initialized():
             return file if "x" in mode and is_there else paths.for_writing(path)
         if is_weights(path) and paths.holds_foreign_weights(path):
             return paths.for_writing(path)
-        if is_there and describes_weights(path) and paths.lies_beside_foreign_weights(path):
+        if describes_weights(path) and paths.lies_beside_foreign_weights(path):
             return paths.for_writing(path)
         return file
 

@@ -84,8 +84,8 @@ class Readbacks:
         """Say that the zeros are to blame, if the script failed where it read one, or counted."""
         if not self._lines:
             return
-        line = users_line_of(error)
-        if line in self._lines:
+        line, is_innermost = users_line_of(error)
+        if is_innermost and line in self._lines:
             RECORD.note(
                 f"the script failed at {line}, where it reads a value from the card: every value "
                 "there is zero, so a real run may well get past this line"

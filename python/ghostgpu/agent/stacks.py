@@ -128,16 +128,20 @@ def users_line() -> str:
     return _line_of_waiting_thread() or own_innermost or "an unknown line"
 
 
-def users_line_of(error: BaseException) -> str:
-    """The user's innermost line that an exception came through, written as by `users_line`."""
-    line = ""
+def users_line_of(error: BaseException) -> tuple[str, bool]:
+    """The user's innermost line that an exception came through, written as by `users_line`.
+
+    And whether the exception was raised right there, not in something that the line called.
+    """
+    line, is_innermost = "", False
     traceback = error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if is_user_code(file) or not line:
+        is_innermost = is_user_code(file)
+        if is_innermost or not line:
             line = f"{os.path.basename(file)}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
-    return line or "an unknown line"
+    return line or "an unknown line", is_innermost
 
 
 def _line_of_waiting_thread() -> str:

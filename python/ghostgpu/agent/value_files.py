@@ -17,7 +17,7 @@ _WEIGHTS = frozenset(
 )
 """Parts of names (after a dot) that are weights wherever they are found: `best.pth.tar` too."""
 
-_VALUES = _WEIGHTS | frozenset(("npy", "npz", "pkl", "pickle", "joblib", "msgpack", "tfevents"))
+_VALUES = _WEIGHTS | frozenset(("npy", "npz", "pkl", "pickle", "joblib", "msgpack"))
 """Parts of names that may also be somebody's data, prepared long before a card is used."""
 
 _DESCRIPTIONS = frozenset({"json", "yaml", "yml"})
@@ -32,6 +32,11 @@ def is_weights(path: str) -> bool:
 def may_hold_values(path: str) -> bool:
     """Whether a file of this name, written once a card is in use, may hold what it computed."""
     return not _VALUES.isdisjoint(_parts(path))
+
+
+def is_curve(path: str) -> bool:
+    """Whether TensorBoard would show a file of this name as a run's losses."""
+    return "tfevents" in _parts(path)
 
 
 def describes_weights(path: str) -> bool:
