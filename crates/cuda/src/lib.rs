@@ -24,6 +24,7 @@ mod device_work;
 mod driver;
 mod handed_on;
 mod handles;
+mod host_gaps;
 mod ledger;
 mod memory_window;
 mod nccl;

@@ -12,6 +12,7 @@ use ghostgpu_session::{SESSION_VARIABLE, Session};
 
 use crate::clock;
 use crate::handed_on;
+use crate::host_gaps;
 use crate::ledger::Ledger;
 use crate::memory_window;
 use crate::visible_devices;
@@ -245,7 +246,9 @@ impl VirtualDevice {
     }
 
     pub fn ensure_context(&self) {
-        self.charge_once(&self.has_context, self.sheet.overhead.context_bytes);
+        if self.charge_once(&self.has_context, self.sheet.overhead.context_bytes) {
+            host_gaps::note_context();
+        }
     }
 
     /// The first launch loads code onto the card.
@@ -255,6 +258,7 @@ impl VirtualDevice {
         self.ensure_context();
         let bytes = self.sheet.overhead.kernels_bytes;
         if self.charge_once(&self.has_kernels, bytes) {
+            host_gaps::look_before_taking(self, bytes);
             self.memory().note_first_kernel(bytes);
         }
     }
@@ -282,6 +286,7 @@ impl VirtualDevice {
         if new_pages > 0 {
             room.ledger
                 .charge(self.ordinal, new_pages * PAGE_BYTES, None);
+            host_gaps::look_before_taking(self, new_pages * PAGE_BYTES);
             self.memory().note_library_memory(new_pages * PAGE_BYTES);
         }
     }
