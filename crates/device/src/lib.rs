@@ -37,6 +37,7 @@
 //!    your reading does not lie below what the rule in `derive.rs` would have said; if it does,
 //!    the rule is too optimistic for other cards too: change it.
 
+mod aged_holes;
 mod architecture;
 mod catalogue;
 mod driver_addresses;
@@ -50,5 +51,5 @@ pub use architecture::{Architecture, REGISTERS_PER_MULTIPROCESSOR, SHARED_MEMORY
 pub use catalogue::{Card, Catalogue, MemoryKind, Provenance};
 pub use lookup::LookupError;
 pub use memory::{Budget, CardMemory, MemoryError, PAGE_BYTES, PhysicalId};
-pub use pool::{PoolStatistics, StreamOrderedPool};
+pub use pool::{PoolStatistics, StreamId, StreamOrderedPool};
 pub use sheet::{Capability, DeviceSheet, Overhead, PciAddress};

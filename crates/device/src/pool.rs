@@ -1,13 +1,22 @@
 //! The stream-ordered memory pool behind `cudaMallocAsync`.
 //!
-//! Modelled after recordings of the real one (`ground_truth/h200/driver_pool.csv`, replayed in the
-//! tests): allocations lie in one growing range, each in the smallest hole that fits; physical memory
-//! backs the range in granules of 32 MiB, which move to where they are needed. So what the pool holds
-//! is the most granules that live allocations have ever touched at once, until it is trimmed.
+//! Modelled after recordings of the real one (`ground_truth/h200/driver_pool.csv` and
+//! `driver_pool_busy.csv`, replayed in the tests):
+//!
+//! * Allocations lie in one growing range. Physical memory backs it in granules of 32 MiB, which move to
+//!   where they are needed if no allocation touches them.
+//! * What was freed in a stream is free for that stream at once, but until the card has come that far
+//!   it is kept apart: it merges only with its like, and its granules cannot move.
+//! * An allocation goes to the smallest such hole of its stream, and to the smallest of the others if there is
+//!   none; of several equal ones to the oldest. It goes to the hole's start.
+//! * When the card has come that far, the frees join the other holes, the newest first.
+//!
+//! When that is, is a matter of time on a real card, and the memory held differs from run to run by a few
+//! granules. Here the card gets there when the host waits for it, as on a real card that is always busy.
 
 use std::collections::BTreeMap;
 
-use crate::holes::Holes;
+use crate::aged_holes::AgedHoles;
 use crate::memory::{Budget, MemoryError};
 
 const GRANULE_BYTES: u64 = 32 << 20;
@@ -21,27 +30,38 @@ pub struct PoolStatistics {
     pub used_high_bytes: u64,
 }
 
+/// Tells streams apart.
+pub type StreamId = u64;
+
 #[derive(Debug)]
 pub struct StreamOrderedPool {
     start: u64,
-    holes: Holes,
+    /// Free for everybody.
+    holes: AgedHoles,
+    /// Freed in a stream that the host has not waited for since.
+    pending: BTreeMap<StreamId, AgedHoles>,
     /// Address to the bytes asked for.
     allocations: BTreeMap<u64, u64>,
-    /// Granule number to how many allocations lie in it, for those with any.
-    touched: BTreeMap<u64, u64>,
+    /// Granule number to how many of its bytes are allocated or pending, for those with any.
+    occupied: BTreeMap<u64, u64>,
     held_granules: u64,
     statistics: PoolStatistics,
-    /// Memory beyond this is given back when the device is synchronised.
+    /// Memory beyond this is given back when the host waits for the card.
     pub release_threshold_bytes: u64,
 }
 
 impl StreamOrderedPool {
     pub fn new(start: u64, len: u64) -> Self {
+        let mut holes = AgedHoles::default();
+        if len > 0 {
+            holes.open(start, len);
+        }
         Self {
             start,
-            holes: Holes::one(start, len),
+            holes,
+            pending: BTreeMap::new(),
             allocations: BTreeMap::new(),
-            touched: BTreeMap::new(),
+            occupied: BTreeMap::new(),
             held_granules: 0,
             statistics: PoolStatistics::default(),
             release_threshold_bytes: 0,
@@ -72,33 +92,17 @@ impl StreamOrderedPool {
     }
 
     /// `cudaMallocAsync`.
-    pub fn allocate(&mut self, bytes: u64, budget: &dyn Budget) -> Result<u64, MemoryError> {
+    pub fn allocate(
+        &mut self,
+        bytes: u64,
+        stream: StreamId,
+        budget: &dyn Budget,
+    ) -> Result<u64, MemoryError> {
         let rounded = bytes
             .checked_next_multiple_of(ALIGNMENT_BYTES)
             .filter(|&rounded| rounded > 0)
             .ok_or(MemoryError::Invalid)?;
-        let address = self
-            .holes
-            .smallest_fitting(rounded)
-            .ok_or(MemoryError::OutOfMemory)?;
-        let newly_touched = self
-            .granules(address, rounded)
-            .filter(|granule| !self.touched.contains_key(granule))
-            .count() as u64;
-        let needed = self.touched.len() as u64 + newly_touched;
-        while self.held_granules < needed {
-            if !budget.charge(GRANULE_BYTES) {
-                // What was taken so far stays with the pool, as on the real card.
-                self.note_reserved();
-                return Err(MemoryError::OutOfMemory);
-            }
-            self.held_granules += 1;
-        }
-        self.note_reserved();
-        self.holes.fill(address, rounded);
-        for granule in self.granules(address, rounded) {
-            *self.touched.entry(granule).or_default() += 1;
-        }
+        let address = self.place(rounded, stream, budget)?;
         self.allocations.insert(address, bytes);
         self.statistics.used_bytes += bytes;
         self.statistics.used_high_bytes = self
@@ -108,22 +112,85 @@ impl StreamOrderedPool {
         Ok(address)
     }
 
+    fn place(
+        &mut self,
+        bytes: u64,
+        stream: StreamId,
+        budget: &dyn Budget,
+    ) -> Result<u64, MemoryError> {
+        if let Some(address) = self.place_in_pending(bytes, stream) {
+            return Ok(address);
+        }
+        let fitting = self.holes.smallest_fitting(bytes);
+        if fitting.is_none_or(|address| self.granules_with(address, bytes) > self.held_granules) {
+            // Rather than growing, the pool makes this stream wait for another one's frees.
+            let others: Vec<StreamId> = self.pending.keys().copied().collect();
+            let found = others
+                .into_iter()
+                .find_map(|other| self.place_in_pending(bytes, other));
+            if let Some(address) = found {
+                return Ok(address);
+            }
+        }
+        if let Some(address) = fitting
+            && self.grow_to(self.granules_with(address, bytes), budget)
+        {
+            return Ok(self.place_in_hole(address, bytes));
+        }
+        // The last way out is to wait for all frees.
+        self.complete_frees(None);
+        let address = self.holes.smallest_fitting(bytes);
+        let address = address.ok_or(MemoryError::OutOfMemory)?;
+        if self.grow_to(self.granules_with(address, bytes), budget) {
+            Ok(self.place_in_hole(address, bytes))
+        } else {
+            Err(MemoryError::OutOfMemory)
+        }
+    }
+
+    fn place_in_pending(&mut self, bytes: u64, stream: StreamId) -> Option<u64> {
+        let holes = self.pending.get_mut(&stream)?;
+        let address = holes.smallest_fitting(bytes)?;
+        holes.fill(address, bytes);
+        Some(address)
+    }
+
+    fn place_in_hole(&mut self, address: u64, bytes: u64) -> u64 {
+        self.holes.fill(address, bytes);
+        for (granule, part) in self.granules(address, bytes) {
+            *self.occupied.entry(granule).or_default() += part;
+        }
+        address
+    }
+
+    /// How many granules are occupied with that hole filled.
+    fn granules_with(&self, address: u64, bytes: u64) -> u64 {
+        let granules = self.granules(address, bytes);
+        let newly = granules.filter(|(granule, _)| !self.occupied.contains_key(granule));
+        self.occupied.len() as u64 + newly.count() as u64
+    }
+
+    /// Takes granules until there are that many. What was taken before the card was full stays with the
+    /// pool, as on the real card.
+    fn grow_to(&mut self, granules: u64, budget: &dyn Budget) -> bool {
+        while self.held_granules < granules && budget.charge(GRANULE_BYTES) {
+            self.held_granules += 1;
+        }
+        self.note_reserved();
+        self.held_granules >= granules
+    }
+
     /// `cudaFreeAsync`: the pool keeps the memory.
-    pub fn free(&mut self, address: u64) -> Result<(), MemoryError> {
+    pub fn free(&mut self, address: u64, stream: StreamId) -> Result<(), MemoryError> {
         let bytes = self
             .allocations
             .remove(&address)
             .ok_or(MemoryError::Invalid)?;
         let rounded = bytes.next_multiple_of(ALIGNMENT_BYTES);
-        self.holes.open(address, rounded);
-        for granule in self.granules(address, rounded) {
-            if let Some(count) = self.touched.get_mut(&granule) {
-                *count -= 1;
-                if *count == 0 {
-                    self.touched.remove(&granule);
-                }
-            }
-        }
+        self.pending
+            .entry(stream)
+            .or_default()
+            .open(address, rounded);
         self.statistics.used_bytes -= bytes;
         Ok(())
     }
@@ -132,7 +199,7 @@ impl StreamOrderedPool {
     pub fn trim(&mut self, keep_bytes: u64, budget: &dyn Budget) {
         let keep = keep_bytes
             .div_ceil(GRANULE_BYTES)
-            .max(self.touched.len() as u64);
+            .max(self.occupied.len() as u64);
         if self.held_granules > keep {
             budget.release((self.held_granules - keep) * GRANULE_BYTES);
             self.held_granules = keep;
@@ -140,9 +207,31 @@ impl StreamOrderedPool {
         }
     }
 
-    /// What synchronising does: memory above the threshold goes back.
-    pub fn synchronize(&mut self, budget: &dyn Budget) {
+    /// The host waits for a stream, or for all: its frees are complete, and memory above the threshold
+    /// goes back.
+    pub fn synchronize(&mut self, stream: Option<StreamId>, budget: &dyn Budget) {
+        self.complete_frees(stream);
         self.trim(self.release_threshold_bytes, budget);
+    }
+
+    fn complete_frees(&mut self, stream: Option<StreamId>) {
+        let complete: Vec<AgedHoles> = match stream {
+            Some(stream) => self.pending.remove(&stream).into_iter().collect(),
+            None => std::mem::take(&mut self.pending).into_values().collect(),
+        };
+        for mut holes in complete {
+            for (start, len) in holes.take_all() {
+                self.holes.open(start, len);
+                for (granule, part) in self.granules(start, len) {
+                    if let Some(bytes) = self.occupied.get_mut(&granule) {
+                        *bytes -= part;
+                        if *bytes == 0 {
+                            self.occupied.remove(&granule);
+                        }
+                    }
+                }
+            }
+        }
     }
 
     fn note_reserved(&mut self) {
@@ -151,8 +240,13 @@ impl StreamOrderedPool {
         self.statistics.reserved_high_bytes = self.statistics.reserved_high_bytes.max(reserved);
     }
 
-    fn granules(&self, address: u64, bytes: u64) -> std::ops::RangeInclusive<u64> {
-        let first = (address - self.start) / GRANULE_BYTES;
-        first..=(address - self.start + bytes - 1) / GRANULE_BYTES
+    /// The granules that a range touches, each with how many of its bytes.
+    fn granules(&self, address: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let (first, end) = (address - self.start, address - self.start + bytes);
+        (first / GRANULE_BYTES..end.div_ceil(GRANULE_BYTES)).map(move |granule| {
+            let granule_start = granule * GRANULE_BYTES;
+            let part = end.min(granule_start + GRANULE_BYTES) - first.max(granule_start);
+            (granule, part)
+        })
     }
 }

@@ -132,7 +132,7 @@ pub extern "C" fn cudaDeviceSynchronize() -> c_int {
     let Some(card) = state::current_with_context() else {
         return report(NO_DEVICE);
     };
-    card.pool().synchronize(card);
+    card.pool().synchronize(None, card);
     SUCCESS
 }
 

@@ -93,6 +93,10 @@ pub extern "C" fn cudaEventQuery(event: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaEventSynchronize(event: usize) -> c_int {
+    // Events do not remember their streams; most streams have come as far as the one that is waited for.
+    if let Some(card) = state::current_with_context() {
+        card.pool().synchronize(None, card);
+    }
     known(event)
 }
 

@@ -139,7 +139,7 @@ pub unsafe extern "C" fn cudaMallocAsync(
     let allocated = if bytes == 0 {
         Ok(0)
     } else {
-        card.pool().allocate(bytes as u64, card)
+        card.pool().allocate(bytes as u64, stream as u64, card)
     };
     trace::call("cudaMallocAsync", || {
         format!("device {}, {bytes} bytes -> {allocated:x?}", card.ordinal)
@@ -164,7 +164,7 @@ pub extern "C" fn cudaFreeAsync(pointer: *mut c_void, stream: usize) -> c_int {
     let Some((_, card)) = state::device_of_address(pointer as u64) else {
         return report(INVALID_VALUE);
     };
-    match card.pool().free(pointer as u64) {
+    match card.pool().free(pointer as u64, stream as u64) {
         Ok(()) => SUCCESS,
         // `cudaFreeAsync` also takes what `cudaMalloc` gave.
         Err(_) => super::memory::cudaFree(pointer),

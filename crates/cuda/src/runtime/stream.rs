@@ -112,6 +112,9 @@ pub extern "C" fn cudaStreamQuery(stream: usize) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaStreamSynchronize(stream: usize) -> c_int {
     trace::call("cudaStreamSynchronize", || format!("{stream:#x}"));
+    if let Some(card) = state::current_with_context() {
+        card.pool().synchronize(Some(stream as u64), card);
+    }
     known(stream)
 }
 
