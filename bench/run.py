@@ -129,7 +129,18 @@ def show(line: str, is_good: bool | None) -> None:
     print(f"{mark} {line}", flush=True)
 
 
+def describe_machine() -> str:
+    models = [
+        line.partition(":")[2].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
+    return f"on {len(models)} x {models[0] if models else 'unknown'}, load {os.getloadavg()[0]:.1f}"
+
+
 def main() -> None:
+    # Other work on the same cores goes into every time below but the recorded ones.
+    show(describe_machine(), None)
     results = [compare_start(job) for job in (BERT, RESNET)]
     results.append(compare_steps())
     results += [measure_memory(job) for job in MEMORY_LIMITS_GIB]
