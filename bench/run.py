@@ -101,7 +101,7 @@ def compare_steps() -> bool:
         wanted = f"   (at least {STEP_LIMIT:g})" if is_judged else ""
         show(
             f"step        {job:<22} {recording['device']} {real_ms:7.2f} ms   virtual"
-            f" {virtual_ms:7.2f} ms   {ratio:5.1f} times faster{wanted}",
+            f" {virtual_ms:7.2f} ms   ratio {ratio:5.2f}{wanted}",
             is_good if is_judged else None,
         )
         good = good and (is_good or not is_judged)
