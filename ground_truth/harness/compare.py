@@ -96,6 +96,7 @@ def compare_case(
 def own_words(text: str) -> str:
     """The error's text without what it says about other processes and what they leave free."""
     text = re.sub(r"Process \d+ has \S+ \S+ memory in use\. ", "", text)
+    text = re.sub(r"Free \(according to CUDA\): \S+ \S+", "Free (according to CUDA): some", text)
     return re.sub(r"of which \S+ \S+ is free", "of which some is free", text)
 
 
