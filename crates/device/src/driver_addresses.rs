@@ -177,7 +177,7 @@ impl DriverAddresses {
         let obstacles = chunks
             .map(|(&start, chunk)| start..start + chunk.bytes)
             .take_while(|chunk| chunk.end > range.start)
-            .chain([range.start..range.start]);
+            .chain(std::iter::once(range.start..range.start));
         for obstacle in obstacles {
             let start = end.saturating_sub(bytes) / CHUNK_BYTES * CHUNK_BYTES;
             if start >= obstacle.end && end.saturating_sub(obstacle.end) > bytes {
