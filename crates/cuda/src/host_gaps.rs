@@ -181,6 +181,10 @@ fn fill(range: &Range<u64>) {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::single_range_in_vec_init,
+    reason = "lists of ranges are compared"
+)]
 mod tests {
     use super::*;
 
