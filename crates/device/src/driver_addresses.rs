@@ -153,7 +153,7 @@ impl DriverAddresses {
     }
 
     /// The address that stands for that point. How it lies to the places where chunks can begin is random
-    /// on a real machine; most recorded runs agree with none lost above.
+    /// on a real machine; with none lost above, more of the recorded cases agree than with 4, 8 or 16 MiB.
     fn host_origin(&self) -> u64 {
         self.host.start.midpoint(self.host.end) / CHUNK_BYTES * CHUNK_BYTES
     }
