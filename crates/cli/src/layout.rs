@@ -14,6 +14,9 @@ pub const LIBRARY_NAME: &str = "libghostgpu.so";
 /// The program that asks the installed cuDNN.
 const CUDNN_PROGRAM_NAME: &str = "ghostgpu-cudnn";
 
+/// The library that `ghostgpu record` preloads; it lies beside the program.
+pub const RECORDER_NAME: &str = "libghostgpu_recorder.so";
+
 /// Names another library; for tests and for builds outside the checkout.
 const LIBRARY_VARIABLE: &str = "GHOSTGPU_LIBRARY";
 
@@ -36,9 +39,7 @@ pub struct Layout {
 impl Layout {
     /// Finds the parts around the running program.
     pub fn find() -> Result<Self, Failure> {
-        let program = std::env::current_exe()
-            .and_then(std::fs::canonicalize)
-            .map_err(|error| Failure::new(format!("cannot find our own program file: {error}")))?;
+        let program = own_program()?;
         let given = |variable| {
             let value = std::env::var_os(variable).filter(|value| !value.is_empty());
             value.map(PathBuf::from)
@@ -79,6 +80,27 @@ impl Layout {
             cudnn_program: cudnn_program.is_file().then_some(cudnn_program),
             inject_dir,
         })
+    }
+}
+
+fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .and_then(std::fs::canonicalize)
+        .map_err(|error| Failure::new(format!("cannot find our own program file: {error}")))
+}
+
+/// The recorder, which needs none of the other parts.
+pub fn recorder_library() -> Result<PathBuf, Failure> {
+    let library = own_program()?.with_file_name(RECORDER_NAME);
+    match library.is_file() {
+        true => Ok(library),
+        false => Err(Failure::new(format!(
+            "the recorder is missing: {}",
+            library.display()
+        ))
+        .with_hint(
+            "reinstall the package; in a checkout, `cargo build --release` builds the library",
+        )),
     }
 }
 

@@ -33,17 +33,13 @@ pub struct RunDir {
 impl RunDir {
     /// Makes the folder with the links and the cache folders in it.
     pub fn create(library: &Path) -> Result<Self, Failure> {
-        Self::try_create(library).map_err(|error| {
-            Failure::new(format!("cannot make a folder for the run: {error}"))
-                .with_hint("set TMPDIR to a folder that can be written")
-        })
+        Self::try_create(library).map_err(|error| no_folder(&error))
     }
 
     fn try_create(library: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new()
-            .prefix("ghostgpu-")
-            .tempdir_in(temporary_root(std::env::temp_dir()))?;
-        let run = Self { folder };
+        let run = Self {
+            folder: make_folder()?,
+        };
         std::fs::create_dir(run.library_dir())?;
         for name in LINKS {
             symlink(library, run.library_dir().join(name))?;
@@ -88,6 +84,22 @@ impl RunDir {
             inject_dir,
         })
     }
+}
+
+/// An empty folder whose path the loader can be given, gone when dropped.
+pub fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
+    make_folder().map_err(|error| no_folder(&error))
+}
+
+fn make_folder() -> io::Result<tempfile::TempDir> {
+    tempfile::Builder::new()
+        .prefix("ghostgpu-")
+        .tempdir_in(temporary_root(std::env::temp_dir()))
+}
+
+fn no_folder(error: &io::Error) -> Failure {
+    Failure::new(format!("cannot make a folder for the run: {error}"))
+        .with_hint("set TMPDIR to a folder that can be written")
 }
 
 /// The system's folder for temporary files, unless its name would break `LD_PRELOAD`.

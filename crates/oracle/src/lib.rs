@@ -12,6 +12,7 @@
 //! The crate knows nothing of PyTorch, and nothing of the stand-in library that asks the questions.
 
 mod client;
+mod descriptor;
 mod device_text;
 mod numbers;
 mod protocol;
@@ -20,6 +21,7 @@ mod server;
 mod store;
 
 pub use client::{Companions, Oracle, OracleError};
+pub use descriptor::{Contents, Descriptor, Stored};
 pub use device_text::device_text;
 pub use numbers::{attribute, element_bytes, kind, value_type};
 pub use protocol::{

@@ -58,6 +58,18 @@ impl Node {
         }
     }
 
+    /// The tree in words, short enough for a line of a table: `15{801=[10{…}]}`.
+    ///
+    /// Kinds and names are cuDNN's numbers. A name has one type of value, so types are left out.
+    pub fn words(&self) -> String {
+        let attributes: Vec<String> = self
+            .attributes
+            .iter()
+            .map(|one| format!("{}={}", one.name, one.value.words()))
+            .collect();
+        format!("{}{{{}}}", self.kind, attributes.join(";"))
+    }
+
     /// The same graph with its tensors' ids counted from 1 in order of appearance.
     ///
     /// The ids are the caller's choice and say only which tensors are the same one.
@@ -78,6 +90,21 @@ impl Node {
                     }
                 }
                 Value::Numbers(_) => {}
+            }
+        }
+    }
+}
+
+impl Value {
+    fn words(&self) -> String {
+        match self {
+            Self::Numbers(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
+                numbers.join(",")
+            }
+            Self::Nodes(nodes) => {
+                let nodes: Vec<String> = nodes.iter().map(Node::words).collect();
+                format!("[{}]", nodes.join(","))
             }
         }
     }

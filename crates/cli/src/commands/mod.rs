@@ -3,6 +3,7 @@
 mod completions;
 mod doctor;
 mod gpus;
+mod record;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -31,6 +32,7 @@ pub struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
+    Record(record::Arguments),
     Gpus(gpus::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
@@ -41,6 +43,7 @@ impl CommandLine {
     pub fn execute(self) -> anyhow::Result<u8> {
         match self.command {
             Command::Run(arguments) => run::execute(&arguments),
+            Command::Record(arguments) => record::execute(&arguments),
             Command::Gpus(arguments) => gpus::execute(&arguments),
             Command::Doctor(arguments) => doctor::execute(&arguments),
             Command::Completions(arguments) => completions::execute(&arguments),
@@ -76,6 +79,11 @@ mod tests {
     #[test]
     fn help_of_run() {
         insta::assert_snapshot!(help(&["run"]));
+    }
+
+    #[test]
+    fn help_of_record() {
+        insta::assert_snapshot!(help(&["record"]));
     }
 
     #[test]

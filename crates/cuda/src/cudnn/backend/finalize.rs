@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ghostgpu_oracle::{EngineConfig, KnobRange, Node, attribute, kind, value_type};
+use ghostgpu_oracle::{
+    Contents, Descriptor, EngineConfig, KnobRange, Node, Stored, attribute, kind, value_type,
+};
 
-use super::descriptor::{Contents, Descriptor, Stored};
 use crate::cudnn::{handle, sizes, status};
 
 /// What `cudnnBackendFinalize` does, and its status.
@@ -180,20 +181,7 @@ fn finalize_config(contents: &Contents) -> Result<Contents, i32> {
 /// The workspace of an engine with its settings, which may also be asked for without a plan.
 pub fn config_workspace(config: &Contents) -> Result<i64, i32> {
     let graph = config.graph.clone().ok_or(status::BAD_PARAM)?;
-    let engine = config
-        .descriptors(attribute::CONFIG_ENGINE)
-        .first()
-        .and_then(|engine| engine.contents().number(attribute::ENGINE_INDEX))
-        .ok_or(status::BAD_PARAM)?;
-    let knobs: Vec<(i32, i64)> = config
-        .descriptors(attribute::CONFIG_KNOB_CHOICES)
-        .iter()
-        .filter_map(|knob| {
-            let knob = knob.contents();
-            let kind = knob.number(attribute::KNOB_CHOICE_TYPE)?;
-            Some((kind as i32, knob.number(attribute::KNOB_CHOICE_VALUE)?))
-        })
-        .collect();
+    let (engine, knobs) = config.engine_and_knobs().ok_or(status::BAD_PARAM)?;
     sizes::plan_workspace(&graph, engine, &knobs)
 }
 

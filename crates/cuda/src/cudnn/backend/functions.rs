@@ -3,9 +3,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use ghostgpu_oracle::{attribute, element_bytes, kind, value_type};
+use ghostgpu_oracle::{Descriptor, Stored, attribute, element_bytes, kind, value_type};
 
-use super::descriptor::{Descriptor, Stored};
 use super::finalize::{config_workspace, finalize};
 use crate::cudnn::objects::{Registry, write};
 use crate::cudnn::status;

@@ -1,9 +1,11 @@
-//! One backend descriptor: a kind, and attributes that are bytes or other descriptors.
+//! One backend descriptor as a program sets it: a kind, and attributes that are bytes or other
+//! descriptors. The stand-in answers with such descriptors; the recorder follows the real ones.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ghostgpu_oracle::{Attribute, Node, Value, element_bytes, value_type};
+use crate::numbers::{attribute, element_bytes, value_type};
+use crate::protocol::{Attribute, Node, Value};
 
 /// What `cudnnBackendDescriptor_t` stands for.
 pub struct Descriptor {
@@ -89,6 +91,22 @@ impl Contents {
             Stored::Bytes { value_type, bytes } => numbers(*value_type, bytes).first().copied(),
             Stored::Descriptors(_) => None,
         }
+    }
+
+    /// Of an engine configuration: the engine's number, and its knobs with their values.
+    pub fn engine_and_knobs(&self) -> Option<(i64, Vec<(i32, i64)>)> {
+        let engine = self.descriptors(attribute::CONFIG_ENGINE).first()?;
+        let engine = engine.contents().number(attribute::ENGINE_INDEX)?;
+        let knobs = self
+            .descriptors(attribute::CONFIG_KNOB_CHOICES)
+            .iter()
+            .filter_map(|knob| {
+                let knob = knob.contents();
+                let kind = knob.number(attribute::KNOB_CHOICE_TYPE)?;
+                Some((kind as i32, knob.number(attribute::KNOB_CHOICE_VALUE)?))
+            })
+            .collect();
+        Some((engine, knobs))
     }
 
     pub fn descriptors(&self, name: i32) -> &[Arc<Descriptor>] {

@@ -1,0 +1,192 @@
+//! `ghostgpu record`: runs a script on a real card and writes down the sizes its libraries answer.
+
+use std::ffi::OsString;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Context;
+use ghostgpu_tables::Table;
+
+use crate::duration::{parse_duration, seconds};
+use crate::environment::preload_value;
+use crate::failure::{EXIT_FAILURE, Failure};
+use crate::layout::{RECORDER_NAME, recorder_library};
+use crate::output::Output;
+use crate::process::{Cause, hold_signals, supervise};
+use crate::python::{Search, find_interpreter};
+use crate::run_dir::temporary_folder;
+use crate::target::Target;
+
+/// The folder in which each process of the script leaves its part of the table.
+const FOLDER_VARIABLE: &str = "GHOSTGPU_RECORD_DIR";
+
+/// Run a script on a real card and record how large its libraries' workspaces are
+///
+/// Every call goes to the real CUDA libraries and the script computes what it always does. What
+/// cuFFT, cuSOLVER, cuSPARSE, cuBLASLt and cuDNN answer about sizes is written to a table that
+/// `ghostgpu run --table FILE` uses on machines without the card.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "\
+ghostgpu record --out <FILE> [OPTIONS] <SCRIPT> [ARGUMENTS]...
+       ghostgpu record --out <FILE> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
+#[command(after_help = "\
+Examples:
+  ghostgpu record --out a100.tsv train.py --steps 1
+  ghostgpu record --out a100.tsv -- python -m mypkg.train --config c.yaml
+
+A table that exists is added to. The exit code is the script's own, or 2 if nothing was recorded.")]
+pub struct Arguments {
+    /// Where the table goes
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+
+    /// The Python to use [default: the first on the PATH that has torch]
+    #[arg(long, value_name = "PATH")]
+    python: Option<OsString>,
+
+    /// End the script if it runs longer than this: `90s`, `5m`, `1h30m`
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+
+    /// The script with its arguments, or a command such as `python -m pkg.train`
+    #[arg(
+        value_name = "SCRIPT",
+        required = true,
+        num_args = 1..,
+        trailing_var_arg = true
+    )]
+    command: Vec<OsString>,
+}
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let target = Target::from_words(&arguments.command)?;
+    let mut table = present_table(&arguments.out)?;
+    let output = Output::prepare(&arguments.out)?;
+    let recorder = recorder_library()?;
+    let (program, words) = program_and_words(arguments, target)?;
+    hold_signals();
+    let folder = temporary_folder()?;
+    // The loader splits its list at spaces and colons, which an installation's path may have.
+    let preload = folder.path().join(RECORDER_NAME);
+    symlink(&recorder, &preload).context("cannot write into the folder of the recording")?;
+    let mut command = Command::new(&program);
+    command
+        .args(words)
+        .env(FOLDER_VARIABLE, folder.path())
+        .env("LD_PRELOAD", preload_value(&preload));
+    let supervised = supervise(&mut command, arguments.timeout, &mut |_| {})
+        .map_err(|error| Failure::new(format!("cannot start `{}`: {error}", program.display())))?;
+    let before = table.len();
+    let recorded = gather(folder.path(), &mut table)?;
+    if recorded > 0 {
+        output.write(&table.to_text())?;
+    }
+    eprintln!(
+        "ghostgpu: recorded {recorded} answers, {} of them new, to {}",
+        table.len() - before,
+        arguments.out.display()
+    );
+    match supervised.cause {
+        Cause::Interrupted(signal) => Ok(128u8.saturating_add(signal as u8)),
+        Cause::TimedOut => {
+            let limit = arguments.timeout.map(seconds).unwrap_or_default();
+            let message = format!("the script did not end within {limit} (--timeout)");
+            Err(Failure::new(message).into())
+        }
+        Cause::Own if supervised.ending.is_success() && recorded == 0 => {
+            let message = "nothing was recorded: the script asked none of the recorded libraries";
+            eprintln!("ghostgpu: {message}");
+            Ok(EXIT_FAILURE)
+        }
+        Cause::Own => Ok(supervised.ending.shell_code()),
+    }
+}
+
+/// The table that is to be added to, or an empty one.
+fn present_table(path: &Path) -> Result<Table, Failure> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) if !text.is_empty() => text,
+        // Whether it can be written is found out, and said, next.
+        _ => return Ok(Table::default()),
+    };
+    Table::read(&text).map_err(|error| {
+        Failure::new(format!("{} is not a table: {error}", path.display()))
+            .with_hint("name another file, or remove it")
+    })
+}
+
+fn program_and_words(
+    arguments: &Arguments,
+    target: Target,
+) -> Result<(PathBuf, Vec<OsString>), Failure> {
+    let search = Search {
+        named: arguments.python.as_deref(),
+        ..Search::default()
+    };
+    let (word, words) = match target {
+        Target::Script { words } => (None, words),
+        Target::Python { word, words } => (word, words),
+        Target::Program { program, words, .. } => return Ok((program, words)),
+    };
+    let interpreter = find_interpreter(&Search {
+        word: word.as_deref(),
+        ..search
+    })?;
+    Ok((interpreter.executable, words))
+}
+
+/// Adds what every process has left; returns how many different answers that were.
+fn gather(folder: &Path, table: &mut Table) -> anyhow::Result<usize> {
+    let mut recorded = Table::default();
+    let entries = std::fs::read_dir(folder).context("cannot read what was recorded")?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "tsv"))
+        .collect();
+    files.sort();
+    for file in files {
+        let text = std::fs::read_to_string(&file)?;
+        // A process that was killed may have left half a line.
+        let whole_lines = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+        if let Ok(part) = Table::read(whole_lines) {
+            recorded.extend(part);
+        }
+    }
+    let count = recorded.len();
+    table.extend(recorded);
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_processes_left_becomes_one_table() {
+        let folder = tempfile::tempdir().expect("folder");
+        let write = |name: &str, rows: &str| {
+            let text = format!("# ghostgpu table 1\n# card\tNVIDIA H200\n{rows}");
+            std::fs::write(folder.path().join(name), text).expect("file");
+        };
+        write("table-1.tsv", "f\tm=1\tx=1\nf\tm=2\tx=2\n");
+        write("table-2.tsv", "f\tm=2\tx=2\nf\tm=3\tx=3\nf\tm=4\tx");
+        write("other.txt", "f\tm=9\tx=9\n");
+        let mut table = Table::default();
+        assert_eq!(gather(folder.path(), &mut table).expect("read"), 3);
+        assert_eq!(
+            table.to_text(),
+            "# ghostgpu table 1\n# card\tNVIDIA H200\nf\tm=1\tx=1\nf\tm=2\tx=2\nf\tm=3\tx=3\n"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_no_table_is_not_replaced() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("notes.txt");
+        std::fs::write(&path, "my notes\n").expect("file");
+        let failure = present_table(&path).expect_err("not a table");
+        assert!(failure.to_string().contains("is not a table"));
+    }
+}
