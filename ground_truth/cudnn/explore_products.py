@@ -33,23 +33,22 @@ FAST_TF32 = 77
 Product = Tuple[int, int, int, int, int, int, int, int]
 
 
-def products(layer: List[int]) -> List[Product]:
+def products(layer: List[int], n: int) -> List[Product]:
     channels, filters, height, width, stride = layer
     pixels = ((height - 1) // stride + 1) * ((width - 1) // stride + 1)
     found: List[Product] = []
     for element in (SINGLE, HALF, BFLOAT16):
-        for n in BATCHES:
-            if stride == 1 and pixels > 1:
-                found += [
-                    (element, element, 0, 0, pixels, filters, channels, n),
-                    (element, element, 0, 1, pixels, channels, filters, n),
-                    (element, SINGLE, 1, 0, channels, filters, pixels, n),
-                ]
+        if stride == 1 and pixels > 1:
             found += [
-                (element, element, 1, 0, filters, n * pixels, channels, 1),
-                (element, element, 0, 0, channels, n * pixels, filters, 1),
-                (element, element, 0, 1, channels, filters, n * pixels, 1),
+                (element, element, 0, 0, pixels, filters, channels, n),
+                (element, element, 0, 1, pixels, channels, filters, n),
+                (element, SINGLE, 1, 0, channels, filters, pixels, n),
             ]
+        found += [
+            (element, element, 1, 0, filters, n * pixels, channels, 1),
+            (element, element, 0, 0, channels, n * pixels, filters, 1),
+            (element, element, 0, 1, channels, filters, n * pixels, 1),
+        ]
     return found
 
 
@@ -133,9 +132,9 @@ def _start(deadline: float) -> None:
     _worker["asker"], _worker["deadline"] = Asker(), deadline
 
 
-def _layer(layer: List[int]) -> List[Any]:
+def _layer(task: Tuple[List[int], int]) -> List[Any]:
     rows = []
-    for product in products(layer):
+    for product in products(*task):
         if time.time() > _worker["deadline"]:
             break
         rows.append([list(product), *_worker["asker"].ask(product)])
@@ -154,7 +153,8 @@ def main() -> int:
     deadline = time.time() + options.seconds
     context = multiprocessing.get_context("spawn")
     with context.Pool(options.processes, _start, (deadline,)) as pool:
-        rows = {str(row[0]): row for rows in pool.map(_layer, layers, chunksize=4) for row in rows}
+        tasks = [(layer, batch) for batch in BATCHES for layer in layers]
+        rows = {str(row[0]): row for rows in pool.imap(_layer, tasks, chunksize=8) for row in rows}
     os.makedirs(options.out, exist_ok=True)
     path = os.path.join(options.out, "cudnn-products.json.gz")
     with gzip.open(path, "wt", compresslevel=9) as stream:

@@ -13,6 +13,9 @@ use crate::card;
 /// The folder in which each process leaves its table; without it nothing is recorded.
 const FOLDER_VARIABLE: &str = "GHOSTGPU_RECORD_DIR";
 
+/// What stands for a descriptor whose making was not seen.
+const UNKNOWN: &str = "=unknown";
+
 struct Recording {
     /// A forked child has its parent's memory, and must have a file of its own.
     process: u32,
@@ -26,7 +29,12 @@ static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
 ///
 /// A question can be answered in parts: PyTorch asks for the workspace and the reserve of a recurrent
 /// network one at a time. The line is then written again with all that is known; the reader keeps the last.
+///
+/// A question about a descriptor that was made behind our back is not recorded: it cannot be put.
 pub fn record(question: Question, answer: Answer) {
+    if question.arguments.contains(UNKNOWN) {
+        return;
+    }
     let mut recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
     if recording.as_ref().is_none_or(|one| one.process != process) {
