@@ -28,7 +28,7 @@ recorded() {
         mkdir "$work/$name.parts"
         GHOSTGPU_RECORD_DIR="$work/$name.parts" \
             LD_PRELOAD="$programs/libghostgpu_recorder.so${LD_PRELOAD:+:$LD_PRELOAD}" \
-            -k 5 "$limit" "$python" "$@" >>"$work/$name.log" 2>&1
+            timeout -k 5 "$limit" "$python" "$@" >>"$work/$name.log" 2>&1
         echo "once more without the command: exit code $?" >>"$work/$name.log"
         cat "$work/$name.parts"/*.tsv >"$table"
     fi
