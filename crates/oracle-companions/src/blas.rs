@@ -273,6 +273,7 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
     let transposed_a = is_transposed(operation::TRANSPOSE_A);
     let product = Product {
         element: Element::from_number(a.values[layout::TYPE]),
+        result: Element::from_number(d.values[layout::TYPE]),
         transposition: Transposition::new(transposed_a, is_transposed(operation::TRANSPOSE_B)),
         m: d.values[layout::ROWS],
         n: d.values[layout::COLUMNS],

@@ -9,3 +9,4 @@
 mod blas;
 mod driver;
 mod product_workspace;
+mod recorded_products;
