@@ -56,17 +56,18 @@ def test_a_refused_call_stops_the_script_and_is_named_with_its_line(rehearse: Re
     done = rehearse(
         """
 import torch
-signal = torch.zeros(1024, device="cuda", dtype=torch.complex64)
-torch.fft.fft(signal)
+rows = torch.arange(65, device="cuda")
+matrix = torch.sparse_csr_tensor(rows, rows[:64], torch.ones(64, device="cuda"), (64, 64))
+matrix @ matrix
 print("never")
 """
     ).expect(2)
     assert "never" not in done.stdout
     functions = {call["function"] for call in done["refused"]}
-    assert any(function.startswith("cufft") for function in functions), functions
+    assert any(function.startswith("cusparse") for function in functions), functions
     frames = [frame for call in done["refused"] for frame in call["stack"] if frame["is_user_code"]]
-    assert {frame["source"] for frame in frames} == {"torch.fft.fft(signal)"}
-    assert "train.py:4" in done.stderr
+    assert {frame["source"] for frame in frames} == {"matrix @ matrix"}
+    assert "train.py:5" in done.stderr
 
 
 def test_a_module_of_a_package_can_be_rehearsed(rehearse_reference: Rehearse) -> None:

@@ -94,13 +94,11 @@ pub fn recorder_library() -> Result<PathBuf, Failure> {
     let library = own_program()?.with_file_name(RECORDER_NAME);
     match library.is_file() {
         true => Ok(library),
-        false => Err(Failure::new(format!(
-            "the recorder is missing: {}",
-            library.display()
-        ))
-        .with_hint(
-            "reinstall the package; in a checkout, `cargo build --release` builds the library",
-        )),
+        false => Err(
+            Failure::new(format!("the recorder is missing: {}", library.display())).with_hint(
+                "reinstall the package; in a checkout, `cargo build --release` builds the library",
+            ),
+        ),
     }
 }
 

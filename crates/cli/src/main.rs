@@ -18,6 +18,7 @@ mod rehearsal;
 mod report;
 mod run_dir;
 mod size;
+mod tables;
 mod target;
 mod written_files;
 

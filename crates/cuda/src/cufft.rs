@@ -1,16 +1,18 @@
-//! cuFFT: plans exist, but making one tells the caller how large its work area must be, and that is
-//! refused until such sizes have been measured.
+//! cuFFT: plans, and how large a work area each wants ([`library_sizes`]).
 //!
 //! Declarations written from NVIDIA's public documentation "cuFFT", release 13.0.
 
 use std::ffi::{c_int, c_void};
 
+use ghostgpu_tables::fft::{Plan, Side, WORK_BYTES};
+
 use crate::handles::Handles;
-use crate::{refused, trace_call, write_out};
+use crate::{library_sizes, state, trace_call, write_out};
 
 const SUCCESS: i32 = 0;
 const INVALID_PLAN: i32 = 1;
 const INVALID_VALUE: i32 = 4;
+const INVALID_SIZE: i32 = 8;
 const NOT_SUPPORTED: i32 = 16;
 
 /// Plans are small integers in cuFFT's interface.
@@ -64,7 +66,82 @@ pub extern "C" fn cufftSetWorkArea(plan: c_int, area: *mut c_void) -> i32 {
     with_plan(plan, is_plan)
 }
 
-refused! {
-    "cuFFT", NOT_SUPPORTED;
-    cufftXtMakePlanMany, cufftXtExec,
+/// # Safety
+/// Arrays have `rank` elements or are null; `work_bytes` is valid or null.
+#[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cufftXtMakePlanMany(
+    plan: c_int,
+    rank: c_int,
+    sizes: *const i64,
+    input_embedded: *const i64,
+    input_stride: i64,
+    input_distance: i64,
+    input_type: c_int,
+    output_embedded: *const i64,
+    output_stride: i64,
+    output_distance: i64,
+    output_type: c_int,
+    batch: i64,
+    work_bytes: *mut usize,
+    execution_type: c_int,
+) -> i32 {
+    // SAFETY: promised by the caller.
+    let wanted = unsafe {
+        Plan {
+            sizes: array(sizes, rank).unwrap_or_default(),
+            input: Side {
+                embedded: array(input_embedded, rank),
+                stride: input_stride,
+                distance: input_distance,
+                element: input_type,
+            },
+            output: Side {
+                embedded: array(output_embedded, rank),
+                stride: output_stride,
+                distance: output_distance,
+                element: output_type,
+            },
+            batch,
+            execution: execution_type,
+        }
+    };
+    trace_call!(cufftXtMakePlanMany, plan, wanted, work_bytes);
+    if with_plan(plan, is_plan) != SUCCESS {
+        return INVALID_PLAN;
+    }
+    if wanted.sizes.is_empty() || wanted.sizes.iter().any(|&size| size < 1) {
+        return INVALID_SIZE;
+    }
+    let Some(answer) = library_sizes::answer("cuFFT", &wanted.question()) else {
+        return NOT_SUPPORTED;
+    };
+    state::note_transform_use();
+    let bytes = answer.number(WORK_BYTES).unwrap_or(0);
+    // SAFETY: promised by the caller.
+    unsafe { write_out(work_bytes, bytes as usize) };
+    SUCCESS
+}
+
+/// # Safety
+/// `start` is null or points to `count` numbers.
+unsafe fn array(start: *const i64, count: c_int) -> Option<Vec<i64>> {
+    let count = usize::try_from(count).ok()?;
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: promised by the caller.
+    Some(unsafe { std::slice::from_raw_parts(start, count) }.to_vec())
+}
+
+/// The transform itself leaves values in device memory, and nothing else.
+#[unsafe(no_mangle)]
+pub extern "C" fn cufftXtExec(
+    plan: c_int,
+    input: *mut c_void,
+    output: *mut c_void,
+    direction: c_int,
+) -> i32 {
+    trace_call!(cufftXtExec, plan, input, output, direction);
+    with_plan(plan, is_plan)
 }

@@ -1,11 +1,12 @@
-//! cuSOLVER: handles exist, solvers that need no workspace are left undone, and the sizes of
-//! workspaces are refused until they have been measured.
+//! cuSOLVER: handles exist, solvers are left undone, and the sizes of their workspaces are answered
+//! from recordings ([`crate::library_sizes`]).
 //!
 //! Declarations written from NVIDIA's public documentation "cuSOLVER", release 13.0 (dense part).
 
 use std::ffi::{c_int, c_void};
 
-use crate::{device_work, opaque_objects, refused};
+use crate::library_sizes::answered;
+use crate::{device_work, harmless, opaque_objects, state, trace_call};
 
 const INVALID_VALUE: i32 = 3;
 const NOT_SUPPORTED: i32 = 9;
@@ -16,10 +17,23 @@ type DataArray = *const *const c_void;
 
 opaque_objects! {
     invalid: INVALID_VALUE;
-    create: cusolverDnCreate, cusolverDnCreateParams, cusolverDnCreateGesvdjInfo,
+    create: cusolverDnCreateParams, cusolverDnCreateGesvdjInfo,
         cusolverDnCreateSyevjInfo;
     destroy: cusolverDnDestroy, cusolverDnDestroyParams, cusolverDnDestroyGesvdjInfo,
         cusolverDnDestroySyevjInfo;
+}
+
+/// # Safety
+/// `handle` points to writable memory for a handle, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cusolverDnCreate(handle: *mut Object) -> i32 {
+    trace_call!(cusolverDnCreate, handle);
+    state::note_solver_use();
+    // SAFETY: promised by the caller.
+    match unsafe { opaque_objects::create(handle) } {
+        true => 0,
+        false => INVALID_VALUE,
+    }
 }
 
 fn nothing_more() {}
@@ -55,57 +69,30 @@ device_work! {
          cusolverDnZpotrsBatched;
 }
 
-// How large a workspace must be.
-refused! {
-    "cuSOLVER", NOT_SUPPORTED;
-    cusolverDnSgeqrf_bufferSize, cusolverDnDgeqrf_bufferSize, cusolverDnCgeqrf_bufferSize,
-    cusolverDnZgeqrf_bufferSize, cusolverDnXgeqrf_bufferSize,
-    cusolverDnSgesvd_bufferSize, cusolverDnDgesvd_bufferSize, cusolverDnCgesvd_bufferSize,
-    cusolverDnZgesvd_bufferSize,
-    cusolverDnSgesvdj_bufferSize, cusolverDnDgesvdj_bufferSize, cusolverDnCgesvdj_bufferSize,
-    cusolverDnZgesvdj_bufferSize,
-    cusolverDnSgesvdjBatched_bufferSize, cusolverDnDgesvdjBatched_bufferSize,
-    cusolverDnCgesvdjBatched_bufferSize, cusolverDnZgesvdjBatched_bufferSize,
-    cusolverDnSgesvdaStridedBatched_bufferSize, cusolverDnDgesvdaStridedBatched_bufferSize,
-    cusolverDnCgesvdaStridedBatched_bufferSize, cusolverDnZgesvdaStridedBatched_bufferSize,
-    cusolverDnSgetrf_bufferSize, cusolverDnDgetrf_bufferSize, cusolverDnCgetrf_bufferSize,
-    cusolverDnZgetrf_bufferSize,
-    cusolverDnSpotrf_bufferSize, cusolverDnDpotrf_bufferSize, cusolverDnCpotrf_bufferSize,
-    cusolverDnZpotrf_bufferSize, cusolverDnXpotrf_bufferSize,
-    cusolverDnSsytrf_bufferSize, cusolverDnDsytrf_bufferSize, cusolverDnCsytrf_bufferSize,
-    cusolverDnZsytrf_bufferSize, cusolverDnXsytrs_bufferSize,
-    cusolverDnSorgqr_bufferSize, cusolverDnDorgqr_bufferSize, cusolverDnCungqr_bufferSize,
-    cusolverDnZungqr_bufferSize,
-    cusolverDnSormqr_bufferSize, cusolverDnDormqr_bufferSize, cusolverDnCunmqr_bufferSize,
-    cusolverDnZunmqr_bufferSize,
-    cusolverDnSsyevd_bufferSize, cusolverDnDsyevd_bufferSize, cusolverDnCheevd_bufferSize,
-    cusolverDnZheevd_bufferSize, cusolverDnXsyevd_bufferSize, cusolverDnXsyevBatched_bufferSize,
-    cusolverDnSsyevj_bufferSize, cusolverDnDsyevj_bufferSize, cusolverDnCheevj_bufferSize,
-    cusolverDnZheevj_bufferSize,
-    cusolverDnSsyevjBatched_bufferSize, cusolverDnDsyevjBatched_bufferSize,
-    cusolverDnCheevjBatched_bufferSize, cusolverDnZheevjBatched_bufferSize,
-    cusolverDnXgeev_bufferSize,
+// How large a workspace must be. No question is about a descriptor's contents.
+macro_rules! define {
+    ($library:literal; $($rest:tt)+) => {
+        answered! { $library, NOT_SUPPORTED, (); $($rest)+ }
+    };
 }
 
-// Operations that need such a workspace, and cannot be reached without its size.
-refused! {
-    "cuSOLVER", NOT_SUPPORTED;
+ghostgpu_tables::solver_questions!(define);
+
+// Operations in such a workspace. They leave values and their success in device memory; the host
+// parts of a workspace are theirs alone.
+harmless! {
     cusolverDnSgeqrf, cusolverDnDgeqrf, cusolverDnCgeqrf, cusolverDnZgeqrf, cusolverDnXgeqrf,
-    cusolverDnSgesvd, cusolverDnDgesvd, cusolverDnCgesvd, cusolverDnZgesvd,
-    cusolverDnSgesvdj, cusolverDnDgesvdj, cusolverDnCgesvdj, cusolverDnZgesvdj,
-    cusolverDnSgesvdjBatched, cusolverDnDgesvdjBatched, cusolverDnCgesvdjBatched,
-    cusolverDnZgesvdjBatched,
+    cusolverDnSgesvd, cusolverDnDgesvd, cusolverDnCgesvd, cusolverDnZgesvd, cusolverDnSgesvdj,
+    cusolverDnDgesvdj, cusolverDnCgesvdj, cusolverDnZgesvdj, cusolverDnSgesvdjBatched,
+    cusolverDnDgesvdjBatched, cusolverDnCgesvdjBatched, cusolverDnZgesvdjBatched,
     cusolverDnSgesvdaStridedBatched, cusolverDnDgesvdaStridedBatched,
-    cusolverDnCgesvdaStridedBatched, cusolverDnZgesvdaStridedBatched,
-    cusolverDnSgetrf, cusolverDnDgetrf, cusolverDnCgetrf, cusolverDnZgetrf,
-    cusolverDnSpotrf, cusolverDnDpotrf, cusolverDnCpotrf, cusolverDnZpotrf, cusolverDnXpotrf,
-    cusolverDnSsytrf, cusolverDnDsytrf, cusolverDnCsytrf, cusolverDnZsytrf, cusolverDnXsytrs,
-    cusolverDnSorgqr, cusolverDnDorgqr, cusolverDnCungqr, cusolverDnZungqr,
-    cusolverDnSormqr, cusolverDnDormqr, cusolverDnCunmqr, cusolverDnZunmqr,
-    cusolverDnSsyevd, cusolverDnDsyevd, cusolverDnCheevd, cusolverDnZheevd, cusolverDnXsyevd,
-    cusolverDnXsyevBatched,
-    cusolverDnSsyevj, cusolverDnDsyevj, cusolverDnCheevj, cusolverDnZheevj,
-    cusolverDnSsyevjBatched, cusolverDnDsyevjBatched, cusolverDnCheevjBatched,
-    cusolverDnZheevjBatched,
-    cusolverDnXgeev,
+    cusolverDnCgesvdaStridedBatched, cusolverDnZgesvdaStridedBatched, cusolverDnSgetrf,
+    cusolverDnDgetrf, cusolverDnCgetrf, cusolverDnZgetrf, cusolverDnSpotrf, cusolverDnDpotrf,
+    cusolverDnCpotrf, cusolverDnZpotrf, cusolverDnXpotrf, cusolverDnSsytrf, cusolverDnDsytrf,
+    cusolverDnCsytrf, cusolverDnZsytrf, cusolverDnXsytrs, cusolverDnSorgqr, cusolverDnDorgqr,
+    cusolverDnCungqr, cusolverDnZungqr, cusolverDnSormqr, cusolverDnDormqr, cusolverDnCunmqr,
+    cusolverDnZunmqr, cusolverDnSsyevd, cusolverDnDsyevd, cusolverDnCheevd, cusolverDnZheevd,
+    cusolverDnXsyevd, cusolverDnXsyevBatched, cusolverDnSsyevj, cusolverDnDsyevj, cusolverDnCheevj,
+    cusolverDnZheevj, cusolverDnSsyevjBatched, cusolverDnDsyevjBatched, cusolverDnCheevjBatched,
+    cusolverDnZheevjBatched, cusolverDnXgeev,
 }

@@ -26,6 +26,7 @@ mod handed_on;
 mod handles;
 mod host_gaps;
 mod ledger;
+mod library_sizes;
 mod memory_window;
 mod nccl;
 mod notes;

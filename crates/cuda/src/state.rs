@@ -32,6 +32,8 @@ pub struct VirtualDevice {
     has_kernels: AtomicBool,
     has_blas: AtomicBool,
     has_dnn: AtomicBool,
+    has_solver: AtomicBool,
+    has_transforms: AtomicBool,
     /// What library handles and streams hold, before rounding to pages.
     object_bytes: AtomicU64,
 }
@@ -90,6 +92,8 @@ fn open_room() -> Option<Room> {
             has_kernels: AtomicBool::new(false),
             has_blas: AtomicBool::new(false),
             has_dnn: AtomicBool::new(false),
+            has_solver: AtomicBool::new(false),
+            has_transforms: AtomicBool::new(false),
             object_bytes: AtomicU64::new(0),
         })
         .collect();
@@ -173,6 +177,23 @@ pub fn note_dnn_use() {
     if let Some(device) = current_with_context() {
         device.note_kernel_use();
         device.charge_once(&device.has_dnn, device.sheet.overhead.dnn_code_bytes);
+    }
+}
+
+/// The first cuSOLVER handle brings its code and buffers onto the card.
+pub fn note_solver_use() {
+    if let Some(device) = current_with_context() {
+        device.charge_once(&device.has_solver, device.sheet.overhead.solver_bytes);
+    }
+}
+
+/// The first cuFFT plan brings its code onto the card.
+pub fn note_transform_use() {
+    if let Some(device) = current_with_context() {
+        device.charge_once(
+            &device.has_transforms,
+            device.sheet.overhead.transform_bytes,
+        );
     }
 }
 

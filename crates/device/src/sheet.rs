@@ -51,6 +51,10 @@ pub struct Overhead {
     pub dnn_handle_bytes: u64,
     /// Taken by the first cuDNN operation.
     pub dnn_code_bytes: u64,
+    /// Taken by the first cuSOLVER handle.
+    pub solver_bytes: u64,
+    /// Taken by the first cuFFT plan.
+    pub transform_bytes: u64,
     /// Taken by each stream beside the default one.
     pub stream_bytes: u64,
 }

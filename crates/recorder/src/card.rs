@@ -106,9 +106,8 @@ fn stored_version(library: Library, function: &str) -> Option<c_int> {
     let mut version = 0;
     // SAFETY: all these functions take the address of an integer, and return a status.
     let status = unsafe {
-        let ask = std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int) -> c_int>(
-            address,
-        );
+        let ask =
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int) -> c_int>(address);
         ask(&raw mut version)
     };
     (status == 0).then_some(version)

@@ -132,11 +132,7 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
     results: *mut u64,
     found: *mut c_int,
 ) -> c_int {
-    let real = real_function!(
-        real::CUBLASLT,
-        cublasLtMatmulAlgoGetHeuristic,
-        GetHeuristic
-    );
+    let real = real_function!(real::CUBLASLT, cublasLtMatmulAlgoGetHeuristic, GetHeuristic);
     let Some(real) = real else {
         return NOT_INITIALIZED;
     };

@@ -40,6 +40,9 @@ pub struct Session {
     pub cudnn_program: Option<PathBuf>,
     /// Persistent answers of the installed cuDNN; may be shared between runs.
     pub cudnn_cache_dir: Option<PathBuf>,
+    /// Tables recorded on real cards (`ghostgpu record`), the most important last.
+    #[serde(default)]
+    pub tables: Vec<PathBuf>,
     /// The user asked for files written by the script to be kept.
     pub keep_checkpoints: bool,
     /// Run CPU weight initialisation in full, even where it only feeds the virtual card.

@@ -4,13 +4,22 @@ use crate::Question;
 
 /// Which configurations do heuristics propose for a graph? Not a function of cuDNN's: the answer is
 /// an attribute of a descriptor.
-pub const HEURISTICS: &str = "cudnn.heuristics";
+const HEURISTICS: &str = "cudnn.heuristics";
 
 /// How much workspace does an engine with these knobs take for a graph?
 const WORKSPACE: &str = "cudnn.workspace";
 
 /// What the answer to that is called.
 pub const WORKSPACE_BYTES: &str = "workspace_bytes";
+
+/// What the answer about heuristics is called: configurations in words, separated by `|`.
+pub const CONFIGS: &str = "configs";
+
+pub fn heuristics_question(graph_words: &str, mode: i64) -> Question {
+    let mut question = Question::new(HEURISTICS);
+    question.add("mode", mode).add("graph", graph_words);
+    question
+}
 
 pub fn workspace_question(graph_words: &str, engine: i64, knobs: &[(i32, i64)]) -> Question {
     let mut question = Question::new(WORKSPACE);
@@ -21,23 +30,62 @@ pub fn workspace_question(graph_words: &str, engine: i64, knobs: &[(i32, i64)]) 
     question
 }
 
-/// One proposed configuration: `engine;knob:value,…;numerical notes;behaviour notes`.
-pub fn config_words(
-    engine: i64,
-    knobs: &[(i32, i64)],
-    numerical_notes: &[i32],
-    behavior_notes: &[i32],
-) -> String {
-    let listed = |notes: &[i32]| {
-        let notes: Vec<String> = notes.iter().map(i32::to_string).collect();
-        notes.join(",")
-    };
-    format!(
-        "{engine};{};{};{}",
-        pairs(knobs),
-        listed(numerical_notes),
-        listed(behavior_notes)
-    )
+/// One proposed configuration: an engine, its knobs with their values, and its two kinds of notes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    pub engine: i64,
+    pub knobs: Vec<(i32, i64)>,
+    pub numerical_notes: Vec<i32>,
+    pub behavior_notes: Vec<i32>,
+}
+
+impl Config {
+    /// `engine;knob:value,…;numerical notes;behaviour notes`
+    pub fn words(&self) -> String {
+        let listed = |notes: &[i32]| {
+            let notes: Vec<String> = notes.iter().map(i32::to_string).collect();
+            notes.join(",")
+        };
+        format!(
+            "{};{};{};{}",
+            self.engine,
+            pairs(&self.knobs),
+            listed(&self.numerical_notes),
+            listed(&self.behavior_notes)
+        )
+    }
+
+    /// A list of configurations in words, read back.
+    pub fn read_list(text: &str) -> Option<Vec<Self>> {
+        text.split('|')
+            .filter(|words| !words.is_empty())
+            .map(Self::read)
+            .collect()
+    }
+
+    fn read(words: &str) -> Option<Self> {
+        let mut parts = words.split(';');
+        let mut part = || parts.next();
+        let engine = part()?.parse().ok()?;
+        let knobs = listed(part()?, |one| {
+            let (knob, value) = one.split_once(':')?;
+            Some((knob.parse().ok()?, value.parse().ok()?))
+        })?;
+        let number = |one: &str| one.parse().ok();
+        Some(Self {
+            engine,
+            knobs,
+            numerical_notes: listed(part()?, number)?,
+            behavior_notes: listed(part()?, number)?,
+        })
+    }
+}
+
+fn listed<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    text.split(',')
+        .filter(|one| !one.is_empty())
+        .map(read)
+        .collect()
 }
 
 fn pairs(knobs: &[(i32, i64)]) -> String {
@@ -135,6 +183,26 @@ macro_rules! recurrent_questions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn configurations_are_read_as_they_were_written() {
+        let configs = [
+            Config {
+                engine: 67,
+                knobs: vec![(0, -1), (25, 3)],
+                numerical_notes: vec![0, 5],
+                behavior_notes: Vec::new(),
+            },
+            Config {
+                engine: 0,
+                ..Config::default()
+            },
+        ];
+        let text = format!("{}|{}", configs[0].words(), configs[1].words());
+        assert_eq!(text, "67;0:-1,25:3;0,5;|0;;;");
+        assert_eq!(Config::read_list(&text).as_deref(), Some(&configs[..]));
+        assert_eq!(Config::read_list("67;x;;"), None);
+    }
 
     #[test]
     fn the_order_of_knobs_does_not_matter() {

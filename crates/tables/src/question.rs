@@ -33,6 +33,11 @@ impl Question {
     pub fn text(&self, name: &str) -> Option<&str> {
         value_of(&self.arguments, name)
     }
+
+    /// The arguments' names and values.
+    pub fn arguments(&self) -> impl Iterator<Item = (&str, &str)> {
+        parts(&self.arguments)
+    }
 }
 
 impl Display for Question {
@@ -57,6 +62,11 @@ impl Answer {
 
     pub fn text(&self, name: &str) -> Option<&str> {
         value_of(&self.0, name)
+    }
+
+    /// The parts that are numbers.
+    pub fn numbers(&self) -> impl Iterator<Item = (&str, i64)> {
+        parts(&self.0).filter_map(|(name, value)| Some((name, value.parse().ok()?)))
     }
 
     /// This answer with the parts of `newer` added, or in place of those that both have.

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! # ghostgpu table 1
-//! # card	NVIDIA H200
-//! # capability	9.0
-//! cusolverDnSgetrf_bufferSize	m=64 n=64 lda=64	elements=8320
+//! # card    NVIDIA H200
+//! # capability    9.0
+//! cusolverDnSgetrf_bufferSize    m=64 n=64 lda=64    elements=8320
 //! ```
 
 use std::collections::BTreeMap;

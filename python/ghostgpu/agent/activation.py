@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from . import checkpoints, preload, session
+from .checks import ArgumentChecks
 from .collectives import OneRankCollectives
 from .data_dependent import ShapeAssumptions
 from .dynamo_shield import shielded
@@ -89,6 +90,7 @@ def _install_assumptions(torch: Any, ending: Ending) -> None:
     ending.add_last_act(readbacks.tell)
     ending.add_explanation(readbacks.explain)
     ShapeAssumptions(torch, readbacks, known).install()
+    ArgumentChecks(torch, readbacks).install()
 
 
 @quietly

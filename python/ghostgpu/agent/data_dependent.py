@@ -46,6 +46,18 @@ class ShapeAssumptions:
             ("bincount", self._bincount),
         ):
             put_in_front(self._torch, operator, "CUDA", replacement)
+        put_in_front(self._torch, "_coalesce", "SparseCUDA", self._coalesce)
+
+    def _coalesce(self, original: Any, tensor: Any) -> Any:
+        """A sparse tensor in coordinates, whose entries for the same place are added up."""
+        count = tensor._nnz()
+        if count > 1:
+            self._assume(
+                f"coalesce(), a sparse tensor of {_shape(tensor)}: assumed that all {count} "
+                "entries are for different places (the largest case)"
+            )
+        with self._readbacks.answering_copy(count, INT32_BYTES):
+            return original(tensor)
 
     def _nonzero(self, original: Any, tensor: Any) -> Any:
         count = tensor.numel()

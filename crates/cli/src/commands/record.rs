@@ -28,6 +28,7 @@ const FOLDER_VARIABLE: &str = "GHOSTGPU_RECORD_DIR";
 /// cuFFT, cuSOLVER, cuSPARSE, cuBLASLt and cuDNN answer about sizes is written to a table that
 /// `ghostgpu run --table FILE` uses on machines without the card.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu record --out <FILE> [OPTIONS] <SCRIPT> [ARGUMENTS]...
        ghostgpu record --out <FILE> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]

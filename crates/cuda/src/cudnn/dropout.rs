@@ -3,8 +3,11 @@
 use std::ffi::c_void;
 use std::sync::Mutex;
 
+use ghostgpu_tables::Question;
+
 use super::objects::{Registry, descriptor_lifetime, write};
 use super::status;
+use crate::library_sizes::users_answer;
 use crate::{state, trace};
 
 static DROPOUTS: Registry<Mutex<f32>> = Registry::new();
@@ -33,7 +36,12 @@ pub unsafe extern "C" fn cudnnDropoutGetStatesSize(_handle: *mut c_void, bytes: 
     let Some(sheet) = state::current_sheet() else {
         return status::NOT_INITIALIZED;
     };
-    let size = states_bytes(sheet.multiprocessors, sheet.max_threads_per_multiprocessor);
+    let recorded = users_answer(|| Question::new("cudnnDropoutGetStatesSize"))
+        .and_then(|answer| answer.number("state_bytes"));
+    let size = match recorded {
+        Some(bytes) => bytes as u64,
+        None => states_bytes(sheet.multiprocessors, sheet.max_threads_per_multiprocessor),
+    };
     trace::call("cudnnDropoutGetStatesSize", || size.to_string());
     // SAFETY: promised by the caller.
     if unsafe { write(bytes, size as usize) } {

@@ -63,6 +63,8 @@ pub(super) fn overhead(context_bytes: u64) -> Overhead {
         blas_code_bytes: 2 * MIB,
         dnn_handle_bytes: 8 * MIB,
         dnn_code_bytes: 4 * MIB,
+        solver_bytes: 98 * MIB,
+        transform_bytes: 8 * MIB,
         // PyTorch makes 128 streams when it needs the first one; together they took 70 MiB.
         stream_bytes: 70 * MIB / 128,
     }

@@ -4,10 +4,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use ghostgpu_oracle::{
-    Contents, Descriptor, Node, Stored, attribute, element_bytes, kind, value_type,
-};
-use ghostgpu_tables::{Answer, Question, deep};
+use ghostgpu_oracle::{Contents, Descriptor, Stored, attribute, element_bytes, kind, value_type};
+use ghostgpu_tables::{Answer, deep};
 
 use super::engines;
 use crate::objects::Objects;
@@ -45,13 +43,7 @@ followed! {
 
 /// # Safety
 /// `elements` points to `count` elements of this type.
-unsafe fn set(
-    descriptor: Object,
-    name: i32,
-    value_type: i32,
-    count: i64,
-    elements: *const c_void,
-) {
+unsafe fn set(descriptor: Object, name: i32, value_type: i32, count: i64, elements: *const c_void) {
     let (Some(found), Ok(count)) = (DESCRIPTORS.get(descriptor), usize::try_from(count)) else {
         return;
     };
@@ -164,18 +156,17 @@ fn proposed(heuristics: &Descriptor, results: &[Object]) {
             return;
         };
         *shadow.contents() = engines::contents(&config, &graph);
-        list.push(deep::config_words(
-            config.engine,
-            &config.knobs,
-            &config.numerical_notes,
-            &config.behavior_notes,
-        ));
+        let config = deep::Config {
+            engine: config.engine,
+            knobs: config.knobs,
+            numerical_notes: config.numerical_notes,
+            behavior_notes: config.behavior_notes,
+        };
+        list.push(config.words());
     }
-    let mut question = Question::new(deep::HEURISTICS);
-    question.add("mode", mode).add("graph", graph.words());
     let mut answer = Answer::default();
-    answer.add("configs", list.join("|"));
-    recording::record(question, answer);
+    answer.add(deep::CONFIGS, list.join("|"));
+    recording::record(deep::heuristics_question(&graph.words(), mode), answer);
 }
 
 fn planned(config: &Contents, workspace_bytes: i64) {
@@ -184,9 +175,8 @@ fn planned(config: &Contents, workspace_bytes: i64) {
     };
     let mut answer = Answer::default();
     answer.add(deep::WORKSPACE_BYTES, workspace_bytes);
-    recording::record(workspace_question(graph, engine, &knobs), answer);
-}
-
-fn workspace_question(graph: &Node, engine: i64, knobs: &[(i32, i64)]) -> Question {
-    deep::workspace_question(&graph.words(), engine, knobs)
+    recording::record(
+        deep::workspace_question(&graph.words(), engine, &knobs),
+        answer,
+    );
 }

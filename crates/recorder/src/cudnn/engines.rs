@@ -13,8 +13,7 @@ use crate::{real, real_function};
 type Object = *mut c_void;
 type Create = unsafe extern "C" fn(i32, *mut Object) -> i32;
 type Destroy = unsafe extern "C" fn(Object) -> i32;
-pub type GetAttribute =
-    unsafe extern "C" fn(Object, i32, i32, i64, *mut i64, *mut c_void) -> i32;
+pub type GetAttribute = unsafe extern "C" fn(Object, i32, i32, i64, *mut i64, *mut c_void) -> i32;
 
 /// More knobs or notes than any engine has.
 const MOST: usize = 64;

@@ -82,6 +82,10 @@ pub struct Arguments {
     #[arg(long)]
     pub no_cudnn: bool,
 
+    /// Take workspace sizes from this table first, which `ghostgpu record` wrote on a real card
+    #[arg(long = "table", value_name = "FILE")]
+    pub tables: Vec<PathBuf>,
+
     /// Do not run a job that does not fit again to find out how much memory it needs
     #[arg(long)]
     pub no_retry: bool,

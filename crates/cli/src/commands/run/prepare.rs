@@ -16,6 +16,7 @@ use crate::python::{Interpreter, Search, Support, TorchInstallation, find_interp
 use crate::rehearsal::Plan;
 use crate::run_dir::RunDir;
 use crate::size::gib;
+use crate::tables::read_tables;
 use crate::target::Target;
 
 /// A rehearsal that can start.
@@ -43,6 +44,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
     let card = find_card(arguments)?;
     let target = Target::from_words(&arguments.command)?;
     let json = arguments.json.as_deref().map(Output::prepare).transpose()?;
+    let tables = read_tables(&arguments.tables)?;
     let layout = Layout::find()?;
     // From here on there is a folder to remove: nothing may end us in between.
     hold_signals();
@@ -66,6 +68,11 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         ));
     }
     assumptions.extend(card.assumptions());
+    assumptions.extend(
+        tables
+            .iter()
+            .filter_map(|recorded| recorded.remark_for(card)),
+    );
     remarks.extend(card.note.map(str::to_owned));
     if let Some(remark) = hidden_cards_remark(std::env::var_os("CUDA_VISIBLE_DEVICES")) {
         remarks.push(remark);
@@ -86,6 +93,10 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         },
         cudnn_program: layout.cudnn_program.clone(),
         cudnn_cache_dir: cache_dir().map(|folder| folder.join("cudnn")),
+        tables: tables
+            .iter()
+            .map(|recorded| recorded.path.clone())
+            .collect(),
         keep_checkpoints: arguments.keep_checkpoints,
         full_initialisation: arguments.full_init,
     };

@@ -1,12 +1,14 @@
 //! Recurrent networks: descriptors, where the weights lie, and how much memory a pass takes.
 
 mod network;
+mod recorded;
 mod space;
 mod weights;
 
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
+use ghostgpu_tables::deep;
 use network::{Cell, Network};
 
 use super::objects::{Registry, descriptor_lifetime, read_array, write};
@@ -21,9 +23,19 @@ struct Sequences {
     batch: u64,
     /// Time steps over all sequences of the batch, when padding is left out.
     total_steps: u64,
+    /// As it stands in a recorded table.
+    words: String,
 }
 
-static NETWORKS: Registry<Mutex<Option<Network>>> = Registry::new();
+/// What an RNN descriptor was set to.
+#[derive(Clone, Debug)]
+struct Described {
+    network: Network,
+    /// As it stands in a recorded table.
+    words: String,
+}
+
+static NETWORKS: Registry<Mutex<Option<Described>>> = Registry::new();
 static SEQUENCES: Registry<Mutex<Sequences>> = Registry::new();
 
 descriptor_lifetime!(
@@ -39,9 +51,13 @@ descriptor_lifetime!(
     cudnnDestroyRNNDataDescriptor
 );
 
-fn network(handle: *mut c_void) -> Option<Network> {
+fn described(handle: *mut c_void) -> Option<Described> {
     let found = NETWORKS.get(handle)?;
     found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn network(handle: *mut c_void) -> Option<Network> {
+    described(handle).map(|described| described.network)
 }
 
 fn sequences(handle: *mut c_void) -> Option<Sequences> {
@@ -63,8 +79,8 @@ pub extern "C" fn cudnnSetRNNDescriptor_v8(
     direction: i32,
     input_mode: i32,
     data_type: i32,
-    _math_precision: i32,
-    _math_type: i32,
+    math_precision: i32,
+    math_type: i32,
     input: i32,
     hidden: i32,
     projection: i32,
@@ -75,6 +91,24 @@ pub extern "C" fn cudnnSetRNNDescriptor_v8(
     let Some(found) = NETWORKS.get(handle) else {
         return status::BAD_PARAM;
     };
+    let has_dropout = dropout::probability(dropout_handle) > 0.0;
+    let words = deep::Network {
+        algorithm,
+        cell,
+        bias,
+        direction,
+        input_mode,
+        data_type,
+        math_precision,
+        math_type,
+        input,
+        hidden,
+        projection,
+        layers,
+        flags,
+        has_dropout,
+    }
+    .words();
     let Some(cell) = Cell::from_number(cell) else {
         return status::BAD_PARAM;
     };
@@ -99,11 +133,14 @@ pub extern "C" fn cudnnSetRNNDescriptor_v8(
         hidden,
         projection: if projection == 0 { hidden } else { projection },
         layers,
-        has_dropout: dropout::probability(dropout_handle) > 0.0,
+        has_dropout,
         is_padded: flags & PADDED_IO != 0,
     };
     trace::call("cudnnSetRNNDescriptor_v8", || format!("{made:?}"));
-    *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+    *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(Described {
+        network: made,
+        words,
+    });
     status::SUCCESS
 }
 
@@ -112,11 +149,11 @@ pub extern "C" fn cudnnSetRNNDescriptor_v8(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudnnSetRNNDataDescriptor(
     handle: *mut c_void,
-    _data_type: i32,
-    _layout: i32,
+    data_type: i32,
+    layout: i32,
     longest: i32,
     batch: i32,
-    _vector: i32,
+    vector: i32,
     lengths: *const i32,
     _padding_fill: *mut c_void,
 ) -> i32 {
@@ -125,10 +162,21 @@ pub unsafe extern "C" fn cudnnSetRNNDataDescriptor(
     };
     // SAFETY: promised by the caller.
     let lengths = unsafe { read_array(lengths, batch) };
+    let total_steps = lengths.iter().map(|&length| length.max(0) as u64).sum();
+    let words = deep::Sequences {
+        data_type,
+        layout,
+        longest,
+        batch,
+        vector,
+        total_steps: total_steps as i64,
+    }
+    .words();
     let made = Sequences {
         longest: u64::try_from(longest).unwrap_or(0),
         batch: u64::try_from(batch).unwrap_or(0),
-        total_steps: lengths.iter().map(|&length| length.max(0) as u64).sum(),
+        total_steps,
+        words,
     };
     trace::call("cudnnSetRNNDataDescriptor", || format!("{made:?}"));
     *found.lock().unwrap_or_else(PoisonError::into_inner) = made;
@@ -143,10 +191,10 @@ pub unsafe extern "C" fn cudnnGetRNNWeightSpaceSize(
     rnn: *mut c_void,
     bytes: *mut usize,
 ) -> i32 {
-    let Some(network) = network(rnn) else {
+    let Some(Described { network, words }) = described(rnn) else {
         return status::BAD_PARAM;
     };
-    let size = weights::total_bytes(&network);
+    let size = recorded::weight_bytes(&words).unwrap_or_else(|| weights::total_bytes(&network));
     trace::call("cudnnGetRNNWeightSpaceSize", || size.to_string());
     // SAFETY: promised by the caller.
     if unsafe { write(bytes, size as usize) } {
@@ -219,7 +267,8 @@ pub unsafe extern "C" fn cudnnGetRNNTempSpaceSizes(
     work_bytes: *mut usize,
     reserve_bytes: *mut usize,
 ) -> i32 {
-    let (Some(network), Some(sequences)) = (network(rnn), sequences(x)) else {
+    let (Some(Described { network, words }), Some(sequences)) = (described(rnn), sequences(x))
+    else {
         return status::BAD_PARAM;
     };
     let batch = space::Batch {
@@ -232,14 +281,20 @@ pub unsafe extern "C" fn cudnnGetRNNTempSpaceSizes(
         },
     };
     let is_training = forward_mode != 0;
-    if let Some(doubt) = space::doubt(&network, &batch) {
+    let recorded = recorded::temporary_bytes(&words, forward_mode, &sequences.words);
+    if recorded.is_empty()
+        && let Some(doubt) = space::doubt(&network, &batch)
+    {
         notes::assume(doubt);
     }
-    let work = space::work_bytes(&network, &batch, is_training);
-    let reserve = if is_training {
-        space::reserve_bytes(&network, &batch)
-    } else {
-        0
+    let work = recorded
+        .work
+        .unwrap_or_else(|| space::work_bytes(&network, &batch, is_training));
+    let reserve = match is_training {
+        true => recorded
+            .reserve
+            .unwrap_or_else(|| space::reserve_bytes(&network, &batch)),
+        false => 0,
     };
     trace::call("cudnnGetRNNTempSpaceSizes", || {
         format!("{network:?}, {batch:?}, mode {forward_mode}: {work}, {reserve}")

@@ -1,6 +1,6 @@
 //! Which engine runs an operation, and with how much workspace.
 //!
-//! The user's own cuDNN is asked, in a child process ([`ghostgpu_oracle`]); what it cannot know
+//! A table that the user has recorded on such a card comes first. Else the user's own cuDNN is asked, in a child process ([`ghostgpu_oracle`]); what it cannot know
 //! without a Hopper card is put right by [`hopper`], and kernels that it would first compile are sized by
 //! [`attention`] and [`depthwise`]. Where it cannot be asked, because the user
 //! switched that off, it is too old, or it does not start, [`model`] answers, and the user is told.
@@ -20,9 +20,11 @@ use ghostgpu_oracle::{
     PlanAnswer, Question, Store, device_text,
 };
 use ghostgpu_session::CudnnSource;
+use ghostgpu_tables::deep;
 
 use super::handle::cudnnGetVersion;
 use super::status;
+use crate::library_sizes::users_answer;
 use crate::{notes, state, trace};
 
 enum Source {
@@ -39,12 +41,28 @@ pub fn heuristics(
     mode: i32,
     sm_target: Option<i32>,
 ) -> Result<Vec<EngineConfig>, i32> {
+    if let Some(configs) = recorded_heuristics(graph, mode) {
+        return Ok(configs);
+    }
     match ask(graph, &Question::Heuristics { mode, sm_target }) {
         Some(Answer::Heuristics { status: 0, configs }) => Ok(configs),
         Some(Answer::Heuristics { status, .. }) => Err(status),
         Some(_) => Err(status::NOT_SUPPORTED),
         None => model::heuristics(graph),
     }
+}
+
+/// What cuDNN proposed on a real card, if the user has a table of that.
+fn recorded_heuristics(graph: &Node, mode: i32) -> Option<Vec<EngineConfig>> {
+    let answer = users_answer(|| deep::heuristics_question(&graph.words(), i64::from(mode)))?;
+    let configs = deep::Config::read_list(answer.text(deep::CONFIGS)?)?;
+    let configs = configs.into_iter().map(|config| EngineConfig {
+        engine: config.engine,
+        knobs: config.knobs,
+        numerical_notes: config.numerical_notes,
+        behavior_notes: config.behavior_notes,
+    });
+    Some(configs.collect())
 }
 
 /// What is to be known about an engine that the program names itself.
@@ -59,6 +77,10 @@ pub fn engine(graph: &Node, index: i64) -> Result<EngineAnswer, i32> {
 
 /// The workspace of one engine with these knobs, or why it cannot run.
 pub fn plan_workspace(graph: &Node, engine: i64, knobs: &[(i32, i64)]) -> Result<i64, i32> {
+    let recorded = users_answer(|| deep::workspace_question(&graph.words(), engine, knobs));
+    if let Some(bytes) = recorded.and_then(|answer| answer.number(deep::WORKSPACE_BYTES)) {
+        return Ok(bytes);
+    }
     let multiprocessors = state::current_sheet().map_or(0, |sheet| sheet.multiprocessors);
     let known = attention::workspace(graph, multiprocessors)
         .or_else(|| depthwise::workspace(graph, engine));
@@ -138,7 +160,7 @@ fn ask(graph: &Node, question: &Question) -> Option<Answer> {
 /// In the run's folder: where cuDNN finds the stand-ins for its companions.
 const COMPANIONS_FOLDER: &str = "cudnn-oracle";
 /// Part of the store's name, to be changed when the companions answer otherwise.
-const COMPANIONS_VERSION: &str = "companions3";
+const COMPANIONS_VERSION: &str = "companions4";
 
 fn open(sheet: &DeviceSheet) -> Source {
     let Some(session) = state::session() else {
