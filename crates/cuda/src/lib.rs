@@ -24,7 +24,6 @@ mod device_work;
 mod driver;
 mod handed_on;
 mod handles;
-mod host_gaps;
 mod ledger;
 mod library_sizes;
 mod memory_window;

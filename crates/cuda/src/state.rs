@@ -12,7 +12,6 @@ use ghostgpu_session::{SESSION_VARIABLE, Session};
 
 use crate::clock;
 use crate::handed_on;
-use crate::host_gaps;
 use crate::ledger::Ledger;
 use crate::memory_window;
 use crate::visible_devices;
@@ -267,9 +266,7 @@ impl VirtualDevice {
     }
 
     pub fn ensure_context(&self) {
-        if self.charge_once(&self.has_context, self.sheet.overhead.context_bytes) {
-            host_gaps::note_context();
-        }
+        self.charge_once(&self.has_context, self.sheet.overhead.context_bytes);
     }
 
     /// The first launch loads code onto the card.
@@ -279,7 +276,6 @@ impl VirtualDevice {
         self.ensure_context();
         let bytes = self.sheet.overhead.kernels_bytes;
         if self.charge_once(&self.has_kernels, bytes) {
-            host_gaps::look_before_taking(self, bytes);
             self.memory().note_first_kernel(bytes);
         }
     }
@@ -307,7 +303,6 @@ impl VirtualDevice {
         if new_pages > 0 {
             room.ledger
                 .charge(self.ordinal, new_pages * PAGE_BYTES, None);
-            host_gaps::look_before_taking(self, new_pages * PAGE_BYTES);
             self.memory().note_library_memory(new_pages * PAGE_BYTES);
         }
     }

@@ -16,11 +16,10 @@
 //! * Above it lies a chunk of the context with a hole of twelve pages.
 //! * cuBLAS and cuDNN take addresses like everybody else.
 //!
-//! * The host's memory that was there before CUDA lies above all this. Gaps that open in it are told by
-//!   [`set_host_gaps`](DriverAddresses::set_host_gaps), and filled before anything below.
+//! In a training process the real driver also finds gaps that the host's own memory left; those are not
+//! modelled, so that the same script gives the same answer everywhere.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use crate::holes::Holes;
 use crate::memory::PAGE_BYTES;
@@ -32,9 +31,6 @@ const BETWEEN_CONTEXT_CHUNKS_BYTES: u64 = 64 << 20;
 /// The upper chunk of the context: what is used of it.
 const UPPER_CHUNK_USED_BYTES: u64 = 8 << 20;
 
-/// Where there are fewer addresses than this, none are set aside for gaps in the host's memory.
-const ROOM_FOR_HOST_GAPS_FROM_BYTES: u64 = 1 << 40;
-
 #[derive(Debug)]
 pub struct DriverAddresses {
     bottom: u64,
@@ -44,10 +40,6 @@ pub struct DriverAddresses {
     chunks_made: u64,
     /// The context's own memory: where and how much.
     context: (u64, u64),
-    /// Addresses that stand for the host's memory above the context.
-    host: Range<u64>,
-    /// Those of them where the host has nothing, in ascending order.
-    host_gaps: Vec<Range<u64>>,
 }
 
 #[derive(Debug)]
@@ -61,14 +53,6 @@ struct Chunk {
 impl DriverAddresses {
     /// Addresses from the `bytes` bytes from `start` on, of which a context takes `context_bytes`.
     pub fn new(start: u64, bytes: u64, context_bytes: u64) -> Self {
-        let host_bytes = if bytes < ROOM_FOR_HOST_GAPS_FROM_BYTES {
-            0
-        } else {
-            bytes / 4 / CHUNK_BYTES * CHUNK_BYTES
-        };
-        let host_end = (start + bytes) / CHUNK_BYTES * CHUNK_BYTES;
-        let host = host_end - host_bytes..host_end;
-        let bytes = bytes - host_bytes;
         let context_bytes = context_bytes / PAGE_BYTES * PAGE_BYTES;
         let lower_bytes = (context_bytes + PAGE_BYTES).next_multiple_of(CHUNK_BYTES);
         let above = lower_bytes + BETWEEN_CONTEXT_CHUNKS_BYTES + CHUNK_BYTES;
@@ -92,8 +76,6 @@ impl DriverAddresses {
             chunks,
             chunks_made: 0,
             context: (lower, context_bytes),
-            host,
-            host_gaps: Vec::new(),
         }
     }
 
@@ -133,59 +115,16 @@ impl DriverAddresses {
         Some(start)
     }
 
-    /// The gaps in the host's memory, relative to some point in it that is always the same.
-    pub fn set_host_gaps(&mut self, gaps: impl Iterator<Item = Range<i64>>) {
-        let origin = self.host_origin();
-        let image = |offset: i64| origin.checked_add_signed(offset);
-        self.host_gaps = gaps
-            .filter_map(|gap| Some(image(gap.start)?..image(gap.end)?))
-            .filter(|gap| self.host.start <= gap.start && gap.end <= self.host.end)
-            .collect();
-        self.host_gaps.sort_unstable_by_key(|gap| gap.start);
-    }
-
-    /// The chunks that lie in such gaps: where, relative to that point, and how long.
-    pub fn chunks_in_host_gaps(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
-        let origin = self.host_origin();
-        self.chunks
-            .range(self.host.clone())
-            .map(move |(&start, chunk)| (start.wrapping_sub(origin) as i64, chunk.bytes))
-    }
-
-    /// The address that stands for that point. How it lies to the places where chunks can begin is random
-    /// on a real machine; with none lost above, more of the recorded cases agree than with 4, 8 or 16 MiB.
-    fn host_origin(&self) -> u64 {
-        self.host.start.midpoint(self.host.end) / CHUNK_BYTES * CHUNK_BYTES
-    }
-
-    /// Whether `bytes` fit into no chunk.
-    pub fn needs_chunk(&self, bytes: u64) -> bool {
-        let mut chunks = self.chunks.values();
-        chunks.all(|chunk| chunk.holes.smallest_fitting(bytes).is_none())
-    }
-
     fn place_chunk(&self, bytes: u64) -> Option<u64> {
-        let below = self.bottom..self.top;
-        let mut gaps = self.host_gaps.iter().rev().chain([&below]);
-        gaps.find_map(|gap| self.highest_place_in(gap, bytes))
-    }
-
-    /// Where a chunk can begin in the highest part of `range` that no other lies in and that is larger.
-    fn highest_place_in(&self, range: &Range<u64>, bytes: u64) -> Option<u64> {
-        let mut end = range.end;
-        let chunks = self.chunks.range(..range.end).rev();
-        let obstacles = chunks
-            .map(|(&start, chunk)| start..start + chunk.bytes)
-            .take_while(|chunk| chunk.end > range.start)
-            .chain(std::iter::once(range.start..range.start));
-        for obstacle in obstacles {
-            let start = end.saturating_sub(bytes) / CHUNK_BYTES * CHUNK_BYTES;
-            if start >= obstacle.end && end.saturating_sub(obstacle.end) > bytes {
-                return Some(start);
+        let mut gap_end = self.top;
+        for (&start, chunk) in self.chunks.range(..self.top).rev() {
+            if gap_end - (start + chunk.bytes) > bytes {
+                break;
             }
-            end = obstacle.start;
+            gap_end = start;
         }
-        None
+        let start = gap_end.checked_sub(bytes)?;
+        (start >= self.bottom).then_some(start)
     }
 
     /// Gives back what [`take`](Self::take) handed out.

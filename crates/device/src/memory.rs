@@ -4,7 +4,6 @@
 //! to a [`Budget`], which may be shared with other processes on the same card.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use crate::driver_addresses::DriverAddresses;
 use crate::holes::Holes;
@@ -109,23 +108,6 @@ impl CardMemory {
     pub fn note_library_memory(&mut self, bytes: u64) {
         // It stays as long as the process, so the address need not be kept.
         let _ = self.addresses.take(bytes.next_multiple_of(PAGE_BYTES));
-    }
-
-    /// Whether `bytes` more cannot lie among the addresses that the driver has taken already.
-    pub fn needs_new_addresses(&self, bytes: u64) -> bool {
-        bytes
-            .checked_next_multiple_of(PAGE_BYTES)
-            .is_some_and(|rounded| self.addresses.needs_chunk(rounded))
-    }
-
-    /// Where the host has left gaps above: relative to some point that is always the same.
-    pub fn set_host_gaps(&mut self, gaps: impl Iterator<Item = Range<i64>>) {
-        self.addresses.set_host_gaps(gaps);
-    }
-
-    /// What lies in such gaps: where, relative to that point, and how many bytes.
-    pub fn taken_from_host_gaps(&self) -> Vec<(i64, u64)> {
-        self.addresses.chunks_in_host_gaps().collect()
     }
 
     /// `cudaMalloc`.

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use super::errors::{INVALID_VALUE, NO_DEVICE, SUCCESS, report};
 use super::stream::note_work;
 use crate::readback::{self, Direction};
-use crate::{handed_on, host_gaps, state, trace};
+use crate::{handed_on, state, trace};
 
 /// # Safety
 /// The host side of the copy is valid for `bytes` bytes.
@@ -25,9 +25,6 @@ unsafe fn copy(
     trace::call(function, || {
         format!("{target:p}, {source:p}, {bytes} bytes, {direction:?}")
     });
-    if matches!(direction, Direction::HostToDevice) {
-        host_gaps::note_copy(source as u64, bytes as u64);
-    }
     // SAFETY: promised by the caller.
     unsafe { readback::copy(target, source, bytes, direction) };
     SUCCESS

@@ -6,7 +6,7 @@ use ghostgpu_device::MemoryError;
 
 use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
 use super::host_memory::is_pinned;
-use crate::{host_gaps, state, trace, write_out};
+use crate::{state, trace, write_out};
 
 pub fn status_of(error: MemoryError) -> c_int {
     match error {
@@ -28,7 +28,6 @@ pub unsafe extern "C" fn cudaMalloc(pointer: *mut *mut c_void, bytes: usize) -> 
     let allocated = if bytes == 0 {
         Ok(0)
     } else {
-        host_gaps::look_before_taking(card, bytes as u64);
         card.memory().allocate(bytes as u64, card)
     };
     trace::call("cudaMalloc", || {
