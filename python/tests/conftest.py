@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -19,6 +20,10 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and what they start would too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 INJECT = REPOSITORY / "python" / "ghostgpu" / "agent" / "inject"
