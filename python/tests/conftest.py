@@ -21,7 +21,7 @@ from typing import Any, Callable
 
 import pytest
 
-# A shell that runs the tests in the background has them ignore Ctrl-C, and what they start would too.
+# A shell that runs the tests in the background has them ignore Ctrl-C, and what they start, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
