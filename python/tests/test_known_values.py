@@ -95,7 +95,7 @@ def test_the_memory_of_a_dead_tensor_is_not_taken_for_its_successor(
             known = torch.full((4,), 9).cuda()
             address = known.data_ptr()
             del known
-            unknown = torch.empty(4, dtype=torch.long, device="cuda")
+            unknown = torch.randint(0, 5, (4,), device="cuda")
             assert unknown.data_ptr() == address and unknown[0].item() == 0
         print("done")
         """
