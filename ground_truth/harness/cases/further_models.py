@@ -16,6 +16,7 @@ from case import Job, case
 from context import Context
 from data import images, labels, tokens
 
+from .transformers_models import own_loss
 from .vision import classifier
 
 
@@ -34,20 +35,27 @@ def language_model(
 
         settings = getattr(transformers, f"{kind}Config")(**config)
         model = getattr(transformers, f"{kind}For{task}")(settings)
-        size, words = context.batch(batch), length
+        size = context.batch(batch)
 
         def make(step: int) -> dict[str, torch.Tensor]:
-            ids = tokens(context, size, words, settings.vocab_size)
+            ids = tokens(context, size, length, settings.vocab_size)
             if task == "SequenceClassification":
                 return {"input_ids": ids, "labels": labels(context, size, 2)}
             return {"input_ids": ids, "labels": ids}
 
-        return Job(model, make, lambda net, b: net(**b).loss)
+        return Job(model, make, own_loss)
 
     return build
 
 
-FOUR: dict[str, Any] = dict(num_hidden_layers=4)
+FOUR_LAYERS: dict[str, Any] = dict(num_hidden_layers=4)
+
+
+def wide(hidden: int, heads: int, **more: Any) -> dict[str, Any]:
+    """The sizes of a transformer under their usual names, four times as wide in the middle."""
+    sizes = dict(hidden_size=hidden, intermediate_size=4 * hidden, num_attention_heads=heads)
+    return {**sizes, **more}
+
 
 case(
     "opt-125m",
@@ -63,52 +71,33 @@ case(
         ffn_dim=4096,
         num_attention_heads=16,
         word_embed_proj_dim=1024,
-        **FOUR,
+        **FOUR_LAYERS,
     ),
     precision="pure-bf16",
 )
 case(
     "gpt-neox-bf16",
-    language_model(
-        "GPTNeoX",
-        batch=4,
-        length=1024,
-        hidden_size=1024,
-        intermediate_size=4096,
-        num_attention_heads=16,
-        **FOUR,
-    ),
+    language_model("GPTNeoX", batch=4, length=1024, **wide(1024, 16, num_hidden_layers=4)),
     precision="bf16",
 )
 case(
     "bloom",
     language_model(
-        "Bloom",
-        batch=2,
-        length=512,
-        hidden_size=1024,
-        n_layer=4,
-        n_head=16,
-        vocab_size=50000,
+        "Bloom", batch=2, length=512, hidden_size=1024, n_layer=4, n_head=16, vocab_size=50000
     ),
     optimizer="adamw-fused",
 )
 case(
     "falcon-bf16",
     language_model(
-        "Falcon",
-        batch=2,
-        length=1024,
-        hidden_size=2048,
-        num_attention_heads=32,
-        **FOUR,
+        "Falcon", batch=2, length=1024, hidden_size=2048, num_attention_heads=32, **FOUR_LAYERS
     ),
     precision="bf16",
     optimizer="sgd-momentum",
 )
 case(
     "phi-pure-bf16",
-    language_model("Phi", batch=4, length=1024, **FOUR),
+    language_model("Phi", batch=4, length=1024, **FOUR_LAYERS),
     precision="pure-bf16",
     optimizer="adamw-fused",
 )
@@ -119,12 +108,9 @@ case(
         batch=2,
         length=512,
         vocab_size=64000,
-        hidden_size=1024,
-        intermediate_size=4096,
-        num_attention_heads=8,
+        **wide(1024, 8, num_hidden_layers=4),
         num_key_value_heads=1,
         head_dim=128,
-        **FOUR,
     ),
     precision="bf16",
 )
@@ -135,26 +121,15 @@ case(
         batch=2,
         length=512,
         vocab_size=64000,
-        hidden_size=1024,
-        intermediate_size=4096,
-        num_attention_heads=8,
+        **wide(1024, 8, num_hidden_layers=4),
         num_key_value_heads=4,
         head_dim=128,
-        **FOUR,
     ),
 )
 case("stablelm", language_model("StableLm", batch=2, length=512, num_hidden_layers=2))
 case(
     "olmo2-fp16",
-    language_model(
-        "Olmo2",
-        batch=2,
-        length=1024,
-        hidden_size=1536,
-        intermediate_size=6144,
-        num_attention_heads=12,
-        **FOUR,
-    ),
+    language_model("Olmo2", batch=2, length=1024, **wide(1536, 12, num_hidden_layers=4)),
     precision="fp16",
 )
 case(
@@ -163,26 +138,15 @@ case(
         "Starcoder2",
         batch=2,
         length=2048,
-        hidden_size=1536,
-        intermediate_size=6144,
-        num_attention_heads=12,
+        **wide(1536, 12, num_hidden_layers=4),
         num_key_value_heads=2,
-        **FOUR,
     ),
     precision="pure-bf16",
     optimizer="adafactor",
 )
 case(
     "gptj",
-    language_model(
-        "GPTJ",
-        batch=2,
-        length=512,
-        n_embd=1024,
-        n_layer=4,
-        n_head=16,
-        rotary_dim=64,
-    ),
+    language_model("GPTJ", batch=2, length=512, n_embd=1024, n_layer=4, n_head=16, rotary_dim=64),
 )
 case(
     "roberta-bf16",
@@ -196,15 +160,7 @@ case(
 )
 case(
     "albert",
-    language_model(
-        "Albert",
-        batch=32,
-        length=128,
-        task="MaskedLM",
-        hidden_size=768,
-        intermediate_size=3072,
-        num_attention_heads=12,
-    ),
+    language_model("Albert", batch=32, length=128, task="MaskedLM", **wide(768, 12)),
 )
 case(
     "electra-classifier",
@@ -217,13 +173,11 @@ case(
         batch=8,
         length=256,
         task="MaskedLM",
-        hidden_size=768,
-        intermediate_size=3072,
-        num_attention_heads=12,
+        **wide(768, 12),
         vocab_size=30000,
         relative_attention=True,
         pos_att_type=["p2c", "c2p"],
-        **FOUR,
+        **FOUR_LAYERS,
     ),
 )
 case("mpnet-bf16", language_model("MPNet", batch=16, length=256, task="MaskedLM"), precision="bf16")
@@ -267,15 +221,15 @@ def image_model(kind: str, *, batch: int, **config: Any) -> Callable[[Context], 
 
         settings = getattr(transformers, f"{kind}Config")(**config)
         model = getattr(transformers, f"{kind}ForImageClassification")(settings)
-        size, side = context.batch(batch), 224
+        size = context.batch(batch)
 
         def make(step: int) -> dict[str, torch.Tensor]:
             return {
-                "pixel_values": images(context, size, 3, side, side),
+                "pixel_values": images(context, size, 3, 224, 224),
                 "labels": labels(context, size, 2),
             }
 
-        return Job(model, make, lambda net, b: net(**b).loss)
+        return Job(model, make, own_loss)
 
     return build
 
@@ -295,9 +249,7 @@ case("levit", image_model("Levit", batch=32))
 def clip(context: Context) -> Job:
     from transformers import CLIPConfig, CLIPModel
 
-    text: dict[str, Any] = dict(num_hidden_layers=4)
-    vision: dict[str, Any] = dict(num_hidden_layers=4)
-    model = CLIPModel(CLIPConfig(text_config=text, vision_config=vision))
+    model = CLIPModel(CLIPConfig(text_config={**FOUR_LAYERS}, vision_config={**FOUR_LAYERS}))
     size = context.batch(32)
 
     def make(step: int) -> dict[str, Any]:
@@ -307,15 +259,13 @@ def clip(context: Context) -> Job:
             "return_loss": True,
         }
 
-    return Job(model, make, lambda net, b: net(**b).loss)
+    return Job(model, make, own_loss)
 
 
 def whisper(context: Context) -> Job:
     from transformers import WhisperConfig, WhisperForConditionalGeneration
 
-    layers = 4
-    config = WhisperConfig(encoder_layers=layers, decoder_layers=layers)
-    model = WhisperForConditionalGeneration(config)
+    model = WhisperForConditionalGeneration(WhisperConfig(encoder_layers=4, decoder_layers=4))
     size = context.batch(8)
 
     def make(step: int) -> dict[str, torch.Tensor]:
@@ -324,7 +274,7 @@ def whisper(context: Context) -> Job:
             "labels": tokens(context, size, 64, 50000),
         }
 
-    return Job(model, make, lambda net, b: net(**b).loss)
+    return Job(model, make, own_loss)
 
 
 case("clip-bf16", clip, precision="bf16")

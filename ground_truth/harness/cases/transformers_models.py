@@ -20,7 +20,7 @@ TINY_BERT = {
 TINY_T5 = dict(vocab_size=100, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2)
 
 
-def _own_loss(net: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+def own_loss(net: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     return net(**batch).loss
 
 
@@ -38,7 +38,7 @@ def bert(batch: int = 32, length: int = 128, masked: bool = False) -> Callable[[
                 out["attention_mask"] = (torch.arange(words) < words - 3).expand(size, words).long()
             return out
 
-        return Job(BertForMaskedLM(config), make, _own_loss)
+        return Job(BertForMaskedLM(config), make, own_loss)
 
     return build
 
@@ -60,7 +60,7 @@ def gpt2(
             ids = tokens(context, size, words, config.vocab_size)
             return {"input_ids": ids, "labels": ids}
 
-        return Job(model, make, _own_loss)
+        return Job(model, make, own_loss)
 
     return build
 
@@ -145,7 +145,7 @@ def t5(context: Context) -> Job:
             "labels": tokens(context, size, context.pick(64, 8), config.vocab_size),
         }
 
-    return Job(T5ForConditionalGeneration(config), make, _own_loss)
+    return Job(T5ForConditionalGeneration(config), make, own_loss)
 
 
 case("t5-small", t5)
@@ -188,7 +188,7 @@ def _decoder(
             ids = tokens(context, size, words, sizes["vocab_size"])
             return {"input_ids": ids, "labels": ids}
 
-        return Job(model, make, _own_loss)
+        return Job(model, make, own_loss)
 
     return build
 
@@ -261,7 +261,7 @@ def distilbert(context: Context) -> Job:
             "labels": torch.zeros(size, dtype=torch.long),
         }
 
-    return Job(DistilBertForSequenceClassification(config), make, _own_loss)
+    return Job(DistilBertForSequenceClassification(config), make, own_loss)
 
 
 case("distilbert-classifier", distilbert)
