@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::numbers::{attribute, element_bytes, value_type};
+use crate::numbers::{attribute, element_bytes, kind, value_type};
 use crate::protocol::{Attribute, Node, Value};
 
 /// What `cudnnBackendDescriptor_t` stands for.
@@ -50,6 +50,39 @@ impl Descriptor {
                 graph,
             }),
         }
+    }
+
+    /// A complete engine configuration: an engine with these attributes, and the knobs' values.
+    pub fn engine_config(
+        engine: BTreeMap<i32, Stored>,
+        knobs: &[(i32, i64)],
+        graph: &Arc<Node>,
+    ) -> Self {
+        let engine = Self::finished(kind::ENGINE, engine, Some(Arc::clone(graph)));
+        let knobs = knobs
+            .iter()
+            .map(|&(knob, value)| {
+                let attributes = BTreeMap::from([
+                    (
+                        attribute::KNOB_CHOICE_TYPE,
+                        Stored::from_numbers(value_type::KNOB_TYPE, &[i64::from(knob)]),
+                    ),
+                    (
+                        attribute::KNOB_CHOICE_VALUE,
+                        Stored::from_numbers(value_type::INT64, &[value]),
+                    ),
+                ]);
+                Arc::new(Self::finished(kind::KNOB_CHOICE, attributes, None))
+            })
+            .collect();
+        let attributes = BTreeMap::from([
+            (
+                attribute::CONFIG_ENGINE,
+                Stored::Descriptors(vec![Arc::new(engine)]),
+            ),
+            (attribute::CONFIG_KNOB_CHOICES, Stored::Descriptors(knobs)),
+        ]);
+        Self::finished(kind::ENGINE_CONFIG, attributes, Some(Arc::clone(graph)))
     }
 
     pub fn contents(&self) -> MutexGuard<'_, Contents> {

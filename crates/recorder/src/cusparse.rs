@@ -55,10 +55,8 @@ followed! {
         indices: Data, values: Data, offset_type: c_int, index_type: c_int, base: c_int,
         element: c_int
     ) {
-        let matrix = SparseMatrix {
-            format: SparseFormat::CompressedRows,
-            rows, columns, non_zeros, index_type, element, batch: 1,
-        };
+        let sizes = [rows, columns, non_zeros];
+        let matrix = SparseMatrix::new(SparseFormat::CompressedRows, sizes, index_type, element);
         // SAFETY: the real library has just written there.
         unsafe { made(target, Described::Sparse(matrix)) };
     }
@@ -66,10 +64,8 @@ followed! {
         target: *mut Object, rows: i64, columns: i64, non_zeros: i64, row_indices: Data,
         column_indices: Data, values: Data, index_type: c_int, base: c_int, element: c_int
     ) {
-        let matrix = SparseMatrix {
-            format: SparseFormat::Coordinates,
-            rows, columns, non_zeros, index_type, element, batch: 1,
-        };
+        let sizes = [rows, columns, non_zeros];
+        let matrix = SparseMatrix::new(SparseFormat::Coordinates, sizes, index_type, element);
         // SAFETY: the real library has just written there.
         unsafe { made(target, Described::Sparse(matrix)) };
     }

@@ -11,19 +11,10 @@ macro_rules! recorded {
         @define $library:expr, $objects:expr,
         $name:ident ($($role:ident $argument:ident: $type:ty),* $(,)?)
     ) => {
-        /// # Safety
-        /// As the documentation of the library says.
-        #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
-            type Function = unsafe extern "C" fn($($type),*) -> i32;
-            let Some(real) = $crate::real_function!($library, $name, Function) else {
-                return $crate::questions::NOT_INITIALIZED;
-            };
-            // SAFETY: passed on as it came.
-            let status = unsafe { real($($argument),*) };
-            if status == 0 {
-                #[allow(unused_mut)]
+        $crate::questions::followed! {
+            $library;
+            $name($($argument: $type),*) {
+                #[allow(unused_mut)] // not every call has something that decides
                 let mut question = ghostgpu_tables::Question::new(stringify!($name));
                 let mut answer = ghostgpu_tables::Answer::default();
                 $($crate::questions::recorded!(
@@ -31,7 +22,6 @@ macro_rules! recorded {
                 );)*
                 $crate::recording::record(question, answer);
             }
-            status
         }
     };
     (@note skip, $argument:ident, $question:ident, $answer:ident, $objects:expr) => {

@@ -45,6 +45,24 @@ pub enum SparseFormat {
 }
 
 impl SparseMatrix {
+    /// A single matrix. `index_type` and `element` are numbers of cuSPARSE's and CUDA's.
+    pub fn new(
+        format: SparseFormat,
+        [rows, columns, non_zeros]: [i64; 3],
+        index_type: i32,
+        element: i32,
+    ) -> Self {
+        Self {
+            format,
+            rows,
+            columns,
+            non_zeros,
+            index_type,
+            element,
+            batch: 1,
+        }
+    }
+
     pub fn words(&self) -> String {
         let format = match self.format {
             SparseFormat::CompressedRows => "csr",

@@ -94,15 +94,9 @@ class KnownArithmetic:
         tensor_type = self._torch.Tensor
 
         def learn(result: Any, arguments: Any, options: Any) -> None:
-            plain = [
-                self._torch.empty(each.shape, dtype=each.dtype)
-                if isinstance(each, self._torch.Tensor)
-                else each
-                for each in arguments
-            ]
             # The result's own type: where none was asked for, it may be the script's default.
             host = {**options, "device": "cpu", "dtype": result.dtype, "pin_memory": False}
-            known.learn(result, original(*plain, **host))
+            known.learn(result, original(*known.stand_ins(arguments), **host))
 
         def made(*arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)

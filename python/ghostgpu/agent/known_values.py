@@ -168,14 +168,8 @@ class KnownValues:
         kinds = self.kinds_from_factory(name)
 
         def compute(result: Any, arguments: Any, options: Any) -> None:
-            plain = [
-                self._torch.empty(each.shape, dtype=each.dtype, device="cpu")
-                if isinstance(each, self._torch.Tensor)
-                else each
-                for each in arguments
-            ]
             placed = {**options, "device": "cpu", "pin_memory": None}
-            self.learn(result, operation(*plain, **placed))
+            self.learn(result, operation(*self.stand_ins(arguments), **placed))
 
         def made(original: Any, *arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)
@@ -184,6 +178,15 @@ class KnownValues:
             return result
 
         return made
+
+    def stand_ins(self, arguments: Any) -> list[Any]:
+        """The arguments of a factory on the host: of a tensor, it wants shape and type alone."""
+        return [
+            self._torch.empty(each.shape, dtype=each.dtype, device="cpu")
+            if isinstance(each, self._torch.Tensor)
+            else each
+            for each in arguments
+        ]
 
     def attempt(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What cannot be worked out on the host (an odd overload, a lazy tensor) is not known."""

@@ -76,15 +76,8 @@ pub unsafe extern "C" fn cusparseCreateCsr(
         base,
         element,
     );
-    let made = SparseMatrix {
-        format: SparseFormat::CompressedRows,
-        rows,
-        columns,
-        non_zeros,
-        index_type,
-        element,
-        batch: 1,
-    };
+    let sizes = [rows, columns, non_zeros];
+    let made = SparseMatrix::new(SparseFormat::CompressedRows, sizes, index_type, element);
     // SAFETY: promised by the caller.
     unsafe { create(matrix, Described::Sparse(made)) }
 }
@@ -118,15 +111,8 @@ pub unsafe extern "C" fn cusparseCreateCoo(
         base,
         element,
     );
-    let made = SparseMatrix {
-        format: SparseFormat::Coordinates,
-        rows,
-        columns,
-        non_zeros,
-        index_type,
-        element,
-        batch: 1,
-    };
+    let sizes = [rows, columns, non_zeros];
+    let made = SparseMatrix::new(SparseFormat::Coordinates, sizes, index_type, element);
     // SAFETY: promised by the caller.
     unsafe { create(matrix, Described::Sparse(made)) }
 }

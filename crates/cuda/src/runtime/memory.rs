@@ -6,6 +6,7 @@ use ghostgpu_device::MemoryError;
 
 use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
 use super::host_memory::is_pinned;
+use crate::state::VirtualDevice;
 use crate::{state, trace, write_out};
 
 pub fn status_of(error: MemoryError) -> c_int {
@@ -15,22 +16,24 @@ pub fn status_of(error: MemoryError) -> c_int {
     }
 }
 
+/// Answers a call of `function` for `bytes` bytes of the current card with what `allocate` finds.
+///
 /// # Safety
 /// `pointer` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaMalloc(pointer: *mut *mut c_void, bytes: usize) -> c_int {
+pub unsafe fn answer_allocation(
+    function: &str,
+    pointer: *mut *mut c_void,
+    bytes: usize,
+    allocate: impl FnOnce(&'static VirtualDevice) -> Result<u64, MemoryError>,
+) -> c_int {
     let Some(card) = state::current_with_context() else {
         return report(NO_DEVICE);
     };
     if pointer.is_null() {
         return report(INVALID_VALUE);
     }
-    let allocated = if bytes == 0 {
-        Ok(0)
-    } else {
-        card.memory().allocate(bytes as u64, card)
-    };
-    trace::call("cudaMalloc", || {
+    let allocated = allocate(card);
+    trace::call(function, || {
         format!("device {}, {bytes} bytes -> {allocated:x?}", card.ordinal)
     });
     match allocated {
@@ -41,6 +44,18 @@ pub unsafe extern "C" fn cudaMalloc(pointer: *mut *mut c_void, bytes: usize) -> 
         }
         Err(error) => report(status_of(error)),
     }
+}
+
+/// # Safety
+/// `pointer` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaMalloc(pointer: *mut *mut c_void, bytes: usize) -> c_int {
+    let allocate = |card: &'static VirtualDevice| match bytes {
+        0 => Ok(0),
+        _ => card.memory().allocate(bytes as u64, card),
+    };
+    // SAFETY: promised by the caller.
+    unsafe { answer_allocation("cudaMalloc", pointer, bytes, allocate) }
 }
 
 /// Managed memory is charged to the card like ordinary memory. It is not backed by host memory, so a

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::errors::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, SUCCESS, report};
-use super::memory::status_of;
+use super::errors::{INVALID_DEVICE, INVALID_VALUE, SUCCESS, report};
+use super::memory::answer_allocation;
 use super::stream::note_work;
 use crate::state::VirtualDevice;
 use crate::{state, trace, write_out};
@@ -129,29 +129,15 @@ pub unsafe extern "C" fn cudaMallocAsync(
     bytes: usize,
     stream: usize,
 ) -> c_int {
-    let Some(card) = state::current_with_context() else {
-        return report(NO_DEVICE);
-    };
-    if pointer.is_null() {
-        return report(INVALID_VALUE);
-    }
-    note_work(stream);
-    let allocated = if bytes == 0 {
-        Ok(0)
-    } else {
-        card.pool().allocate(bytes as u64, stream as u64, card)
-    };
-    trace::call("cudaMallocAsync", || {
-        format!("device {}, {bytes} bytes -> {allocated:x?}", card.ordinal)
-    });
-    match allocated {
-        Ok(address) => {
-            // SAFETY: promised by the caller.
-            unsafe { write_out(pointer, address as *mut c_void) };
-            SUCCESS
+    let allocate = |card: &'static VirtualDevice| {
+        note_work(stream);
+        match bytes {
+            0 => Ok(0),
+            _ => card.pool().allocate(bytes as u64, stream as u64, card),
         }
-        Err(error) => report(status_of(error)),
-    }
+    };
+    // SAFETY: promised by the caller.
+    unsafe { answer_allocation("cudaMallocAsync", pointer, bytes, allocate) }
 }
 
 #[unsafe(no_mangle)]

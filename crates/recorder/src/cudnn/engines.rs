@@ -132,38 +132,9 @@ fn knobs(config: Object) -> Option<Vec<(i32, i64)>> {
 
 /// The same as a followed descriptor has it when a program has set it itself.
 pub fn contents(config: &EngineConfig, graph: &Arc<Node>) -> Contents {
-    let number = |value_type, value| Stored::from_numbers(value_type, &[value]);
-    let engine = BTreeMap::from([(
-        attribute::ENGINE_INDEX,
-        number(value_type::INT64, config.engine),
-    )]);
-    let engine = Descriptor::finished(kind::ENGINE, engine, Some(Arc::clone(graph)));
-    let knobs = config
-        .knobs
-        .iter()
-        .map(|&(knob, value)| {
-            let attributes = BTreeMap::from([
-                (
-                    attribute::KNOB_CHOICE_TYPE,
-                    number(value_type::KNOB_TYPE, i64::from(knob)),
-                ),
-                (
-                    attribute::KNOB_CHOICE_VALUE,
-                    number(value_type::INT64, value),
-                ),
-            ]);
-            Arc::new(Descriptor::finished(kind::KNOB_CHOICE, attributes, None))
-        })
-        .collect();
-    Contents {
-        attributes: BTreeMap::from([
-            (
-                attribute::CONFIG_ENGINE,
-                Stored::Descriptors(vec![Arc::new(engine)]),
-            ),
-            (attribute::CONFIG_KNOB_CHOICES, Stored::Descriptors(knobs)),
-        ]),
-        is_finalized: true,
-        graph: Some(Arc::clone(graph)),
-    }
+    let index = Stored::from_numbers(value_type::INT64, &[config.engine]);
+    let engine = BTreeMap::from([(attribute::ENGINE_INDEX, index)]);
+    Descriptor::engine_config(engine, &config.knobs, graph)
+        .contents()
+        .clone()
 }

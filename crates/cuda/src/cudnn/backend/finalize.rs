@@ -89,32 +89,7 @@ fn config_descriptor(graph: &Arc<Node>, config: &EngineConfig) -> Descriptor {
         &config.numerical_notes,
         &config.behavior_notes,
     );
-    let engine = Descriptor::finished(kind::ENGINE, engine, Some(Arc::clone(graph)));
-    let knobs = config
-        .knobs
-        .iter()
-        .map(|&(knob, value)| {
-            let attributes = BTreeMap::from([
-                (
-                    attribute::KNOB_CHOICE_TYPE,
-                    Stored::from_numbers(value_type::KNOB_TYPE, &[i64::from(knob)]),
-                ),
-                (
-                    attribute::KNOB_CHOICE_VALUE,
-                    Stored::from_numbers(value_type::INT64, &[value]),
-                ),
-            ]);
-            Arc::new(Descriptor::finished(kind::KNOB_CHOICE, attributes, None))
-        })
-        .collect();
-    let attributes = BTreeMap::from([
-        (
-            attribute::CONFIG_ENGINE,
-            Stored::Descriptors(vec![Arc::new(engine)]),
-        ),
-        (attribute::CONFIG_KNOB_CHOICES, Stored::Descriptors(knobs)),
-    ]);
-    Descriptor::finished(kind::ENGINE_CONFIG, attributes, Some(Arc::clone(graph)))
+    Descriptor::engine_config(engine, &config.knobs, graph)
 }
 
 fn engine_attributes(index: i64, numerical: &[i32], behavior: &[i32]) -> BTreeMap<i32, Stored> {
