@@ -114,3 +114,26 @@ print(torch.cuda.mem_get_info()[1])
     assert str(done["gpu"]["total_bytes"]) in done.stdout
     # The name carries a mark, so that no log of a rehearsal passes for one of the card.
     assert "NVIDIA GeForce RTX 3060 (" in done.stdout
+
+
+def test_nvml_counts_what_the_driver_keeps_as_on_a_real_card(rehearse: Rehearse) -> None:
+    done = rehearse(
+        """
+import ctypes
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+nvml.nvmlInit_v2()
+card = ctypes.c_void_p()
+nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(card))
+memory = (ctypes.c_uint64 * 3)()
+nvml.nvmlDeviceGetMemoryInfo(card, memory)
+print("v1", *memory)
+memory = (ctypes.c_uint64 * 5)(0x02000028)
+nvml.nvmlDeviceGetMemoryInfo_v2(card, memory)
+print("v2", *memory[1:])
+""",
+        "--gpu",
+        "h200",
+    ).expect(0)
+    # Total, free, used; then total, reserved, free, used: as read on an H200 that nobody used.
+    assert "v1 150754820096 150109880320 644939776\n" in done.stdout
+    assert "v2 150754820096 644939776 150109880320 0\n" in done.stdout

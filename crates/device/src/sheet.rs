@@ -70,6 +70,8 @@ pub struct DeviceSheet {
     pub capability: Capability,
     /// What `cudaDeviceProp.totalGlobalMem` says.
     pub total_bytes: u64,
+    /// What the driver keeps before CUDA counts: NVML has it in its total, as `reserved`.
+    pub reserved_bytes: u64,
     pub multiprocessors: u32,
     pub max_threads_per_multiprocessor: u32,
     pub max_blocks_per_multiprocessor: u32,

@@ -11,7 +11,7 @@ use ghostgpu_tables::Table;
 
 use crate::duration::{parse_duration, seconds};
 use crate::environment::preload_value;
-use crate::failure::{EXIT_FAILURE, Failure};
+use crate::failure::Failure;
 use crate::layout::{RECORDER_NAME, recorder_library};
 use crate::output::Output;
 use crate::process::{Cause, hold_signals, supervise};
@@ -83,12 +83,14 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let recorded = gather(folder.path(), &mut table)?;
     if recorded > 0 {
         output.write(&table.to_text())?;
+        eprintln!(
+            "ghostgpu: recorded {recorded} answers, {} of them new, to {}",
+            table.len() - before,
+            arguments.out.display()
+        );
+    } else {
+        eprintln!("ghostgpu: nothing was recorded, and nothing written");
     }
-    eprintln!(
-        "ghostgpu: recorded {recorded} answers, {} of them new, to {}",
-        table.len() - before,
-        arguments.out.display()
-    );
     match supervised.cause {
         Cause::Interrupted(signal) => Ok(128u8.saturating_add(signal as u8)),
         Cause::TimedOut => {
@@ -97,9 +99,8 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             Err(Failure::new(message).into())
         }
         Cause::Own if supervised.ending.is_success() && recorded == 0 => {
-            let message = "nothing was recorded: the script asked none of the recorded libraries";
-            eprintln!("ghostgpu: {message}");
-            Ok(EXIT_FAILURE)
+            let message = "the script asked none of the recorded libraries on a real card";
+            Err(Failure::new(message).into())
         }
         Cause::Own => Ok(supervised.ending.shell_code()),
     }

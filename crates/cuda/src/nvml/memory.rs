@@ -31,9 +31,10 @@ const MEMORY_V2: u32 = size_of::<MemoryV2>() as u32 | 2 << 24;
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(handle: Device, memory: *mut Memory) -> i32 {
     trace_call!(nvmlDeviceGetMemoryInfo, handle, memory);
     let value = device(handle).map(|card| Memory {
-        total_bytes: card.sheet.total_bytes,
+        total_bytes: total_bytes(card),
         free_bytes: card.free_bytes(),
-        used_bytes: used_bytes(card),
+        // The first version knows no reserved part and counts it as used.
+        used_bytes: used_bytes(card) + card.sheet.reserved_bytes,
     });
     // SAFETY: promised by the caller.
     unsafe { answer(memory, value) }
@@ -54,13 +55,18 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(handle: Device, memory: *mut
     }
     let value = device(handle).map(|card| MemoryV2 {
         version,
-        total_bytes: card.sheet.total_bytes,
-        reserved_bytes: 0,
+        total_bytes: total_bytes(card),
+        reserved_bytes: card.sheet.reserved_bytes,
         free_bytes: card.free_bytes(),
         used_bytes: used_bytes(card),
     });
     // SAFETY: promised by the caller.
     unsafe { answer(memory, value) }
+}
+
+/// NVML's total is more than CUDA's: what the driver keeps is in it.
+fn total_bytes(card: &VirtualDevice) -> u64 {
+    card.sheet.total_bytes + card.sheet.reserved_bytes
 }
 
 /// An elastic card may hold more than it has; NVML's numbers always add up to the total.

@@ -58,6 +58,8 @@ pub struct Card {
     pub ecc_enabled: bool,
     /// What `cudaDeviceProp.totalGlobalMem` says.
     pub total_bytes: u64,
+    /// What NVML counts beyond it: the driver's own part.
+    pub reserved_bytes: u64,
     pub memory_provenance: Provenance,
     pub multiprocessors: u32,
     pub l2_cache_bytes: u32,
@@ -94,6 +96,7 @@ impl Card {
             name: self.driver_name.to_owned(),
             capability: self.capability,
             total_bytes: self.total_bytes,
+            reserved_bytes: self.reserved_bytes,
             multiprocessors: self.multiprocessors,
             max_threads_per_multiprocessor: architecture.max_threads_per_multiprocessor,
             max_blocks_per_multiprocessor: architecture.max_blocks_per_multiprocessor,

@@ -12,8 +12,7 @@ const GIB: u64 = 1 << 30;
 
 /// What CUDA would report as the memory of a board, after the driver took its part.
 ///
-/// Error correction inside GDDR5 and GDDR6 costs a sixteenth of the board; HBM and GDDR7 have room
-/// for it beside the data. The driver then keeps a fixed part and a part that grows with the board
+/// Of what is [usable](usable_bytes) the driver keeps a fixed part and a part that grows with the board
 /// (page tables, for one); how much depends on the generation, and recent drivers keep more: where
 /// only an old reading exists it can lie 5 % above this rule.
 pub(super) fn total_bytes(
@@ -22,13 +21,8 @@ pub(super) fn total_bytes(
     kind: MemoryKind,
     ecc: bool,
 ) -> u64 {
+    let usable_bytes = usable_bytes(capability, board_gib, kind, ecc);
     let board_gib = u64::from(board_gib);
-    let board_bytes = board_gib * GIB;
-    let usable_bytes = if ecc && kind == MemoryKind::Gddr && capability.major < 10 {
-        board_bytes / 16 * 15
-    } else {
-        board_bytes
-    };
     let driver_mib = match (capability.major, capability.minor) {
         (..=6, _) => 128,
         (7, 0) => 288 + board_gib,
@@ -36,6 +30,24 @@ pub(super) fn total_bytes(
         _ => 512 + 8 * board_gib,
     };
     usable_bytes - driver_mib * MIB
+}
+
+/// What is left of a board after error correction, which is what NVML gives as its total.
+///
+/// Error correction inside GDDR5 and GDDR6 costs a sixteenth of the board; HBM and GDDR7 have room
+/// for it beside the data.
+pub(super) fn usable_bytes(
+    capability: Capability,
+    board_gib: u32,
+    kind: MemoryKind,
+    ecc: bool,
+) -> u64 {
+    let board_bytes = u64::from(board_gib) * GIB;
+    if ecc && kind == MemoryKind::Gddr && capability.major < 10 {
+        board_bytes / 16 * 15
+    } else {
+        board_bytes
+    }
 }
 
 /// What a CUDA context takes on a card where nobody measured it.

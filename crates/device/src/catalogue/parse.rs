@@ -86,6 +86,8 @@ fn parse_card(line: &'static str) -> Result<Card, String> {
         memory_kind,
         ecc_enabled,
         total_bytes,
+        reserved_bytes: derive::usable_bytes(capability, board_gib, memory_kind, ecc_enabled)
+            .saturating_sub(total_bytes),
         memory_provenance,
         multiprocessors,
         l2_cache_bytes: parse_number(l2_kib)? * 1024,
@@ -111,7 +113,12 @@ fn parse_remark(remark: &'static str, card: &mut Card) -> Result<(), String> {
             card.context_bytes = parse_bytes(size)?;
             card.overhead_provenance = parse_provenance(provenance)?;
         }
-        _ => return Err(format!("`{remark}` is neither a note nor a context")),
+        Some(("nvidia-smi", text)) => {
+            card.reserved_bytes = parse_bytes(text)?
+                .checked_sub(card.total_bytes)
+                .ok_or_else(|| format!("`{text}` is less than what CUDA reports"))?;
+        }
+        _ => return Err(format!("`{remark}` is no note, context or nvidia-smi")),
     }
     Ok(())
 }
@@ -194,6 +201,7 @@ mod tests {
         assert_eq!(card.driver_name, "NVIDIA X 1");
         assert_eq!(card.aliases, ["x1", "x-one"]);
         assert_eq!(card.total_bytes, 11_906 << 20);
+        assert_eq!(card.reserved_bytes, (12_288 - 11_906) << 20);
         assert_eq!(card.memory_provenance, Provenance::Measured);
         assert_eq!(card.l2_cache_bytes, 2_359_296);
         assert_eq!(card.clock_khz, 1_777_000);
@@ -204,11 +212,16 @@ mod tests {
     #[test]
     fn indented_lines_belong_to_the_card_above() {
         let table = "X 1 | 8.6 | 12 | gddr | - | 28 | 2304 | 1777 | 7501 | 192 | - | published | \
-                     NVIDIA X 1 | x1\n  context: 226 MiB published\n  note: mind the gap: here\n";
+                     NVIDIA X 1 | x1\n  context: 226 MiB published\n  nvidia-smi: 12287 MiB\n  \
+                     note: mind the gap: here\n";
         let cards = parse(table).unwrap();
         assert_eq!(cards[0].context_bytes, 226 << 20);
         assert_eq!(cards[0].overhead_provenance, Provenance::Published);
         assert_eq!(cards[0].note, Some("mind the gap: here"));
+        assert_eq!(
+            cards[0].reserved_bytes + cards[0].total_bytes,
+            12_287 << 20
+        );
         assert_eq!(cards[0].memory_provenance, Provenance::Derived);
     }
 
