@@ -70,7 +70,8 @@ lint-python: ## ruff and mypy
 	"$$reference" -m mypy python/ghostgpu python/tests; \
 	"$$reference" -m mypy tests; \
 	"$$reference" -m mypy --untyped-calls-exclude torch examples bench; \
-	for part in ground_truth/harness ground_truth/cudnn ground_truth/tables ground_truth/test_*.py; do \
+	for part in ground_truth/harness ground_truth/cudnn ground_truth/tables ground_truth/allocator \
+		ground_truth/test_*.py; do \
 		"$$reference" -m mypy --config-file ground_truth/mypy.ini "$$part"; \
 	done
 

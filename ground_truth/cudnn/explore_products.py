@@ -1,9 +1,10 @@
 """Which workspace cuBLASLt wants for the matrix products inside 1x1 convolutions, on a real card.
 
-    python ground_truth/cudnn/explore_products.py --out FOLDER [--seconds 60]
+    python ground_truth/cudnn/explore_products.py --out FOLDER [--seconds 60] [--sides 224 256 ...]
 
 cuDNN runs 1x1 convolutions as products of cuBLASLt, with the settings used here. The layers are
-those of torchvision's models (`pointwise_layers.json`: channels, filters, height, width, stride).
+those of torchvision's models (`pointwise_layers.json`: channels, filters, height, width, stride)
+for pictures of 224 x 224; for other pictures they are scaled.
 Writes `cudnn-products.json.gz`: one row per product, with the workspaces of all proposed algorithms
 (at most eight, best first) under limits of 4 MiB and 128 MiB, which are cuDNN's own.
 """
@@ -50,6 +51,16 @@ def products(layer: List[int], n: int) -> List[Product]:
             (element, element, 0, 1, channels, filters, n * pixels, 1),
         ]
     return found
+
+
+def scaled(layers: List[List[int]], side: int) -> List[List[int]]:
+    """The layers of the same networks for pictures of another side."""
+    found = [
+        [channels, filters, -(-height * side // 224), -(-width * side // 224), stride]
+        for channels, filters, height, width, stride in layers
+        if side == 224 or height > 1
+    ]
+    return [layer for index, layer in enumerate(found) if layer not in found[:index]]
 
 
 class Asker:
@@ -146,6 +157,8 @@ def main() -> int:
     parser.add_argument("--out", required=True)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--processes", type=int, default=12)
+    parser.add_argument("--sides", type=int, nargs="+", default=[224])
+    parser.add_argument("--batches", type=int, nargs="+", default=BATCHES)
     options = parser.parse_args()
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "pointwise_layers.json")) as stream:
@@ -153,7 +166,12 @@ def main() -> int:
     deadline = time.time() + options.seconds
     context = multiprocessing.get_context("spawn")
     with context.Pool(options.processes, _start, (deadline,)) as pool:
-        tasks = [(layer, batch) for batch in BATCHES for layer in layers]
+        tasks = [
+            (layer, batch)
+            for side in options.sides
+            for batch in options.batches
+            for layer in scaled(layers, side)
+        ]
         rows = {str(row[0]): row for rows in pool.imap(_layer, tasks, chunksize=8) for row in rows}
     os.makedirs(options.out, exist_ok=True)
     path = os.path.join(options.out, "cudnn-products.json.gz")
