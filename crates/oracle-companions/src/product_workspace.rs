@@ -40,6 +40,16 @@ impl Element {
         }
     }
 
+    /// As tables name it; nothing for a type that none of them has.
+    pub fn text(self) -> Option<&'static str> {
+        match self {
+            Self::Single => Some("f32"),
+            Self::Half => Some("f16"),
+            Self::Bfloat16 => Some("bf16"),
+            Self::Other => None,
+        }
+    }
+
     pub fn from_text(text: &str) -> Self {
         match text {
             "f32" => Self::Single,
@@ -60,6 +70,16 @@ pub struct Transposition {
 impl Transposition {
     pub fn new(first: bool, second: bool) -> Self {
         Self { first, second }
+    }
+
+    /// As tables name it: `T` for a transposed factor.
+    pub fn text(self) -> &'static str {
+        match (self.first, self.second) {
+            (false, false) => "NN",
+            (false, true) => "NT",
+            (true, false) => "TN",
+            (true, true) => "TT",
+        }
     }
 
     pub fn from_text(text: &str) -> Self {

@@ -218,10 +218,7 @@ mod tests {
         assert_eq!(cards[0].context_bytes, 226 << 20);
         assert_eq!(cards[0].overhead_provenance, Provenance::Published);
         assert_eq!(cards[0].note, Some("mind the gap: here"));
-        assert_eq!(
-            cards[0].reserved_bytes + cards[0].total_bytes,
-            12_287 << 20
-        );
+        assert_eq!(cards[0].reserved_bytes + cards[0].total_bytes, 12_287 << 20);
         assert_eq!(cards[0].memory_provenance, Provenance::Derived);
     }
 
