@@ -13,8 +13,11 @@ use crate::cudnn::data_type;
 
 /// A tile is never cut into more parts.
 const MOST_SPLITS: u64 = 128;
-/// A part must have more than this many terms of the sum when there are many parts.
+/// A part must have more than this many terms of the sum when there are many parts and no full rounds
+/// before them.
 const LEAST_TERMS: u64 = 1024;
+/// A part of a tile that comes after full rounds is never shorter.
+const LEAST_TERMS_OF_A_PART: u64 = 128;
 
 /// How many ways each left-over tile is split on `blocks` resident blocks.
 pub fn splits(
@@ -54,10 +57,16 @@ pub fn splits(
     let found = (sums / configuration.tile_bytes()).max(1);
     // It would have gone on splitting: then parts of equal length decide.
     if most > asked && found + 2 >= asked {
-        let longest = iterations.div_ceil(most.min(MOST_SPLITS));
-        return iterations.div_ceil(longest);
+        let shortest = LEAST_TERMS_OF_A_PART.div_ceil(problem.depth(configuration));
+        let most = most.min(MOST_SPLITS).min(iterations / shortest).max(1);
+        return parts_of_equal_length(iterations, most);
     }
     found
+}
+
+/// As many parts as are left of at most `most` when all but the last are equally long.
+fn parts_of_equal_length(iterations: u64, most: u64) -> u64 {
+    iterations.div_ceil(iterations.div_ceil(most))
 }
 
 /// cuDNN's rule for tiles that do not come after full rounds.
