@@ -43,13 +43,35 @@ EXPRESSIONS = [
     ("(torch.full((3,), 2.5, device='cuda') > 2).sum().item()", "3"),
     ("torch.full((), -0.75, device='cuda', dtype=torch.bfloat16).item()", "-0.75"),
     ("torch.ones((), device='cuda', dtype=torch.float64).item()", "1.0"),
-    ("(ids.float() + 1).sum().item()", "0.0"),
+    ("(ids.float() + 1).sum().item()", "18.0"),
+    ("(ids.to(torch.float16)[-1] - ids.half()[0]).item()", "4.0"),
+    ("list(torch.arange(ids.float()[3] * 2, -1.0, -2, device='cuda').shape)", "[8]"),
+    ("(-ids.double().new_tensor([2.5]) / 2).cpu().tolist()", "[-1.25]"),
+    ("(torch.ones(9000, device='cuda') * 2).sum().item()", "0.0"),
     ("((ids.float() > 1) | (ids > 0)).all().item()", "True"),
     ("(~((ids.float() > 1) & (ids < 0))).all().item()", "True"),
     ("((ids.float() > 1).long() & torch.zeros_like(ids) == 0).all().item()", "True"),
     ("((ids.float() > 1) | (ids > 1)).all().item()", "False"),
     ("(ids.bool() & True).all().item()", "True"),
 ]
+
+
+def test_lengths_on_the_card_count_for_the_loss_that_reads_them(rehearse_on_card: Rehearse) -> None:
+    script = """
+import torch
+from torch.nn.functional import ctc_loss
+scores = torch.randn(50, 4, 20, device="cuda", requires_grad=True).log_softmax(2)
+lengths = torch.full((4,), 50, device="cuda")
+sizes = torch.tensor([10, 7, 9, 6], device="cuda")
+rows = torch.randint(1, 20, (4, 10), device="cuda")
+ctc_loss(scores, rows, lengths, sizes).backward()
+ctc_loss(scores, rows.masked_select(rows >= 0), lengths, (rows >= 0).sum(-1))
+print("done")
+"""
+    done = rehearse_on_card(script)
+    assert "done" in done.stdout
+    assumed = [sentence for sentence in done.report["assumptions"] if "ctc_loss()" in sentence]
+    assert len(assumed) == 1, assumed
 
 
 def test_what_came_from_the_host_is_read_back_as_it_was(rehearse_on_card: Rehearse) -> None:

@@ -9,6 +9,7 @@ from . import (
     frameworks,
     further_models,
     memory_caps,
+    met_later,
     operations,
     optimizers,
     own_models,
@@ -30,6 +31,7 @@ FAMILIES = (
     frameworks,
     further_models,
     own_models,
+    met_later,
     compiled,
 )
 

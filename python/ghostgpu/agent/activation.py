@@ -24,6 +24,7 @@ from .oom import OomObserver
 from .peaks import PeakTracker
 from .readbacks import Readbacks
 from .report import RECORD, RefusedCall
+from .sequence_lengths import SequenceLengths
 from .stacks import current_frames, describe
 from .steps import StepCounter
 
@@ -85,6 +86,7 @@ def _install_assumptions(torch: Any, ending: Ending) -> None:
     KnownArithmetic(torch, known).install()
     KnownLogic(torch, known).install()
     OneRankCollectives(torch, known).install()
+    SequenceLengths(torch, known).install()
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
     readbacks.install()
     ending.add_last_act(readbacks.tell)

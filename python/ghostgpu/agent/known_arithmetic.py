@@ -6,7 +6,7 @@ packed, and with it how much memory its attention takes.
 
 Kernels of `known_values` sit below PyTorch's dispatcher, where a number in `ids - 1` has already
 lost what makes it a number. So this sits above: in the functions and operators that Python calls.
-An operator that works on floating-point tensors pays one look at a dtype.
+An operator that works on activations pays one look at their type and size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .known_values import KnownValues
 
 _OPERATORS = (
     *("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__"),
-    *("__floordiv__", "__mod__"),
+    *("__floordiv__", "__mod__", "__truediv__", "__neg__"),
 )
 _BOTH = ("add", "sub", "mul", "diff", "sum")
 """Methods of tensors, and functions of `torch`."""
@@ -28,7 +28,7 @@ _FACTORIES = ("ones", "zeros", "full", "arange", "ones_like", "zeros_like", "ful
 
 
 class KnownArithmetic:
-    """Computes on the host what integer arithmetic on the card would have given."""
+    """Computes on the host what arithmetic on the card would have given."""
 
     def __init__(self, torch: Any, known: KnownValues) -> None:
         self._torch = torch
@@ -52,14 +52,12 @@ class KnownArithmetic:
 
     def _followed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         known = self._known
-        kinds = known.kinds
         tensor_type = self._torch.Tensor
 
         def followed(*arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)
             # Exactly a tensor: an operator may give NotImplemented, a subclass has its own rules.
-            is_candidate = type(result) is tensor_type and result.dtype in kinds
-            if is_candidate and known.may_follow(result):
+            if type(result) is tensor_type and known.may_follow(result):
                 known.attempt(self._follow, original, result, arguments, options)
             return result
 

@@ -15,7 +15,7 @@ from .known_values import KnownValues
 
 _COPIES = (
     *("to", "cuda", "cpu", "type", "type_as", "clone", "contiguous"),
-    *("bool", "byte", "char", "short", "int", "long"),
+    *("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double"),
 )
 """Methods of tensors whose result has the values of the tensor, as its type can hold them."""
 _FROM_HOST = ("tensor", "as_tensor", "asarray")
@@ -46,8 +46,13 @@ class KnownCopies:
 
         def copied(tensor: Any, *arguments: Any, **options: Any) -> Any:
             result = original(tensor, *arguments, **options)
-            # Nearly always the same tensor, or one of floating-point numbers.
-            if result is not tensor and type(result) is tensor_type and result.dtype in kinds:
+            # Nearly always the same tensor, or weights and activations. Floats from the host are
+            # weights, too: what an optimizer does to them is not known.
+            if (
+                result is not tensor
+                and type(result) is tensor_type
+                and (result.dtype in kinds or (tensor.is_cuda and known.is_followed(result)))
+            ):
                 known.attempt(self._pass_on, tensor, result)
             return result
 
@@ -94,7 +99,7 @@ class KnownCopies:
 
     def _note_made(self, result: Any, *arguments: Any, **options: Any) -> None:
         is_plain = type(result) is self._torch.Tensor
-        if is_plain and result.is_cuda and self._known.can_hold(result):
+        if is_plain and result.is_cuda and self._known.is_followed(result):
             # Positional or by one of the names that the functions have for it.
             data = arguments[0] if arguments else options.get("data", options.get("obj"))
             self._known.attempt(self._learn_data, result, data)

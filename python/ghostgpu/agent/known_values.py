@@ -5,8 +5,9 @@ For small integer and boolean tensors this module keeps a copy on the host, foll
 few operations that models apply before they branch (`mask.to(torch.bool)[:, :n].all()`), and
 answers with the true value when one is read. The models of `transformers` choose their attention by
 such a branch, and with it a good part of their memory. Floating-point constants are remembered,
-too, because some masks are made of ones; what is computed from them is followed only where it is
-not a float.
+too, because some masks are made of ones; what is computed from them is followed where it is not a
+float, or where it is a few of them: relative positions are counted in floats, and lengths of
+tensors follow from them.
 
 A copy belongs to a storage and is good as long as nobody wrote to it: PyTorch counts that in the
 version of every tensor. All views of a storage share its copy.
@@ -21,6 +22,9 @@ from .kernels import can_replace_factories, put_in_front
 
 MAX_BYTES = 1 << 20
 """Larger tensors are not followed."""
+
+FEW_BYTES = 16 << 10
+"""Results of floating-point numbers are followed up to this size: activations are larger."""
 
 _FOLLOWED = (
     *(
@@ -98,9 +102,14 @@ class KnownValues:
         """
         return self.kinds if name.startswith("zeros") else self.held
 
+    def is_followed(self, result: Any) -> bool:
+        """Whether a result is of a kind whose values are worked out."""
+        kind = result.dtype
+        return kind in self.kinds or (kind in self.held and 0 < result.nbytes <= FEW_BYTES)
+
     def may_follow(self, result: Any) -> bool:
         """Whether the values of a result could be worked out, as something is known at all."""
-        return bool(self._copies) and result.dtype in self.kinds and bool(result.is_cuda)
+        return bool(self._copies) and bool(result.is_cuda) and self.is_followed(result)
 
     def learn(self, tensor: Any, values: Any) -> None:
         """From now on, `tensor`, which was just made on the card, has these values."""
