@@ -47,7 +47,7 @@ def test_the_section_counts_what_is_equal_and_lists_what_is_not() -> None:
     text = " ".join(text.split())
     assert "**2 of 3 cases are equal" in text
     assert "Of the 2 models that were recorded after the rules were settled" in text
-    assert "(`further_models`, `own_models`), 1 are." in text
+    assert "(`further_models`, `own_models`, `met_later`), 1 are." in text
     assert "for 1 of 2 models (b: 5 instead of 4)" in text
     assert "| off | +500 (+50.00%) | 0 | a reason that is known |" in text
     assert "| seen |" not in text

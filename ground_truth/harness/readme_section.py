@@ -29,7 +29,7 @@ END = "<!-- exactness:end -->"
 MIB = 1 << 20
 
 #: Families that were recorded after the rules were settled.
-UNSEEN = ("further_models", "own_models")
+UNSEEN = ("further_models", "own_models", "met_later")
 
 
 def section(
@@ -65,7 +65,7 @@ def _introduction(
         f"**{equal} of {len(measured)} cases are equal to the byte in both, at every step.** "
         "Of the "
         f"{len(unseen)} models that were recorded after the rules were settled "
-        f"(`further_models`, `own_models`), {equal_unseen} are."
+        f"(`further_models`, `own_models`, `met_later`), {equal_unseen} are."
     )
 
 
