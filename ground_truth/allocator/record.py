@@ -64,6 +64,7 @@ def run_one(recording: Recording, folder: Path) -> int:
     gc.collect()
     final = dict(torch.cuda.memory_stats())
     snapshot = torch.cuda.memory._snapshot()
+    leave_folders_out(snapshot)
     result = {
         "name": recording.name,
         "job": recording.job,
@@ -87,6 +88,20 @@ def run_one(recording: Recording, folder: Path) -> int:
     lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in result.items())
     (folder / f"{recording.name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
     return 0
+
+
+def leave_folders_out(snapshot: Dict[str, Any]) -> None:
+    """Name files as in the project, or in their package: not as on this machine."""
+    blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
+    entries = [entry for trace in snapshot["device_traces"] for entry in trace]
+    for holder in (*snapshot["segments"], *blocks, *entries):
+        for frame in holder.get("frames", ()):
+            name = frame["filename"].replace(f"{HERE.parents[1]}/", "")
+            if "site-packages/" in name:
+                name = "site-packages/" + name.split("site-packages/")[-1]
+            elif "/lib/python" in name:
+                name = "lib/python" + name.split("/lib/python")[-1]
+            frame["filename"] = name
 
 
 def columns(readings: List[Dict[str, Any]]) -> Dict[str, List[Any]]:
