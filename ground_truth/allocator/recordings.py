@@ -83,6 +83,21 @@ CAPPED: Tuple[Tuple[str, str, float], ...] = (
     ("resnet50", "default", 2.0),
     ("bert", "expandable", 3.0),
 )
+#: The same with other settings, of which only the figures are kept: would it have fitted?
+WOULD_IT_FIT: Tuple[Tuple[str, str, float], ...] = tuple(
+    (job, setting, cap)
+    for job, cap, settings in (
+        ("densenet121", 4.2, ("expandable", "split-128", "split-32", "collect-0.8", "round-8")),
+        ("densenet121", 4.4, ("default", "expandable", "collect-0.8", "round-8")),
+        ("images-varying", 2.4, ("expandable", "split-128", "collect-0.8", "round-8")),
+        ("images-varying", 1.9, ("default", "expandable", "split-128")),
+        ("unet", 3.0, ("default", "expandable", "split-128", "round-8", "unsplit-rounding")),
+        ("vgg16", 4.7, ("default", "expandable", "round-8", "split-128")),
+        ("resnet50", 3.0, ("default", "expandable", "large-segments", "round-8")),
+        ("t5-small", 3.1, ("default", "expandable", "split-32")),
+    )
+    for setting in settings
+)
 COLLECTING = {
     "collect-0.8": "garbage_collection_threshold:0.8",
     "collect-0.6": "garbage_collection_threshold:0.6",
@@ -117,6 +132,8 @@ def recordings() -> List[Recording]:
             )
     for job, setting, cap in (*WITH_HISTORY, *CAPPED):
         add(Recording(job, setting, cap, with_history=True))
+    for job, setting, cap in WOULD_IT_FIT:
+        add(Recording(job, setting, cap))
     for job, settings, cap in SCRIPTS:
         for setting in settings:
             add(Recording(job, setting, cap, with_history=True))
