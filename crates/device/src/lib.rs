@@ -49,6 +49,7 @@ mod sheet;
 
 pub use architecture::{Architecture, REGISTERS_PER_MULTIPROCESSOR, SHARED_MEMORY_PER_BLOCK_BYTES};
 pub use catalogue::{Card, Catalogue, MemoryKind, Provenance};
+pub use driver_addresses::DriverAddresses;
 pub use lookup::LookupError;
 pub use memory::{Budget, CardMemory, MemoryError, PAGE_BYTES, PhysicalId};
 pub use pool::{PoolStatistics, StreamId, StreamOrderedPool};

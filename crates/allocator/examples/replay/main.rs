@@ -1,0 +1,236 @@
+//! Replays a recording of a real card, as `ground_truth/allocator/as_text.py` writes it, and says
+//! whether every entry, segment and statistic came out:
+//!
+//!     cargo run --release -p ghostgpu-allocator --example replay -- FILE...
+//!
+//! With `--set SETTINGS`, and perhaps `--limit BYTES`, it says instead what the same program would have
+//! needed under these settings.
+
+mod card_driver;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use ghostgpu_allocator::replay::{
+    Circumstances, Context, Operation, Program, Recording, exact, what_if,
+};
+use ghostgpu_allocator::{
+    Action, Address, BlockState, BlockView, PoolId, PoolKind, Release, SegmentView, Settings,
+    Stats, StreamId,
+};
+
+use card_driver::CardDriver;
+use ghostgpu_device::Catalogue;
+
+/// `num_sync_all_streams` counts flushes that released nothing, which leave no entry.
+const NOT_IN_A_HISTORY: [&str; 1] = ["num_sync_all_streams"];
+
+struct File {
+    recording: Recording,
+    circumstances: Circumstances,
+    /// At each `snapshot` entry, and at the end.
+    stats: BTreeMap<String, Vec<i64>>,
+}
+
+fn main() -> ExitCode {
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let mut wanted = Vec::new();
+    let mut limit = None;
+    if let Some(place) = words.iter().position(|word| word == "--limit") {
+        words.remove(place);
+        limit = words.remove(place).parse().ok();
+    }
+    while let Some(place) = words.iter().position(|word| word == "--set") {
+        words.remove(place);
+        wanted.push(words.remove(place));
+    }
+    let mut different = false;
+    for path in &words {
+        let answer = std::fs::read_to_string(path)
+            .map_err(|error| error.to_string())
+            .and_then(|text| read(&text))
+            .and_then(|file| {
+                if wanted.is_empty() {
+                    check(&file)
+                } else {
+                    ask(&file, &wanted, limit)
+                }
+            });
+        different |= answer.is_err();
+        match answer {
+            Ok(text) => println!("{path}: {text}"),
+            Err(text) => println!("{path}: different: {text}"),
+        }
+    }
+    if different {
+        ExitCode::from(3)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn check(file: &File) -> Result<String, String> {
+    let replay = exact(&file.recording, &file.circumstances);
+    for warning in &replay.warnings {
+        println!("  note: {warning}");
+    }
+    if let Some(difference) = replay.difference {
+        return Err(difference.to_string());
+    }
+    let release = file.circumstances.release;
+    let mut compared = 0;
+    let readings: Vec<&Stats> = replay
+        .stats_at_snapshots
+        .iter()
+        .chain([&replay.stats])
+        .collect();
+    for (number, stats) in readings.iter().enumerate() {
+        for (key, here) in stats.named(release) {
+            let Some(there) = file.stats.get(&key).and_then(|values| values.get(number)) else {
+                continue;
+            };
+            if here != *there && !NOT_IN_A_HISTORY.contains(&key.as_str()) {
+                return Err(format!(
+                    "reading {number}: {key} is {here} here, {there} on the card"
+                ));
+            }
+            compared += 1;
+        }
+    }
+    if replay.segments != file.recording.segments {
+        return Err("other segments at the end".to_owned());
+    }
+    Ok(format!(
+        "same: {} entries, {} segment events, {} segments at the end, {compared} statistics",
+        replay.entries,
+        replay.segment_events.len(),
+        replay.segments.len(),
+    ))
+}
+
+fn ask(file: &File, wanted: &[String], limit: Option<u64>) -> Result<String, String> {
+    let program = Program::of(&file.recording, &file.circumstances);
+    let release = file.circumstances.release;
+    let mut answers = Vec::new();
+    for text in wanted {
+        let settings = Settings::parse(text, release).map_err(|error| error.to_string())?;
+        let driver = card(file.circumstances.total_bytes.unwrap_or(1 << 40));
+        let answer = what_if(&program, release, settings, limit, driver);
+        answers.push(format!(
+            "'{text}' reserves {} bytes, {} retries, {}",
+            answer.peak_reserved_bytes(),
+            answer.retries(),
+            answer.failure.map_or("fits".to_owned(), |failure| format!(
+                "fails at {}",
+                failure.index
+            )),
+        ));
+    }
+    Ok(answers.join("; "))
+}
+
+/// A card of that size which puts segments where an H200 does, as far as that is known.
+fn card(total: u64) -> CardDriver {
+    let sheet = Catalogue::builtin()
+        .find("h200")
+        .expect("the H200 is in the catalogue")
+        .sheet();
+    let overhead = sheet.overhead;
+    CardDriver::new(total, overhead.context_bytes, overhead.kernels_bytes)
+}
+
+fn read(text: &str) -> Result<File, String> {
+    let mut file = File {
+        recording: Recording::default(),
+        circumstances: Circumstances::new(Release::REFERENCE, Settings::default()),
+        stats: BTreeMap::new(),
+    };
+    for (number, line) in text.lines().enumerate() {
+        read_line(&mut file, line)
+            .ok_or_else(|| format!("line {}: cannot be read: {line}", number + 1))?;
+    }
+    file.circumstances.capacity_bytes = file.circumstances.total_bytes;
+    Ok(file)
+}
+
+fn read_line(file: &mut File, line: &str) -> Option<()> {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let parts: Vec<&str> = rest.split(' ').collect();
+    let whole = |index: usize| parts.get(index)?.parse::<u64>().ok();
+    let circumstances = &mut file.circumstances;
+    match word {
+        "release" => circumstances.release = rest.parse().ok()?,
+        "settings" => {
+            circumstances.settings = Settings::parse(rest, circumstances.release).ok()?;
+        }
+        "total" => circumstances.total_bytes = Some(whole(0)?),
+        "limit" => circumstances.limit_bytes = Some(whole(0)?),
+        "t" => file.recording.operations.push(Operation {
+            action: Action::from_name(parts[0])?,
+            address: Address(whole(1)?),
+            bytes: whole(2)?,
+            context: Context {
+                stream: StreamId(whole(3)?),
+                pool: None,
+            },
+        }),
+        "s" => {
+            let (a, b) = parts.get(4)?.split_once(',')?;
+            let pool = PoolId(a.parse().ok()?, b.parse().ok()?);
+            let segment = read_segment(&parts, pool)?;
+            file.recording.segments.push(segment);
+        }
+        "+" => {
+            let values: Option<Vec<i64>> =
+                parts[1..].iter().map(|part| part.parse().ok()).collect();
+            file.stats.insert(parts[0].to_owned(), values?);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn read_segment(parts: &[&str], pool: PoolId) -> Option<SegmentView> {
+    let whole = |index: usize| parts.get(index)?.parse::<u64>().ok();
+    let mut segment = SegmentView {
+        address: Address(whole(0)?),
+        total_size: whole(1)?,
+        allocated_size: 0,
+        active_size: 0,
+        requested_size: 0,
+        stream: StreamId(whole(2)?),
+        kind: if *parts.get(3)? == "small" {
+            PoolKind::Small
+        } else {
+            PoolKind::Large
+        },
+        pool,
+        is_expandable: *parts.get(5)? == "1",
+        blocks: Vec::new(),
+    };
+    let mut address = segment.address;
+    for block in parts.get(6)?.split(',') {
+        let mut words = block.split(':');
+        let (size, requested_size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let state = match words.next()? {
+            "active_allocated" => BlockState::Allocated,
+            "inactive" => BlockState::Inactive,
+            _ => BlockState::PendingFree,
+        };
+        if state == BlockState::Allocated {
+            segment.allocated_size += size;
+        }
+        if state != BlockState::Inactive {
+            segment.active_size += size;
+            segment.requested_size += requested_size;
+        }
+        segment.blocks.push(BlockView {
+            address,
+            size,
+            requested_size,
+            state,
+        });
+        address = address.plus(size);
+    }
+    Some(segment)
+}

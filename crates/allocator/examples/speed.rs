@@ -1,0 +1,280 @@
+//! How many allocator events a second, and how often the heap is touched meanwhile:
+//!
+//!     cargo run --release -p ghostgpu-allocator --example speed
+//!
+//! An event is an entry of PyTorch's memory history: an allocation is one, a free is two. Each job runs
+//! until its sets and tables have reached their size, and is measured from then on.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ghostgpu_allocator::replay::{
+    Circumstances, Context, Operation, Program, Recording, exact, what_if,
+};
+use ghostgpu_allocator::{
+    Address, Allocator, Release, Settings, SimpleDriver, StreamId, TraceEvent,
+};
+
+struct Counting;
+
+static HEAP_CALLS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call goes to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HEAP_CALLS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static HEAP: Counting = Counting;
+
+/// Seconds that this process has had a core, so that a busy machine does not count. Linux only.
+fn core_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanoseconds = text
+        .split(' ')
+        .next()
+        .and_then(|word| word.parse::<f64>().ok());
+    nanoseconds.expect("/proc/self/schedstat of Linux") / 1e9
+}
+
+/// A plain generator of numbers: the same job every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Operations of a job that is repeated: allocate into a slot, or free it.
+#[derive(Clone, Copy)]
+enum Step {
+    Allocate {
+        slot: usize,
+        bytes: u64,
+        stream: u64,
+    },
+    Free {
+        slot: usize,
+    },
+}
+
+/// One training step: activations that live until backward, temporaries that do not, gradients.
+fn training(layers: usize, streams: u64) -> Vec<Step> {
+    let mut numbers = Numbers(1);
+    let sizes: Vec<u64> = (0..24)
+        .map(|power| (300 << (power % 18)) + numbers.below(4096))
+        .collect();
+    let mut steps = Vec::new();
+    let mut slots = 0;
+    let mut allocate = |steps: &mut Vec<Step>, bytes: u64, stream: u64| {
+        steps.push(Step::Allocate {
+            slot: slots,
+            bytes,
+            stream,
+        });
+        slots += 1;
+        slots - 1
+    };
+    let mut kept = Vec::new();
+    for layer in 0..layers {
+        let stream = layer as u64 % streams;
+        for part in 0..6 {
+            let bytes = sizes[(layer + part * 5) % sizes.len()];
+            kept.push(allocate(&mut steps, bytes, stream));
+            let passing = allocate(&mut steps, sizes[(layer * 7 + part) % sizes.len()], stream);
+            steps.push(Step::Free { slot: passing });
+        }
+    }
+    while let Some(slot) = kept.pop() {
+        let bytes = sizes[slot % sizes.len()];
+        let gradient = allocate(&mut steps, bytes, slot as u64 % streams);
+        steps.push(Step::Free { slot });
+        steps.push(Step::Free { slot: gradient });
+    }
+    steps
+}
+
+/// Random lifetimes: thousands of live blocks, hundreds of free ones of all sizes.
+fn churn(live: usize, count: usize) -> Vec<Step> {
+    let mut numbers = Numbers(2);
+    let mut steps = Vec::new();
+    let mut free: Vec<usize> = (0..live).rev().collect();
+    let mut used: Vec<usize> = Vec::new();
+    for _ in 0..count {
+        if used.len() * 2 < live || (numbers.below(2) == 0 && !free.is_empty()) {
+            let Some(slot) = free.pop() else { continue };
+            let magnitude = 9 + numbers.below(14);
+            let bytes = 1 + numbers.below(1 << magnitude);
+            steps.push(Step::Allocate {
+                slot,
+                bytes,
+                stream: 0,
+            });
+            used.push(slot);
+        } else {
+            let slot = used.swap_remove(numbers.below(used.len() as u64) as usize);
+            steps.push(Step::Free { slot });
+            free.push(slot);
+        }
+    }
+    steps.extend(used.into_iter().map(|slot| Step::Free { slot }));
+    steps
+}
+
+fn events(steps: &[Step]) -> u64 {
+    let of = |step: &Step| {
+        if matches!(step, Step::Allocate { .. }) {
+            1
+        } else {
+            2
+        }
+    };
+    steps.iter().map(of).sum()
+}
+
+fn once(allocator: &mut Allocator<SimpleDriver>, steps: &[Step], live: &mut [Address]) {
+    for step in steps {
+        match *step {
+            Step::Allocate {
+                slot,
+                bytes,
+                stream,
+            } => {
+                let got = allocator.malloc(bytes, StreamId(stream));
+                live[slot] = got.expect("the card is large enough").address;
+            }
+            Step::Free { slot } => allocator.free(live[slot]).expect("it is live"),
+        }
+    }
+}
+
+fn measure(name: &str, settings: &str, steps: &[Step]) {
+    let release = Release::REFERENCE;
+    let settings = Settings::parse(settings, release).expect("settings of this release");
+    let mut allocator = Allocator::new(release, settings, SimpleDriver::new(1 << 44));
+    let mut live = vec![Address(0); steps.len() + 1];
+    for _ in 0..3 {
+        once(&mut allocator, steps, &mut live);
+    }
+    let rounds = (20_000_000 / events(steps)).max(1);
+    let begin = core_seconds();
+    let calls = HEAP_CALLS.load(Ordering::Relaxed);
+    for _ in 0..rounds {
+        once(&mut allocator, steps, &mut live);
+    }
+    let calls = HEAP_CALLS.load(Ordering::Relaxed) - calls;
+    let seconds = core_seconds() - begin;
+    report(name, rounds * events(steps), seconds, calls);
+}
+
+fn report(name: &str, events: u64, seconds: f64, heap_calls: u64) {
+    let rate = events as f64 / seconds / 1e6;
+    println!("{name:<34} {rate:>7.1} million events a second, {heap_calls} heap allocations");
+}
+
+/// A recording of a job, for the replays: as a snapshot would have it.
+fn recording(steps: &[Step], rounds: usize) -> Recording {
+    let driver = SimpleDriver::new(1 << 44);
+    let release = Release::REFERENCE;
+    let trace: Vec<TraceEvent> = Vec::new();
+    let mut allocator = Allocator::with_trace(release, Settings::default(), driver, trace);
+    let mut live = vec![Address(0); steps.len() + 1];
+    for _ in 0..rounds {
+        for step in steps {
+            match *step {
+                Step::Allocate {
+                    slot,
+                    bytes,
+                    stream,
+                } => {
+                    let got = allocator.malloc(bytes, StreamId(stream));
+                    live[slot] = got.expect("the card is large enough").address;
+                }
+                Step::Free { slot } => allocator.free(live[slot]).expect("it is live"),
+            }
+        }
+    }
+    let operations = allocator.sink().iter().map(|event| Operation {
+        action: event.action,
+        address: event.address,
+        bytes: event.bytes,
+        context: Context {
+            stream: event.stream,
+            pool: None,
+        },
+    });
+    Recording {
+        operations: operations.collect(),
+        segments: allocator.segments(),
+    }
+}
+
+fn measure_replays(steps: &[Step]) {
+    let rounds = (1_000_000 / events(steps)).max(1) as usize;
+    let recording = recording(steps, rounds);
+    let entries = recording.operations.len() as u64;
+    let circumstances = Circumstances::new(Release::REFERENCE, Settings::default());
+    let calls = HEAP_CALLS.load(Ordering::Relaxed);
+    let begin = core_seconds();
+    let replay = exact(&recording, &circumstances);
+    assert_eq!(replay.difference, None);
+    let seconds = core_seconds() - begin;
+    report(
+        "exact replay of a recording",
+        entries,
+        seconds,
+        HEAP_CALLS.load(Ordering::Relaxed) - calls,
+    );
+    let begin = core_seconds();
+    let program = Program::of(&recording, &circumstances);
+    let reading = core_seconds() - begin;
+    let calls = HEAP_CALLS.load(Ordering::Relaxed);
+    let begin = core_seconds();
+    let settings = Settings::parse("max_split_size_mb:64", Release::REFERENCE);
+    let settings = settings.expect("settings of this release");
+    let answer = what_if(
+        &program,
+        Release::REFERENCE,
+        settings,
+        None,
+        SimpleDriver::new(1 << 44),
+    );
+    assert!(answer.failure.is_none());
+    let seconds = core_seconds() - begin;
+    report(
+        "what-if replay of a recording",
+        entries,
+        seconds,
+        HEAP_CALLS.load(Ordering::Relaxed) - calls,
+    );
+    println!(
+        "  (reading the program off the recording took {:.0} ms for {entries} entries)",
+        reading * 1e3
+    );
+}
+
+fn main() {
+    measure("training step", "", &training(100, 1));
+    measure("training step, four streams", "", &training(100, 4));
+    measure(
+        "training step, expandable segments",
+        "expandable_segments:True",
+        &training(100, 1),
+    );
+    measure("random lifetimes, 1000 live", "", &churn(1_000, 100_000));
+    measure("random lifetimes, 20000 live", "", &churn(20_000, 400_000));
+    measure_replays(&training(100, 1));
+    measure_replays(&churn(5_000, 300_000));
+}

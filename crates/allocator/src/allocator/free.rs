@@ -1,0 +1,139 @@
+//! Giving memory back: the request, and the completion when no stream uses it any more.
+
+use super::Allocator;
+use crate::driver::Driver;
+use crate::ids::{Address, BlockId};
+use crate::structures::blocks::{NONE, State};
+use crate::trace::{Action, TraceSink};
+
+/// An address that no live block has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid device pointer: {0}")]
+pub struct InvalidPointer(pub Address);
+
+impl<D: Driver, S: TraceSink> Allocator<D, S> {
+    /// Frees what starts at `address`. Null is ignored.
+    pub fn free(&mut self, address: Address) -> Result<(), InvalidPointer> {
+        if address == Address(0) {
+            return Ok(());
+        }
+        match self.by_address.get(address.0) {
+            Some(number) if self.blocks[number].state == State::Allocated => {
+                self.request_free(number);
+                Ok(())
+            }
+            _ => Err(InvalidPointer(address)),
+        }
+    }
+
+    /// Frees an allocation that is still live, without looking its address up.
+    pub fn free_block(&mut self, block: BlockId) -> Result<(), InvalidPointer> {
+        match self.blocks.get(block.0) {
+            Some(found) if found.state == State::Allocated => {
+                self.request_free(block.0);
+                Ok(())
+            }
+            Some(found) => Err(InvalidPointer(Address(found.address))),
+            None if block.0 == NONE => Ok(()),
+            None => Err(InvalidPointer(Address(0))),
+        }
+    }
+
+    /// The live or pending block that starts at `address`.
+    pub fn block_at(&self, address: Address) -> Option<BlockId> {
+        self.by_address.get(address.0).map(BlockId)
+    }
+
+    #[inline]
+    fn request_free(&mut self, number: u32) {
+        let block = &mut self.blocks[number];
+        block.state = State::Pending;
+        let (address, size, requested, set) =
+            (block.address, block.size, block.requested, block.set);
+        let uses = block.uses;
+        let (kind, stream) = {
+            let set = &self.pools.sets[set as usize];
+            (set.kind, set.stream)
+        };
+        self.stats.allocation.decrease(kind, 1);
+        self.stats.allocated_bytes.decrease(kind, size);
+        self.tell(Action::FreeRequested, address, requested, set);
+        if size >= self.settings.max_split_size {
+            self.stats.oversize_allocation_less();
+        }
+        if uses == NONE {
+            self.complete_free(number);
+        } else if self.is_suspended(stream) {
+            self.deferred.push(number);
+        } else {
+            self.record_events(number);
+        }
+    }
+
+    /// Puts a block that nobody uses any more among the free ones, merged with its neighbours.
+    #[inline]
+    pub(super) fn complete_free(&mut self, number: u32) {
+        let block = &self.blocks[number];
+        let (address, size, requested, set) =
+            (block.address, block.size, block.requested, block.set);
+        let (prev, next, is_ordinary) = (block.prev, block.next, !block.is_expandable());
+        let kind = self.pools.sets[set as usize].kind;
+        self.tell(Action::FreeCompleted, address, requested, set);
+        self.by_address.remove(address);
+        let mut split_blocks = 0_i64;
+        let mut split_bytes = 0_i64;
+        for neighbour in [prev, next] {
+            let absorbed = self.absorb_free(number, neighbour);
+            if absorbed > 0 {
+                split_blocks -= 1;
+                split_bytes -= absorbed as i64;
+            }
+        }
+        self.insert_free(number);
+        let block = &self.blocks[number];
+        if block.is_split() {
+            split_blocks += 1;
+            split_bytes += block.size as i64;
+        }
+        if is_ordinary {
+            self.stats.inactive_split.change(kind, split_blocks);
+            self.stats.inactive_split_bytes.change(kind, split_bytes);
+        }
+        self.stats.active.decrease(kind, 1);
+        self.stats.active_bytes.decrease(kind, size);
+        self.stats.requested_bytes.decrease(kind, requested);
+    }
+
+    /// Merges a free neighbour into a block that stands in no set; returns the bytes it had.
+    #[inline]
+    pub(super) fn absorb_free(&mut self, number: u32, neighbour: u32) -> u64 {
+        if neighbour == NONE || self.blocks[neighbour].state != State::Free {
+            return 0;
+        }
+        self.remove_free(neighbour);
+        self.absorb(number, neighbour)
+    }
+
+    /// Merges a neighbour that stands in no set either.
+    #[inline]
+    pub(super) fn absorb(&mut self, number: u32, neighbour: u32) -> u64 {
+        let other = &self.blocks[neighbour];
+        let (address, bytes, prev, next) = (other.address, other.size, other.prev, other.next);
+        let block = &mut self.blocks[number];
+        block.size += bytes;
+        if block.prev == neighbour {
+            block.address = address;
+            block.prev = prev;
+            if prev != NONE {
+                self.blocks[prev].next = number;
+            }
+        } else {
+            block.next = next;
+            if next != NONE {
+                self.blocks[next].prev = number;
+            }
+        }
+        self.blocks.remove(neighbour);
+        bytes
+    }
+}

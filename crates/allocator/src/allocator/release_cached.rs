@@ -1,0 +1,151 @@
+//! Giving cached memory back to the driver: one oversize block, or all that is whole.
+
+use super::Allocator;
+use super::malloc::Quest;
+use crate::driver::Driver;
+use crate::ids::{Address, PoolId, PoolKind};
+use crate::pools::{DEFAULT_POOL, PoolError};
+use crate::settings::UNLIMITED;
+use crate::trace::{Action, TraceSink};
+
+impl<D: Driver, S: TraceSink> Allocator<D, S> {
+    /// `torch.cuda.empty_cache()` for this device.
+    pub fn empty_cache(&mut self) -> Result<(), PoolError> {
+        if !self.scopes.is_empty()
+            && self.behaviour.scopes_suspend_flushing
+            && !self.behaviour.flush_inside_scope_allowed
+        {
+            return Err(PoolError::FlushInsideScope);
+        }
+        self.release_all(PoolId::DEFAULT);
+        Ok(())
+    }
+
+    /// What destroying a `MemPool` does at its end: release what it has cached.
+    pub fn empty_pool_cache(&mut self, pool: PoolId) {
+        self.release_all(pool);
+    }
+
+    /// Releases what is free and whole: of everything for the default id, else of one pool.
+    pub(super) fn release_all(&mut self, id: PoolId) {
+        // Which stream is current is not known here; a capture anywhere is taken for one on it.
+        let suspended = if self.behaviour.scopes_suspend_flushing {
+            !self.scopes.is_empty()
+        } else {
+            self.is_capturing()
+        };
+        if id.is_default() && !suspended {
+            self.synchronize(None);
+            self.release_half(DEFAULT_POOL, PoolKind::Large);
+            self.release_half(DEFAULT_POOL, PoolKind::Small);
+        }
+        let freeable: Vec<PoolId> = self.pools.freeable.iter().collect();
+        for pool in freeable {
+            let Some(index) = self.pools.find(pool) else {
+                continue;
+            };
+            if !id.is_default() {
+                if pool != id {
+                    continue;
+                }
+                self.synchronize(Some(index));
+            }
+            self.release_half(index, PoolKind::Small);
+            self.release_half(index, PoolKind::Large);
+            if self.pools.pool(index).driver_segments == 0 && self.is_without_blocks(index) {
+                self.pools.remove(index);
+            }
+        }
+    }
+
+    fn is_without_blocks(&self, pool: u32) -> bool {
+        self.pools.is_vacant(pool)
+            && !self
+                .blocks
+                .iter()
+                .any(|(_, block)| self.pools.sets[block.set as usize].pool == pool)
+    }
+
+    fn release_half(&mut self, pool: u32, kind: PoolKind) {
+        let sets = &self.pools.pool(pool).halves[kind.index()].sets;
+        let free: Vec<u32> = sets
+            .iter()
+            .flat_map(|&(_, set)| self.pools.sets[set as usize].free.iter())
+            .map(|entry| entry.block)
+            .collect();
+        let (expandable, ordinary): (Vec<u32>, Vec<u32>) = free
+            .into_iter()
+            .partition(|&block| self.blocks[block].is_expandable());
+        for block in ordinary {
+            if !self.blocks[block].is_split() {
+                self.release_block(block);
+            }
+        }
+        for block in expandable {
+            self.unmap(block);
+            self.drop_if_unmapped(block);
+        }
+    }
+
+    /// Gives a free segment back.
+    pub(super) fn release_block(&mut self, number: u32) {
+        let block = &self.blocks[number];
+        let (address, bytes, set) = (block.address, block.size, block.set);
+        self.stats.num_device_free += 1;
+        self.tell(Action::SegmentFree, address, bytes, set);
+        self.driver.free(Address(address), bytes);
+        self.count_returned(set, bytes);
+        let kind = self.pools.sets[set as usize].kind;
+        self.stats.segment.decrease(kind, 1);
+        if bytes >= self.settings.max_split_size {
+            self.stats.oversize_segment_less();
+        }
+        self.remove_free(number);
+        self.blocks.remove(number);
+    }
+
+    /// With a split size set: releases one oversize block that is large enough, or several that are
+    /// together. Whether there is now as much as was wanted.
+    pub(super) fn release_available(&mut self, quest: &Quest) -> bool {
+        let max_split = self.settings.max_split_size;
+        if max_split == UNLIMITED {
+            return false;
+        }
+        let wanted = quest.size.max(max_split);
+        let skips = self.behaviour.oversize_release_skips_expandable;
+        let free = &self.pools.sets[quest.set as usize].free;
+        let first = free.first_not_before(&self.search_key(wanted));
+        if let Some(position) = first {
+            let block = free.at(position).block;
+            if !(skips && self.blocks[block].is_expandable()) {
+                if self.blocks[block].is_expandable() {
+                    return false;
+                }
+                self.release_block(block);
+                return true;
+            }
+        }
+        // Largest first, from just before the place where one large enough would stand.
+        let mut oversize = Vec::new();
+        let mut position = match first {
+            Some(position) => free.before(position),
+            None => free.last(),
+        };
+        let mut released = 0;
+        while let Some(here) = position {
+            let entry = free.at(here);
+            if entry.size < max_split || released >= wanted {
+                break;
+            }
+            if !self.blocks[entry.block].is_expandable() {
+                oversize.push(entry.block);
+                released += entry.size;
+            }
+            position = free.before(here);
+        }
+        for block in oversize {
+            self.release_block(block);
+        }
+        released >= wanted
+    }
+}

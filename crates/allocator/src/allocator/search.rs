@@ -1,0 +1,91 @@
+//! Best fit: the smallest free block of the stream that is large enough, with the rules for oversize
+//! and expandable blocks.
+
+use super::Allocator;
+use super::malloc::Request;
+use crate::driver::Driver;
+use crate::rounding::ABSURD_BYTES;
+use crate::structures::blocks::{NONE, State};
+use crate::structures::size_bins::{Position, SizeBins};
+use crate::trace::TraceSink;
+
+impl<D: Driver, S: TraceSink> Allocator<D, S> {
+    /// Takes a block for `size` out of a set, or returns [`NONE`].
+    #[inline]
+    pub(super) fn search(&mut self, set: u32, size: u64, expandable: bool) -> u32 {
+        if self.collects {
+            let set = &self.pools.sets[set as usize];
+            let (pool, half) = (set.pool, set.kind.index());
+            self.pools.pool_mut(pool).halves[half].searches += 1;
+        }
+        match self.best_fit(set, size, expandable) {
+            Some(position) => self.pools.sets[set as usize].free.remove_at(position).block,
+            None => NONE,
+        }
+    }
+
+    /// Whether a request would be served without asking the driver for memory.
+    pub fn has_cached_block(&self, request: Request) -> bool {
+        if request.bytes == 0 || request.bytes >= ABSURD_BYTES {
+            return false;
+        }
+        let quest = self.where_to_look(request);
+        quest.is_some_and(|(set, size, exp)| self.best_fit(set, size, exp).is_some())
+    }
+
+    #[inline]
+    fn best_fit(&self, set: u32, size: u64, expandable: bool) -> Option<Position> {
+        let free = &self.pools.sets[set as usize].free;
+        let mut position = free.first_not_before(&self.search_key(size))?;
+        let mut found = free.at(position);
+        if self.blocks[found.block].is_expandable() {
+            position = if expandable {
+                self.least_reach(free, position)
+            } else {
+                self.first_ordinary(free, position)?
+            };
+            found = free.at(position);
+        }
+        let max_split = self.settings.max_split_size;
+        let is_unfit = if size < max_split {
+            found.size >= max_split
+        } else {
+            found.size >= size.saturating_add(self.settings.max_non_split_rounding)
+        };
+        (!is_unfit).then_some(position)
+    }
+
+    /// Among expandable blocks a block that can grow counts as large as it can grow: it is used last.
+    fn least_reach(&self, free: &SizeBins, mut position: Position) -> Position {
+        while self.blocks[free.at(position).block].is_expandable() {
+            let Some(next) = free.after(position) else {
+                break;
+            };
+            if self.reach(free.at(next).block) >= self.reach(free.at(position).block) {
+                break;
+            }
+            position = next;
+        }
+        position
+    }
+
+    fn reach(&self, number: u32) -> u64 {
+        let block = &self.blocks[number];
+        match block.next {
+            NONE => block.size,
+            next if self.blocks[next].state == State::Unmapped => {
+                block.size + self.blocks[next].size
+            }
+            _ => block.size,
+        }
+    }
+
+    /// Expandable segments were switched off: what they left is passed over.
+    fn first_ordinary(&self, free: &SizeBins, position: Position) -> Option<Position> {
+        let mut position = free.after(position)?;
+        while self.blocks[free.at(position).block].is_expandable() {
+            position = free.after(position)?;
+        }
+        Some(position)
+    }
+}

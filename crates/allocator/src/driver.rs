@@ -1,0 +1,58 @@
+//! What the allocator asks of the card's driver. The caller supplies the answers: a model of a real
+//! card, the addresses of a recording, or [`SimpleDriver`](crate::SimpleDriver).
+
+use crate::ids::{Address, PoolId, StreamId};
+
+/// Who asks for memory, and how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverRequest {
+    pub bytes: u64,
+    pub stream: StreamId,
+    pub pool: PoolId,
+}
+
+/// What `cudaMemGetInfo` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryInfo {
+    pub free: u64,
+    pub total: u64,
+}
+
+/// An event that was recorded on a stream when a block used there was freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedEvent {
+    pub stream: StreamId,
+    /// Counts up over all streams, from 1.
+    pub number: u64,
+}
+
+/// The driver of one card. `None` and `false` mean that memory is exhausted.
+pub trait Driver {
+    /// `cudaMalloc`.
+    fn allocate(&mut self, request: DriverRequest) -> Option<Address>;
+
+    /// `cudaFree`.
+    fn free(&mut self, address: Address, bytes: u64);
+
+    /// Reserves address space for an expandable segment.
+    fn reserve(&mut self, request: DriverRequest) -> Option<Address>;
+
+    /// Gives the address space of an expandable segment back.
+    fn release_reservation(&mut self, address: Address, bytes: u64);
+
+    /// Puts memory behind `bytes` from `address` on, in pages of `page_bytes`: all of it or none.
+    fn map(&mut self, address: Address, bytes: u64, page_bytes: u64) -> bool;
+
+    /// Takes the memory behind a range away.
+    fn unmap(&mut self, address: Address, bytes: u64);
+
+    /// The memory of the card, as its properties say: memory fractions are parts of this.
+    fn total_bytes(&self) -> u64;
+
+    /// `cudaMemGetInfo`.
+    fn memory_info(&self) -> MemoryInfo;
+
+    /// Whether the card has passed an event. Asked in the order in which events of a stream were
+    /// recorded, until the first that it has not.
+    fn has_passed(&mut self, event: RecordedEvent) -> bool;
+}

@@ -1,0 +1,30 @@
+//! Replaying a recorded memory history through the allocator.
+//!
+//! [`exact`] repeats a recording under the settings it was made with, and says where the first
+//! difference is, if there is one. [`Program`] keeps only what the program wanted (which bytes, on
+//! which stream, for how long); [`what_if`] runs that under other settings, with another amount of
+//! memory, with another release.
+//!
+//! A recording may begin late, leave pools unnamed, or not tell a flush from a retry. What is missing
+//! is assumed aloud: every result has its [`Warning`]s.
+
+mod circumstances;
+mod exact;
+mod groups;
+mod images;
+mod operations;
+mod private_pools;
+mod program;
+mod ranges;
+mod scripted_driver;
+mod sizes;
+mod start;
+mod warning;
+mod what_if;
+
+pub use circumstances::Circumstances;
+pub use exact::{Difference, ExactReplay, exact};
+pub use operations::{Context, Operation, Operations, Recording};
+pub use program::Program;
+pub use warning::Warning;
+pub use what_if::{Failure, HeldEvents, WhatIf, what_if};

@@ -1,0 +1,251 @@
+//! What a program wanted of the allocator, without what the allocator made of it.
+
+use super::circumstances::Circumstances;
+use super::exact::exact;
+use super::groups::{Group, Groups};
+use super::operations::{Operations, Recording};
+use super::private_pools::PrivatePools;
+use super::start::Start;
+use super::warning::Warning;
+use crate::ids::{PoolId, StreamId};
+use crate::structures::address_map::AddressMap;
+use crate::trace::Action;
+
+/// One wish. `slot` names what is live; slots are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Allocate {
+        slot: u32,
+        place: u16,
+        bytes: u64,
+    },
+    Free {
+        slot: u32,
+    },
+    /// A free that waits for other streams.
+    FreeLater {
+        slot: u32,
+    },
+    Complete {
+        slot: u32,
+    },
+    /// A request that failed in the recording, which the program survived.
+    Try {
+        place: u16,
+        bytes: u64,
+    },
+    Flush,
+    /// The last user of a private pool is gone.
+    FlushPool {
+        place: u16,
+    },
+}
+
+/// A recording, reduced to what the program did. Made once, run under as many settings as wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    pub(super) wishes: Vec<Wish>,
+    /// The entry of the recording that each wish comes from.
+    pub(super) entries: Vec<u32>,
+    /// Streams and pools.
+    pub(super) places: Vec<(StreamId, PoolId)>,
+    pub(super) slots: usize,
+    warnings: Vec<Warning>,
+}
+
+impl Program {
+    /// Reads a program off a recording that was made under these circumstances.
+    #[must_use]
+    pub fn of(recording: &Recording, circumstances: &Circumstances) -> Self {
+        let start = Start::of(recording);
+        let (program, is_in_doubt) = Self::read(recording, circumstances, &start, Vec::new());
+        if !is_in_doubt {
+            return program;
+        }
+        // Whether a release was the allocator's own or the program's shows when it is repeated.
+        let flushes = exact(recording, circumstances).flushes;
+        if flushes.is_empty() {
+            return program;
+        }
+        Self::read(recording, circumstances, &start, flushes).0
+    }
+
+    fn read(
+        recording: &Recording,
+        circumstances: &Circumstances,
+        start: &Start,
+        flushes: Vec<usize>,
+    ) -> (Self, bool) {
+        let mut reader = Reader {
+            program: Self {
+                wishes: Vec::with_capacity(recording.operations.len()),
+                entries: Vec::with_capacity(recording.operations.len()),
+                warnings: start.warnings.clone(),
+                ..Self::default()
+            },
+            live: AddressMap::default(),
+            vacant: Vec::new(),
+            pools: PrivatePools::new(start, recording),
+            waiting: 0,
+        };
+        reader.start(start);
+        let premises = circumstances.premises();
+        let mut groups = Groups::new(&recording.operations, start, premises).with_flushes(flushes);
+        for group in &mut groups {
+            reader.read(group, &recording.operations, start);
+        }
+        let mut program = reader.program;
+        program.warnings.extend(groups.warnings());
+        if reader.waiting > 0 {
+            program.warnings.push(Warning::CompletionTimesFixed {
+                frees: reader.waiting,
+            });
+        }
+        (program, groups.is_in_doubt())
+    }
+
+    /// What had to be assumed.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Wishes that it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.wishes.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.wishes.is_empty()
+    }
+}
+
+struct Reader {
+    program: Program,
+    /// Slots by address.
+    live: AddressMap,
+    vacant: Vec<u32>,
+    pools: PrivatePools,
+    waiting: usize,
+}
+
+impl Reader {
+    fn wish(&mut self, wish: Wish, entry: usize) {
+        self.program.wishes.push(wish);
+        self.program.entries.push(entry as u32);
+    }
+
+    fn place(&mut self, stream: StreamId, pool: PoolId) -> u16 {
+        let places = &mut self.program.places;
+        let known = places.iter().position(|&place| place == (stream, pool));
+        known.unwrap_or_else(|| {
+            places.push((stream, pool));
+            places.len() - 1
+        }) as u16
+    }
+
+    fn new_slot(&mut self, address: u64) -> u32 {
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.program.slots += 1;
+            self.program.slots as u32 - 1
+        });
+        self.live.insert(address, slot);
+        slot
+    }
+
+    /// What is older than the recording comes first.
+    fn start(&mut self, start: &Start) {
+        for (&address, block) in &start.blocks {
+            let range = start.ranges.containing(address);
+            let stream = range.map_or(StreamId::DEFAULT, |range| range.stream);
+            let pool = range.and_then(|range| range.pool).unwrap_or_default();
+            let place = self.place(stream, pool);
+            let slot = self.new_slot(address);
+            let bytes = block.requested;
+            self.wish(Wish::Allocate { slot, place, bytes }, 0);
+            if block.is_pending {
+                self.wish(Wish::FreeLater { slot }, 0);
+            }
+        }
+        if !start.blocks.is_empty() {
+            let blocks = start.blocks.len();
+            self.program
+                .warnings
+                .push(Warning::StartOrderAssumed { blocks });
+        }
+    }
+
+    fn read(&mut self, group: Group, operations: &Operations, start: &Start) {
+        let (first, end) = group.span();
+        match group {
+            Group::Request { first, last } => {
+                // Blocks whose frees completed on the way are free for good.
+                for index in first..last {
+                    if operations.actions()[index] == Action::FreeCompleted {
+                        self.complete(operations.addresses()[index], index);
+                    }
+                }
+                let pool = self.pools.of_request(operations, first, last, start);
+                self.request(operations, last, pool.unwrap_or_default());
+            }
+            Group::Free { at, completes } => self.free(operations.addresses()[at], at, completes),
+            Group::Complete { at } => self.complete(operations.addresses()[at], at),
+            Group::Flush { first, end } => self.flush(operations, first, end),
+            Group::Snapshot { .. } | Group::Stray { .. } => {}
+        }
+        self.pools.follow(operations, first, end, start);
+    }
+
+    fn request(&mut self, operations: &Operations, last: usize, pool: PoolId) {
+        let entry = operations.at(last);
+        let place = self.place(entry.context.stream, pool);
+        let bytes = entry.bytes;
+        if entry.action == Action::Oom {
+            self.wish(Wish::Try { place, bytes }, last);
+        } else {
+            let slot = self.new_slot(entry.address.0);
+            self.wish(Wish::Allocate { slot, place, bytes }, last);
+        }
+    }
+
+    fn free(&mut self, address: u64, entry: usize, completes: bool) {
+        let Some(slot) = self.live.get(address) else {
+            // The undone entries have named everything live; this one is a contradiction among the
+            // warnings.
+            return;
+        };
+        if completes {
+            self.live.remove(address);
+            self.vacant.push(slot);
+            self.wish(Wish::Free { slot }, entry);
+        } else {
+            self.waiting += 1;
+            self.wish(Wish::FreeLater { slot }, entry);
+        }
+    }
+
+    fn complete(&mut self, address: u64, entry: usize) {
+        if let Some(slot) = self.live.remove(address) {
+            self.vacant.push(slot);
+            self.wish(Wish::Complete { slot }, entry);
+        }
+    }
+
+    fn flush(&mut self, operations: &Operations, first: usize, end: usize) {
+        for index in first..end {
+            if operations.actions()[index] == Action::FreeCompleted {
+                self.complete(operations.addresses()[index], index);
+            }
+        }
+        let (pools, of_default) = self.pools.released(operations, first, end);
+        for pool in pools {
+            let place = self.place(StreamId::DEFAULT, pool);
+            self.wish(Wish::FlushPool { place }, first);
+        }
+        if of_default {
+            self.wish(Wish::Flush, first);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What-if replay: the same program under other settings, with other memory, with another release.
+
+use super::exact::OTHER_STREAM;
+use super::program::{Program, Wish};
+use super::warning::Warning;
+use crate::allocator::{AllocError, Allocation, Allocator, Request};
+use crate::driver::{Driver, DriverRequest, MemoryInfo, RecordedEvent};
+use crate::ids::{Address, PoolId};
+use crate::oom_text::OutOfMemory;
+use crate::pools::PoolOptions;
+use crate::release::Release;
+use crate::settings::Settings;
+use crate::stats::Stats;
+
+/// A driver under which events pass when the program says so, and not before.
+#[derive(Clone, Debug)]
+pub struct HeldEvents<D>(pub D);
+
+impl<D: Driver> Driver for HeldEvents<D> {
+    fn allocate(&mut self, request: DriverRequest) -> Option<Address> {
+        self.0.allocate(request)
+    }
+
+    fn free(&mut self, address: Address, bytes: u64) {
+        self.0.free(address, bytes);
+    }
+
+    fn reserve(&mut self, request: DriverRequest) -> Option<Address> {
+        self.0.reserve(request)
+    }
+
+    fn release_reservation(&mut self, address: Address, bytes: u64) {
+        self.0.release_reservation(address, bytes);
+    }
+
+    fn map(&mut self, address: Address, bytes: u64, page_bytes: u64) -> bool {
+        self.0.map(address, bytes, page_bytes)
+    }
+
+    fn unmap(&mut self, address: Address, bytes: u64) {
+        self.0.unmap(address, bytes);
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.0.total_bytes()
+    }
+
+    fn memory_info(&self) -> MemoryInfo {
+        self.0.memory_info()
+    }
+
+    fn has_passed(&mut self, _event: RecordedEvent) -> bool {
+        false
+    }
+}
+
+/// What would have happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WhatIf {
+    /// All figures at the end. Peaks are those of the whole run.
+    pub stats: Stats,
+    /// What was allocated when the most was reserved.
+    pub allocated_at_peak_bytes: u64,
+    /// The largest free block at the end.
+    pub largest_free_bytes: u64,
+    /// The request that ended the program, if one did.
+    pub failure: Option<Failure>,
+    /// Requests that failed in the recording, which succeed here: positions of their entries.
+    pub rescued: Vec<usize>,
+    /// Requests that failed in the recording and fail here too.
+    pub survived: Vec<Failure>,
+    pub warnings: Vec<Warning>,
+}
+
+/// A request that failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Failure {
+    /// The position of its entry in the recording.
+    pub index: usize,
+    pub error: AllocError,
+}
+
+impl WhatIf {
+    #[must_use]
+    pub fn peak_reserved_bytes(&self) -> u64 {
+        self.stats.reserved_bytes.all.peak as u64
+    }
+
+    #[must_use]
+    pub fn peak_allocated_bytes(&self) -> u64 {
+        self.stats.allocated_bytes.all.peak as u64
+    }
+
+    #[must_use]
+    pub fn retries(&self) -> u64 {
+        self.stats.num_alloc_retries as u64
+    }
+
+    /// The part of what was reserved at the peak that nobody had.
+    #[must_use]
+    pub fn fragmentation_at_peak(&self) -> f64 {
+        let reserved = self.peak_reserved_bytes();
+        if reserved == 0 {
+            return 0.0;
+        }
+        (reserved - self.allocated_at_peak_bytes.min(reserved)) as f64 / reserved as f64
+    }
+
+    /// What was known when the program ended for lack of memory.
+    #[must_use]
+    pub fn out_of_memory(&self) -> Option<&OutOfMemory> {
+        match &self.failure.as_ref()?.error {
+            AllocError::OutOfMemory(oom) => Some(oom),
+            _ => None,
+        }
+    }
+}
+
+/// Runs a program. It ends at the first request that fails, unless that one failed in the recording
+/// too. `limit_bytes` is what a memory fraction allows; the driver has what the card has.
+pub fn what_if<D: Driver>(
+    program: &Program,
+    release: Release,
+    settings: Settings,
+    limit_bytes: Option<u64>,
+    driver: D,
+) -> WhatIf {
+    let mut allocator = Allocator::new(release, settings, HeldEvents(driver));
+    if limit_bytes.is_some() {
+        allocator.set_limit(limit_bytes);
+    }
+    let mut run = Run {
+        allocator,
+        program,
+        live: vec![Allocation::NULL; program.slots],
+        allocated_at_peak: 0,
+        peak_reserved: 0,
+        rescued: Vec::new(),
+        survived: Vec::new(),
+        failure: None,
+    };
+    run.all();
+    let mut warnings = program.warnings().to_vec();
+    if release.is_unchecked() {
+        warnings.push(Warning::ReleaseUnchecked(release));
+    }
+    if !run.rescued.is_empty() {
+        warnings.push(Warning::LifetimesUnknown {
+            requests: run.rescued.len(),
+        });
+    }
+    WhatIf {
+        stats: run.allocator.stats().clone(),
+        allocated_at_peak_bytes: run.allocated_at_peak as u64,
+        largest_free_bytes: run.allocator.largest_free_block(),
+        failure: run.failure,
+        rescued: run.rescued,
+        survived: run.survived,
+        warnings,
+    }
+}
+
+struct Run<'a, D> {
+    allocator: Allocator<HeldEvents<D>>,
+    program: &'a Program,
+    live: Vec<Allocation>,
+    allocated_at_peak: i64,
+    peak_reserved: i64,
+    rescued: Vec<usize>,
+    survived: Vec<Failure>,
+    failure: Option<Failure>,
+}
+
+impl<D: Driver> Run<'_, D> {
+    fn all(&mut self) {
+        let wishes = self.program.wishes.iter().zip(&self.program.entries);
+        for (wish, &entry) in wishes {
+            if self.fulfil(*wish, entry as usize).is_err() {
+                break;
+            }
+        }
+    }
+
+    #[inline]
+    fn fulfil(&mut self, wish: Wish, entry: usize) -> Result<(), ()> {
+        match wish {
+            Wish::Allocate { slot, place, bytes } => {
+                match self.malloc(place, bytes) {
+                    Ok(allocation) => self.live[slot as usize] = allocation,
+                    Err(error) => {
+                        self.failure = Some(Failure {
+                            index: entry,
+                            error,
+                        });
+                        return Err(());
+                    }
+                }
+                let stats = self.allocator.stats();
+                if stats.reserved_bytes.all.current > self.peak_reserved {
+                    self.peak_reserved = stats.reserved_bytes.all.current;
+                    self.allocated_at_peak = stats.allocated_bytes.all.current;
+                }
+            }
+            // What is freed was allocated by an earlier wish.
+            Wish::Free { slot } => {
+                let _ = self.allocator.free_block(self.live[slot as usize].block);
+            }
+            Wish::FreeLater { slot } => {
+                let allocation = self.live[slot as usize];
+                let _ = self
+                    .allocator
+                    .record_stream(allocation.address, OTHER_STREAM);
+                let _ = self.allocator.free_block(allocation.block);
+            }
+            // A flush of ours may have completed it already, and its address may have another owner;
+            // that one is live, not waiting.
+            Wish::Complete { slot } => {
+                self.allocator.complete(self.live[slot as usize].address);
+            }
+            Wish::Try { place, bytes } => match self.malloc(place, bytes) {
+                Ok(allocation) => {
+                    self.rescued.push(entry);
+                    let _ = self.allocator.free_block(allocation.block);
+                }
+                Err(error) => self.survived.push(Failure {
+                    index: entry,
+                    error,
+                }),
+            },
+            // No scope is ever open here.
+            Wish::Flush => {
+                let _ = self.allocator.empty_cache();
+            }
+            Wish::FlushPool { place } => {
+                let pool = self.program.places[place as usize].1;
+                while self.allocator.release_pool(pool).is_ok() {}
+                self.allocator.empty_pool_cache(pool);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn malloc(&mut self, place: u16, bytes: u64) -> Result<Allocation, AllocError> {
+        let (stream, pool) = self.program.places[place as usize];
+        if pool != PoolId::DEFAULT && !self.allocator.is_pool_in_use(pool) {
+            self.allocator.create_pool(pool, PoolOptions::default());
+        }
+        self.allocator.malloc_request(Request {
+            pool: Some(pool),
+            ..Request::new(bytes, stream)
+        })
+    }
+}
