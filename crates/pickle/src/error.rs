@@ -1,0 +1,85 @@
+//! What can be wrong with a pickle, and at which byte.
+
+use thiserror::Error as ThisError;
+
+/// Why a file could not be read as plain values. Every reason but a failing disk has a byte offset.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("cannot read: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("the file is empty")]
+    Empty,
+    /// `instruction_offset` is where the instruction starts that is not there to its end.
+    #[error("byte {offset}: the file ends in the middle of its data (truncated?)")]
+    Truncated {
+        offset: u64,
+        instruction_offset: u64,
+    },
+    #[error("byte {offset}: 0x{byte:02x} is not an instruction of a pickle")]
+    UnknownInstruction { offset: u64, byte: u8 },
+    #[error("byte {offset}: pickle protocol {protocol} is newer than 5, the newest that is known")]
+    UnknownProtocol { offset: u64, protocol: u8 },
+    #[error(
+        "byte {offset}: refers to the Python object `{module}.{name}`, and only plain data is read"
+    )]
+    Global {
+        offset: u64,
+        module: String,
+        name: String,
+    },
+    #[error(
+        "byte {offset}: the instruction {instruction} asks Python to run something, and only plain data is read"
+    )]
+    NotData {
+        offset: u64,
+        instruction: &'static str,
+    },
+    #[error("byte {offset}: {instruction} needs a value that is not there")]
+    StackUnderflow {
+        offset: u64,
+        instruction: &'static str,
+    },
+    #[error("byte {offset}: {instruction} expects {expected} and finds {found}")]
+    WrongOperand {
+        offset: u64,
+        instruction: &'static str,
+        expected: &'static str,
+        found: &'static str,
+    },
+    #[error("byte {offset}: memo slot {slot} is read and was never written")]
+    UnknownMemoSlot { offset: u64, slot: u64 },
+    #[error("byte {offset}: {what} is malformed")]
+    Malformed { offset: u64, what: &'static str },
+    #[error("byte {offset}: the values up to here need more than {limit_bytes} bytes of memory")]
+    TooMuchMemory { offset: u64, limit_bytes: u64 },
+    /// The file uses an object again that a [`Taker`](crate::Taker) has taken. Read it without one.
+    #[error("byte {offset}: {instruction} uses an object that was already taken out of the pickle")]
+    TakenObjectUsed {
+        offset: u64,
+        instruction: &'static str,
+    },
+    #[error("byte {offset}: stopped by the reader of the values")]
+    Stopped { offset: u64 },
+}
+
+impl Error {
+    /// The byte of the (uncompressed) file at which the instruction starts that could not be followed.
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            Self::Io(_) | Self::Empty => None,
+            Self::Truncated { offset, .. }
+            | Self::UnknownInstruction { offset, .. }
+            | Self::UnknownProtocol { offset, .. }
+            | Self::Global { offset, .. }
+            | Self::NotData { offset, .. }
+            | Self::StackUnderflow { offset, .. }
+            | Self::WrongOperand { offset, .. }
+            | Self::UnknownMemoSlot { offset, .. }
+            | Self::Malformed { offset, .. }
+            | Self::TooMuchMemory { offset, .. }
+            | Self::TakenObjectUsed { offset, .. }
+            | Self::Stopped { offset } => Some(*offset),
+        }
+    }
+}

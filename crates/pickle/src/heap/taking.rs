@@ -1,0 +1,104 @@
+//! Giving up what a taker took: room is used again, and memo slots say what happened.
+
+use super::{Heap, MANY, NO_MEMO, content_bytes};
+use crate::memo::Slot as MemoSlot;
+use crate::value::{Node, NodeId, Value};
+
+impl Heap {
+    /// Says that `kept`, which must be frozen, has the same content as `id`, a direct value of the
+    /// dictionary that is being taken: whoever asks the memo for `id` later gets `kept`. Returns whether
+    /// that could be done; it cannot if the file has used `id` elsewhere already.
+    pub fn replace(&mut self, id: NodeId, kept: NodeId) -> bool {
+        let Some(entry) = self.entries.get(id.index()) else {
+            return false;
+        };
+        let (memo, frozen) = (self.memo_of[id.index()], entry.frozen);
+        if id == kept || frozen || memo == MANY {
+            return false;
+        }
+        if memo != NO_MEMO {
+            if !self.memo.holds_unused(memo, id) {
+                return false;
+            }
+            self.memo.change_unused(memo, MemoSlot::Node(kept));
+        }
+        self.free_unreachable(id);
+        true
+    }
+
+    /// Whether a dictionary can be taken out: empty so far, and known to nobody but its place on the
+    /// stack and at most one memo slot.
+    pub(crate) fn is_takeable(&self, id: NodeId) -> bool {
+        let Some(entry) = self.entries.get(id.index()) else {
+            return false;
+        };
+        let fresh = matches!(&entry.node, Node::Dict(dictionary) if dictionary.is_empty());
+        fresh
+            && match self.memo_of[id.index()] {
+                NO_MEMO => true,
+                MANY => false,
+                number => self.memo.holds_unused(number, id),
+            }
+    }
+
+    /// Gives up a dictionary that was taken. It is empty: what it would hold is still on the stack.
+    #[inline]
+    pub(crate) fn give_up(&mut self, id: NodeId) {
+        let at = id.index();
+        let memo = self.memo_of[at];
+        if memo < MANY {
+            self.memo.change_unused(memo, MemoSlot::Taken);
+        }
+        self.entries[at].node = Node::Free;
+        self.memo_of[at] = MANY;
+        self.free.push(id.0);
+    }
+
+    /// Gives up a value of a dictionary that was taken, if nothing can refer to it any more.
+    pub(crate) fn give_up_if_unreachable(&mut self, id: NodeId) {
+        // A frozen one may stand for others: whoever froze it may still name it in `replace`.
+        if self.is_referred_to_once(id) && !self.entries[id.index()].frozen {
+            self.free_unreachable(id);
+        }
+    }
+
+    /// Whether a node was never put into the memo: then what it was put into is all that refers to it.
+    fn is_referred_to_once(&self, id: NodeId) -> bool {
+        self.memo_of.get(id.index()) == Some(&NO_MEMO)
+    }
+
+    /// Frees a node, and what only it referred to: a loop over a list of work, never recursion.
+    fn free_unreachable(&mut self, id: NodeId) {
+        let mut work = std::mem::take(&mut self.work);
+        work.push(id);
+        while let Some(id) = work.pop() {
+            let node = std::mem::replace(&mut self.entries[id.index()].node, Node::Free);
+            self.memo_of[id.index()] = MANY;
+            self.free.push(id.0);
+            self.content_bytes = self.content_bytes.saturating_sub(content_bytes(&node));
+            let mut children = |items: &[Value]| {
+                for item in items {
+                    if let Value::Node(child) = item
+                        && self.is_referred_to_once(*child)
+                    {
+                        work.push(*child);
+                    }
+                }
+            };
+            match node {
+                Node::List(mut items) | Node::Tuple(mut items) => {
+                    children(&items);
+                    if self.spare.len() < 64 && items.capacity() <= 4096 {
+                        items.clear();
+                        self.spare.push(items);
+                    }
+                }
+                Node::Dict(dictionary) | Node::Set(dictionary) | Node::FrozenSet(dictionary) => {
+                    children(dictionary.items());
+                }
+                _ => {}
+            }
+        }
+        self.work = work;
+    }
+}

@@ -1,0 +1,73 @@
+//! Values: scalars by themselves, everything else as a handle into the heap.
+
+use crate::dictionary::Dictionary;
+use crate::strings::StringId;
+
+/// A handle of a container, byte string or large integer in the [`Heap`](crate::Heap).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    /// The handle's number, for tables beside the heap.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One value. It is small and copied freely: what it refers to lives in the heap that it came with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    None,
+    Bool(bool),
+    /// An integer of up to 64 bits with sign. Larger ones are [`Node::BigInt`].
+    Int(i64),
+    Float(f64),
+    String(StringId),
+    Node(NodeId),
+    /// What a [`Taker`](crate::Taker) took. A list that it was appended to does not show it.
+    Taken,
+    /// Several that a taker took, one after the other: C++ pushes a whole list before it appends it.
+    TakenRow,
+}
+
+impl Value {
+    /// Whether a taker took it.
+    #[inline]
+    pub fn is_taken(&self) -> bool {
+        matches!(self, Self::Taken | Self::TakenRow)
+    }
+}
+
+/// What a [`NodeId`] refers to.
+#[derive(Debug, Clone)]
+pub enum Node {
+    List(Vec<Value>),
+    Tuple(Vec<Value>),
+    Dict(Dictionary),
+    /// A set: what `dict` is with its values left out (all `None`).
+    Set(Dictionary),
+    FrozenSet(Dictionary),
+    Bytes(Vec<u8>),
+    ByteArray(Vec<u8>),
+    /// An integer beyond 64 bits: two's complement, least byte first, as short as it can be.
+    BigInt(Vec<u8>),
+    /// A handle that is not in use.
+    Free,
+}
+
+impl Node {
+    /// What Python calls it.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::List(_) => "list",
+            Self::Tuple(_) => "tuple",
+            Self::Dict(_) => "dict",
+            Self::Set(_) => "set",
+            Self::FrozenSet(_) => "frozenset",
+            Self::Bytes(_) => "bytes",
+            Self::ByteArray(_) => "bytearray",
+            Self::BigInt(_) => "int",
+            Self::Free => "object",
+        }
+    }
+}

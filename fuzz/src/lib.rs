@@ -1,0 +1,5 @@
+//! What must hold for any bytes at all.
+
+mod checks;
+
+pub use checks::{check_pickle, check_snapshot};
