@@ -20,6 +20,7 @@ export PYTHON GHOSTGPU_TEST_CACHE
 # What the Python tests start. A build folder elsewhere (CARGO_TARGET_DIR) has no agent around it.
 export GHOSTGPU_COMMAND := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/ghostgpu
 export GHOSTGPU_LIBRARY := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/libghostgpu.so
+export GHOSTGPU_EXPORT := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/examples/export
 export GHOSTGPU_AGENT_DIR := $(CURDIR)/python/ghostgpu/agent
 
 # In a recipe: every python to test with, and the first of them.
@@ -40,7 +41,7 @@ demo: build ## Rehearse a training that does not fit on an 11 GiB card, and find
 	scripts/demo "$$GHOSTGPU_COMMAND" "$$python"
 
 .PHONY: test
-test: build lint-rust lint-dependencies test-rust lint-python test-python test-e2e test-ground-truth test-package ## Run every check and every test
+test: build lint-rust lint-dependencies test-rust lint-python test-python test-e2e test-exports test-ground-truth test-package ## Run every check and every test
 	@echo "all tests passed"
 
 .PHONY: lint-rust
@@ -68,8 +69,11 @@ lint-python: ## ruff and mypy
 	"$$reference" -m ruff check .; \
 	"$$reference" -m ruff format --check .; \
 	"$$reference" -m mypy python/ghostgpu python/tests; \
-	"$$reference" -m mypy tests; \
+	for part in tests/e2e tests/exports tests/allocator tests/package; do \
+		"$$reference" -m mypy --untyped-calls-exclude torch "$$part"; \
+	done; \
 	"$$reference" -m mypy --untyped-calls-exclude torch examples bench; \
+	"$$reference" -m mypy --untyped-calls-exclude torch attacks fuzz crates/pickle/tests crates/trace/tests; \
 	for part in ground_truth/harness ground_truth/cudnn ground_truth/tables ground_truth/allocator \
 		ground_truth/test_*.py; do \
 		"$$reference" -m mypy --config-file ground_truth/mypy.ini "$$part"; \
@@ -83,6 +87,16 @@ test-python: build ## Tests of the agent
 test-e2e: build ## Whole rehearsals through the command, with every tested torch
 	$(pythons); "$$reference" -m pytest -n 2 tests/e2e
 
+.PHONY: test-exports
+test-exports: ## Exports of recorded snapshots, opened by readers that are not ours
+	cargo build --release --locked -p ghostgpu-report --example export
+	$(pythons); "$$reference" -m pytest -n 2 tests/exports
+
+.PHONY: prove-allocator
+prove-allocator: build ## Drive PyTorch's own allocator at length, with every option, and compare the replica
+	$(pythons); GHOSTGPU_ALLOCATOR_OPERATIONS=$${GHOSTGPU_ALLOCATOR_OPERATIONS:-20000} \
+	"$$reference" -m pytest -n 2 tests/e2e/test_allocator_replica.py
+
 .PHONY: test-ground-truth
 test-ground-truth: build ## Replay what was measured on a real card, and compare to the byte
 	$(pythons); "$$reference" -m pytest ground_truth
@@ -94,6 +108,12 @@ test-package: ## `pip install .` into an empty environment
 .PHONY: bench
 bench: build ## Measure what a rehearsal costs, beside what it cannot avoid
 	@$(pythons); "$$reference" bench/run.py
+	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
+
+.PHONY: bench-snapshots
+bench-snapshots: ## Measure opening a snapshot of 1 GB, beside Python's own unpickler
+	cargo build --release --locked -p ghostgpu-trace -p ghostgpu-ledger --examples
+	@$(pythons); "$$reference" bench/snapshots.py
 
 .PHONY: clean
 clean: ## Remove what was built here; environments and tools in the test cache stay

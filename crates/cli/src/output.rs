@@ -62,20 +62,32 @@ impl Output {
 
     /// Writes the whole text.
     pub fn write(self, text: &str) -> anyhow::Result<()> {
+        self.write_with(|out| Ok(out.write_all(text.as_bytes())?))
+    }
+
+    /// Writes what `fill` writes. A file appears when all of it is there, and not at all if that fails.
+    pub fn write_with(
+        self,
+        fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         match self {
-            Self::Stdout => print_all(text),
-            Self::Special(path) => std::fs::write(&path, text)
-                .with_context(|| format!("cannot write to {}", path.display())),
-            Self::Replace {
-                mut temporary,
-                path,
-            } => {
-                let result = temporary
-                    .write_all(text.as_bytes())
-                    .and_then(|()| temporary.persist(&path).map_err(|error| error.error));
-                result
-                    .map(drop)
-                    .with_context(|| format!("cannot write to {}", path.display()))
+            Self::Stdout => to_standard_output(fill),
+            Self::Special(path) => {
+                let cannot = || format!("cannot write to {}", path.display());
+                let file = std::fs::OpenOptions::new().write(true).open(&path);
+                let mut out = io::BufWriter::new(file.with_context(cannot)?);
+                fill(&mut out)
+                    .and_then(|()| Ok(out.flush()?))
+                    .with_context(cannot)
+            }
+            Self::Replace { temporary, path } => {
+                let cannot = || format!("cannot write to {}", path.display());
+                let mut out = io::BufWriter::new(temporary);
+                fill(&mut out).with_context(cannot)?;
+                let temporary = out.into_inner().map_err(io::IntoInnerError::into_error);
+                let temporary = temporary.with_context(cannot)?;
+                let persisted = temporary.persist(&path).map_err(|error| error.error);
+                persisted.map(drop).with_context(cannot)
             }
         }
     }
@@ -96,16 +108,27 @@ pub fn prepare_appendable(path: &Path) -> Result<PathBuf, Failure> {
 
 /// Prints to standard output; a reader that has gone away is not an error.
 pub fn print_all(text: &str) -> anyhow::Result<()> {
-    let mut stdout = io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+    to_standard_output(|out| Ok(out.write_all(text.as_bytes())?))
+}
+
+fn to_standard_output(
+    fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let result = fill(&mut out).and_then(|()| Ok(out.flush()?));
+    match result {
+        Err(error) if !is_closed_pipe(&error) => {
             Err(error).context("cannot write to standard output")
         }
         _ => Ok(()),
     }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+    })
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {

@@ -64,6 +64,15 @@ pub fn human(bytes: u64) -> String {
     }
 }
 
+/// A change with its sign: `+1.50 GiB`, `-20.00 MiB`, `0`.
+pub fn signed_change(before: u64, after: u64) -> String {
+    match after.abs_diff(before) {
+        0 => "0".to_owned(),
+        bytes if after < before => format!("-{}", human(bytes)),
+        bytes => format!("+{}", human(bytes)),
+    }
+}
+
 /// `10,866,913,280`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -128,6 +137,13 @@ mod tests {
         assert_eq!(human(1_536), "1.50 KiB");
         assert_eq!(human(20 << 20), "20.00 MiB");
         assert_eq!(human(3 << 29), "1.50 GiB");
+    }
+
+    #[test]
+    fn a_change_has_a_sign_unless_there_is_none() {
+        assert_eq!(signed_change(30, 0), "-30 bytes");
+        assert_eq!(signed_change(0, 2 << 20), "+2.00 MiB");
+        assert_eq!(signed_change(7, 7), "0");
     }
 
     #[test]

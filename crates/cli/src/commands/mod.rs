@@ -4,7 +4,9 @@ mod completions;
 mod doctor;
 mod gpus;
 mod record;
+mod replay;
 mod run;
+mod snapshot;
 
 use clap::{Parser, Subcommand};
 
@@ -18,6 +20,8 @@ use clap::{Parser, Subcommand};
 Examples:
   ghostgpu run --gpu 3060 train.py --batch-size 64
   ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
+  ghostgpu snapshot show oom.pickle
+  ghostgpu replay oom.pickle --search
   ghostgpu gpus 30
   ghostgpu doctor
 
@@ -33,6 +37,8 @@ pub struct CommandLine {
 enum Command {
     Run(run::Arguments),
     Record(record::Arguments),
+    Snapshot(snapshot::Arguments),
+    Replay(replay::Arguments),
     Gpus(gpus::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
@@ -44,6 +50,8 @@ impl CommandLine {
         match self.command {
             Command::Run(arguments) => run::execute(&arguments),
             Command::Record(arguments) => record::execute(&arguments),
+            Command::Snapshot(arguments) => snapshot::execute(&arguments),
+            Command::Replay(arguments) => replay::execute(&arguments),
             Command::Gpus(arguments) => gpus::execute(&arguments),
             Command::Doctor(arguments) => doctor::execute(&arguments),
             Command::Completions(arguments) => completions::execute(&arguments),
@@ -84,6 +92,22 @@ mod tests {
     #[test]
     fn help_of_record() {
         insta::assert_snapshot!(help(&["record"]));
+    }
+
+    #[test]
+    fn help_of_snapshot_and_its_commands() {
+        insta::assert_snapshot!(help(&["snapshot"]));
+        for name in ["show", "top", "diff", "check", "export"] {
+            insta::assert_snapshot!(
+                format!("help_of_snapshot_{name}"),
+                help(&["snapshot", name])
+            );
+        }
+    }
+
+    #[test]
+    fn help_of_replay() {
+        insta::assert_snapshot!(help(&["replay"]));
     }
 
     #[test]

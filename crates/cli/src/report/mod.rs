@@ -2,9 +2,11 @@
 
 mod json;
 mod paragraphs;
+mod sheet;
 mod table;
 mod text;
 
 pub use json::json_report;
+pub use sheet::Sheet;
 pub use table::Table;
 pub use text::{Look, text_report};

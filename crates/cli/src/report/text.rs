@@ -5,15 +5,10 @@ use std::path::Path;
 use ghostgpu_session::{OomReport, StackFrame};
 
 use super::paragraphs::wrap;
+use super::sheet::{Sheet, TEXT_WIDTH};
 use crate::answer::{Answer, user_frame};
 use crate::judge::Verdict;
 use crate::size::{gib, grouped, human};
-
-/// Width of the column of labels.
-const LABEL_WIDTH: usize = 15;
-
-/// Width of the text beside it: together they fit a line of 100.
-const TEXT_WIDTH: usize = 85;
 
 /// How a report is to look.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +22,7 @@ pub struct Look<'a> {
 pub fn text_report(answer: &Answer, look: Look) -> String {
     let mut report = Report {
         look,
-        lines: Vec::new(),
+        sheet: Sheet::default(),
     };
     report.headline(answer);
     report.steps(answer);
@@ -40,26 +35,17 @@ pub fn text_report(answer: &Answer, look: Look) -> String {
     }
     report.recovered(answer);
     report.refused(answer);
-    report.list("assumes", &answer.assumptions);
-    report.list("notes", &answer.notes);
-    report.lines.join("\n") + "\n"
+    report.sheet.list("assumes", &answer.assumptions);
+    report.sheet.list("notes", &answer.notes);
+    report.sheet.render()
 }
 
 struct Report<'a> {
     look: Look<'a>,
-    lines: Vec<String>,
+    sheet: Sheet,
 }
 
 impl Report<'_> {
-    /// The first line has the label, the others stand below its text.
-    fn section(&mut self, label: &str, texts: impl IntoIterator<Item = String>) {
-        for (index, text) in texts.into_iter().enumerate() {
-            let label = if index == 0 { label } else { "" };
-            let line = format!("{label:<LABEL_WIDTH$}{text}");
-            self.lines.push(line.trim_end().to_owned());
-        }
-    }
-
     fn headline(&mut self, answer: &Answer) {
         let gpu = &answer.gpu;
         let card = match gpu.count {
@@ -83,7 +69,7 @@ impl Report<'_> {
         } else {
             word.to_owned()
         };
-        self.section("fits", [format!("{word}: {rest}")]);
+        self.sheet.section("fits", [format!("{word}: {rest}")]);
     }
 
     fn steps(&mut self, answer: &Answer) {
@@ -97,7 +83,7 @@ impl Report<'_> {
             Verdict::Fits => ", to the script's end",
             _ => " completed",
         };
-        self.section("steps", [format!("{count}{end}")]);
+        self.sheet.section("steps", [format!("{count}{end}")]);
     }
 
     fn peaks(&mut self, answer: &Answer) {
@@ -125,7 +111,7 @@ impl Report<'_> {
                 times(answer.retries)
             ));
         }
-        self.section("peak", lines);
+        self.sheet.section("peak", lines);
     }
 
     fn out_of_memory(&mut self, oom: &OomReport) {
@@ -152,12 +138,12 @@ impl Report<'_> {
             ));
         }
         lines.extend(wrap(&oom.message, TEXT_WIDTH));
-        self.section("out of memory", lines);
+        self.sheet.section("out of memory", lines);
     }
 
     fn need(&mut self, answer: &Answer) {
         match (answer.needed_device_bytes, &answer.needed_unknown_because) {
-            (Some(device_bytes), _) => self.section(
+            (Some(device_bytes), _) => self.sheet.section(
                 "needed",
                 [
                     figure("allocated", answer.needed_allocated_bytes, ""),
@@ -167,7 +153,8 @@ impl Report<'_> {
                 ],
             ),
             (None, Some(because)) => {
-                self.section("needed", wrap(&format!("unknown: {because}"), TEXT_WIDTH));
+                self.sheet
+                    .section("needed", wrap(&format!("unknown: {because}"), TEXT_WIDTH));
             }
             (None, None) => {}
         }
@@ -184,7 +171,7 @@ impl Report<'_> {
             "the script went on after running out of memory {}{place}",
             times(answer.recovered_ooms.len() as u64)
         );
-        self.section("recovered", wrap(&sentence, TEXT_WIDTH));
+        self.sheet.section("recovered", wrap(&sentence, TEXT_WIDTH));
     }
 
     fn refused(&mut self, answer: &Answer) {
@@ -199,24 +186,7 @@ impl Report<'_> {
                 None => call.function.clone(),
             })
             .collect();
-        self.section("not simulated", lines);
-    }
-
-    fn list(&mut self, label: &str, sentences: &[String]) {
-        let lines: Vec<String> = sentences
-            .iter()
-            .flat_map(|sentence| {
-                wrap(sentence, TEXT_WIDTH - 2)
-                    .into_iter()
-                    .enumerate()
-                    .map(|(index, line)| match index {
-                        0 => format!("- {line}"),
-                        _ => format!("  {line}"),
-                    })
-                    .collect::<Vec<_>>()
-            })
-            .collect();
-        self.section(label, lines);
+        self.sheet.section("not simulated", lines);
     }
 
     /// `train.py:41 in forward`.

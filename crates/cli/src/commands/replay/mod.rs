@@ -1,0 +1,165 @@
+//! `ghostgpu replay`: what another setting would have made of a recorded history.
+
+mod ask;
+mod json;
+mod text;
+
+use std::path::PathBuf;
+
+use ghostgpu_allocator::Release;
+use ghostgpu_allocator::replay::WhatIf;
+use ghostgpu_whatif::{Found, History, Known, Question, candidates, search};
+
+use crate::failure::EXIT_DOES_NOT_FIT;
+use crate::output::{Output, print_all};
+use crate::progress::Progress;
+use crate::size::parse_size;
+use crate::snapshot_file;
+
+/// Replay a memory snapshot under other allocator settings, or with other memory
+///
+/// The snapshot's history (`torch.cuda.memory._record_memory_history`, then `_dump_snapshot`) is put
+/// through an exact replica of PyTorch's allocator: first as it was, to see that the replica agrees
+/// with what was recorded, then as asked.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ghostgpu replay oom.pickle --set expandable_segments:True
+  ghostgpu replay oom.pickle --set max_split_size_mb:128 --memory 24GiB
+  ghostgpu replay oom.pickle --gpu 3060 --search
+
+Exit codes: 0 it would have run to the end, 3 it would not, 2 wrong usage, a file that is no
+snapshot, or a setting that PyTorch refuses.")]
+pub struct Arguments {
+    /// A snapshot, also compressed (.gz, .zst)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// An allocator setting as in PYTORCH_CUDA_ALLOC_CONF; all of them replace the recorded ones
+    #[arg(long = "set", value_name = "OPTION:VALUE")]
+    set: Vec<String>,
+
+    /// Try every sensible setting and rank them
+    #[arg(long, conflicts_with = "set")]
+    search: bool,
+
+    /// How many settings to show
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "search")]
+    top: usize,
+
+    /// A card with this much memory: `24GiB`
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory: Option<u64>,
+
+    /// This card (see `ghostgpu gpus`)
+    #[arg(long, value_name = "NAME")]
+    gpu: Option<String>,
+
+    /// Memory that the CUDA context, libraries and other programs take beside PyTorch's [default:
+    /// what the card's context takes]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    outside: Option<u64>,
+
+    /// What `torch.cuda.set_per_process_memory_fraction` would have allowed [default: what it allowed]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    limit: Option<u64>,
+
+    /// What it allowed when this was recorded, which a snapshot does not say [default: everything]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    recorded_limit: Option<u64>,
+
+    /// The device whose history is replayed [default: the only one that has one]
+    #[arg(long, value_name = "N")]
+    device: Option<usize>,
+
+    /// The PyTorch release that recorded it, such as 2.11 [default: the one whose rules lead to the
+    /// recorded addresses]
+    #[arg(long, value_name = "VERSION", value_parser = parse_release)]
+    torch: Option<Release>,
+
+    /// Answer as if this release had run the program
+    #[arg(long, value_name = "VERSION", value_parser = parse_release)]
+    as_torch: Option<Release>,
+
+    /// Write the answer as JSON (`-` for standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What a replay came to.
+#[derive(Debug)]
+pub(super) struct Report<'a> {
+    file: String,
+    history: &'a History,
+    question: Question,
+    /// The card's memory, and what of it is out of the allocator's reach.
+    card: Option<ask::CardMemory>,
+    outcome: Outcome,
+    assumptions: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    /// One setting.
+    One(Box<WhatIf>),
+    /// Many of them, the best first.
+    Ranked { found: Vec<Found>, shown: usize },
+}
+
+impl Outcome {
+    /// Whether the program would have run to its end, under the setting that was asked for or under any.
+    fn fits(&self) -> bool {
+        match self {
+            Self::One(answer) => answer.failure.is_none(),
+            Self::Ranked { found, .. } => found.iter().any(Found::fits),
+        }
+    }
+}
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let json = arguments.json.as_deref().map(Output::prepare).transpose()?;
+    let card = ask::card_memory(arguments)?;
+    let snapshot = snapshot_file::open(&arguments.file)?;
+    let device = snapshot_file::device_with_history(&snapshot, arguments.device)?;
+    let known = Known {
+        release: arguments.torch,
+        limit_bytes: arguments.recorded_limit,
+    };
+    let history =
+        History::of(&snapshot, device, known).map_err(|error| ask::cannot_replay(&error))?;
+    let question = ask::question(arguments, &history, card.as_ref())?;
+    let outcome = if arguments.search {
+        let settings = candidates(question.release, question.limit_bytes.is_some());
+        let progress = Progress::new("settings", settings.len());
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let done = |count| progress.done(count);
+        Outcome::Ranked {
+            found: search(&history, &question, settings, threads, &done),
+            shown: arguments.top,
+        }
+    } else {
+        Outcome::One(Box::new(history.ask(&question)))
+    };
+    let assumptions = ask::assumptions(&snapshot, &history, &outcome, card.as_ref());
+    let code = if outcome.fits() { 0 } else { EXIT_DOES_NOT_FIT };
+    let report = Report {
+        file: arguments.file.display().to_string(),
+        history: &history,
+        question,
+        card,
+        outcome,
+        assumptions,
+    };
+    let is_text_wanted = json.as_ref().is_none_or(|output| !output.is_stdout());
+    if let Some(output) = json {
+        output.write(&json::render(&report)?)?;
+    }
+    if is_text_wanted {
+        print_all(&text::render(&report))?;
+    }
+    Ok(code)
+}
+
+fn parse_release(text: &str) -> Result<Release, String> {
+    text.parse::<Release>().map_err(|error| error.to_string())
+}

@@ -1,0 +1,129 @@
+//! `ghostgpu snapshot export`: a snapshot for other tools.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use ghostgpu_report::{
+    At as ReportAt, JsonOptions, MemoryVizOptions, PerfettoOptions, Selection, write_folded,
+    write_json, write_memory_viz, write_perfetto, write_pprof,
+};
+
+use super::moment::At;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::size::grouped;
+use crate::snapshot_file;
+
+/// Write a snapshot in the format of another tool
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ghostgpu snapshot export oom.pickle --to folded | inferno-flamegraph > oom.svg
+  ghostgpu snapshot export oom.pickle --to pprof --out oom.pb.gz
+  ghostgpu snapshot export big.pickle.zst --to memory_viz --out big.pickle")]
+pub(super) struct Arguments {
+    /// A snapshot, also compressed (.gz, .zst)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The format
+    #[arg(long, value_name = "FORMAT")]
+    to: Format,
+
+    /// Where it goes (`-` for standard output)
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    out: PathBuf,
+
+    /// The moment, for pprof and folded: `peak`, `end` or the number of an event
+    #[arg(long, value_name = "WHEN", default_value = "peak")]
+    at: At,
+
+    /// Only this device
+    #[arg(long, value_name = "N")]
+    device: Option<usize>,
+
+    /// For memory_viz, only the latest events: PyTorch's page gives up on millions of them
+    #[arg(long, value_name = "N")]
+    last_events: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Format {
+    /// A profile for `go tool pprof` (profile.proto, compressed)
+    Pprof,
+    /// A trace for ui.perfetto.dev
+    Perfetto,
+    /// Stacks in one line each, for flame graphs
+    Folded,
+    /// What `snapshot show` says, for programs
+    Json,
+    /// A snapshot that PyTorch's own page and script open
+    MemoryViz,
+}
+
+impl Format {
+    fn is_text(self) -> bool {
+        matches!(self, Self::Folded | Self::Json)
+    }
+}
+
+pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let format = arguments.to;
+    let is_stdout = arguments.out == Path::new("-");
+    if is_stdout && !format.is_text() && std::io::stdout().is_terminal() {
+        return Err(Failure::new("this format is not for a terminal")
+            .with_hint("name a file with --out, or send the output somewhere")
+            .into());
+    }
+    let output = Output::prepare(&arguments.out)?;
+    let snapshot = snapshot_file::open(&arguments.file)?;
+    if arguments.device.is_some() {
+        snapshot_file::device_with_memory(&snapshot, arguments.device)?;
+    }
+    let selection = Selection {
+        at: match arguments.at {
+            At::Peak => ReportAt::Peak,
+            At::End => ReportAt::End,
+            At::Event(event) => ReportAt::Event {
+                device: snapshot_file::device_with_history(&snapshot, arguments.device)?,
+                event,
+            },
+        },
+        device: arguments.device,
+    };
+    output.write_with(|mut out: &mut dyn Write| {
+        match format {
+            Format::Pprof => write_pprof(&snapshot, selection, &mut out)?,
+            Format::Perfetto => {
+                let options = PerfettoOptions {
+                    device: arguments.device,
+                    ..PerfettoOptions::default()
+                };
+                let summary = write_perfetto(&snapshot, &options, &mut out)?;
+                if summary.blocks_left_out > 0 {
+                    eprintln!(
+                        "ghostgpu: {} of the smaller blocks are in the counters only",
+                        grouped(summary.blocks_left_out)
+                    );
+                }
+            }
+            Format::Folded => write_folded(&snapshot, selection, &mut out)?,
+            Format::Json => {
+                let options = JsonOptions {
+                    device: arguments.device,
+                    ..JsonOptions::default()
+                };
+                write_json(&snapshot, &options, &mut out)?;
+            }
+            Format::MemoryViz => {
+                let options = MemoryVizOptions {
+                    max_events: arguments.last_events,
+                };
+                write_memory_viz(&snapshot, &options, &mut out)?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(0)
+}

@@ -1,0 +1,281 @@
+//! Why cached memory did not help, in words.
+
+use ghostgpu_allocator::{
+    CachedBlocks, PinnedSegment, PoolId, Refusal, Release, Settings, StreamId, Wanted, WhyNot,
+};
+use ghostgpu_ledger::{Ledger, Moment, UserFrames};
+use ghostgpu_trace::{EventKind, Segment, Snapshot};
+use ghostgpu_whatif::segment as in_words_of_the_replica;
+
+use crate::size::{gib, grouped, human};
+
+/// The last request that failed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Failed {
+    /// Its event.
+    pub event: usize,
+    /// What was asked for, rounded as the allocator does.
+    pub bytes: u64,
+    pub stream: u64,
+    pub pool: PoolId,
+    /// What the driver had left.
+    pub driver_free_bytes: u64,
+}
+
+/// What kept a request from getting new memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// The card: the driver could have given this much in all.
+    Card { capacity_bytes: u64 },
+    /// A memory fraction, since the driver had enough. A snapshot does not say how much it allows: at
+    /// least what was once reserved.
+    Limit { at_least_bytes: u64 },
+}
+
+impl Failed {
+    /// What refused the memory.
+    pub fn bound(&self, ledger: &Ledger, settings: &Settings, release: Release) -> Bound {
+        let segments = ledger.segments_at(Moment(self.event));
+        let reserved: u64 = segments.iter().map(|segment| segment.total_bytes).sum();
+        if self.driver_free_bytes < self.wanted(settings, release).segment_size {
+            Bound::Card {
+                capacity_bytes: reserved.saturating_add(self.driver_free_bytes),
+            }
+        } else {
+            Bound::Limit {
+                at_least_bytes: ledger.peak_reserved().reserved_bytes.max(reserved),
+            }
+        }
+    }
+
+    fn wanted(&self, settings: &Settings, release: Release) -> Wanted {
+        Wanted::new(
+            self.bytes,
+            StreamId(self.stream),
+            self.pool,
+            settings,
+            release,
+        )
+    }
+
+    pub fn last_of(snapshot: &Snapshot, device: usize) -> Option<Self> {
+        let trace = snapshot
+            .traces
+            .iter()
+            .find(|trace| trace.device == device)?;
+        let events = &trace.events;
+        let event = events
+            .kinds()
+            .iter()
+            .rposition(|&kind| kind == EventKind::Oom)?;
+        let found = events.get(event)?;
+        let context = events.context(found.context);
+        let pool = context.pool.unwrap_or_default();
+        Some(Self {
+            event,
+            bytes: found.bytes,
+            stream: context.stream,
+            pool: PoolId(pool.0, pool.1),
+            driver_free_bytes: found.device_free_bytes.unwrap_or(0),
+        })
+    }
+}
+
+/// What there was when a request failed, and what each cached block had against it.
+pub(super) fn of_failure(
+    snapshot: &Snapshot,
+    ledger: &Ledger,
+    failed: &Failed,
+    settings: &Settings,
+    release: Release,
+) -> Vec<String> {
+    let segments = ledger.segments_at(Moment(failed.event));
+    let views: Vec<_> = segments.iter().map(in_words_of_the_replica).collect();
+    let wanted = failed.wanted(settings, release);
+    let refusal = Refusal::of(wanted, &views, settings);
+    let reserved: u64 = segments.iter().map(|segment| segment.total_bytes).sum();
+    let cached = refusal.cached_bytes();
+    let bound = failed.bound(ledger, settings, release);
+    let (free_bytes, who) = match bound {
+        Bound::Card { .. } => (
+            failed.driver_free_bytes,
+            format!("the driver had {}", human(failed.driver_free_bytes)),
+        ),
+        Bound::Limit { at_least_bytes } => (
+            at_least_bytes.saturating_sub(reserved),
+            format!(
+                "the driver had {}, but a memory fraction (set_per_process_memory_fraction) allows \
+                 PyTorch no more",
+                human(failed.driver_free_bytes)
+            ),
+        ),
+    };
+    let mut sentences = vec![format!(
+        "{} were wanted, for which {} of new memory were needed; {who}; {} were reserved, of which {} \
+         were cached",
+        human(wanted.size),
+        human(wanted.segment_size),
+        gib(reserved),
+        human(cached)
+    )];
+    sentences.extend(refusal.cached.iter().map(why_not));
+    let room = cached.saturating_add(free_bytes);
+    if room < wanted.segment_size {
+        sentences.push(format!(
+            "this is not fragmentation: all that was cached or free is {}, less than the {} that were \
+             needed",
+            human(room),
+            human(wanted.segment_size)
+        ));
+        return sentences;
+    }
+    sentences.push(format!(
+        "this is fragmentation: {} were cached or free, and {} were needed, but in one piece",
+        human(room),
+        human(wanted.segment_size)
+    ));
+    let pins = refusal.cheapest_pins(free_bytes);
+    if !pins.is_empty() {
+        sentences.push(pinned(snapshot, &segments, pins));
+    }
+    sentences
+}
+
+/// How much of a state without a failed request is cached, and what keeps it.
+pub(super) fn of_state(
+    snapshot: &Snapshot,
+    segments: &[Segment],
+    settings: &Settings,
+) -> Vec<String> {
+    let views: Vec<_> = segments.iter().map(in_words_of_the_replica).collect();
+    // A request that nothing serves: all that is cached is looked at.
+    let wanted = Wanted {
+        size: u64::MAX >> 1,
+        segment_size: u64::MAX >> 1,
+        kind: ghostgpu_allocator::PoolKind::Large,
+        stream: StreamId::DEFAULT,
+        pool: PoolId::DEFAULT,
+    };
+    let refusal = Refusal::of(wanted, &views, settings);
+    let reserved: u64 = segments.iter().map(|segment| segment.total_bytes).sum();
+    let cached = refusal.cached_bytes();
+    if reserved == 0 {
+        return vec!["nothing is reserved".to_owned()];
+    }
+    let largest = refusal.cached.iter().map(|group| group.largest_bytes).max();
+    let mut sentences = vec![format!(
+        "{} of {} reserved are cached ({:.1} %), in blocks of at most {}; {} would go back to the \
+         driver at torch.cuda.empty_cache()",
+        human(cached),
+        gib(reserved),
+        cached as f64 / reserved as f64 * 100.0,
+        human(largest.unwrap_or(0)),
+        human(refusal.releasable_bytes)
+    )];
+    let held: u64 = refusal.pinned.iter().map(|pin| pin.free_bytes).sum();
+    // Less than that is the usual slack of a cache.
+    if held > reserved / 20 {
+        let first = &refusal.pinned[..refusal.pinned.len().min(3)];
+        sentences.push(format!(
+            "{} are kept by live blocks in the same segments; {}",
+            human(held),
+            pinned(snapshot, segments, first)
+        ));
+    }
+    sentences
+}
+
+fn why_not(group: &CachedBlocks) -> String {
+    let blocks = match group.count {
+        1 => "1 cached block".to_owned(),
+        count => format!("{} cached blocks", grouped(count)),
+    };
+    let have = if group.count == 1 { "has" } else { "have" };
+    let largest = human(group.largest_bytes);
+    let amount = human(group.bytes);
+    match group.why {
+        WhyNot::TooSmall => format!("{blocks} with {amount} {have} at most {largest} in one piece"),
+        WhyNot::OtherStream => {
+            format!("{blocks} with {amount} {have} another stream, whose memory is never shared")
+        }
+        WhyNot::OtherPool => format!(
+            "{blocks} with {amount} {have} another pool (a captured graph's, or a MemPool's)"
+        ),
+        WhyNot::OtherKind => format!(
+            "{blocks} with {amount} {have} the pool of the other size (up to 1 MiB, or above)"
+        ),
+        WhyNot::StillUsed => format!(
+            "{blocks} with {amount} {have} been freed while another stream may still use them \
+             (record_stream)"
+        ),
+        WhyNot::SplitLimit => format!(
+            "{blocks} with {amount} {have} more than max_split_size_mb, which keeps them whole for \
+             larger requests"
+        ),
+        WhyNot::TooMuchSlack => format!(
+            "{blocks} with {amount} {have} too much to be given away whole \
+             (max_non_split_rounding_mb)"
+        ),
+        WhyNot::Serves => format!(
+            "{blocks} with {amount} would have served: the state at the failure is not fully known"
+        ),
+    }
+}
+
+/// Which live blocks keep segments from going back, and whose they are.
+fn pinned(snapshot: &Snapshot, segments: &[Segment], pins: &[PinnedSegment]) -> String {
+    let total: u64 = pins.iter().map(|pin| pin.total_bytes).sum();
+    let live: u64 = pins.iter().map(PinnedSegment::live_bytes).sum();
+    let count: usize = pins.iter().map(|pin| pin.live.len()).sum();
+    let mut sentence = format!(
+        "{} with {} would have gone back but for {} with {}",
+        counted(pins.len(), "segment"),
+        human(total),
+        counted(count, "live block"),
+        human(live)
+    );
+    let owners = owners(snapshot, segments, pins);
+    if !owners.is_empty() {
+        sentence.push_str(&format!(": {}", owners.join(", ")));
+    }
+    sentence
+}
+
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{} {what}s", grouped(count as u64)),
+    }
+}
+
+/// Up to three lines that hold the blocks, the most bytes first.
+fn owners(snapshot: &Snapshot, segments: &[Segment], pins: &[PinnedSegment]) -> Vec<String> {
+    let frames = UserFrames::of(snapshot);
+    let mut sums: Vec<(String, u64)> = Vec::new();
+    for pin in pins {
+        let Some(segment) = segments.get(pin.index) else {
+            continue;
+        };
+        for live in &pin.live {
+            let block = segment
+                .blocks
+                .iter()
+                .find(|block| block.address == live.address.0);
+            let frame = block.and_then(|block| frames.frame(block.stack));
+            let Some(frame) = frame.map(|frame| snapshot.stacks.frame(frame)) else {
+                continue;
+            };
+            let file = snapshot.names.text(frame.file);
+            let place = format!("{file}:{}", frame.line);
+            match sums.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, bytes)) => *bytes += live.size,
+                None => sums.push((place, live.size)),
+            }
+        }
+    }
+    sums.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    sums.truncate(3);
+    sums.into_iter()
+        .map(|(place, bytes)| format!("{} from {place}", human(bytes)))
+        .collect()
+}

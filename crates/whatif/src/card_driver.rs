@@ -1,0 +1,143 @@
+//! A card for the replica: a capacity, and the addresses that the real driver would give.
+//!
+//! Up to torch 2.11 equal blocks are told apart by address, so where segments lie decides which is
+//! reused. The rule is the one measured on an H200 ([`ghostgpu_device::DriverAddresses`]).
+
+use ghostgpu_allocator::{Address, Driver, DriverRequest, MemoryInfo, RecordedEvent};
+use ghostgpu_device::{DriverAddresses, PAGE_BYTES};
+
+/// Below everything that is ever mapped, and room for the largest card many times over.
+const FIRST_ADDRESS: u64 = 0x7f00_0000_0000 - ADDRESS_BYTES;
+const ADDRESS_BYTES: u64 = 1 << 44;
+/// Address ranges of expandable segments lie apart.
+const FIRST_RESERVATION: u64 = 0x1000_0000_0000;
+/// What a context takes before the first allocation, as far as addresses go.
+const CONTEXT_BYTES: u64 = 512 << 20;
+
+/// A card whose memory the allocator may have up to a limit.
+#[derive(Debug)]
+pub struct CardDriver {
+    capacity_bytes: u64,
+    in_use_bytes: u64,
+    addresses: DriverAddresses,
+    next_reservation: u64,
+}
+
+impl CardDriver {
+    /// A card on which the allocator can get `capacity_bytes` from the driver.
+    pub fn new(capacity_bytes: u64) -> Self {
+        Self {
+            capacity_bytes,
+            in_use_bytes: 0,
+            addresses: DriverAddresses::new(FIRST_ADDRESS, ADDRESS_BYTES, CONTEXT_BYTES),
+            next_reservation: FIRST_RESERVATION,
+        }
+    }
+
+    fn charge(&mut self, bytes: u64) -> bool {
+        let sum = self.in_use_bytes.checked_add(bytes);
+        let fits = sum.is_some_and(|sum| sum <= self.capacity_bytes);
+        if fits {
+            self.in_use_bytes += bytes;
+        }
+        fits
+    }
+}
+
+impl Driver for CardDriver {
+    fn allocate(&mut self, request: DriverRequest) -> Option<Address> {
+        let bytes = request.bytes.checked_next_multiple_of(PAGE_BYTES)?;
+        if !self.charge(bytes) {
+            return None;
+        }
+        match self.addresses.take(bytes) {
+            Some(address) => Some(Address(address)),
+            None => {
+                self.in_use_bytes -= bytes;
+                None
+            }
+        }
+    }
+
+    fn free(&mut self, address: Address, bytes: u64) {
+        let bytes = bytes.next_multiple_of(PAGE_BYTES);
+        self.addresses.give_back(address.0, bytes);
+        self.in_use_bytes = self.in_use_bytes.saturating_sub(bytes);
+    }
+
+    fn reserve(&mut self, request: DriverRequest) -> Option<Address> {
+        let address = self.next_reservation;
+        let bytes = request.bytes.checked_next_multiple_of(PAGE_BYTES)?;
+        self.next_reservation = address
+            .checked_add(bytes)
+            .filter(|&end| end < FIRST_ADDRESS)?;
+        Some(Address(address))
+    }
+
+    fn release_reservation(&mut self, address: Address, bytes: u64) {
+        if address.0.checked_add(bytes) == Some(self.next_reservation) {
+            self.next_reservation = address.0;
+        }
+    }
+
+    fn map(&mut self, _address: Address, bytes: u64, _page_bytes: u64) -> bool {
+        self.charge(bytes)
+    }
+
+    fn unmap(&mut self, _address: Address, bytes: u64) {
+        self.in_use_bytes = self.in_use_bytes.saturating_sub(bytes);
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    fn memory_info(&self) -> MemoryInfo {
+        MemoryInfo {
+            free: self.capacity_bytes.saturating_sub(self.in_use_bytes),
+            total: self.capacity_bytes,
+        }
+    }
+
+    /// Completion is what the recording says, not what a card does.
+    fn has_passed(&mut self, _event: RecordedEvent) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ghostgpu_allocator::{PoolId, StreamId};
+
+    const MIB: u64 = 1 << 20;
+
+    fn request(bytes: u64) -> DriverRequest {
+        DriverRequest {
+            bytes,
+            stream: StreamId::DEFAULT,
+            pool: PoolId::DEFAULT,
+        }
+    }
+
+    #[test]
+    fn what_is_over_the_capacity_is_refused_and_what_is_freed_can_be_had_again() {
+        let mut card = CardDriver::new(64 * MIB);
+        let first = card.allocate(request(40 * MIB)).expect("room");
+        assert!(card.allocate(request(30 * MIB)).is_none());
+        assert_eq!(card.memory_info().free, 24 * MIB);
+        card.free(first, 40 * MIB);
+        assert!(card.allocate(request(64 * MIB)).is_some());
+        assert!(!card.map(Address(FIRST_RESERVATION), 2 * MIB, 2 * MIB));
+    }
+
+    #[test]
+    fn segments_of_the_default_size_share_no_address() {
+        let mut card = CardDriver::new(1 << 40);
+        let mut starts: Vec<u64> = (0..100)
+            .map(|_| card.allocate(request(20 * MIB)).expect("room").0)
+            .collect();
+        starts.sort_unstable();
+        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= 20 * MIB));
+    }
+}

@@ -1,0 +1,214 @@
+//! One device's history, ready to be asked what would have been.
+
+use ghostgpu_allocator::replay::{
+    Circumstances, Difference, ExactReplay, Program, Warning, WhatIf, exact, what_if,
+};
+use ghostgpu_allocator::{Release, Settings, SettingsError, SnapshotSettings};
+use ghostgpu_trace::{AllocatorSettings, Snapshot};
+
+use crate::card_driver::CardDriver;
+use crate::card_size::largest_total_bytes;
+use crate::convert::DeviceRecording;
+use crate::recorded::Recorded;
+
+/// Releases that stand for all with the same rules, the likeliest first.
+const REPRESENTATIVES: [Release; 5] = [
+    Release::new(2, 11),
+    Release::new(2, 15),
+    Release::new(2, 12),
+    Release::new(2, 9),
+    Release::new(2, 7),
+];
+
+/// Far more than any card has, and still an address range.
+const UNLIMITED_BYTES: u64 = 1 << 42;
+
+/// Why a release was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The caller named it.
+    Named,
+    /// Its rules, and not those of every other release, lead to the recorded addresses.
+    Reproduced,
+    /// No release's rules lead to all recorded addresses; these went furthest.
+    Nearest,
+    /// There is nothing to replay.
+    Assumed,
+}
+
+/// Why a snapshot cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HistoryError {
+    #[error("device {device} has no recorded events, so there is nothing to replay")]
+    NoEvents { device: usize },
+    #[error("this history is of the cudaMallocAsync allocator, which lives in the driver")]
+    DriverAllocator,
+}
+
+/// What somebody knows about the recorded process that a snapshot does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Without it, the one is found whose rules lead to the recorded addresses.
+    pub release: Option<Release>,
+    /// What a memory fraction allowed.
+    pub limit_bytes: Option<u64>,
+}
+
+/// What is asked of a history.
+#[derive(Clone, Debug)]
+pub struct Question {
+    pub release: Release,
+    pub settings: Settings,
+    /// What the driver can give to the allocator; `None`: as much as it wants.
+    pub capacity_bytes: Option<u64>,
+    /// What a memory fraction allows.
+    pub limit_bytes: Option<u64>,
+}
+
+/// A recorded history of one device.
+#[derive(Debug)]
+pub struct History {
+    pub device: usize,
+    pub release: Release,
+    pub basis: Basis,
+    /// The settings it was recorded under.
+    pub settings: Settings,
+    /// Why the recorded settings text could not be read, if so.
+    pub settings_trouble: Option<SettingsError>,
+    /// What a memory fraction allowed, where somebody knows.
+    pub limit_bytes: Option<u64>,
+    /// What the recorded run came to.
+    pub recorded: Recorded,
+    /// The recording, repeated under its own settings.
+    repeated: ExactReplay,
+    program: Program,
+    recording: DeviceRecording,
+}
+
+impl History {
+    /// Takes a device out of a snapshot.
+    pub fn of(snapshot: &Snapshot, device: usize, known: Known) -> Result<Self, HistoryError> {
+        let recording = DeviceRecording::of(snapshot, device);
+        if recording.recording.operations.is_empty() {
+            return Err(HistoryError::NoEvents { device });
+        }
+        let recorded = recorded_settings(&snapshot.settings);
+        let total_bytes = largest_total_bytes(&recording.recording);
+        let try_release = |release: Release| {
+            let (settings, trouble) = Settings::from_snapshot(&recorded, release);
+            let circumstances = Circumstances {
+                total_bytes,
+                limit_bytes: known.limit_bytes,
+                ..Circumstances::new(release, settings)
+            };
+            let repeated = exact(&recording.recording, &circumstances);
+            (circumstances, trouble, repeated)
+        };
+        let (basis, (circumstances, settings_trouble, repeated)) = match known.release {
+            Some(named) => (Basis::Named, try_release(named)),
+            None => {
+                let mut furthest = None;
+                for candidate in REPRESENTATIVES {
+                    let tried = try_release(candidate);
+                    if tried.2.difference.is_none() {
+                        furthest = Some((Basis::Reproduced, tried));
+                        break;
+                    }
+                    let is_further =
+                        furthest
+                            .as_ref()
+                            .is_none_or(|(_, best): &(Basis, (_, _, ExactReplay))| {
+                                tried.2.entries > best.2.entries
+                            });
+                    if is_further {
+                        furthest = Some((Basis::Nearest, tried));
+                    }
+                }
+                // There is at least one representative.
+                furthest.unwrap_or_else(|| (Basis::Assumed, try_release(Release::REFERENCE)))
+            }
+        };
+        if circumstances.settings.uses_malloc_async {
+            return Err(HistoryError::DriverAllocator);
+        }
+        let program = Program::of(&recording.recording, &circumstances);
+        Ok(Self {
+            device,
+            release: circumstances.release,
+            basis,
+            settings: circumstances.settings,
+            settings_trouble,
+            limit_bytes: known.limit_bytes,
+            recorded: Recorded::of(&recording.recording, &repeated),
+            repeated,
+            program,
+            recording,
+        })
+    }
+
+    /// The question what the same settings and enough memory lead to.
+    pub fn question(&self) -> Question {
+        Question {
+            release: self.release,
+            settings: self.settings.clone(),
+            capacity_bytes: None,
+            limit_bytes: self.limit_bytes,
+        }
+    }
+
+    /// What would have been.
+    pub fn ask(&self, question: &Question) -> WhatIf {
+        let capacity = question.capacity_bytes.unwrap_or(UNLIMITED_BYTES);
+        what_if(
+            &self.program,
+            question.release,
+            question.settings.clone(),
+            question.limit_bytes,
+            CardDriver::new(capacity),
+        )
+    }
+
+    /// The first place where the replica did something else than was recorded, in the file's own
+    /// numbers.
+    pub fn difference(&self) -> Option<Difference> {
+        let mut difference = self.repeated.difference?;
+        difference.index = self.event_of(difference.index);
+        Some(difference)
+    }
+
+    /// The number in the file of an entry that an answer names.
+    pub fn event_of(&self, entry: usize) -> usize {
+        self.recording.event_of(entry)
+    }
+
+    /// How many entries the recording has.
+    pub fn entries(&self) -> usize {
+        self.recording.recording.operations.len()
+    }
+
+    /// What the recording does not say, and what was assumed for it.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = self.repeated.warnings.clone();
+        for warning in self.program.warnings() {
+            if !warnings.contains(warning) {
+                warnings.push(*warning);
+            }
+        }
+        warnings
+    }
+}
+
+fn recorded_settings(recorded: &AllocatorSettings) -> SnapshotSettings {
+    SnapshotSettings {
+        text: recorded.text.clone(),
+        max_split_size: recorded
+            .max_split_bytes
+            .map(|limit| limit.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(-1))),
+        garbage_collection_threshold: recorded.garbage_collection_threshold,
+        expandable_segments: recorded.expandable_segments,
+        release_lock_on_cudamalloc: recorded.release_lock_on_cudamalloc,
+        graph_capture_record_stream_reuse: recorded.graph_capture_record_stream_reuse,
+        roundup_power2_divisions: recorded.roundup_power2_divisions.clone(),
+    }
+}
