@@ -77,7 +77,7 @@ fn two_virtual_cards_are_told_apart_and_account_for_their_memory() {
     assert_eq!(count(&library), (UNINITIALIZED, 0));
 }
 
-/// Writes the session and the ledger of a run with two H200s; returns the memory of one.
+/// Writes the session and the ledger of a run with two H200s; returns the memory of one as NVML counts it.
 fn prepare_run(run_dir: &Path) -> u64 {
     let sheet = Catalogue::builtin()
         .find("h200")
@@ -104,7 +104,7 @@ fn prepare_run(run_dir: &Path) -> u64 {
     };
     let text = serde_json::to_string(&session).expect("a session can be written as JSON");
     std::fs::write(run_dir.join("session.json"), text).expect("the target folder is writable");
-    sheet.total_bytes
+    sheet.total_bytes + sheet.reserved_bytes
 }
 
 /// The built library, opened as a program without CUDA headers would.
