@@ -111,8 +111,8 @@ bench: build ## Measure what a rehearsal costs, beside what it cannot avoid
 	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
 
 .PHONY: bench-snapshots
-bench-snapshots: ## Measure opening a snapshot of 1 GB, beside Python's own unpickler
-	cargo build --release --locked -p ghostgpu-trace -p ghostgpu-ledger --examples
+bench-snapshots: build ## Measure opening a snapshot of 1 GB, beside Python's own unpickler, and a search over settings
+	cargo build --release --locked -p ghostgpu-trace --examples
 	@$(pythons); "$$reference" bench/snapshots.py
 
 .PHONY: clean

@@ -5,7 +5,8 @@
 A snapshot of 1 GB is generated, as PyTorch would have written it (7.2 million events, 1,500 stacks
 of 30 frames). Then, in turn: opening it, finding the peak and who held it; and `pickle.load` alone,
 with the garbage collector on, as `_memory_viz.py` and every viewer in Python begin; and the summary
-of ptmem, the viewer that can be had from PyPI, if it can be.
+of ptmem, the viewer that can be had from PyPI, if it can be. At last, a history of a million events
+is replayed under every sensible setting.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from pathlib import Path
 from typing import Optional
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-EXAMPLES = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release" / "examples"
+RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release"
+GENERATE = str(RELEASE / "examples" / "generate_snapshot")
+PROGRAM = os.environ.get("GHOSTGPU_COMMAND") or str(RELEASE / "ghostgpu")
 
 ALLOCATIONS = os.environ.get("GHOSTGPU_BENCH_ALLOCATIONS", "2400000")
+HISTORY_ALLOCATIONS = "333000"
 ROUNDS = 3
+SEARCH_LIMIT = 30.0
 SECONDS_LIMIT = 4.0
 MEMORY_LIMIT_MB = 500
 RATIO_LIMIT = 10.0
@@ -67,16 +72,21 @@ def show(what: str, seconds: float, peak_mb: float, note: str) -> None:
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ghostgpu-bench-") as folder:
         path = str(Path(folder) / "snapshot.pickle")
-        run([str(EXAMPLES / "generate_snapshot"), path, ALLOCATIONS])
+        run([GENERATE, path, ALLOCATIONS])
         size_mb = Path(path).stat().st_size / 1e6
-        ours = [run([str(EXAMPLES / "peak"), path]) for _ in range(ROUNDS)]
+        opening = [PROGRAM, "snapshot", "top", path]
+        ours = [run(opening) for _ in range(ROUNDS)]
         python = run([sys.executable, "-c", PYTHON_LOAD, path])
         peer = run_peer(folder, path)
-        ours += [run([str(EXAMPLES / "peak"), path]) for _ in range(ROUNDS)]
+        ours += [run(opening) for _ in range(ROUNDS)]
+        history = str(Path(folder) / "history.pickle")
+        run([GENERATE, history, HISTORY_ALLOCATIONS])
+        searched = run([PROGRAM, "replay", history, "--search"])
     seconds = statistics.median(seconds for seconds, _ in ours)
     peak_mb = max(peak for _, peak in ours)
     ratio = python[0] / seconds
     fine = seconds < SECONDS_LIMIT and peak_mb < MEMORY_LIMIT_MB and ratio >= RATIO_LIMIT
+    fine &= searched[0] < SEARCH_LIMIT
     print(f"a snapshot of {size_mb:,.0f} MB")
     show(
         "open, peak, top holders",
@@ -89,6 +99,8 @@ def main() -> int:
         print(f"  {PEER} could not be installed, and was not measured")
     else:
         show(f"{PEER} --summary", *peer, f"{peer[0] / seconds:.1f} × as long")
+    print("a history of 1,000,000 events")
+    show("replay --search", *searched, f"every sensible setting, under {SEARCH_LIMIT:g} s")
     return 0 if fine else 1
 
 
