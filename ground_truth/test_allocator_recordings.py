@@ -125,6 +125,9 @@ def test_a_replay_with_less_memory_ends_as_the_job_really_did(name: str) -> None
         assert fitted and not answer["fits"], "it is equal now: take it off the list"
     else:
         assert answer["fits"] == fitted
+    if result["statistics"]["num_ooms"][-1] <= 1:
+        # Otherwise the program caught failures, and tried something else.
+        assert answer["what_if"]["retries"] == result["statistics"]["num_alloc_retries"][-1]
 
 
 def test_most_answers_are_exact_and_none_is_far_off() -> None:
