@@ -108,12 +108,12 @@ test-package: ## `pip install .` into an empty environment
 .PHONY: bench
 bench: build ## Measure what a rehearsal costs, beside what it cannot avoid
 	@$(pythons); "$$reference" bench/run.py
-	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
 
 .PHONY: bench-snapshots
-bench-snapshots: build ## Measure opening a snapshot of 1 GB, beside Python's own unpickler, and a search over settings
+bench-snapshots: build ## Measure opening a snapshot of 1 GB beside Python's own unpickler, replays and searches
 	cargo build --release --locked -p ghostgpu-trace --examples
 	@$(pythons); "$$reference" bench/snapshots.py
+	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
 
 .PHONY: clean
 clean: ## Remove what was built here; environments and tools in the test cache stay
