@@ -12,7 +12,7 @@ use ghostgpu_allocator::replay::{
     Circumstances, Context, Operation, Program, Recording, exact, what_if,
 };
 use ghostgpu_allocator::{
-    Address, Allocator, Release, Settings, SimpleDriver, StreamId, TraceEvent,
+    Address, Allocator, Release, Settings, SimpleDriver, StreamId, TraceEvent, TraceSink,
 };
 
 struct Counting;
@@ -144,7 +144,11 @@ fn events(steps: &[Step]) -> u64 {
     steps.iter().map(of).sum()
 }
 
-fn once(allocator: &mut Allocator<SimpleDriver>, steps: &[Step], live: &mut [Address]) {
+fn once<S: TraceSink>(
+    allocator: &mut Allocator<SimpleDriver, S>,
+    steps: &[Step],
+    live: &mut [Address],
+) {
     for step in steps {
         match *step {
             Step::Allocate {
@@ -192,19 +196,7 @@ fn recording(steps: &[Step], rounds: usize) -> Recording {
     let mut allocator = Allocator::with_trace(release, Settings::default(), driver, trace);
     let mut live = vec![Address(0); steps.len() + 1];
     for _ in 0..rounds {
-        for step in steps {
-            match *step {
-                Step::Allocate {
-                    slot,
-                    bytes,
-                    stream,
-                } => {
-                    let got = allocator.malloc(bytes, StreamId(stream));
-                    live[slot] = got.expect("the card is large enough").address;
-                }
-                Step::Free { slot } => allocator.free(live[slot]).expect("it is live"),
-            }
-        }
+        once(&mut allocator, steps, &mut live);
     }
     let operations = allocator.sink().iter().map(|event| Operation {
         action: event.action,

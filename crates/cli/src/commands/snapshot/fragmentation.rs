@@ -33,21 +33,6 @@ pub(super) enum Bound {
 }
 
 impl Failed {
-    /// What refused the memory.
-    pub fn bound(&self, ledger: &Ledger, settings: &Settings, release: Release) -> Bound {
-        let segments = ledger.segments_at(Moment(self.event));
-        let reserved: u64 = segments.iter().map(|segment| segment.total_bytes).sum();
-        if self.driver_free_bytes < self.wanted(settings, release).segment_size {
-            Bound::Card {
-                capacity_bytes: reserved.saturating_add(self.driver_free_bytes),
-            }
-        } else {
-            Bound::Limit {
-                at_least_bytes: ledger.peak_reserved().reserved_bytes.max(reserved),
-            }
-        }
-    }
-
     fn wanted(&self, settings: &Settings, release: Release) -> Wanted {
         Wanted::new(
             self.bytes,
@@ -81,22 +66,58 @@ impl Failed {
     }
 }
 
-/// What there was when a request failed, and what each cached block had against it.
+/// What there was when a request failed.
+#[derive(Debug)]
+pub(super) struct AtFailure {
+    failed: Failed,
+    wanted: Wanted,
+    segments: Vec<Segment>,
+    reserved_bytes: u64,
+    pub bound: Bound,
+}
+
+impl AtFailure {
+    pub fn of(ledger: &Ledger, failed: Failed, settings: &Settings, release: Release) -> Self {
+        let wanted = failed.wanted(settings, release);
+        let segments = ledger.segments_at(Moment(failed.event));
+        let reserved_bytes: u64 = segments.iter().map(|segment| segment.total_bytes).sum();
+        let bound = if failed.driver_free_bytes < wanted.segment_size {
+            Bound::Card {
+                capacity_bytes: reserved_bytes.saturating_add(failed.driver_free_bytes),
+            }
+        } else {
+            Bound::Limit {
+                at_least_bytes: ledger.peak_reserved().reserved_bytes.max(reserved_bytes),
+            }
+        };
+        Self {
+            failed,
+            wanted,
+            segments,
+            reserved_bytes,
+            bound,
+        }
+    }
+}
+
+/// What each cached block had against a request that failed.
 pub(super) fn of_failure(
     snapshot: &Snapshot,
-    ledger: &Ledger,
-    failed: &Failed,
+    at_failure: &AtFailure,
     settings: &Settings,
-    release: Release,
 ) -> Vec<String> {
-    let segments = ledger.segments_at(Moment(failed.event));
+    let AtFailure {
+        failed,
+        wanted,
+        segments,
+        reserved_bytes: reserved,
+        bound,
+    } = at_failure;
+    let (wanted, reserved) = (*wanted, *reserved);
     let views: Vec<_> = segments.iter().map(in_words_of_the_replica).collect();
-    let wanted = failed.wanted(settings, release);
     let refusal = Refusal::of(wanted, &views, settings);
-    let reserved: u64 = segments.iter().map(|segment| segment.total_bytes).sum();
     let cached = refusal.cached_bytes();
-    let bound = failed.bound(ledger, settings, release);
-    let (free_bytes, who) = match bound {
+    let (free_bytes, who) = match *bound {
         Bound::Card { .. } => (
             failed.driver_free_bytes,
             format!("the driver had {}", human(failed.driver_free_bytes)),
@@ -136,7 +157,7 @@ pub(super) fn of_failure(
     ));
     let pins = refusal.cheapest_pins(free_bytes);
     if !pins.is_empty() {
-        sentences.push(pinned(snapshot, &segments, pins));
+        sentences.push(pinned(snapshot, segments, pins));
     }
     sentences
 }

@@ -7,7 +7,7 @@ use ghostgpu_ledger::{By, Ledger, Level};
 use ghostgpu_trace::{BlockState, Format, Segment, Snapshot};
 use ghostgpu_whatif::{History, Known};
 
-use super::fragmentation::{Failed, of_failure, of_state};
+use super::fragmentation::{AtFailure, Failed, of_failure, of_state};
 use super::{top, what_helps};
 use crate::output::print_all;
 use crate::report::Sheet;
@@ -83,8 +83,9 @@ fn render(snapshot: &Snapshot, device: usize, arguments: &Arguments) -> String {
         Some(history) => (history.settings.clone(), history.release),
         None => (Settings::default(), Release::REFERENCE),
     };
-    let words = match &failed {
-        Some(failed) => of_failure(snapshot, &ledger, failed, &settings, release),
+    let at_failure = failed.map(|failed| AtFailure::of(&ledger, failed, &settings, release));
+    let words = match &at_failure {
+        Some(at_failure) => of_failure(snapshot, at_failure, &settings),
         None => {
             let segments: Vec<Segment> = snapshot.segments_of(device).cloned().collect();
             of_state(snapshot, &segments, &settings)
@@ -92,7 +93,7 @@ fn render(snapshot: &Snapshot, device: usize, arguments: &Arguments) -> String {
     };
     sheet.list("fragmentation", &words);
     if let Some(history) = &history {
-        let bound = failed.map(|failed| failed.bound(&ledger, &settings, release));
+        let bound = at_failure.map(|at_failure| at_failure.bound);
         sheet.list("what helps", &what_helps::sentences(history, bound));
     } else if ledger.end().moment.0 > 0 {
         let file = arguments.file.display();

@@ -2,25 +2,15 @@
 //! whether every entry, segment and statistic came out:
 //!
 //!     cargo run --release -p ghostgpu-allocator --example replay -- FILE...
-//!
-//! With `--set SETTINGS`, and perhaps `--limit BYTES`, it says instead what the same program would have
-//! needed under these settings.
-
-mod card_driver;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use ghostgpu_allocator::replay::{
-    Circumstances, Context, Operation, Program, Recording, exact, what_if,
-};
+use ghostgpu_allocator::replay::{Circumstances, Context, Operation, Recording, exact};
 use ghostgpu_allocator::{
     Action, Address, BlockState, BlockView, PoolId, PoolKind, Release, SegmentView, Settings,
     Stats, StreamId,
 };
-
-use card_driver::CardDriver;
-use ghostgpu_device::Catalogue;
 
 /// `num_sync_all_streams` counts flushes that released nothing, which leave no entry.
 const NOT_IN_A_HISTORY: [&str; 1] = ["num_sync_all_streams"];
@@ -33,29 +23,12 @@ struct File {
 }
 
 fn main() -> ExitCode {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let mut wanted = Vec::new();
-    let mut limit = None;
-    if let Some(place) = words.iter().position(|word| word == "--limit") {
-        words.remove(place);
-        limit = words.remove(place).parse().ok();
-    }
-    while let Some(place) = words.iter().position(|word| word == "--set") {
-        words.remove(place);
-        wanted.push(words.remove(place));
-    }
     let mut different = false;
-    for path in &words {
-        let answer = std::fs::read_to_string(path)
+    for path in std::env::args().skip(1) {
+        let answer = std::fs::read_to_string(&path)
             .map_err(|error| error.to_string())
             .and_then(|text| read(&text))
-            .and_then(|file| {
-                if wanted.is_empty() {
-                    check(&file)
-                } else {
-                    ask(&file, &wanted, limit)
-                }
-            });
+            .and_then(|file| check(&file));
         different |= answer.is_err();
         match answer {
             Ok(text) => println!("{path}: {text}"),
@@ -106,37 +79,6 @@ fn check(file: &File) -> Result<String, String> {
         replay.segment_events.len(),
         replay.segments.len(),
     ))
-}
-
-fn ask(file: &File, wanted: &[String], limit: Option<u64>) -> Result<String, String> {
-    let program = Program::of(&file.recording, &file.circumstances);
-    let release = file.circumstances.release;
-    let mut answers = Vec::new();
-    for text in wanted {
-        let settings = Settings::parse(text, release).map_err(|error| error.to_string())?;
-        let driver = card(file.circumstances.total_bytes.unwrap_or(1 << 40));
-        let answer = what_if(&program, release, settings, limit, driver);
-        answers.push(format!(
-            "'{text}' reserves {} bytes, {} retries, {}",
-            answer.peak_reserved_bytes(),
-            answer.retries(),
-            answer.failure.map_or("fits".to_owned(), |failure| format!(
-                "fails at {}",
-                failure.index
-            )),
-        ));
-    }
-    Ok(answers.join("; "))
-}
-
-/// A card of that size which puts segments where an H200 does, as far as that is known.
-fn card(total: u64) -> CardDriver {
-    let sheet = Catalogue::builtin()
-        .find("h200")
-        .expect("the H200 is in the catalogue")
-        .sheet();
-    let overhead = sheet.overhead;
-    CardDriver::new(total, overhead.context_bytes, overhead.kernels_bytes)
 }
 
 fn read(text: &str) -> Result<File, String> {
