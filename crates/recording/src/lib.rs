@@ -1,0 +1,29 @@
+//! What happened to the memory of a rehearsal's cards, and whose memory it was.
+//!
+//! A [`Recording`] is where the parts of GhostGPU meet that explain memory: the command line puts it
+//! together from what the agent and the stand-in library saw, the ledger counts it, the reports draw it.
+//! It holds facts and no sums:
+//!
+//! - per card, every event in its order ([`Event`]): an allocation begins or ends, the allocator gets
+//!   memory from the driver or gives it back, memory runs out;
+//! - every allocation once ([`Allocation`]): its bytes, where in the program it was made (stack, operator,
+//!   module) and what it turned out to be ([`Category`]);
+//! - what the script was doing, as intervals of events ([`Phase`]).
+//!
+//! Pure: it knows neither files nor PyTorch's names for things.
+
+#![forbid(unsafe_code)]
+
+mod allocation;
+mod events;
+#[cfg(feature = "made-up")]
+pub mod made_up;
+mod names;
+mod phases;
+mod recording;
+
+pub use allocation::{Allocation, AllocationId, Category};
+pub use events::{Event, SegmentChange};
+pub use names::{Frame, FrameId, FrameOwner, Module, ModuleId, NameId, Names, OperatorId, StackId};
+pub use phases::{Phase, Stage};
+pub use recording::{About, CardMemory, Recording};

@@ -1,0 +1,67 @@
+//! What the script was doing.
+
+/// The stages of a training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Anything that is none of the others: building the model, bringing data, logging.
+    Script,
+    /// The model is moved to the card, or made there.
+    Moving,
+    /// A model runs with autograd.
+    Forward,
+    Backward,
+    OptimizerStep,
+    ZeroGrad,
+    /// A model runs without autograd.
+    Evaluation,
+}
+
+impl Stage {
+    pub const ALL: [Self; 7] = [
+        Self::Script,
+        Self::Moving,
+        Self::Forward,
+        Self::Backward,
+        Self::OptimizerStep,
+        Self::ZeroGrad,
+        Self::Evaluation,
+    ];
+
+    /// The word for it in JSON, and in the interchange with the agent.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Script => "script",
+            Self::Moving => "moving",
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::OptimizerStep => "optimizer_step",
+            Self::ZeroGrad => "zero_grad",
+            Self::Evaluation => "evaluation",
+        }
+    }
+
+    /// The words for it in reports.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Script => "script",
+            Self::Moving => "moving the model",
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::OptimizerStep => "optimizer step",
+            Self::ZeroGrad => "zero_grad",
+            Self::Evaluation => "evaluation",
+        }
+    }
+}
+
+/// An interval of a card's events in one stage of one step. Phases follow each other without gaps and
+/// cover all events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phase {
+    pub stage: Stage,
+    /// How many optimizer steps were complete before this one, counted from 0: in the first forward,
+    /// backward and step it is 0.
+    pub step: u32,
+    /// Index of its first event.
+    pub first_event: u32,
+}
