@@ -53,6 +53,13 @@ EXPRESSIONS = [
     ("((ids.float() > 1).long() & torch.zeros_like(ids) == 0).all().item()", "True"),
     ("((ids.float() > 1) | (ids > 1)).all().item()", "False"),
     ("(ids.bool() & True).all().item()", "True"),
+    ("ids.new_zeros(2).tolist() + ids.new_ones(1).tolist()", "[0, 0, 1]"),
+    ("ids.float().new_full((2,), 7).tolist()", "[7.0, 7.0]"),
+    ("torch.full((2,), ids[3]).tolist()", "[7, 7]"),
+    ("torch.full((2,), ids[3], device='cuda').tolist()", "[7, 7]"),
+    ("torch.full_like(ids, ids[0]).tolist()", "[3, 3, 3, 3]"),
+    ("list(torch.combinations(ids).shape)", "[6, 2]"),
+    ("list(torch.combinations(ids.float(), 3, with_replacement=True).shape)", "[20, 3]"),
 ]
 
 
@@ -105,6 +112,58 @@ def test_a_tensor_that_was_written_on_the_card_is_no_longer_known(
     )
     assert done.stdout.split() == ["0", "0", "0"]
     assert "Values read back from the card are zeros" in done.report["assumptions"][0]
+
+
+def test_what_a_kernel_of_somebody_else_has_filled_is_not_taken_for_known(
+    rehearse_on_card: Rehearse,
+) -> None:
+    pytest.importorskip("torchvision")
+    done = rehearse_on_card(
+        """
+        import torch, torchvision
+        boxes = torch.rand(1000, 4).cuda()
+        print(len(torchvision.ops.nms(boxes, boxes[:, 0], 0.5)))
+        """
+    )
+    assert done.stdout.split() == ["1000"], done.stderr
+    (sentence,) = done.report["assumptions"]
+    assert "assumed that all 1000 elements are selected" in sentence
+
+
+def test_what_a_triton_kernel_was_given_is_no_longer_known(rehearse_on_card: Rehearse) -> None:
+    pytest.importorskip("triton")
+    done = rehearse_on_card(
+        """
+        import torch, triton
+        import triton.language as tl
+
+        @triton.jit
+        def count(found, given, step: tl.constexpr):
+            place = tl.program_id(0) * step + tl.arange(0, step)
+            tl.store(found + place, tl.load(given + place) > 0)
+
+        given, found = (torch.zeros(64, dtype=torch.int64, device="cuda") for _ in range(2))
+        other = torch.ones(3, dtype=torch.bool, device="cuda")
+        count[(2,)](found, given, step=32)
+        print(len(found.nonzero()), len(other.nonzero()))
+        """
+    )
+    assert done.stdout.split() == ["64", "3"], done.stderr
+
+
+@pytest.mark.parametrize("read", ["scores.tolist()", "scores.cpu()", "scores[0].item()"])
+def test_every_way_to_read_values_that_nobody_knows_is_said(
+    rehearse_on_card: Rehearse, read: str
+) -> None:
+    done = rehearse_on_card(
+        f"""
+        import torch
+        scores = torch.rand(3, device="cuda")
+        {read}
+        """
+    )
+    (sentence,) = done.report["assumptions"]
+    assert "Values read back from the card are zeros" in sentence
 
 
 def test_the_memory_of_a_dead_tensor_is_not_taken_for_its_successor(

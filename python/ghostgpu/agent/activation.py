@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, Callable
 
 from . import checkpoints, preload, session
 from .checks import ArgumentChecks
@@ -18,6 +18,7 @@ from .guard import quietly
 from .initialisation import InitialisationSkipper
 from .known_arithmetic import KnownArithmetic
 from .known_copies import KnownCopies
+from .known_factories import KnownFactories
 from .known_logic import KnownLogic
 from .known_values import KnownValues
 from .oom import OomObserver
@@ -27,20 +28,22 @@ from .report import RECORD, RefusedCall
 from .sequence_lengths import SequenceLengths
 from .stacks import current_frames, describe
 from .steps import StepCounter
+from .triton_kernels import TritonKernels
 
-_guard: checkpoints.CheckpointGuard | None = None
+_after_import: list[Callable[[ModuleType], object]] = []
+"""What wants to see further modules, once torch has been imported."""
 
 
 def after_import(module: ModuleType) -> None:
     """Called by the import hook, right after a watched module has run."""
     if module.__name__ == "torch":
         _start(module)
-    elif _guard is not None:
-        quietly(_guard.after_import)(module)
+        return
+    for see in _after_import:
+        see(module)
 
 
 def _start(torch: Any) -> None:
-    global _guard
     try:
         current = session.load()
     except (OSError, ValueError, KeyError) as error:
@@ -51,7 +54,7 @@ def _start(torch: Any) -> None:
     ending = Ending(torch, current.run_dir, peaks)
     counter = StepCounter(current.steps, peaks)
     guard = checkpoints.CheckpointGuard(torch, current)
-    _guard = guard
+    _after_import.append(quietly(guard.after_import))
 
     # First, so that whatever fails below is still reported.
     quietly(ending.install)()
@@ -82,13 +85,15 @@ def _start(torch: Any) -> None:
 def _install_assumptions(torch: Any, ending: Ending) -> None:
     known = KnownValues(torch)
     known.install()
-    KnownCopies(torch, known).install()
+    readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
+    readbacks.install()
+    KnownCopies(torch, known, readbacks.remember_line).install()
+    KnownFactories(torch, known).install()
     KnownArithmetic(torch, known).install()
     KnownLogic(torch, known).install()
     OneRankCollectives(torch, known).install()
     SequenceLengths(torch, known).install()
-    readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
-    readbacks.install()
+    _after_import.append(quietly(TritonKernels(torch, known).after_import))
     ending.add_last_act(readbacks.tell)
     ending.add_explanation(readbacks.explain)
     ShapeAssumptions(torch, readbacks, known).install()

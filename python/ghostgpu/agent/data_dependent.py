@@ -10,9 +10,12 @@ library. The sizes of those reads are PyTorch's: `Nonzero.cu`, `Unique.cu` and `
 
 from __future__ import annotations
 
+import math
 import sys
+import threading
 from typing import Any
 
+from .calls import put_around
 from .guard import quietly
 from .kernels import put_in_front
 from .known_values import KnownValues
@@ -30,6 +33,7 @@ class ShapeAssumptions:
         self._torch = torch
         self._readbacks = readbacks
         self._known = known
+        self._certain = threading.local()
         # Thrust, which counts what is unique along a dimension, reads an `int` or, since the
         # version in CUDA 13.1, a 64-bit number.
         self._thrust_length_bytes = 8 if _cuda_version(torch) >= (13, 1) else INT32_BYTES
@@ -46,6 +50,7 @@ class ShapeAssumptions:
             ("bincount", self._bincount),
         ):
             put_in_front(self._torch, operator, "CUDA", replacement)
+        put_around(self._torch, self._torch, "combinations", self._combinations)
         put_in_front(self._torch, "_coalesce", "SparseCUDA", self._coalesce)
 
     def _coalesce(self, original: Any, tensor: Any) -> Any:
@@ -63,6 +68,10 @@ class ShapeAssumptions:
         count = tensor.numel()
         if not count:
             return original(tensor)
+        length = getattr(self._certain, "selected", None)
+        if length is not None:
+            with self._readbacks.answering_copy(length, INT32_BYTES):
+                return original(tensor)
         values = self._known.of(tensor)
         if values is not None:
             indices = values.nonzero()
@@ -78,6 +87,19 @@ class ShapeAssumptions:
         # Not through `item()`: the kernel copies one `int` itself.
         with self._readbacks.answering_copy(count, INT32_BYTES):
             return original(tensor)
+
+    def _combinations(self, original: Any) -> Any:
+        """PyTorch selects them with a mask, but how many there are does not depend on values."""
+
+        def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+            count = input.numel()
+            self._certain.selected = math.comb(count + r - 1 if with_replacement else count, r)
+            try:
+                return original(input, r, with_replacement)
+            finally:
+                self._certain.selected = None
+
+        return combinations
 
     def _unique(self, original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
         values = self._known.of(tensor)

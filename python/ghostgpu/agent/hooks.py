@@ -20,6 +20,7 @@ _WATCHED = frozenset(
         "torch.distributed.checkpoint.filesystem",
         "lightning.fabric.utilities.cloud_io",
         "lightning_fabric.utilities.cloud_io",
+        "triton.runtime.jit",
     }
 )
 

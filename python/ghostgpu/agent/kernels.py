@@ -23,11 +23,6 @@ _libraries: list[Any] = []
 """Registrations last as long as their `Library`."""
 
 
-def can_replace_factories(torch: Any) -> bool:
-    """Whether functions that take no tensor (`torch.ones`) can have something in front."""
-    return hasattr(torch.library, "get_kernel")
-
-
 def put_in_front(
     torch: Any,
     operator: str,

@@ -25,9 +25,10 @@ _FROM_HOST = ("tensor", "as_tensor", "asarray")
 class KnownCopies:
     """Passes known values on where Python copies tensors."""
 
-    def __init__(self, torch: Any, known: KnownValues) -> None:
+    def __init__(self, torch: Any, known: KnownValues, on_unknown_read: Callable[[], None]) -> None:
         self._torch = torch
         self._known = known
+        self._on_unknown_read = on_unknown_read
 
     def install(self) -> None:
         """Wrap what Python calls."""
@@ -46,38 +47,46 @@ class KnownCopies:
 
         def copied(tensor: Any, *arguments: Any, **options: Any) -> Any:
             result = original(tensor, *arguments, **options)
-            # Nearly always the same tensor, or weights and activations. Floats from the host are
-            # weights, too: what an optimizer does to them is not known.
-            if (
-                result is not tensor
-                and type(result) is tensor_type
-                and (result.dtype in kinds or (tensor.is_cuda and known.is_followed(result)))
-            ):
+            # Nearly always the same tensor, or weights and activations.
+            if result is tensor or type(result) is not tensor_type:
+                return result
+            if tensor.is_cuda and not result.is_cuda:
+                known.attempt(self._bring_back, tensor, result)
+            # Floats from the host are weights, too: what an optimizer does to them is not known.
+            elif result.dtype in kinds or (tensor.is_cuda and known.is_followed(result)):
                 known.attempt(self._pass_on, tensor, result)
             return result
 
         return copied
 
     def _pass_on(self, tensor: Any, result: Any) -> None:
-        if result.is_cuda:
-            values = self._values(tensor)
-            # A view of the same memory is as well known as that memory.
-            if values is not None and not _shares_memory(tensor, result):
-                self._known.learn(result, values)
-        elif tensor.is_cuda:
-            values = self._known.of(tensor)
-            if values is not None:
-                result.copy_(values)
+        if not result.is_cuda:
+            return
+        values = self._known.of(tensor) if tensor.is_cuda else tensor
+        # A view of the same memory is as well known as that memory.
+        if values is not None and not _shares_memory(tensor, result):
+            self._known.learn(result, values)
 
-    def _values(self, tensor: Any) -> Any:
-        return self._known.of(tensor) if tensor.is_cuda else tensor
+    def _bring_back(self, tensor: Any, result: Any) -> None:
+        values = self._known.of(tensor)
+        if values is not None:
+            # Past autograd, which would take a copy into the result for a step of the script.
+            result.data.copy_(values)
+        elif result.numel():
+            self._on_unknown_read()
 
     def _listed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def tolist(tensor: Any) -> Any:
             # Also where the result is known: the copy of a strided tensor takes memory on the card.
             result = original(tensor)
-            values = self._known.attempt(self._known.of, tensor) if tensor.is_cuda else None
-            return result if values is None else original(values)
+            if not tensor.is_cuda:
+                return result
+            values = self._known.attempt(self._known.of, tensor)
+            if values is not None:
+                return original(values)
+            if tensor.numel():
+                self._on_unknown_read()
+            return result
 
         return tolist
 

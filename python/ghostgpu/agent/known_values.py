@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .kernels import can_replace_factories, put_in_front
+from .kernels import put_in_front
 
 MAX_BYTES = 1 << 20
 """Larger tensors are not followed."""
@@ -42,12 +42,6 @@ A Python function in front of a kernel costs several microseconds a call, for an
 that a training step runs many times on floating-point tensors (sums, copies) are followed where
 Python calls them instead: see `known_arithmetic` and `known_copies`.
 """
-
-_FACTORIES = (
-    *("ones", "zeros", "full", "ones_like", "zeros_like", "full_like"),
-    *("arange", "arange.start", "arange.start_step"),
-)
-"""Operations whose result is always known."""
 
 
 @dataclass
@@ -78,9 +72,6 @@ class KnownValues:
         for operator in _FOLLOWED:
             followed = self._followed(operator)
             put_in_front(self._torch, operator, "CUDA", followed, dtypes=self.held)
-        if can_replace_factories(self._torch):
-            for operator in _FACTORIES:
-                put_in_front(self._torch, operator, "CUDA", self._made(operator))
 
     def of(self, tensor: Any) -> Any:
         """The values of a tensor on the card, as a CPU tensor; None if they are not known."""
@@ -91,16 +82,25 @@ class KnownValues:
             return None
         return self._view(copy.content, tensor)
 
-    def can_hold(self, tensor: Any, *, kinds: frozenset[Any] | None = None) -> bool:
-        """Whether a tensor on the card is of a kind and size that is remembered."""
-        return tensor.dtype in (kinds or self.kinds) and 0 < tensor.nbytes <= MAX_BYTES
+    def on_host(self, value: Any) -> Any:
+        """An argument with every tensor on the card replaced by its values.
 
-    def kinds_from_factory(self, name: str) -> frozenset[Any]:
-        """The types of numbers that are remembered of a factory's results.
-
-        Zeros are what an unknown number reads as anyway, and optimizers make many.
+        Raises ValueError if one of them is not known.
         """
-        return self.kinds if name.startswith("zeros") else self.held
+        if isinstance(value, self._torch.Tensor):
+            if not value.is_cuda:
+                return value
+            values = self.of(value)
+            if values is None:
+                raise ValueError("not known")
+            return values
+        if type(value) in (list, tuple):
+            return type(value)(self.on_host(each) for each in value)
+        return value
+
+    def can_hold(self, tensor: Any, kinds: frozenset[Any]) -> bool:
+        """Whether a tensor on the card is of one of these kinds, and of a size to remember."""
+        return tensor.dtype in kinds and 0 < tensor.nbytes <= MAX_BYTES
 
     def is_followed(self, result: Any) -> bool:
         """Whether a result is of a kind whose values are worked out."""
@@ -170,32 +170,6 @@ class KnownValues:
             return result
 
         return followed
-
-    def _made(self, operator: str) -> Callable[..., Any]:
-        name, _, overload = operator.partition(".")
-        operation = getattr(getattr(self._torch.ops.aten, name), overload or "default")
-        kinds = self.kinds_from_factory(name)
-
-        def compute(result: Any, arguments: Any, options: Any) -> None:
-            placed = {**options, "device": "cpu", "pin_memory": None}
-            self.learn(result, operation(*self.stand_ins(arguments), **placed))
-
-        def made(original: Any, *arguments: Any, **options: Any) -> Any:
-            result = original(*arguments, **options)
-            if self.can_hold(result, kinds=kinds):
-                self.attempt(compute, result, arguments, options)
-            return result
-
-        return made
-
-    def stand_ins(self, arguments: Any) -> list[Any]:
-        """The arguments of a factory on the host: of a tensor, it wants shape and type alone."""
-        return [
-            self._torch.empty(each.shape, dtype=each.dtype, device="cpu")
-            if isinstance(each, self._torch.Tensor)
-            else each
-            for each in arguments
-        ]
 
     def attempt(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What cannot be worked out on the host (an odd overload, a lazy tensor) is not known."""

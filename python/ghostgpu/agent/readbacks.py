@@ -62,7 +62,7 @@ class Readbacks:
         if values is not None:
             self._answerer.answer(self._bits(values), tensor.element_size())
         elif length is None:
-            self._remember_line()
+            self.remember_line()
         else:
             is_check = tensor.dtype is self._torch.bool
             self._answerer.answer(1 if is_check else length, tensor.element_size())
@@ -77,7 +77,8 @@ class Readbacks:
         return int(value.reshape(1).view(integers[value.element_size()]))
 
     @quietly
-    def _remember_line(self) -> None:
+    def remember_line(self) -> None:
+        """Someone reads values here that nobody knows."""
         self._lines.setdefault(users_line(), None)
 
     def explain(self, error: BaseException) -> None:
