@@ -139,7 +139,7 @@ impl ByHand {
                 function: "main".to_owned(),
                 owner: match file {
                     _ if file.starts_with("torch/") => FrameOwner::Torch,
-                    _ if file.starts_with("site-packages/") => FrameOwner::Package,
+                    _ if file.contains("site-packages/") => FrameOwner::Package,
                     _ => FrameOwner::User,
                 },
             };
