@@ -14,14 +14,7 @@ const SMALL_FLOW: u64 = 100;
 pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger) {
     let stages = ledger.stages();
     let peak = ledger.peak().allocated_bytes;
-    let mut table = Table::new(&[
-        "",
-        ">came",
-        ">went",
-        ">stayed",
-        ">peak inside",
-        "stayed most",
-    ]);
+    let mut table = Table::new(&["", ">came", ">went", ">stayed", ">peak inside", "mostly"]);
     let mut has_rows = false;
     for flow in stages.flows.iter().filter(|flow| is_shown(flow, peak)) {
         has_rows = true;
@@ -31,7 +24,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger) {
             short(flow.came.total()),
             short(flow.went.total()),
             short(flow.stayed.total()),
-            human(flow.peak_allocated_bytes),
+            short(flow.peak_allocated_bytes),
             most.map_or("", |(category, _)| short_title(category))
                 .to_owned(),
         ]);
@@ -68,9 +61,14 @@ fn title(flow: &StageFlow) -> String {
     }
 }
 
+/// A size with one decimal: there are many in a row.
 fn short(bytes: u64) -> String {
-    match bytes {
-        0 => "0".to_owned(),
-        bytes => human(bytes),
+    let text = human(bytes);
+    match text.split_once(' ') {
+        _ if bytes == 0 => "0".to_owned(),
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", &number[..number.len() - 1])
+        }
+        _ => text,
     }
 }
