@@ -1,6 +1,13 @@
 //! A made-up training: a model of equal layers, trained for some steps.
 //!
-//! The same arguments give the same recording. Every category, stage and kind of event occurs.
+//! The same arguments give the same recording. Every category, stage and kind of event occurs. Beside it, recordings
+//! made at random, and those that a test writes event by event.
+
+mod at_random;
+mod by_hand;
+
+pub use at_random::recording_at_random;
+pub use by_hand::{ByHand, Origin};
 
 use crate::{
     About, Allocation, AllocationId, CardMemory, Category, Event, Frame, FrameId, FrameOwner,

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use ghostgpu_recording::Recording;
 use ghostgpu_session::{OomReport, StackFrame};
 
+use super::breakdown::add_breakdown;
 use super::paragraphs::wrap;
 use super::sheet::{Sheet, TEXT_WIDTH};
 use crate::answer::{Answer, user_frame};
@@ -20,6 +22,15 @@ pub struct Look<'a> {
 
 /// The whole report, with line breaks.
 pub fn text_report(answer: &Answer, look: Look) -> String {
+    text_report_with_breakdown(answer, None, look)
+}
+
+/// The report, and what the memory of the run was made of.
+pub fn text_report_with_breakdown(
+    answer: &Answer,
+    recording: Option<&Recording>,
+    look: Look,
+) -> String {
     let mut report = Report {
         look,
         sheet: Sheet::default(),
@@ -35,6 +46,9 @@ pub fn text_report(answer: &Answer, look: Look) -> String {
     }
     report.recovered(answer);
     report.refused(answer);
+    if let Some(recording) = recording {
+        add_breakdown(&mut report.sheet, recording, look);
+    }
     report.sheet.list("assumes", &answer.assumptions);
     report.sheet.list("notes", &answer.notes);
     report.sheet.render()
