@@ -15,6 +15,7 @@ mod output;
 mod process;
 mod progress;
 mod python;
+mod recorded_memory;
 mod rehearsal;
 mod report;
 mod run_dir;
