@@ -6,7 +6,7 @@ use ghostgpu_recording::{
     Allocation, AllocationId, CardMemory, Category, Event, ModuleId, NameId, Names, OperatorId,
     Phase, Recording, SegmentChange, Stage,
 };
-use ghostgpu_session::memory_log::OwnerKind;
+use ghostgpu_session::memory_log::{OwnerKind, Totals};
 use ghostgpu_trace::{DeviceTrace, EventKind, Snapshot};
 
 use crate::category::{End, Evidence};
@@ -38,6 +38,16 @@ pub fn assemble(log: &[u8], snapshot: &Snapshot, outside: Outside) -> Recording 
                 card.unmatched
             ));
         }
+        if let Some((event, ours, theirs)) = card.first_difference {
+            warnings.push(format!(
+                "at event {event} of device {device}, what is counted here ({} bytes allocated, {} \
+                 reserved) is not what PyTorch says ({} and {})",
+                ours.allocated_bytes,
+                ours.reserved_bytes,
+                theirs.allocated_bytes,
+                theirs.reserved_bytes
+            ));
+        }
         cards.push(card.finish(u32::from(device), outside(u32::from(device))));
     }
     Recording {
@@ -57,7 +67,11 @@ struct Card<'a> {
     /// What lives at each address.
     live: HashMap<u64, AllocationId>,
     stage: (Stage, u32),
+    /// Allocations that the log does not have.
     unmatched: usize,
+    counted: Totals,
+    /// The event at which our sums first differ from the allocator's own: ours, and those.
+    first_difference: Option<(u32, Totals, Totals)>,
 }
 
 impl<'a> Card<'a> {
@@ -70,6 +84,8 @@ impl<'a> Card<'a> {
             live: HashMap::new(),
             stage: (Stage::Script, 0),
             unmatched: 0,
+            counted: Totals::default(),
+            first_difference: None,
         }
     }
 
@@ -92,23 +108,29 @@ impl<'a> Card<'a> {
                     let id = self.allocate(event.address, event.bytes, stack);
                     self.push(Event::Allocate(id), time_us);
                 }
-                // The log has it when it was asked for, the memory is free when it is complete.
-                EventKind::FreeRequested => self.pass_free(event.address),
-                EventKind::FreeCompleted => {
+                // When the program gives it back the allocator no longer counts it as allocated, even if
+                // another stream has yet to finish with it.
+                EventKind::FreeRequested => {
                     let id = self.free(event.address, event.bytes);
                     self.push(Event::Free(id), time_us);
                 }
                 EventKind::SegmentAlloc | EventKind::SegmentMap => {
+                    self.counted.reserved_bytes += event.bytes;
                     self.push(Event::Reserve(change), time_us);
                 }
                 EventKind::SegmentFree | EventKind::SegmentUnmap => {
+                    let reserved = &mut self.counted.reserved_bytes;
+                    *reserved = reserved.saturating_sub(event.bytes);
                     self.push(Event::Release(change), time_us);
                 }
                 EventKind::Oom => {
                     let requested_bytes = event.bytes;
                     self.push(Event::OutOfMemory { requested_bytes }, time_us);
                 }
-                EventKind::Snapshot | EventKind::Annotate | EventKind::Other => {}
+                EventKind::FreeCompleted
+                | EventKind::Snapshot
+                | EventKind::Annotate
+                | EventKind::Other => {}
             }
         }
         while self.peek().is_some() {
@@ -137,8 +159,11 @@ impl<'a> Card<'a> {
                 block_bytes,
                 operator,
                 module,
+                totals,
             }) if there == address => {
                 self.log.advance();
+                self.counted.allocated_bytes += block_bytes;
+                self.compare(totals);
                 (block_bytes.max(requested_bytes), operator, module)
             }
             _ => {
@@ -167,9 +192,10 @@ impl<'a> Card<'a> {
         id
     }
 
-    fn pass_free(&mut self, address: u64) {
-        if self.peek() == Some(Step::Freed { address }) {
-            self.log.advance();
+    /// Compares our own sums with what the allocator said at the same moment.
+    fn compare(&mut self, totals: Totals) {
+        if self.counted != totals && self.first_difference.is_none() {
+            self.first_difference = Some((self.now(), self.counted, totals));
         }
     }
 
@@ -196,7 +222,20 @@ impl<'a> Card<'a> {
                 id
             }
         };
-        self.memory.allocations[id.0 as usize].freed_at = Some(now);
+        let allocation = &mut self.memory.allocations[id.0 as usize];
+        allocation.freed_at = Some(now);
+        let block_bytes = allocation.block_bytes;
+        if let Some(Step::Freed {
+            address: there,
+            totals,
+        }) = self.peek()
+            && there == address
+        {
+            self.log.advance();
+            let allocated = &mut self.counted.allocated_bytes;
+            *allocated = allocated.saturating_sub(block_bytes);
+            self.compare(totals);
+        }
         self.evidence[id.0 as usize].freed_in = Some(self.stage);
         id
     }

@@ -1,6 +1,6 @@
 //! The memory log from the point of view of one card: its allocations and frees, with the remarks between.
 
-use ghostgpu_session::memory_log::{LogEntry, LogReader};
+use ghostgpu_session::memory_log::{LogEntry, LogReader, Totals};
 
 /// An allocation or a free of the card, as the log has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,9 +10,11 @@ pub enum Step {
         block_bytes: u64,
         operator: u32,
         module: u32,
+        totals: Totals,
     },
     Freed {
         address: u64,
+        totals: Totals,
     },
 }
 
@@ -51,16 +53,22 @@ impl<'a> CardLog<'a> {
                     block_bytes,
                     operator,
                     module,
+                    totals,
                 } if device == self.device => {
                     self.next = Some(Step::Allocated {
                         address,
                         block_bytes,
                         operator,
                         module,
+                        totals,
                     });
                 }
-                LogEntry::Freed { device, address } if device == self.device => {
-                    self.next = Some(Step::Freed { address });
+                LogEntry::Freed {
+                    device,
+                    address,
+                    totals,
+                } if device == self.device => {
+                    self.next = Some(Step::Freed { address, totals });
                 }
                 LogEntry::Stage { stage, step } => remark(Remark::Stage { stage, step }),
                 LogEntry::Owner {

@@ -26,8 +26,14 @@ pub fn names_of_log(log: &[u8]) -> Names {
                 Module {
                     path: path.to_owned(),
                     class: class.to_owned(),
+                    output_bytes: 0,
                 },
             ),
+            LogEntry::ModuleOutput { number, bytes } => {
+                if let Some(module) = names.modules.get_mut(number as usize) {
+                    module.output_bytes = module.output_bytes.max(bytes);
+                }
+            }
             _ => {}
         }
     }

@@ -180,6 +180,12 @@ pub unsafe extern "C" fn ghostgpu_name_module(
     });
 }
 
+/// The tensors that a module returned have this many bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_note_module_output(number: u32, bytes: u64) {
+    observer::write(LogEntry::ModuleOutput { number, bytes });
+}
+
 /// From here on, `number` means this text.
 ///
 /// # Safety

@@ -22,9 +22,15 @@ pub enum LogEntry<'a> {
         operator: u32,
         /// The module that was running, or whose gradients were being computed; 0 for none.
         module: u32,
+        /// The allocator's own sums afterwards.
+        totals: Totals,
     },
     /// A block came back.
-    Freed { device: u8, address: u64 },
+    Freed {
+        device: u8,
+        address: u64,
+        totals: Totals,
+    },
     /// A request failed.
     OutOfMemory { device: u8, requested_bytes: u64 },
     /// A library was given the memory at this address to work in.
@@ -42,8 +48,17 @@ pub enum LogEntry<'a> {
         path: &'a str,
         class: &'a str,
     },
+    /// The tensors that a module returned have this many bytes.
+    ModuleOutput { number: u32, bytes: u64 },
     /// From here on, this number means this text.
     Text { number: u32, text: &'a str },
+}
+
+/// What the allocator says of itself: bytes of blocks that are handed out, bytes from the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub allocated_bytes: u64,
+    pub reserved_bytes: u64,
 }
 
 /// What the agent recognises memory as, the strongest word first: a parameter stays one when it is also
@@ -89,6 +104,7 @@ const OWNER: u8 = 6;
 const OPERATOR: u8 = 7;
 const MODULE: u8 = 8;
 const TEXT: u8 = 9;
+const MODULE_OUTPUT: u8 = 10;
 
 /// Longer names are cut: a name is shown to people.
 const MAX_TEXT_BYTES: usize = u16::MAX as usize;
@@ -103,16 +119,23 @@ impl LogEntry<'_> {
                 block_bytes,
                 operator,
                 module,
+                totals,
             } => {
                 log.extend([ALLOCATED, device]);
                 log.extend(address.to_le_bytes());
                 log.extend(block_bytes.to_le_bytes());
                 log.extend(operator.to_le_bytes());
                 log.extend(module.to_le_bytes());
+                totals.write(log);
             }
-            Self::Freed { device, address } => {
+            Self::Freed {
+                device,
+                address,
+                totals,
+            } => {
                 log.extend([FREED, device]);
                 log.extend(address.to_le_bytes());
+                totals.write(log);
             }
             Self::OutOfMemory {
                 device,
@@ -153,12 +176,24 @@ impl LogEntry<'_> {
                 write_text(log, path);
                 write_text(log, class);
             }
+            Self::ModuleOutput { number, bytes } => {
+                log.push(MODULE_OUTPUT);
+                log.extend(number.to_le_bytes());
+                log.extend(bytes.to_le_bytes());
+            }
             Self::Text { number, text } => {
                 log.push(TEXT);
                 log.extend(number.to_le_bytes());
                 write_text(log, text);
             }
         }
+    }
+}
+
+impl Totals {
+    fn write(self, log: &mut Vec<u8>) {
+        log.extend(self.allocated_bytes.to_le_bytes());
+        log.extend(self.reserved_bytes.to_le_bytes());
     }
 }
 
@@ -192,10 +227,12 @@ impl<'a> LogReader<'a> {
                 block_bytes: fields.u64()?,
                 operator: fields.u32()?,
                 module: fields.u32()?,
+                totals: fields.totals()?,
             },
             FREED => LogEntry::Freed {
                 device: fields.byte()?,
                 address: fields.u64()?,
+                totals: fields.totals()?,
             },
             OUT_OF_MEMORY => LogEntry::OutOfMemory {
                 device: fields.byte()?,
@@ -221,6 +258,10 @@ impl<'a> LogReader<'a> {
                 number: fields.u32()?,
                 path: fields.text()?.unwrap_or_default(),
                 class: fields.text()?.unwrap_or_default(),
+            },
+            MODULE_OUTPUT => LogEntry::ModuleOutput {
+                number: fields.u32()?,
+                bytes: fields.u64()?,
             },
             TEXT => LogEntry::Text {
                 number: fields.u32()?,
@@ -268,6 +309,13 @@ impl<'a> Fields<'a> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
+    fn totals(&mut self) -> Option<Totals> {
+        Some(Totals {
+            allocated_bytes: self.u64()?,
+            reserved_bytes: self.u64()?,
+        })
+    }
+
     /// None at the log's end; `Some(None)` for bytes that are no text.
     fn text(&mut self) -> Option<Option<&'a str>> {
         let length = u16::from_le_bytes(self.take(2)?.try_into().ok()?);
@@ -294,6 +342,10 @@ mod tests {
                 number: 1,
                 text: "größe",
             },
+            LogEntry::ModuleOutput {
+                number: 3,
+                bytes: 1 << 40,
+            },
             LogEntry::Stage { stage: 2, step: 7 },
             LogEntry::Allocated {
                 device: 1,
@@ -301,6 +353,10 @@ mod tests {
                 block_bytes: 512,
                 operator: 9,
                 module: 3,
+                totals: Totals {
+                    allocated_bytes: 512,
+                    reserved_bytes: 2 << 20,
+                },
             },
             LogEntry::Owner {
                 kind: OwnerKind::Gradient as u8,
@@ -313,6 +369,7 @@ mod tests {
             LogEntry::Freed {
                 device: 1,
                 address: 0x7f00_1234_5600,
+                totals: Totals::default(),
             },
             LogEntry::OutOfMemory {
                 device: 0,

@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
-use ghostgpu_session::memory_log::LogEntry;
+use ghostgpu_session::memory_log::{LogEntry, Totals};
 
 use super::{context, log};
 use crate::real_library;
@@ -40,6 +40,10 @@ pub extern "C" fn report_memory_usage(
         && let Some(device) = cuda_index(device)
     {
         let address = address as u64;
+        let totals = Totals {
+            allocated_bytes: total_allocated as u64,
+            reserved_bytes: total_reserved as u64,
+        };
         log::write(if bytes >= 0 {
             let (operator, module) = context::current();
             LogEntry::Allocated {
@@ -48,9 +52,14 @@ pub extern "C" fn report_memory_usage(
                 block_bytes: bytes.unsigned_abs(),
                 operator,
                 module,
+                totals,
             }
         } else {
-            LogEntry::Freed { device, address }
+            LogEntry::Freed {
+                device,
+                address,
+                totals,
+            }
         });
     }
     static ORIGINAL: OnceLock<Option<ReportUsage>> = OnceLock::new();

@@ -36,6 +36,9 @@ class MemoryLog:
         ]
         self._name_module = library.ghostgpu_name_module
         self._name_module.argtypes = [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_char_p]
+        self._note_output = library.ghostgpu_note_module_output
+        self._note_output.argtypes = [ctypes.c_uint32, ctypes.c_uint64]
+        self._note_output.restype = None
         self._name_text = library.ghostgpu_name_text
         self._name_text.argtypes = [ctypes.c_uint32, ctypes.c_char_p]
         for function in (self._stop, self._flush, self._note_stage, self._note_owners):
@@ -83,6 +86,10 @@ class MemoryLog:
     def name_module(self, number: int, path: str, class_name: str) -> None:
         """From here on this number means this module."""
         self._name_module(number, _c_string(path), _c_string(class_name))
+
+    def note_module_output(self, number: int, size_bytes: int) -> None:
+        """The tensors that a module returned have this many bytes."""
+        self._note_output(number, size_bytes)
 
     def module_cell(self) -> Any:
         """Where the calling thread's module is written, as an integer in memory."""

@@ -26,6 +26,8 @@ class Modules:
         # By the module's address; the weak reference removes the entry with its module.
         self._numbers: dict[int, tuple[Any, int]] = {}
         self._paths: set[str] = set()
+        # The largest output of each module so far.
+        self._outputs: dict[int, int] = {}
         self.roots: weakref.WeakSet[Any] = weakref.WeakSet()
         """The modules that the script has called itself."""
         self.before_root: Callable[[Any, Any, Any], None] = lambda module, arguments, options: None
@@ -36,6 +38,7 @@ class Modules:
         module_type = self._torch.nn.Module
         original = module_type.__call__
         numbers, cells, log = self._numbers, self._cells, self._log
+        tensor_type = self._torch.Tensor
         begin, end = quietly(self._begin_root), quietly(self._end_root)
 
         @functools.wraps(original)
@@ -50,6 +53,8 @@ class Modules:
             cell.value = entry[1] if entry is not None else self._number_of_stranger(module)
             try:
                 result = original(module, *arguments, **options)
+                if type(result) is tensor_type:
+                    self._note_output(cell.value, result)
                 if outer == 0:
                     end(module, result)
                 return result
@@ -82,6 +87,12 @@ class Modules:
 
     def _end_root(self, module: Any, result: Any) -> None:
         self.after_root(module, result)
+
+    def _note_output(self, number: int, result: Any) -> None:
+        size = result.nbytes if result.is_cuda else 0
+        if size > self._outputs.get(number, 0):
+            self._outputs[number] = size
+            self._log.note_module_output(number, size)
 
     def _name_model(self, root: Any) -> None:
         """Give numbers to a model and everything in it.
