@@ -48,6 +48,7 @@ pub fn text_report_with_breakdown(
     report.refused(answer);
     if let Some(recording) = recording {
         add_breakdown(&mut report.sheet, recording, look);
+        report.sheet.list("warnings", &recording.warnings);
     }
     report.sheet.list("assumes", &answer.assumptions);
     report.sheet.list("notes", &answer.notes);
