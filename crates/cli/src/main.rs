@@ -15,6 +15,7 @@ mod output;
 mod process;
 mod progress;
 mod python;
+mod recording_file;
 mod rehearsal;
 mod report;
 mod run_dir;
