@@ -264,7 +264,8 @@ impl<'a> CardTimeline<'a> {
                 arguments.push((name, Argument::Text(value.into())));
             }
         }
-        if one.stack.0 != 0 {
+        let frames = names.stacks.get(one.stack.0 as usize);
+        if frames.is_some_and(|frames| !frames.is_empty()) {
             arguments.push(("stack", Argument::Stack(one.stack.0)));
         }
         packets.begin(&Happening {

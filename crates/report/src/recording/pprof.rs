@@ -33,7 +33,7 @@ pub fn write_recording_pprof(recording: &Recording, out: impl Write) -> Result<(
         let ledger = CardLedger::new(recording, card);
         let mut samples: BTreeMap<Key, Values> = BTreeMap::new();
         for (at, one) in card.allocations.iter().enumerate() {
-            let values = samples.entry(key(card, one)).or_default();
+            let values = samples.entry(key(recording, card, one)).or_default();
             if one.allocated_at.is_some() {
                 values.made_blocks += 1;
                 values.made_bytes = values.made_bytes.saturating_add(one.block_bytes);
@@ -51,12 +51,14 @@ pub fn write_recording_pprof(recording: &Recording, out: impl Write) -> Result<(
     Ok(())
 }
 
-fn key(card: &CardMemory, one: &Allocation) -> Key {
+fn key(recording: &Recording, card: &CardMemory, one: &Allocation) -> Key {
+    let frames = recording.names.stacks.get(one.stack.0 as usize);
+    let has_stack = frames.is_some_and(|frames| !frames.is_empty());
     let stage = |event| card.phase_of(event).map(|phase| phase.stage.title());
-    let without_stack = match (one.stack, one.allocated_at) {
-        (StackId(0), None) => "(allocated before the recording)",
-        (StackId(0), Some(event)) => stage(event).unwrap_or("(no stack recorded)"),
-        _ => "",
+    let without_stack = match (has_stack, one.allocated_at) {
+        (false, None) => "(allocated before the recording)",
+        (false, Some(event)) => stage(event).unwrap_or("(no stack recorded)"),
+        (true, _) => "",
     };
     Key {
         stack: one.stack,
