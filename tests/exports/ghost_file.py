@@ -167,7 +167,8 @@ def read_names(
 ) -> tuple[list[str], list[str], list[str], list[tuple[Frame, ...]]]:
     texts = values.several(values.text)
     operators = values.several(values.text)
-    modules = [path for path, _ in values.several(lambda: (values.text(), values.text()))]
+    read = values.several(lambda: (values.text(), values.text(), values.number()))
+    modules = [path for path, *_ in read]
     frames = values.several(
         lambda: Frame(values.text(), values.number(), values.text(), OWNERS[values.byte()])
     )

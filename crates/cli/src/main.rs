@@ -15,6 +15,7 @@ mod output;
 mod process;
 mod progress;
 mod python;
+mod recorded_memory;
 mod recording_file;
 mod rehearsal;
 mod report;

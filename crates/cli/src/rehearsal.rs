@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
+use ghostgpu_recording::Recording;
 use ghostgpu_session::Session;
 
 use crate::environment;
@@ -13,6 +14,7 @@ use crate::findings::Findings;
 use crate::judge::Rehearsal;
 use crate::layout::Layout;
 use crate::process::supervise;
+use crate::recorded_memory;
 use crate::run_dir::RunDir;
 use crate::written_files::remove_written_files;
 
@@ -45,6 +47,8 @@ pub enum ScriptOutput {
 pub struct Finished {
     pub rehearsal: Rehearsal,
     pub removed_files: Vec<PathBuf>,
+    /// Whose memory it was, where that was recorded; `Err` is why it cannot be read.
+    pub recording: Option<Result<Recording, String>>,
 }
 
 impl Plan {
@@ -105,6 +109,7 @@ impl Plan {
             ))
         })?;
         let findings = Findings::gather(run_dir.path());
+        let recording = recorded_memory::gather(run_dir.path(), &findings);
         let removed_files = match session.keep_checkpoints {
             true => Vec::new(),
             false => remove_written_files(run_dir.path(), started),
@@ -119,6 +124,7 @@ impl Plan {
                 },
             },
             removed_files,
+            recording,
         })
     }
 }

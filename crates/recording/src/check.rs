@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::allocation::AllocationId;
 use crate::events::Event;
-use crate::names::Names;
+use crate::names::{Module, Names};
 use crate::recording::{CardMemory, Recording};
 
 /// What is wrong with a recording, in one sentence.
@@ -53,12 +53,7 @@ impl Names {
                 "operator",
                 self.operators.first().is_some_and(String::is_empty),
             ),
-            (
-                "module",
-                self.modules
-                    .first()
-                    .is_some_and(|none| none.path.is_empty()),
-            ),
+            ("module", self.modules.first() == Some(&Module::default())),
             ("stack", self.stacks.first().is_some_and(Vec::is_empty)),
         ];
         for (list, has_none) in has_none {

@@ -82,11 +82,13 @@ impl Maker {
         names.modules.push(Module {
             path: "[Model]".to_owned(),
             class: "Model".to_owned(),
+            output_bytes: 0,
         });
         for layer in 0..training.layers {
             names.modules.push(Module {
                 path: format!("layers.{layer}"),
                 class: "Layer".to_owned(),
+                output_bytes: 3 * MIB,
             });
             names.texts.push(format!("layers.{layer}.weight"));
         }

@@ -7,6 +7,7 @@
 
 pub mod files;
 pub mod ledger;
+pub mod memory_log;
 mod report;
 mod request;
 

@@ -47,6 +47,9 @@ pub struct Session {
     pub keep_checkpoints: bool,
     /// Run CPU weight initialisation in full, even where it only feeds the virtual card.
     pub full_initialisation: bool,
+    /// Record whose memory it is: see [`memory_log`](crate::memory_log).
+    #[serde(default)]
+    pub attribution: bool,
 }
 
 /// Why a session file could not be used.

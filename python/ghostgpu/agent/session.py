@@ -23,6 +23,8 @@ class Session:
     """Stop after this many optimizer steps; 0 runs the script to its end."""
     keep_checkpoints: bool
     full_initialisation: bool
+    attribution: bool
+    """Record whose memory it is."""
 
 
 def load() -> Session:
@@ -36,4 +38,5 @@ def load() -> Session:
         steps=int(fields["steps"]),
         keep_checkpoints=bool(fields.get("keep_checkpoints", False)),
         full_initialisation=bool(fields.get("full_initialisation", False)),
+        attribution=bool(fields.get("attribution", False)),
     )

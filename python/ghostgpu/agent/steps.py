@@ -12,7 +12,7 @@ when all of them have had their turn, so that no optimizer's state is missing fr
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, Callable
 
 from .guard import quietly
 from .peaks import PeakTracker
@@ -39,6 +39,8 @@ class StepCounter:
     def __init__(self, limit: int, peaks: PeakTracker) -> None:
         self._limit = limit
         self._peaks = peaks
+        self.after_count: Callable[[Any], object] = lambda optimizer: None
+        """Called with the optimizer of each step, when it has been counted."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
@@ -81,6 +83,7 @@ class StepCounter:
         self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
         RECORD.report.steps = max(RECORD.report.steps, self._counts[optimizer])
         self._peaks.note_step(RECORD.report.steps)
+        self.after_count(optimizer)
         return self._limit > 0 and self._is_enough()
 
     def _is_enough(self) -> bool:

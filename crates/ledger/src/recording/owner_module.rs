@@ -141,6 +141,7 @@ mod tests {
         names.modules.extend(paths.iter().map(|path| Module {
             path: (*path).to_owned(),
             class: String::new(),
+            output_bytes: 0,
         }));
         names
     }

@@ -57,6 +57,7 @@ pub(super) fn write_names(names: &Names, out: &mut Packed) -> io::Result<()> {
     for module in &names.modules {
         out.text(&module.path)?;
         out.text(&module.class)?;
+        out.number(module.output_bytes)?;
     }
     out.number(names.frames.len() as u64)?;
     for frame in &names.frames {
@@ -84,6 +85,7 @@ pub(super) fn read_names(input: &mut Unpacked<'_, impl BufRead>) -> Result<Names
         Ok(Module {
             path: input.text()?,
             class: input.text()?,
+            output_bytes: input.number()?,
         })
     })?;
     let frames = input.list(|input| {

@@ -86,6 +86,10 @@ pub struct Arguments {
     #[arg(long = "table", value_name = "FILE")]
     pub tables: Vec<PathBuf>,
 
+    /// Do not record whose memory it is, and leave the breakdown out of the answer
+    #[arg(long)]
+    pub no_breakdown: bool,
+
     /// Do not run a job that does not fit again to find out how much memory it needs
     #[arg(long)]
     pub no_retry: bool,

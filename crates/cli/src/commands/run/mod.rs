@@ -7,6 +7,7 @@ mod prepare;
 use std::io::IsTerminal;
 
 pub use arguments::Arguments;
+use ghostgpu_recording::Recording;
 
 use crate::answer::{Answer, Circumstances, Need, user_frame};
 use crate::duration::seconds;
@@ -14,7 +15,7 @@ use crate::failure::Failure;
 use crate::judge::{Rehearsal, Verdict};
 use crate::output::{Output, print_all};
 use crate::process::Cause;
-use crate::rehearsal::ScriptOutput;
+use crate::rehearsal::{Plan, ScriptOutput};
 use crate::report::{Look, json_report, text_report};
 use crate::size::gib;
 use prepare::{Prepared, prepare};
@@ -45,12 +46,21 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     if verdict == Verdict::PreloadBlocked {
         return Err(preload_failure(&run).into());
     }
+    let mut recording = finished.recording;
     let need = match verdict {
         Verdict::Fits => Need::Peak,
         Verdict::DoesNotFit if arguments.no_retry => Need::Unknown {
             because: "it was not looked for (--no-retry)".to_owned(),
         },
-        Verdict::DoesNotFit => need::measure_need(&plan)?,
+        Verdict::DoesNotFit => {
+            let measured = need::measure_need(&plan)?;
+            // The whole job's memory is what has to be made smaller, not only what came before the
+            // failed request.
+            if let (Need::Measured { .. }, Some(Ok(_))) = (&measured.need, &measured.recording) {
+                recording = measured.recording;
+            }
+            measured.need
+        }
         _ => Need::Unknown {
             because: "the script did not run to its end".to_owned(),
         },
@@ -66,7 +76,8 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             assumptions: &assumptions,
         },
     );
-    show(&answer, is_json_on_stdout)?;
+    let recording = completed(recording, &answer, &plan)?;
+    show(&answer, recording.as_ref(), is_json_on_stdout)?;
     if let Some(output) = json {
         output.write(&json_report(&answer)?)?;
     }
@@ -109,8 +120,41 @@ fn announce(prepared: &Prepared) {
     }
 }
 
+/// The recording with what it is about, if there is one. That it cannot be read is said, and no more:
+/// the answer stands without it.
+fn completed(
+    recording: Option<Result<Recording, String>>,
+    answer: &Answer,
+    plan: &Plan,
+) -> anyhow::Result<Option<Recording>> {
+    let mut recording = match recording {
+        None => return Ok(None),
+        Some(Ok(recording)) => recording,
+        Some(Err(reason)) => {
+            eprintln!("ghostgpu: whose memory it was cannot be said: {reason}");
+            return Ok(None);
+        }
+    };
+    let card = &plan.session.devices[0];
+    let about = &mut recording.about;
+    about.command = plan
+        .words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    about.gpu = card.name.clone();
+    about.gpu_total_bytes = card.total_bytes;
+    about.capability = answer.gpu.capability.clone();
+    about.answer_json = json_report(answer)?;
+    Ok(Some(recording))
+}
+
 /// The report goes to standard output, unless the JSON does.
-fn show(answer: &Answer, is_json_on_stdout: bool) -> anyhow::Result<()> {
+fn show(
+    answer: &Answer,
+    recording: Option<&Recording>,
+    is_json_on_stdout: bool,
+) -> anyhow::Result<()> {
     let is_terminal = match is_json_on_stdout {
         true => std::io::stderr().is_terminal(),
         false => std::io::stdout().is_terminal(),
@@ -119,6 +163,7 @@ fn show(answer: &Answer, is_json_on_stdout: bool) -> anyhow::Result<()> {
     let current_dir = std::env::current_dir().ok();
     let text = text_report(
         answer,
+        recording,
         Look {
             has_colour: is_terminal && !is_colour_unwanted,
             current_dir: current_dir.as_deref(),

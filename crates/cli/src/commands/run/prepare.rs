@@ -99,6 +99,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
             .collect(),
         keep_checkpoints: arguments.keep_checkpoints,
         full_initialisation: arguments.full_init,
+        attribution: !arguments.no_breakdown,
     };
     Ok(Prepared {
         plan: Plan {
