@@ -16,6 +16,7 @@ mod process;
 mod progress;
 mod python;
 mod recorded_memory;
+mod recording_file;
 mod rehearsal;
 mod report;
 mod run_dir;

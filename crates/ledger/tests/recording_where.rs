@@ -157,3 +157,29 @@ fn the_rule_of_thumb_counts_copies_by_the_optimizers_state() {
         assert_eq!(rule.layers[0].path, "fc");
     }
 }
+
+#[test]
+fn outputs_are_those_of_the_innermost_modules() {
+    let mut card = ByHand::new();
+    card.enter(Stage::Forward);
+    for module in ["[Net]", "body", "body.fc", "body.act", "head"] {
+        let origin = Origin {
+            module,
+            ..Origin::default()
+        };
+        card.allocate(512, Category::Activation, origin);
+    }
+    let mut recording = card.recording;
+    for (module, output_bytes) in recording
+        .names
+        .modules
+        .iter_mut()
+        .zip([0, 9, 70, 600, 70, 9])
+    {
+        module.output_bytes = output_bytes;
+    }
+    let ledger = CardLedger::new(&recording, &recording.cards[0]);
+    let rule = ledger.rule_of_thumb().expect("a training");
+    assert_eq!(rule.output_bytes, 600 + 70 + 9);
+    assert_eq!(rule.rule_bytes, 2 * (600 + 70 + 9));
+}

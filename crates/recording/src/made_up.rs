@@ -88,7 +88,7 @@ impl Maker {
             names.modules.push(Module {
                 path: format!("layers.{layer}"),
                 class: "Layer".to_owned(),
-                output_bytes: 0,
+                output_bytes: 3 * MIB,
             });
             names.texts.push(format!("layers.{layer}.weight"));
         }

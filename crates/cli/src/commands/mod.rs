@@ -5,6 +5,7 @@ mod doctor;
 mod gpus;
 mod record;
 mod replay;
+mod report;
 mod run;
 mod snapshot;
 
@@ -22,6 +23,7 @@ Examples:
   ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
+  ghostgpu report train.ghost
   ghostgpu gpus 30
   ghostgpu doctor
 
@@ -39,6 +41,7 @@ enum Command {
     Record(record::Arguments),
     Snapshot(snapshot::Arguments),
     Replay(replay::Arguments),
+    Report(report::Arguments),
     Gpus(gpus::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
@@ -52,6 +55,7 @@ impl CommandLine {
             Command::Record(arguments) => record::execute(&arguments),
             Command::Snapshot(arguments) => snapshot::execute(&arguments),
             Command::Replay(arguments) => replay::execute(&arguments),
+            Command::Report(arguments) => report::execute(&arguments),
             Command::Gpus(arguments) => gpus::execute(&arguments),
             Command::Doctor(arguments) => doctor::execute(&arguments),
             Command::Completions(arguments) => completions::execute(&arguments),
@@ -108,6 +112,11 @@ mod tests {
     #[test]
     fn help_of_replay() {
         insta::assert_snapshot!(help(&["replay"]));
+    }
+
+    #[test]
+    fn help_of_report() {
+        insta::assert_snapshot!(help(&["report"]));
     }
 
     #[test]

@@ -11,4 +11,4 @@ pub use breakdown::breakdown_report;
 pub use json::json_report;
 pub use sheet::Sheet;
 pub use table::Table;
-pub use text::{Look, text_report, text_report_with_breakdown};
+pub use text::{Look, text_report};

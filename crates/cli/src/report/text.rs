@@ -20,17 +20,8 @@ pub struct Look<'a> {
     pub current_dir: Option<&'a Path>,
 }
 
-/// The whole report, with line breaks.
-pub fn text_report(answer: &Answer, look: Look) -> String {
-    text_report_with_breakdown(answer, None, look)
-}
-
-/// The report, and what the memory of the run was made of.
-pub fn text_report_with_breakdown(
-    answer: &Answer,
-    recording: Option<&Recording>,
-    look: Look,
-) -> String {
+/// The whole report, with what the memory of the run was made of if that was recorded.
+pub fn text_report(answer: &Answer, recording: Option<&Recording>, look: Look) -> String {
     let mut report = Report {
         look,
         sheet: Sheet::default(),

@@ -127,6 +127,12 @@ impl<'a> CardLedger<'a> {
             .map(|(at, one)| (AllocationId(at as u32), one))
     }
 
+    /// Whether an allocation of the card is live at a moment.
+    pub fn is_live(&self, id: AllocationId, moment: Moment) -> bool {
+        let one = self.card.allocations.get(id.0 as usize);
+        one.is_some_and(|one| is_live(one, moment))
+    }
+
     /// Every byte on the card at a moment.
     pub fn accounts(&self, moment: Moment) -> Accounts {
         let mut requested = ByCategory::default();

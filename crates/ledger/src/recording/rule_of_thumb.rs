@@ -4,9 +4,9 @@
 //! with momentum, 4 for Adam. Outputs are counted twice, for the way back. The exact figures are those of the
 //! peak; [`RuleOfThumb::differences`] lead from the formula to them, to the byte.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ghostgpu_recording::{Category, Stage};
+use ghostgpu_recording::{Category, Names, Stage};
 
 use super::accounts::{Accounts, Part};
 use super::card_ledger::CardLedger;
@@ -45,7 +45,8 @@ pub struct LayerEstimate {
     pub path: String,
     pub class: String,
     pub parameter_bytes: u64,
-    /// What stands for batch × outputs: saved by autograd in one forward.
+    /// Batch × outputs: what the module returned. Those around others return what the last inside them did, and
+    /// have none of their own.
     pub output_bytes: u64,
     /// parameters × n + outputs × 2.
     pub rule_bytes: u64,
@@ -90,7 +91,7 @@ struct Layer {
 impl CardLedger<'_> {
     /// The classic formula; none if nothing was trained.
     pub fn rule_of_thumb(&self) -> Option<RuleOfThumb> {
-        let (forward, step) = self.one_forward()?;
+        let forward = self.one_forward()?;
         let accounts = self.accounts(self.peak().moment);
         let owners = OwnerModules::of(&self.recording.names);
         let optimizer = self.optimizer_kind();
@@ -102,18 +103,13 @@ impl CardLedger<'_> {
                 layer.parameter_bytes = layer.parameter_bytes.saturating_add(one.requested_bytes);
             }
         }
-        for one in &self.card.allocations {
-            let is_output = one.category == Category::Activation
-                && one.allocated_at.is_some_and(|event| {
-                    forward.contains(&event)
-                        && self.card.phase_of(event).is_some_and(|phase| {
-                            phase.stage == Stage::Forward && phase.step == step
-                        })
-                });
-            if is_output {
-                let layer = layers.entry(owners.path_of(one)).or_default();
-                layer.output_bytes = layer.output_bytes.saturating_add(one.requested_bytes);
-            }
+        let returned = innermost_outputs(&self.recording.names);
+        let outputs = match returned.is_empty() {
+            true => self.saved_in(&forward, &owners),
+            false => returned,
+        };
+        for (path, bytes) in outputs {
+            layers.entry(path).or_default().output_bytes = bytes;
         }
         let mut layers: Vec<LayerEstimate> = layers
             .into_iter()
@@ -143,8 +139,8 @@ impl CardLedger<'_> {
         })
     }
 
-    /// The events of the first forward of the step that reached the peak, up to its backward; else of any step.
-    fn one_forward(&self) -> Option<(std::ops::Range<u32>, u32)> {
+    /// The first forward of the step that reached the peak, up to its backward; else of any step.
+    fn one_forward(&self) -> Option<OneForward> {
         let peak = self.peak().moment.0.saturating_sub(1) as u32;
         let step_of_peak = self.card.phase_of(peak).map(|phase| phase.step);
         let of_training = || intervals(self.card).filter(|one| one.stage == Stage::Forward);
@@ -154,7 +150,33 @@ impl CardLedger<'_> {
         let backward = intervals(self.card)
             .find(|one| one.stage == Stage::Backward && one.from >= first.from)
             .map_or(self.card.events.len(), |one| one.from.0);
-        Some((first.from.0 as u32..backward as u32, first.step))
+        Some(OneForward {
+            events: first.from.0 as u32..backward as u32,
+            step: first.step,
+        })
+    }
+
+    /// What autograd saved in one forward, by module: stands for the outputs where they were not recorded.
+    fn saved_in<'a>(
+        &self,
+        forward: &OneForward,
+        owners: &OwnerModules<'a>,
+    ) -> BTreeMap<&'a str, u64> {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for one in &self.card.allocations {
+            let is_in_forward = one.allocated_at.is_some_and(|event| {
+                let phase = self.card.phase_of(event);
+                forward.events.contains(&event)
+                    && phase.is_some_and(|phase| {
+                        (phase.stage, phase.step) == (Stage::Forward, forward.step)
+                    })
+            });
+            if is_in_forward && one.category == Category::Activation {
+                let sum = sums.entry(owners.path_of(one)).or_default();
+                *sum = sum.saturating_add(one.requested_bytes);
+            }
+        }
+        sums
     }
 
     /// How many tensors like the parameter the optimizer keeps, for most of the parameters' bytes.
@@ -205,6 +227,28 @@ impl CardLedger<'_> {
     }
 }
 
+/// Where a forward lies.
+struct OneForward {
+    events: std::ops::Range<u32>,
+    step: u32,
+}
+
+/// What the modules without others inside them returned.
+fn innermost_outputs(names: &Names) -> BTreeMap<&str, u64> {
+    let paths: BTreeSet<&str> = names.modules.iter().map(|one| one.path.as_str()).collect();
+    let has_inside = |path: &str| {
+        let inside = format!("{path}.");
+        let next = paths.range(inside.as_str()..).next();
+        next.is_some_and(|next| next.starts_with(&inside))
+    };
+    // The model itself is around all others, if there are any.
+    let is_around = |path: &str| has_inside(path) || (path.starts_with('[') && paths.len() > 2);
+    let all = names.modules.iter().skip(1);
+    all.filter(|one| one.output_bytes > 0 && !is_around(&one.path))
+        .map(|one| (one.path.as_str(), one.output_bytes))
+        .collect()
+}
+
 fn rule(parameter_bytes: u64, output_bytes: u64, optimizer: OptimizerKind) -> u64 {
     let copies = parameter_bytes.saturating_mul(optimizer.copies());
     copies.saturating_add(output_bytes.saturating_mul(2))
@@ -229,7 +273,7 @@ fn differences(
         },
         Difference {
             name: "activation",
-            reason: "activations are saved once, and freed on the way back",
+            reason: "autograd saves what backward needs, once, and frees it on the way back",
             bytes: signed(
                 category(Category::Activation),
                 output_bytes.saturating_mul(2),

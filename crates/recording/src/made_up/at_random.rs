@@ -56,7 +56,7 @@ fn names(dice: &mut Dice) -> Names {
         names.modules.push(Module {
             path: format!("layer.{number}"),
             class: "Layer".to_owned(),
-            output_bytes: 0,
+            output_bytes: dice.next() >> 40,
         });
         names.frames.push(Frame {
             file: format!("/home/me/file{}.py", number / 2),

@@ -16,7 +16,7 @@ use crate::judge::{Rehearsal, Verdict};
 use crate::output::{Output, print_all};
 use crate::process::Cause;
 use crate::rehearsal::{Plan, ScriptOutput};
-use crate::report::{Look, json_report, text_report_with_breakdown};
+use crate::report::{Look, json_report, text_report};
 use crate::size::gib;
 use prepare::{Prepared, prepare};
 
@@ -161,7 +161,7 @@ fn show(
     };
     let is_colour_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let current_dir = std::env::current_dir().ok();
-    let text = text_report_with_breakdown(
+    let text = text_report(
         answer,
         recording,
         Look {

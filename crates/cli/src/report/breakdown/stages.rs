@@ -6,7 +6,7 @@ use ghostgpu_recording::Stage;
 use super::lines::short_title;
 use crate::report::sheet::Sheet;
 use crate::report::table::Table;
-use crate::size::human;
+use crate::size::{human, human_in_few};
 
 /// Side rows are shown if they move at least one of so many bytes of the peak.
 const SMALL_FLOW: u64 = 100;
@@ -61,14 +61,9 @@ fn title(flow: &StageFlow) -> String {
     }
 }
 
-/// A size with one decimal: there are many in a row.
 fn short(bytes: u64) -> String {
-    let text = human(bytes);
-    match text.split_once(' ') {
-        _ if bytes == 0 => "0".to_owned(),
-        Some((number, unit)) if number.contains('.') => {
-            format!("{} {unit}", &number[..number.len() - 1])
-        }
-        _ => text,
+    match bytes {
+        0 => "0".to_owned(),
+        bytes => human_in_few(bytes),
     }
 }
