@@ -99,6 +99,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
             .collect(),
         keep_checkpoints: arguments.keep_checkpoints,
         full_initialisation: arguments.full_init,
+        probe: None,
     };
     Ok(Prepared {
         plan: Plan {
