@@ -3,7 +3,9 @@
 mod completions;
 mod doctor;
 mod gpus;
+mod max_batch;
 mod record;
+mod rehearsal_options;
 mod replay;
 mod run;
 mod snapshot;
@@ -20,6 +22,7 @@ use clap::{Parser, Subcommand};
 Examples:
   ghostgpu run --gpu 3060 train.py --batch-size 64
   ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
+  ghostgpu max-batch --gpu 3060 train.py
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
   ghostgpu gpus 30
@@ -36,6 +39,7 @@ pub struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
+    MaxBatch(max_batch::Arguments),
     Record(record::Arguments),
     Snapshot(snapshot::Arguments),
     Replay(replay::Arguments),
@@ -49,6 +53,7 @@ impl CommandLine {
     pub fn execute(self) -> anyhow::Result<u8> {
         match self.command {
             Command::Run(arguments) => run::execute(&arguments),
+            Command::MaxBatch(arguments) => max_batch::execute(&arguments),
             Command::Record(arguments) => record::execute(&arguments),
             Command::Snapshot(arguments) => snapshot::execute(&arguments),
             Command::Replay(arguments) => replay::execute(&arguments),
@@ -87,6 +92,11 @@ mod tests {
     #[test]
     fn help_of_run() {
         insta::assert_snapshot!(help(&["run"]));
+    }
+
+    #[test]
+    fn help_of_max_batch() {
+        insta::assert_snapshot!(help(&["max-batch"]));
     }
 
     #[test]

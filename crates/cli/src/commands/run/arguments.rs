@@ -12,7 +12,7 @@ use crate::size::parse_size;
 /// The script runs unmodified, with the torch of your own Python. Nothing is computed and every
 /// value read back from the card is 0, but every allocation is the real one: what is printed at the
 /// end is what the real card would have seen. A real GPU in this machine is never touched.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu run --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...

@@ -1,8 +1,8 @@
 //! `ghostgpu run`: rehearses a script and answers whether it fits.
 
 mod arguments;
-mod need;
-mod prepare;
+pub mod need;
+pub mod prepare;
 
 use std::io::IsTerminal;
 
