@@ -8,8 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
-from conftest import LEDGER_BYTES, Rehearse, Rehearsal, needs_torch
+from conftest import LEDGER_BYTES, Rehearsal, Rehearse, needs_torch
 
 pytestmark = needs_torch
 

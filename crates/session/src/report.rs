@@ -110,6 +110,9 @@ pub struct ProbeReport {
     pub batch: Option<u64>,
     /// How many samples a pass over the data has, where that can be known.
     pub samples: Option<u64>,
+    /// Tokens of a sample, and the most that there may be, where a script of ours says so.
+    pub seq: Option<u64>,
+    pub longest_seq: Option<u64>,
     /// Batches that are not full are left out.
     pub drops_last: bool,
     /// Why the batch cannot be set there, in a sentence.

@@ -97,10 +97,12 @@ def start(torch: Any, probe: Probe, ending: Ending, counter: StepCounter) -> Non
     _prober.install()
 
 
-def offer_place(place: str, batch: int | None) -> dict[str, Any]:
+def offer_place(
+    place: str, batch: int, seq: int | None = None, longest_seq: int | None = None
+) -> dict[str, Any]:
     """Called by a script of ours where its sizes begin to matter; the sizes to use instead."""
     if _prober is None or not _prober.is_active:
         return {}
-    _prober.report.place = place
-    _prober.report.batch = batch
+    report = _prober.report
+    report.place, report.batch, report.seq, report.longest_seq = place, batch, seq, longest_seq
     return _prober.arrive() or {}

@@ -62,6 +62,8 @@ class ProbeReport:
     place: str = ""
     batch: int | None = None
     samples: int | None = None
+    seq: int | None = None
+    longest_seq: int | None = None
     drops_last: bool = False
     problem: str | None = None
     unforkable: str | None = None

@@ -2,6 +2,7 @@
 
 mod completions;
 mod doctor;
+mod estimate;
 mod gpus;
 mod max_batch;
 mod record;
@@ -22,6 +23,7 @@ use clap::{Parser, Subcommand};
 Examples:
   ghostgpu run --gpu 3060 train.py --batch-size 64
   ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
+  ghostgpu estimate bert-base --batch 32 --seq 128 --dtype bf16 --gpu t4
   ghostgpu max-batch --gpu 3060 train.py
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
@@ -39,6 +41,7 @@ pub struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
+    Estimate(estimate::Arguments),
     MaxBatch(max_batch::Arguments),
     Record(record::Arguments),
     Snapshot(snapshot::Arguments),
@@ -53,6 +56,7 @@ impl CommandLine {
     pub fn execute(self) -> anyhow::Result<u8> {
         match self.command {
             Command::Run(arguments) => run::execute(&arguments),
+            Command::Estimate(arguments) => estimate::execute(&arguments),
             Command::MaxBatch(arguments) => max_batch::execute(&arguments),
             Command::Record(arguments) => record::execute(&arguments),
             Command::Snapshot(arguments) => snapshot::execute(&arguments),
@@ -92,6 +96,11 @@ mod tests {
     #[test]
     fn help_of_run() {
         insta::assert_snapshot!(help(&["run"]));
+    }
+
+    #[test]
+    fn help_of_estimate() {
+        insta::assert_snapshot!(help(&["estimate"]));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 /// A peak lies on a line if it is not further off than this part of itself.
-const TOLERANCE: f64 = 0.005;
+const TOLERANCE: f64 = 0.01;
 
 /// Sizes below this part of the largest say how small sizes behave, not how memory grows.
 const SMALL: u64 = 4;
@@ -27,6 +27,9 @@ pub struct Growth {
     pub points: usize,
     /// How far they are off the line at most.
     pub largest_error_bytes: u64,
+    /// What one more takes between the two smallest sizes: with less than above, memory grows faster
+    /// than in proportion.
+    pub bytes_each_at_first: i64,
     /// Sizes that do not lie on it, and how far above or below it they are.
     pub off_the_line: Vec<Deviation>,
 }
@@ -66,6 +69,10 @@ pub fn growth(points: &[(u64, u64)]) -> Option<Growth> {
             .iter()
             .map(|point| deviation(point).bytes.unsigned_abs())
             .max()?,
+        bytes_each_at_first: {
+            let [(low, low_bytes), (high, high_bytes)] = points.first_chunk::<2>()?;
+            ((*high_bytes as f64 - *low_bytes as f64) / (high - low) as f64).round() as i64
+        },
         off_the_line: points[..run.start]
             .iter()
             .chain(&points[run.end..])

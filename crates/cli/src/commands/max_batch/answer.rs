@@ -243,35 +243,59 @@ impl Probed {
 
 /// What is known about growth, and how well, in sentences.
 pub fn growth_sentences(growth: &Growth, size: &str, one: &str) -> Vec<String> {
-    let mut sentences = vec![format!(
-        "each {one} takes {} ({} bytes), and {} ({} bytes) do not depend on the {size}",
-        human(growth.bytes_each.max(0) as u64),
-        grouped(growth.bytes_each.max(0) as u64),
-        human(growth.bytes_fixed.max(0) as u64),
-        grouped(growth.bytes_fixed.max(0) as u64),
-    )];
-    sentences.push(match growth.points {
-        ..3 => format!(
-            "measured between {} and {} only: not enough sizes lie on one line to call that linear",
-            growth.linear_from, growth.linear_to
+    let each = growth.bytes_each.max(0) as u64;
+    let (from, to) = (growth.linear_from, growth.linear_to);
+    if growth.points < 3 {
+        let first = growth.bytes_each_at_first.max(0) as u64;
+        return vec![
+            format!(
+                "not linear: each {one} takes {} at the smallest sizes, {} between {from} and {to}",
+                human(first),
+                human(each)
+            ),
+            off_the_line(growth),
+        ];
+    }
+    let fixed = match growth.bytes_fixed {
+        fixed @ 0.. => format!(
+            "and {} ({} bytes) do not depend on the {size}",
+            human(fixed as u64),
+            grouped(fixed as u64)
         ),
-        points => format!(
-            "linear from {} to {}: {points} sizes are at most {} off that line",
-            growth.linear_from,
-            growth.linear_to,
+        below => format!(
+            "which would leave {} less than nothing for none: below {from} it grows more slowly",
+            human(below.unsigned_abs())
+        ),
+    };
+    let mut sentences = vec![
+        format!(
+            "each {one} takes {} ({} bytes), {fixed}",
+            human(each),
+            grouped(each)
+        ),
+        format!(
+            "linear from {from} to {to}: {} sizes are at most {} off that line",
+            growth.points,
             human(growth.largest_error_bytes)
         ),
-    });
+    ];
     if !growth.off_the_line.is_empty() {
-        let named: Vec<String> = growth
-            .off_the_line
-            .iter()
-            .map(|off| {
-                let side = if off.bytes < 0 { "below" } else { "above" };
-                format!("{} is {} {side}", off.size, human(off.bytes.unsigned_abs()))
-            })
-            .collect();
-        sentences.push(format!("not on it: {}", named.join(", ")));
+        sentences.push(off_the_line(growth));
     }
     sentences
+}
+
+fn off_the_line(growth: &Growth) -> String {
+    let named: Vec<String> = growth
+        .off_the_line
+        .iter()
+        .map(|off| {
+            let side = if off.bytes < 0 { "below" } else { "above" };
+            format!("{} is {} {side}", off.size, human(off.bytes.unsigned_abs()))
+        })
+        .collect();
+    match named.as_slice() {
+        [] => "no other size was tried".to_owned(),
+        named => format!("not on that line: {}", named.join(", ")),
+    }
 }

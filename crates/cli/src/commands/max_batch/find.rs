@@ -6,9 +6,9 @@ use std::sync::Mutex;
 
 use ghostgpu_session::{ProbePlace, ProbeReport};
 
-use super::Arguments;
 use super::progress::Progress;
 use super::refusals::Refusal;
+use crate::failure::Failure;
 use crate::judge::{Rehearsal, Verdict};
 use crate::probing::Outcome;
 use crate::probing::search::Search;
@@ -17,6 +17,15 @@ use crate::probing::whole::run_whole;
 use crate::probing::words::present_value;
 use crate::process::Cause;
 use crate::rehearsal::Plan;
+
+/// What is looked for, and how.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    pub place: ProbePlace,
+    pub at_most: Option<u64>,
+    /// The script is forked for each batch, where that can be done.
+    pub is_forked: bool,
+}
 
 /// The search is over, one way or the other.
 pub enum Way {
@@ -55,6 +64,7 @@ impl Found {
 struct Bounds {
     at_most: Option<u64>,
     capacity_bytes: u64,
+    refusal: fn(&Rehearsal) -> Option<Failure>,
 }
 
 impl Bounds {
@@ -67,23 +77,22 @@ impl Bounds {
 
 pub fn find(
     plan: &Plan,
-    arguments: &Arguments,
+    wish: &Wish,
+    refusal: fn(&Rehearsal) -> Option<Failure>,
     log: &Path,
     progress: &mut Progress,
 ) -> anyhow::Result<Way> {
-    let place = match &arguments.arg {
-        Some(option) => ProbePlace::Option(option.clone()),
-        None => ProbePlace::TrainingLoader,
-    };
+    let place = &wish.place;
     let bounds = Bounds {
-        at_most: arguments.at_most,
+        at_most: wish.at_most,
         capacity_bytes: plan.session.devices[0].total_bytes,
+        refusal,
     };
-    if arguments.no_fork {
+    if !wish.is_forked {
         let because = "because of --no-fork".to_owned();
-        return find_by_runs(plan, &place, because, &bounds, log, progress);
+        return find_by_runs(plan, place, because, &bounds, log, progress);
     }
-    let way = find_forked(plan, &place, &bounds, log, progress)?;
+    let way = find_forked(plan, place, &bounds, log, progress)?;
     match way {
         // Evaluation and inference: nothing is gone through with gradients.
         Forked::OnlyOtherLoaders => {
@@ -96,7 +105,7 @@ pub fn find(
                 Forked::OnlyOtherLoaders => Ok(Way::Refused(Refusal::NoLoader(Vec::new()))),
             }
         }
-        Forked::ByRuns(because) => find_by_runs(plan, &place, because, &bounds, log, progress),
+        Forked::ByRuns(because) => find_by_runs(plan, place, because, &bounds, log, progress),
         Forked::Way(way) => Ok(way),
     }
 }
@@ -145,6 +154,9 @@ fn find_forked(
     })?;
     if let Cause::Interrupted(signal) = served.rehearsal.supervised.cause {
         return Ok(Forked::Way(Way::Interrupted(signal)));
+    }
+    if let Some(failure) = (bounds.refusal)(&served.rehearsal) {
+        return Err(failure.into());
     }
     Ok(match served.result {
         Some(Ok(search)) => match refusal_of(&search) {

@@ -8,30 +8,52 @@ mod refusals;
 
 use std::path::Path;
 
+use ghostgpu_session::ProbePlace;
 use serde::Serialize;
 
 pub use arguments::Arguments;
 
 use crate::answer::{Answer, Circumstances, Need};
+use crate::commands::run;
 use crate::commands::run::prepare::{Prepared, prepare};
-use crate::failure::EXIT_DOES_NOT_FIT;
+use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::judge::Rehearsal;
 use crate::output::{Output, print_all};
 use crate::probing::whole::run_whole;
 use crate::process::Cause;
 use crate::run_dir::temporary_folder;
 use crate::size::gib;
+pub use answer::growth_sentences;
 use answer::{Confirmation, MaxBatch};
+pub use find::Wish;
 use find::{Found, Way, find};
 use progress::Progress;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    let mut prepared = prepare(&arguments.options.for_running(arguments.command.clone()))?;
+    let run_arguments = arguments.options.for_running(arguments.command.clone());
+    let wish = Wish {
+        place: match &arguments.arg {
+            Some(option) => ProbePlace::Option(option.clone()),
+            None => ProbePlace::TrainingLoader,
+        },
+        at_most: arguments.at_most,
+        is_forked: !arguments.no_fork,
+    };
+    search(&run_arguments, wish, |_| None)
+}
+
+/// Searches and tells; `refusal` is what a script of ours says that it cannot do.
+pub fn search(
+    run_arguments: &run::Arguments,
+    wish: Wish,
+    refusal: fn(&Rehearsal) -> Option<Failure>,
+) -> anyhow::Result<u8> {
+    let mut prepared = prepare(run_arguments)?;
     announce(&prepared);
     let folder = temporary_folder()?;
     let log = folder.path().join("output.txt");
     let mut progress = Progress::default();
-    let found = match find(&prepared.plan, arguments, &log, &mut progress)? {
+    let found = match find(&prepared.plan, &wish, refusal, &log, &mut progress)? {
         Way::Found(found) => *found,
         Way::Interrupted(signal) => return Ok(interrupted(signal, &mut progress)),
         Way::Refused(refusal) => {
