@@ -12,6 +12,7 @@ mod findings;
 mod judge;
 mod layout;
 mod output;
+mod probing;
 mod process;
 mod progress;
 mod python;

@@ -1,5 +1,6 @@
 //! One run of the user's command on virtual cards, from its folder to what was found in it.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
@@ -19,7 +20,7 @@ use crate::run_dir::RunDir;
 use crate::written_files::remove_written_files;
 
 /// A command to rehearse, ready to start any number of times.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     pub program: PathBuf,
     pub words: Vec<std::ffi::OsString>,
@@ -32,7 +33,7 @@ pub struct Plan {
 }
 
 /// Where the script's output goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptOutput {
     /// To ours, untouched.
     Inherited,
@@ -40,6 +41,8 @@ pub enum ScriptOutput {
     AllToStderr,
     /// Nowhere: the user has seen it once.
     Hidden,
+    /// To a file, in case somebody wants to know why the script failed.
+    Kept(PathBuf),
 }
 
 /// A run that is over, and the files of the script's that were removed after it.
@@ -98,6 +101,13 @@ impl Plan {
                     .stdin(Stdio::null())
                     .stdout(Stdio::null())
                     .stderr(Stdio::null());
+            }
+            ScriptOutput::Kept(path) => {
+                let file = File::create(&path).context("cannot keep the script's output")?;
+                command
+                    .stdin(Stdio::null())
+                    .stdout(file.try_clone()?)
+                    .stderr(file);
             }
         }
         // The kernel stamps files with the time of its last tick, a few milliseconds old.

@@ -9,7 +9,7 @@ use ghostgpu_session::memory_log::LogEntry;
 
 use crate::observer::{self, ContextCell};
 use crate::refuse::{self, RefusalCallback};
-use crate::state;
+use crate::{notes, state};
 
 /// Raised when the meaning of these functions changes.
 const API_VERSION: u32 = 1;
@@ -63,6 +63,26 @@ pub unsafe extern "C" fn ghostgpu_device_bytes(
         crate::write_out(used, card.used_bytes());
         crate::write_out(peak, card.peak_bytes());
     }
+    0
+}
+
+/// Moves this process, a forked copy of the script, into the run whose folder is named: what it holds
+/// on the cards is counted there, and what was said so far is said there again. Returns 0, or 1 if
+/// that folder has no ledger.
+///
+/// # Safety
+/// `run_dir` is a text that ends with a zero, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ghostgpu_continue_in(run_dir: *const c_char) -> c_int {
+    if run_dir.is_null() {
+        return 1;
+    }
+    // SAFETY: promised by the caller.
+    let run_dir = unsafe { CStr::from_ptr(run_dir) };
+    if !state::continue_in(OsStr::from_bytes(run_dir.to_bytes()).into()) {
+        return 1;
+    }
+    notes::say_again();
     0
 }
 

@@ -80,7 +80,12 @@ def _start(torch: Any) -> None:
         ending.add_last_act(skipper.tell)
     ending.add_last_act(guard.clean_up)
 
+    if current.probe is not None:
+        quietly(_install_prober)(torch, current.probe, ending, counter)
+
     def forget_parent() -> None:
+        if current.probe is not None and _makes_a_probe():
+            return
         RECORD.forget_parent()
         peaks.forget_parent()
         counter.forget_parent()
@@ -112,6 +117,19 @@ def _install_assumptions(torch: Any, ending: Ending, on_sent: Callable[[Any], ob
     ending.add_explanation(readbacks.explain)
     ShapeAssumptions(torch, readbacks, known).install()
     ArgumentChecks(torch, readbacks).install()
+
+
+def _install_prober(torch: Any, probe: session.Probe, ending: Ending, counter: StepCounter) -> None:
+    # Imported only here: no plain rehearsal needs it.
+    from . import probing
+
+    probing.start(torch, probe, ending, counter)
+
+
+def _makes_a_probe() -> bool:
+    from . import probe_server
+
+    return probe_server.is_forking()
 
 
 @quietly

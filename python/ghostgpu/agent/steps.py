@@ -11,6 +11,7 @@ when all of them have had their turn, so that no optimizer's state is missing fr
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import Any, Callable
 
@@ -43,6 +44,12 @@ class StepCounter:
         """Called with the optimizer of each step, when it has been counted."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self.ends_hard = False
+        """End the process at once after the last step, without the script's `finally` blocks.
+
+        For forked copies of the script: one that removes its temporary files would take them
+        away from the copies after it.
+        """
 
     def forget_parent(self) -> None:
         """Start again in a forked child."""
@@ -69,6 +76,8 @@ class StepCounter:
         def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             if note(optimizer):
                 RECORD.report.stopped_by_step_limit = True
+                if self.ends_hard:
+                    os._exit(0)
                 # Raised again at every further step, should a bare `except:` swallow it.
                 raise RehearsalComplete
 

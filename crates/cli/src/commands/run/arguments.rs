@@ -12,7 +12,7 @@ use crate::size::parse_size;
 /// The script runs unmodified, with the torch of your own Python. Nothing is computed and every
 /// value read back from the card is 0, but every allocation is the real one: what is printed at the
 /// end is what the real card would have seen. A real GPU in this machine is never touched.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu run --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...
@@ -55,6 +55,14 @@ pub struct Arguments {
     /// `-` writes it to standard output, and what the script prints goes to standard error.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Write what the memory was made of as a page to this file: it opens offline in any browser
+    #[arg(long, value_name = "FILE.html", conflicts_with = "no_breakdown")]
+    pub report: Option<PathBuf>,
+
+    /// Write the recording to this file: every allocation with its owner, for `ghostgpu report`
+    #[arg(long, value_name = "FILE.ghost", conflicts_with = "no_breakdown")]
+    pub record: Option<PathBuf>,
 
     /// Write every CUDA call with its arguments to this file
     #[arg(long, value_name = "FILE")]

@@ -1,8 +1,8 @@
 //! `ghostgpu run`: rehearses a script and answers whether it fits.
 
 mod arguments;
-mod need;
-mod prepare;
+pub mod need;
+pub mod prepare;
 
 use std::io::IsTerminal;
 
@@ -21,6 +21,14 @@ use crate::size::gib;
 use prepare::{Prepared, prepare};
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    execute_unless(arguments, |_| None)
+}
+
+/// The same for a script of ours, which may say that it cannot do what it was asked.
+pub fn execute_unless(
+    arguments: &Arguments,
+    refusal: fn(&Rehearsal) -> Option<Failure>,
+) -> anyhow::Result<u8> {
     let prepared = prepare(arguments)?;
     announce(&prepared);
     let is_json_on_stdout = prepared.json.as_ref().is_some_and(Output::is_stdout);
@@ -45,6 +53,9 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let verdict = run.verdict();
     if verdict == Verdict::PreloadBlocked {
         return Err(preload_failure(&run).into());
+    }
+    if let Some(failure) = refusal(&run) {
+        return Err(failure.into());
     }
     let mut recording = finished.recording;
     let need = match verdict {

@@ -100,6 +100,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         keep_checkpoints: arguments.keep_checkpoints,
         full_initialisation: arguments.full_init,
         attribution: !arguments.no_breakdown,
+        probe: None,
     };
     Ok(Prepared {
         plan: Plan {
