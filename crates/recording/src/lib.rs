@@ -18,6 +18,8 @@ mod allocation;
 mod events;
 #[cfg(feature = "made-up")]
 pub mod made_up;
+#[cfg(feature = "made-up")]
+pub mod made_up_transformer;
 mod names;
 mod phases;
 mod recording;
