@@ -1,4 +1,4 @@
-//! A memory snapshot as files that other tools open.
+//! A memory snapshot or a recording as files that other tools open.
 //!
 //! A [`Snapshot`](ghostgpu_trace::Snapshot) goes in, bytes come out; one module for each format. This
 //! crate refuses to know where the snapshot came from, and where the bytes go.
@@ -10,6 +10,8 @@
 //! | [`write_folded`] | flame graph tools |
 //! | [`write_json`] | programs; described in `docs/snapshot-json.md` |
 //! | [`write_memory_viz`] | PyTorch's `_memory_viz.py` and its page |
+//!
+//! And of a [`Recording`](ghostgpu_recording::Recording), a page for people: [`write_html`], any browser.
 //!
 //! Live memory is counted in requested bytes, from `alloc` to `free_completed`: that is what traces
 //! record. The same snapshot gives the same bytes, and none of them holds more in memory than what is
@@ -31,6 +33,7 @@ mod folded;
 mod holdings;
 #[cfg(test)]
 mod hostile;
+mod html;
 mod json;
 mod memory_viz;
 mod origin;
@@ -44,6 +47,7 @@ mod text;
 pub use error::ReportError;
 pub use folded::write_folded;
 pub use holdings::{At, Selection};
+pub use html::write_html;
 pub use json::{JsonOptions, write_json};
 pub use memory_viz::{MemoryVizOptions, write_memory_viz};
 pub use perfetto::{PerfettoOptions, PerfettoSummary, write_perfetto};
