@@ -11,8 +11,11 @@ import { describeAllocation } from "./moment.js";
 import { followPointer, hideTooltip, prepare, showTooltip } from "./canvas.js";
 import { leftMargin } from "./timeline.js";
 
-// Rectangles below this many pixels in either direction are not drawn: nobody would see them.
-const VISIBLE_PIXELS = 0.4;
+// A colour as the four bytes of a pixel, read as one little-endian number.
+function pixelOf(hex) {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
 
 // The addresses that ever were reserved, without the gaps between them.
 class PackedAddresses {
@@ -159,7 +162,7 @@ export class AddressMap {
     context.rect(this.left, 0, this.plotWidth, height);
     context.clip();
     this.drawReserved(context, perEvent, perByte);
-    const hidden = this.drawAllocations(context, perEvent, perByte);
+    const hidden = this.drawAllocations(context, perByte);
     this.drawMoment(context, perEvent);
     this.drawSelected(context, perEvent, perByte);
     context.restore();
@@ -181,32 +184,61 @@ export class AddressMap {
     context.globalAlpha = 1;
   }
 
-  // Draws what is large enough to be seen, and counts the rest.
-  drawAllocations(context, perEvent, perByte) {
+  // Into a picture of as many pixels as the screen has, since there may be millions of allocations. Every
+  // column of pixels shows one moment; a block is drawn in the columns at whose moments it is live. Returns
+  // how many allocations of the window cannot be seen.
+  drawAllocations(context, perByte) {
     const { view, card, overview } = this.page;
-    const { details } = card;
-    const { begin, end, addressPlace, sizePlace, block, origin, originCategory } = details;
-    const byCategory = overview.document.category_names.map(() => []);
+    const { begin, end, addressPlace, sizePlace, block, origin, originCategory } = card.details;
+    const ratio = devicePixelRatio || 1;
+    const [columns, rows] = [Math.round(this.plotWidth * ratio), Math.round(this.height * ratio)];
+    const image = context.createImageData(columns, rows);
+    const pixels = new Uint32Array(image.data.buffer);
+    const colours = overview.document.category_names.map((name) => pixelOf(colour(name)));
+    this.moments = this.momentsOfColumns(columns);
+    const { moments } = this;
+    const rowsPerByte = perByte * ratio;
     const until = upperBound(begin, Math.ceil(view.to));
-    const lowest = VISIBLE_PIXELS / perByte;
     let hidden = 0;
+    let first = 0;
     for (let i = 0; i < until; i++) {
       if (end[i] - 1 <= view.from) continue;
       const offset = this.packed.ofPlace[addressPlace[i]];
       const bytes = block[sizePlace[i]];
       if (offset >= this.to || offset + bytes <= this.from) continue;
-      if ((end[i] - begin[i]) * perEvent < VISIBLE_PIXELS || bytes < lowest) hidden++;
-      else byCategory[originCategory[origin[i]]].push(i);
-    }
-    byCategory.forEach((list, category) => {
-      context.fillStyle = colour(overview.document.category_names[category]);
-      for (const i of list) {
-        const [x, y, wide, high] = this.rectangle(i, perEvent, perByte);
-        // A hair of room between neighbours, where there is any to spare.
-        context.fillRect(x, y, wide > 3 ? wide - 0.6 : wide, high > 3 ? high - 0.6 : high);
+      while (first < columns && moments[first] < begin[i] - 1) first++;
+      const top = Math.max(0, Math.ceil((this.to - offset - bytes) * rowsPerByte - 0.5));
+      let bottom = Math.min(rows, Math.ceil((this.to - offset) * rowsPerByte - 0.5));
+      if (first >= columns || moments[first] >= end[i] - 1 || bottom <= top) {
+        hidden++;
+        continue;
       }
-    });
+      let last = upperBound(moments, end[i] - 2);
+      // A hair of room between neighbours, where there is any to spare.
+      if (bottom - top > 3 * ratio) bottom -= 1;
+      if (last - first > 4 * ratio && end[i] !== NEVER) last -= 1;
+      const pixel = colours[originCategory[origin[i]]];
+      for (let row = top; row < bottom; row++) pixels.fill(pixel, row * columns + first, row * columns + last);
+    }
+    const picture = new OffscreenCanvas(columns, rows);
+    picture.getContext("2d").putImageData(image, 0, 0);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(picture, this.left, 0, this.plotWidth, this.height);
     return hidden;
+  }
+
+  // The moment that each column shows: the event under it, or the highest moment of its events.
+  momentsOfColumns(columns) {
+    const { view, card } = this.page;
+    const samples = card.samples(view.from, view.to, columns);
+    const moments = new Float64Array(columns);
+    let at = 0;
+    for (let column = 0; column < columns; column++) {
+      const event = view.from + ((column + 0.5) / columns) * (view.to - view.from);
+      while (at + 1 < samples.length && samples.to[at] <= event) at++;
+      moments[column] = samples.highestEvent[at];
+    }
+    return moments;
   }
 
   rectangle(i, perEvent, perByte) {
@@ -233,10 +265,11 @@ export class AddressMap {
     if (wide < 0) return;
     context.strokeStyle = colour("paper");
     context.lineWidth = 4;
-    context.strokeRect(x - 1, y - 1, Math.max(2, wide) + 2, Math.max(2, high) + 2);
+    const frame = [x - 1, y - 1, Math.max(2, wide) + 2, Math.max(2, high) + 2];
+    context.strokeRect(...frame);
     context.strokeStyle = colour("ink");
     context.lineWidth = 2;
-    context.strokeRect(x - 1, y - 1, Math.max(2, wide) + 2, Math.max(2, high) + 2);
+    context.strokeRect(...frame);
   }
 
   drawLabels(context, perByte) {
@@ -259,7 +292,7 @@ export class AddressMap {
     const most = card.details.length;
     const words =
       hidden > 0
-        ? `${several(hidden, "allocation", "allocations")} of this window live too shortly or are too small to be seen here: zoom in.`
+        ? `Every column of pixels shows its highest moment; ${several(hidden, "allocation", "allocations")} of this window live between those, or are too small to be seen: zoom in.`
         : "Every allocation of this window is drawn.";
     byId("addresses-caption").textContent =
       `Width is lifetime, height is bytes, pale is reserved but unused. ${words}`;
@@ -269,10 +302,16 @@ export class AddressMap {
     );
   }
 
+  // The moment that is shown at a place.
+  momentAt(x) {
+    const column = Math.floor(((x - this.left) / this.plotWidth) * this.moments.length);
+    return this.moments[Math.min(this.moments.length - 1, Math.max(0, column))];
+  }
+
   // The allocation at a place, if there is one.
   find(x, y) {
     const { details } = this.page.card;
-    const time = Math.floor(this.eventAt(x)) + 1;
+    const time = this.momentAt(x) + 1;
     const offset = this.offsetAt(y);
     const until = upperBound(details.begin, time);
     for (let i = until - 1; i >= 0; i--) {
@@ -295,7 +334,7 @@ export class AddressMap {
     if (this.packed === null) return;
     const found = this.find(x, y);
     this.page.view.select(found);
-    this.page.view.choose(Math.floor(this.eventAt(x)));
+    this.page.view.choose(this.momentAt(x));
   }
 
   key(event) {

@@ -8,7 +8,6 @@ import { readColumn, readSection } from "./data.js";
 
 export const NEVER = 0xffffffff;
 
-// Where things are in the numbers of a moment: the categories' requested bytes, then these.
 export class Card {
   constructor(overview, place) {
     const about = overview.document;
@@ -22,7 +21,6 @@ export class Card {
       event: column("event"),
       values: [...about.categories.keys()].map((each) => column(`category${each}`)),
       reservedHighest: column("reserved_highest"),
-      allocatedLowest: column("allocated_lowest"),
     };
     this.stretches.values.push(column("rounding"), column("reserved"));
     this.phases = readPhases(column, this.events);
@@ -77,37 +75,37 @@ export class Card {
     for (let at = first; at < last; at += stretchesPerSample) {
       const until = Math.min(last, at + stretchesPerSample);
       let highest = at;
-      let [most, low, reserved] = [-1, Infinity, 0];
+      let [most, reserved] = [-1, 0];
       for (let each = at; each < until; each++) {
         let allocated = 0;
         for (let v = 0; v < this.reservedAt; v++) allocated += stretches.values[v][each];
         if (allocated > most) [most, highest] = [allocated, each];
-        low = Math.min(low, stretches.allocatedLowest[each]);
         reserved = Math.max(reserved, stretches.reservedHighest[each]);
       }
       const values = stretches.values.map((column) => column[highest]);
-      samples.push(at * width, Math.min(this.events, until * width), values, low, reserved);
+      samples.push(at * width, Math.min(this.events, until * width), stretches.event[highest], values, reserved);
     }
     return samples;
   }
 }
 
-// Samples of a timeline as columns: which events they stand for, and what was held.
+// Samples of a timeline as columns: which events they stand for, which of them was the highest moment, what
+// was held then, and the most that was reserved.
 class Samples {
   constructor(valueCount, capacity) {
     this.length = 0;
     this.from = new Float64Array(capacity);
     this.to = new Float64Array(capacity);
-    this.lowest = new Float64Array(capacity);
+    this.highestEvent = new Float64Array(capacity);
     this.reserved = new Float64Array(capacity);
     this.values = Array.from({ length: valueCount }, () => new Float64Array(capacity));
   }
 
-  push(from, to, values, lowest, reserved) {
+  push(from, to, highestEvent, values, reserved) {
     const at = this.length++;
     this.from[at] = from;
     this.to[at] = to;
-    this.lowest[at] = lowest;
+    this.highestEvent[at] = highestEvent;
     this.reserved[at] = reserved;
     for (let v = 0; v < values.length; v++) this.values[v][at] = values[v];
   }
@@ -191,9 +189,8 @@ class Details {
     const { kind, bytes } = this.segmentChanges;
     let nextChange = 0;
     while (kind[nextChange] === 0) values[card.reservedAt] += bytes[nextChange++];
-    this.firstChange = nextChange;
     this.changesBefore = new Uint32Array(checkpoints.length / valueCount);
-    let cursor = { nextChange };
+    const cursor = { nextChange };
     for (let event = 0; event < card.events; event++) {
       if (event % width === 0) {
         checkpoints.set(values, (event / width) * valueCount);
@@ -248,19 +245,18 @@ class Details {
     const samples = new Samples(this.card.valueCount, Math.ceil((last - first) / step) + 1);
     const { reservedAt } = this.card;
     const highest = new Float64Array(this.card.valueCount);
-    let [begun, most, low, reserved] = [first, -1, Infinity, 0];
+    let [begun, most, highestEvent, reserved] = [first, -1, first, 0];
     this.replay(first, last, (event, values) => {
       let allocated = 0;
       for (let v = 0; v < reservedAt; v++) allocated += values[v];
       if (allocated > most) {
-        most = allocated;
+        [most, highestEvent] = [allocated, event];
         highest.set(values);
       }
-      low = Math.min(low, allocated);
       reserved = Math.max(reserved, values[reservedAt]);
       if (event - begun + 1 === step || event === last - 1) {
-        samples.push(begun, event + 1, highest, low, reserved);
-        [begun, most, low, reserved] = [event + 1, -1, Infinity, 0];
+        samples.push(begun, event + 1, highestEvent, highest, reserved);
+        [begun, most, reserved] = [event + 1, -1, 0];
       }
     });
     return samples;

@@ -21,8 +21,8 @@ export async function readSection(name) {
   const packed = new Blob(pieces).stream().pipeThrough(new DecompressionStream("deflate"));
   const buffer = await new Response(packed).arrayBuffer();
   const length = new DataView(buffer).getUint32(0, true);
-  const document_ = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
-  return { document: document_, columns: new Uint8Array(buffer, 4 + length) };
+  const text = new TextDecoder().decode(new Uint8Array(buffer, 4, length));
+  return { document: JSON.parse(text), columns: new Uint8Array(buffer, 4 + length) };
 }
 
 export function pause() {

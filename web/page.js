@@ -9,7 +9,7 @@ import { Treemap } from "./treemap.js";
 import { View } from "./view.js";
 import { allocationsTable, compositionTable, figures, fillWhenOpen, holdersTable, segmentsTable, stagesTable } from "./tables.js";
 import { announce, byId, make, swatch } from "./elements.js";
-import { count, exactBytes, hexadecimal, several, size } from "./format.js";
+import { count, exactBytes, hexadecimal, size } from "./format.js";
 import { readSection } from "./data.js";
 import { startTheme } from "./theme.js";
 

@@ -213,7 +213,7 @@ export class SegmentMap {
     const piece = this.pieces.find((each) => each.cell === cell);
     const box = this.canvas.getBoundingClientRect();
     if (piece) showTooltip(box.left + piece.x, box.top + piece.line * LINE + BAR, ...this.words(cell));
-    const size_ = size(cell.to - cell.from);
-    announce(cell.i === null ? `${size_} free` : `${size_}, ${describeAllocation(this.page, cell.i).category}`);
+    const what = cell.i === null ? "free" : describeAllocation(this.page, cell.i).category;
+    announce(`${size(cell.to - cell.from)}, ${what}`);
   }
 }

@@ -192,12 +192,22 @@ export class Timeline {
       context.lineTo(right, y);
       context.stroke();
       context.setLineDash([]);
-      context.fillText(`the card: ${size(totalBytes)}`, right - 4, y - 9);
+      this.outlinedText(`the card: ${size(totalBytes)}`, right - 4, y - 10);
     } else {
       const words = totalBytes < this.highest ? "below" : "above this chart";
       context.fillText(`the card: ${size(totalBytes)}, ${words}`, right - 4, 9);
     }
     context.textAlign = "left";
+  }
+
+  // Readable on whatever lies below.
+  outlinedText(text, x, y) {
+    const { context } = this;
+    context.strokeStyle = colour("paper");
+    context.lineWidth = 4;
+    context.lineJoin = "round";
+    context.strokeText(text, x, y);
+    context.fillText(text, x, y);
   }
 
   // Stages as a strip below the axis, steps below that, as far as there is room to tell them apart.
@@ -211,7 +221,7 @@ export class Timeline {
     const last = card.phaseIndexAt(view.to) + 1;
     const stageTop = this.bottom + 2;
     const stepTop = stageTop + STAGE_STRIP + 2;
-    const roomForStages = (this.plotWidth / Math.max(1, last - first)) * 1.0 >= 3;
+    const roomForStages = this.plotWidth / Math.max(1, last - first) >= 3;
     let stepFrom = first;
     const steps = [];
     for (let at = first; at < last; at++) {

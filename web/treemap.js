@@ -10,6 +10,9 @@ const HEADER = 17;
 const SMALLEST_GROUP = [54, 40];
 const SMALLEST_CELL = 3;
 
+// Layer 2 stands before layer 10.
+const inOrder = new Intl.Collator("en", { numeric: true });
+
 // The tree of modules with their bytes. A module's own allocations are leaves, one for each category.
 export function moduleTree(page, live) {
   const { card, names, overview } = page;
@@ -167,7 +170,7 @@ export class Treemap {
   }
 
   place(parent, x, y, width, height, cells) {
-    const children = [...parent.children.values()].sort((a, b) => b.bytes - a.bytes || (a.label < b.label ? -1 : 1));
+    const children = [...parent.children.values()].sort((a, b) => b.bytes - a.bytes || inOrder.compare(a.label, b.label));
     for (const [child, left, top, wide, high] of squarify(children, x, y, width, height)) {
       if (wide < SMALLEST_CELL || high < SMALLEST_CELL) continue;
       if (child.category !== null) {
@@ -193,6 +196,7 @@ export class Treemap {
     const full = at.category === null ? words : `${words}: ${at.label}`;
     const style = { left: `${left}px`, top: `${top}px`, width: `${wide - 1}px`, height: `${high - 1}px` };
     if (name !== null) Object.assign(style, { background: colour(name), color: inkOn(name) });
+    const content = name === null ? [label, make("small", {}, ` ${size(at.bytes)}`)] : [text, second ? make("br") : null, second];
     const open = () => {
       hideTooltip();
       this.path = path;
@@ -219,7 +223,7 @@ export class Treemap {
         style,
         on: { pointermove: hover, ...(path === null ? {} : { click: open }) },
       },
-      make("span", {}, name === null ? `${label} ${size(at.bytes)}` : text, second ? make("br") : null, second),
+      make("span", {}, ...content),
     );
   }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::SegmentChange;
 
 const MIB: u64 = 1 << 20;
+const CHUNK_BYTES: u64 = 32 * MIB;
 const FIRST_ADDRESS: u64 = 0x7f40_0000_0000;
 
 #[derive(Clone, Copy)]
@@ -22,6 +23,8 @@ pub(super) struct SplittingAllocator {
     free: BTreeSet<(bool, u64, u64)>,
     segments: BTreeMap<u64, u64>,
     reserved_bytes: u64,
+    /// Address space that was used and given back, by address; in whole chunks of the driver's.
+    holes: BTreeMap<u64, u64>,
     used_to: u64,
 }
 
@@ -55,9 +58,7 @@ impl SplittingAllocator {
             _ if bytes < 10 * MIB => 20 * MIB,
             _ => bytes.next_multiple_of(2 * MIB),
         };
-        // Not one behind the other, as the driver does not put them either.
-        let address = FIRST_ADDRESS + self.used_to;
-        self.used_to += segment_bytes.next_multiple_of(32 * MIB);
+        let address = self.address_space(segment_bytes.next_multiple_of(CHUNK_BYTES));
         self.segments.insert(address, segment_bytes);
         self.reserved_bytes += segment_bytes;
         self.insert_free(address, segment_bytes, address, is_small);
@@ -65,6 +66,21 @@ impl SplittingAllocator {
             address,
             bytes: segment_bytes,
         }
+    }
+
+    /// Not one segment right behind the other, as the driver does not put them either.
+    fn address_space(&mut self, bytes: u64) -> u64 {
+        let hole = self.holes.iter().find(|(_, room)| **room >= bytes);
+        if let Some((&address, &room)) = hole {
+            self.holes.remove(&address);
+            if room > bytes {
+                self.holes.insert(address + bytes, room - bytes);
+            }
+            return address;
+        }
+        let address = FIRST_ADDRESS + self.used_to;
+        self.used_to += bytes;
+        address
     }
 
     fn insert_free(&mut self, address: u64, bytes: u64, segment: u64, is_small: bool) {
@@ -145,6 +161,8 @@ impl SplittingAllocator {
             self.forget_free(change.address, block);
             self.segments.remove(&change.address);
             self.reserved_bytes -= change.bytes;
+            let chunks = change.bytes.next_multiple_of(CHUNK_BYTES);
+            self.holes.insert(change.address, chunks);
         }
         empty
     }

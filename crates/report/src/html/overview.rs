@@ -73,7 +73,6 @@ fn add_stretches(section: &mut Section, place: usize, stretches: &[Stretch]) {
     add("rounding", &|it| it.highest.rounding_bytes());
     add("reserved", &|it| it.highest.reserved_bytes);
     add("reserved_highest", &|it| it.highest_reserved_bytes);
-    add("allocated_lowest", &|it| it.lowest_allocated_bytes);
 }
 
 fn add_phases(section: &mut Section, place: usize, phases: &[PhaseSums]) {

@@ -35,7 +35,6 @@ impl Moment {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
     pub highest: Moment,
-    pub lowest_allocated_bytes: u64,
     pub highest_reserved_bytes: u64,
 }
 
@@ -118,7 +117,6 @@ impl Stretch {
     fn new(now: &Moment) -> Self {
         Self {
             highest: *now,
-            lowest_allocated_bytes: now.allocated_bytes,
             highest_reserved_bytes: now.reserved_bytes,
         }
     }
@@ -127,7 +125,6 @@ impl Stretch {
         if now.allocated_bytes > self.highest.allocated_bytes {
             self.highest = *now;
         }
-        self.lowest_allocated_bytes = self.lowest_allocated_bytes.min(now.allocated_bytes);
         self.highest_reserved_bytes = self.highest_reserved_bytes.max(now.reserved_bytes);
     }
 }
