@@ -5,11 +5,15 @@
 
 import { NEVER, upperBound } from "./card.js";
 import { announce, byId, make } from "./elements.js";
-import { colour } from "./theme.js";
+import { colour, inkOn } from "./theme.js";
 import { count, hexadecimal, several, size } from "./format.js";
 import { describeAllocation } from "./moment.js";
-import { followPointer, hideTooltip, prepare, showTooltip } from "./canvas.js";
+import { fittingText, followPointer, hideTooltip, prepare, showTooltip } from "./canvas.js";
 import { leftMargin } from "./timeline.js";
+
+// Width and height from which a rectangle has room for words; with more of them nobody reads any.
+const LABELLED = [90, 15];
+const MOST_LABELS = 150;
 
 // A colour as the four bytes of a pixel, read as one little-endian number.
 function pixelOf(hex) {
@@ -199,6 +203,7 @@ export class AddressMap {
     const { moments } = this;
     const rowsPerByte = perByte * ratio;
     const until = upperBound(begin, Math.ceil(view.to));
+    const labelled = [];
     let hidden = 0;
     let first = 0;
     for (let i = 0; i < until; i++) {
@@ -217,6 +222,8 @@ export class AddressMap {
       // A hair of room between neighbours, where there is any to spare.
       if (bottom - top > 3 * ratio) bottom -= 1;
       if (last - first > 4 * ratio && end[i] !== NEVER) last -= 1;
+      const room = [(last - first) / ratio, (bottom - top) / ratio];
+      if (room[0] > LABELLED[0] && room[1] > LABELLED[1]) labelled.push([i, first / ratio, top / ratio, ...room]);
       const pixel = colours[originCategory[origin[i]]];
       for (let row = top; row < bottom; row++) pixels.fill(pixel, row * columns + first, row * columns + last);
     }
@@ -224,7 +231,16 @@ export class AddressMap {
     picture.getContext("2d").putImageData(image, 0, 0);
     context.imageSmoothingEnabled = false;
     context.drawImage(picture, this.left, 0, this.plotWidth, this.height);
+    if (labelled.length <= MOST_LABELS) labelled.forEach((each) => this.drawLabel(context, ...each));
     return hidden;
+  }
+
+  drawLabel(context, i, x, y, wide, high) {
+    const { overview } = this.page;
+    const words = describeAllocation(this.page, i);
+    const text = fittingText(context, `${size(words.block)} ${words.name || words.operator}`, wide - 10);
+    context.fillStyle = inkOn(overview.document.category_names[this.page.card.details.category(i)]);
+    context.fillText(text, this.left + x + 5, y + Math.min(high / 2, 12));
   }
 
   // The moment that each column shows: the event under it, or the highest moment of its events.
@@ -275,11 +291,13 @@ export class AddressMap {
   drawLabels(context, perByte) {
     context.textAlign = "right";
     context.fillStyle = colour("soft");
-    const name = (offset, y) => context.fillText(`…${hexadecimal(this.packed.address(offset)).slice(-7)}`, this.left - 7, y);
+    const name = (offset, y) =>
+      context.fillText(`…${hexadecimal(this.packed.address(offset)).slice(-7)}`, this.left - 7, y);
     name(this.to - 1, 8);
     name(this.from, this.height - 8);
     const scale = (this.to - this.from) / 5;
-    context.fillText(size(scale), this.left - 12, this.height / 2);
+    const words = size(scale).split(" ");
+    words.forEach((word, line) => context.fillText(word, this.left - 12, this.height / 2 + 14 * (line - 0.5)));
     context.strokeStyle = colour("strong-line");
     context.lineWidth = 1;
     const half = (scale * perByte) / 2;
@@ -294,8 +312,7 @@ export class AddressMap {
       hidden > 0
         ? `Every column of pixels shows its highest moment; ${several(hidden, "allocation", "allocations")} of this window live between those, or are too small to be seen: zoom in.`
         : "Every allocation of this window is drawn.";
-    byId("addresses-caption").textContent =
-      `Width is lifetime, height is bytes, pale is reserved but unused. ${words}`;
+    byId("addresses-caption").textContent = `Width is lifetime, height is bytes, pale is reserved but unused. ${words}`;
     this.canvas.setAttribute(
       "aria-label",
       `${several(most, "allocation", "allocations")} by time and address, events ${count(Math.floor(view.from))} to ${count(Math.ceil(view.to) - 1)}`,
@@ -355,7 +372,8 @@ export class AddressMap {
     const live = details.liveAt(view.moment).sort((a, b) => details.addressPlace[a] - details.addressPlace[b]);
     if (live.length === 0) return;
     const at = live.indexOf(view.allocation);
-    const next = at < 0 ? (direction > 0 ? 0 : live.length - 1) : Math.min(live.length - 1, Math.max(0, at + direction));
+    const next =
+      at < 0 ? (direction > 0 ? 0 : live.length - 1) : Math.min(live.length - 1, Math.max(0, at + direction));
     view.select(live[next]);
     const words = describeAllocation(this.page, live[next]);
     announce(`${size(words.block)}, ${words.category}, ${words.name || words.module}`);

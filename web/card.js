@@ -8,6 +8,8 @@ import { readColumn, readSection } from "./data.js";
 
 export const NEVER = 0xffffffff;
 
+const RECENT_SAMPLES = 4;
+
 export class Card {
   constructor(overview, place) {
     const about = overview.document;
@@ -25,6 +27,7 @@ export class Card {
     this.stretches.values.push(column("rounding"), column("reserved"));
     this.phases = readPhases(column, this.events);
     this.details = null;
+    this.recentSamples = new Map();
   }
 
   // After the last of the categories: rounding, and all that is reserved.
@@ -40,9 +43,11 @@ export class Card {
     return this.categoryCount + 2;
   }
 
-  async loadDetails() {
-    const section = await readSection(`card${this.place}`);
-    this.details = new Details(section, this);
+  loadDetails() {
+    this.loading ??= readSection(`card${this.place}`).then((section) => {
+      this.details = new Details(section, this);
+    });
+    return this.loading;
   }
 
   phaseIndexAt(event) {
@@ -61,10 +66,19 @@ export class Card {
   // stretch of events, so that no peak is lost however far one zooms out.
   samples(from, to, most) {
     const perSample = (to - from) / most;
-    if (this.details && perSample < this.events_per_stretch) {
-      return this.details.exactSamples(from, to, Math.max(1, perSample));
+    const exact = this.details !== null && perSample < this.events_per_stretch;
+    // The timeline, its small map and the map of addresses ask for the same again and again.
+    const key = `${from} ${to} ${most} ${exact}`;
+    let samples = this.recentSamples.get(key);
+    if (samples === undefined) {
+      samples = exact
+        ? this.details.exactSamples(from, to, Math.max(1, perSample))
+        : this.coarseSamples(from, to, Math.max(1, Math.floor(perSample / this.events_per_stretch)));
     }
-    return this.coarseSamples(from, to, Math.max(1, Math.floor(perSample / this.events_per_stretch)));
+    this.recentSamples.delete(key);
+    this.recentSamples.set(key, samples);
+    if (this.recentSamples.size > RECENT_SAMPLES) this.recentSamples.delete(this.recentSamples.keys().next().value);
+    return samples;
   }
 
   coarseSamples(from, to, stretchesPerSample) {

@@ -7,7 +7,8 @@ import { SegmentMap, segmentsOf } from "./segments.js";
 import { Timeline, allocatedBytes } from "./timeline.js";
 import { Treemap } from "./treemap.js";
 import { View } from "./view.js";
-import { allocationsTable, compositionTable, figures, fillWhenOpen, holdersTable, segmentsTable, stagesTable } from "./tables.js";
+import { allocationsTable, compositionTable, figures, fillWhenOpen } from "./tables.js";
+import { holdersTable, segmentsTable, stagesTable } from "./tables.js";
 import { announce, byId, make, swatch } from "./elements.js";
 import { count, exactBytes, hexadecimal, size } from "./format.js";
 import { readSection } from "./data.js";
@@ -27,79 +28,79 @@ class Page {
   // Shows a card with what is there of it, and then the rest.
   async open(place) {
     this.cards[place] ??= new Card(this.overview, place);
-    this.card = this.cards[place];
+    const card = this.cards[place];
+    this.card = card;
     this.view = new View(this.card);
     this.view.listen((changes) => this.update(changes));
     byId("figures").replaceChildren(...figures(this));
     fillWhenOpen("stages", () => stagesTable(this));
     this.addresses.packed = null;
     this.drawTimeline();
-    if (this.card.details === null) {
-      await whenRead();
-      this.names ??= new Names(await readSection("names"));
-      await this.card.loadDetails();
-    }
+    this.showComposition(null);
+    await whenRead();
+    this.namesRead ??= readSection("names").then((section) => new Names(section));
+    this.names = await this.namesRead;
+    await card.loadDetails();
+    // Another card may have been chosen meanwhile.
+    if (this.card !== card) return;
     this.addresses.load();
-    this.drawEverything();
+    this.drawTimeline();
+    this.showMoment();
+    this.showSelection();
+    this.addresses.draw();
   }
 
   update(changes) {
     const moved = changes.has("moment");
     if (changes.has("window") || moved) this.drawTimeline();
-    if (this.card.details === null) return;
+    if (this.addresses.packed === null) {
+      if (moved) this.showComposition(null);
+      return;
+    }
     if (moved) this.showMoment();
     if (changes.has("allocation")) this.showSelection();
     if (changes.has("allocation") && !moved) this.segmentMap.draw();
     this.addresses.draw();
   }
 
-  drawEverything() {
-    this.drawTimeline();
-    if (this.card.details === null) return;
-    this.showMoment();
-    this.showSelection();
-    this.addresses.draw();
-  }
-
   // After a change of size or colours: what is shown stays.
   redraw() {
     this.drawTimeline();
-    if (this.card.details === null) return;
+    if (this.addresses.packed === null) return;
     this.addresses.draw();
     this.treemap.draw();
     this.segmentMap.draw();
   }
 
   drawTimeline() {
-    const { view, card } = this;
     this.timeline.draw();
-    const [from, to] = [Math.floor(view.from), Math.max(0, Math.ceil(view.to) - 1)];
     const caption = byId("window");
-    caption.textContent = `Events ${count(from)} to ${count(to)} of ${count(card.events)}.`;
-    Object.assign(caption.dataset, { from: view.from, to: view.to });
-    this.showComposition(null);
+    caption.textContent = this.timeline.caption();
+    Object.assign(caption.dataset, { from: this.view.from, to: this.view.to });
   }
 
+  // The segments are known only once every allocation is.
   showComposition(segments) {
     const { view, card, overview } = this;
     const values = card.valuesAt(view.moment);
     const kind = view.moment === card.peak_event ? "At the peak" : "At the moment";
     const stage = stageWords(card, overview, view.moment);
     byId("moment-title").textContent = `${kind}: event ${count(view.moment)}, ${stage}`;
-    if (segments !== null) this.segments = segments;
-    const known = this.segments?.event === view.moment && this.segments.card === card ? this.segments.list : null;
-    byId("composition").replaceChildren(compositionTable(this, values, known));
+    byId("composition").replaceChildren(compositionTable(this, values, segments));
     const slider = byId("timeline");
     slider.setAttribute("aria-valuemax", String(card.lastEvent));
     slider.setAttribute("aria-valuenow", String(view.moment));
-    slider.setAttribute("aria-valuetext", `event ${count(view.moment)}, ${stage}, ${size(allocatedBytes(card, values))} allocated`);
+    slider.setAttribute(
+      "aria-valuetext",
+      `event ${count(view.moment)}, ${stage}, ${size(allocatedBytes(card, values))} allocated`,
+    );
   }
 
   showMoment() {
     const { card, view } = this;
     const live = card.details.liveAt(view.moment);
     const segments = segmentsOf(card, live, view.moment);
-    this.showComposition({ event: view.moment, card, list: segments });
+    this.showComposition(segments);
     this.treemap.update(live);
     this.segmentMap.update(segments);
     fillWhenOpen("allocations", () => allocationsTable(this, live, (i) => this.addresses.zoomTo(i)));

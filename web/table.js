@@ -3,7 +3,7 @@
 import { make } from "./elements.js";
 import { several } from "./format.js";
 
-const ROWS_AT_ONCE = 60;
+const ROWS_AT_ONCE = 20;
 
 // `columns`: [{ title, value(row), show(row), number, title }]; `show` gives text or an element.
 // `options`: { caption, sortBy (index), descending, choose(row), total(row) }.
@@ -71,5 +71,9 @@ function moreButton(left, state, draw) {
     state.shown = Math.min(state.shown * 4, state.shown + left);
     draw();
   };
-  return make("button", { type: "button", class: "more", on: { click: show } }, `Show more (${several(left, "row", "rows")} left)`);
+  return make(
+    "button",
+    { type: "button", class: "more", on: { click: show } },
+    `Show more (${several(left, "row", "rows")} left)`,
+  );
 }

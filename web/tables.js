@@ -92,7 +92,8 @@ export function stagesTable(page) {
     view.show(phases.firstEvent[at], phases.end[at]);
     view.choose(phases.peak_event[at]);
   };
-  const caption = "Allocated bytes; “stayed” is what came and was still there at the stage's end. A row shows its stage and its peak.";
+  const caption =
+    "Allocated bytes; “stayed” is what came and was still there at the stage's end. A row shows its stage and its peak.";
   return [sortableTable(columns, rows, { caption, sortBy: 0, descending: false, choose })];
 }
 
@@ -181,13 +182,22 @@ export function figures(page) {
   const { card, overview } = page;
   const values = card.valuesAt(card.peak_event);
   const figure = (title, bytes, note) =>
-    make("div", {}, make("dt", {}, title), make("dd", { title: exactBytes(bytes) }, size(bytes), make("small", {}, note)));
+    make(
+      "div",
+      {},
+      make("dt", {}, title),
+      make("dd", { title: exactBytes(bytes) }, size(bytes), make("small", {}, note)),
+    );
   const onCard = card.reserved_peak_bytes + card.outside_bytes;
   return [
     figure("Peak allocated", card.peak_allocated_bytes, exactBytes(card.peak_allocated_bytes)),
     figure("Peak reserved", card.reserved_peak_bytes, exactBytes(card.reserved_peak_bytes)),
     figure("Peak on the card", onCard, "with CUDA context and libraries"),
-    figure("Cached at the peak", cachedBytes(card, values), `${percent(cachedBytes(card, values), values[card.reservedAt])} of reserved`),
+    figure(
+      "Cached at the peak",
+      cachedBytes(card, values),
+      `${percent(cachedBytes(card, values), values[card.reservedAt])} of reserved`,
+    ),
     figure("The card", card.totalBytes, overview.document.gpu),
   ];
 }

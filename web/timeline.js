@@ -109,6 +109,21 @@ export class Timeline {
     this.drawMinimap();
   }
 
+  // What the picture does not say by itself.
+  caption() {
+    const { card, view } = this.page;
+    const [from, to] = [Math.floor(view.from), Math.max(0, Math.ceil(view.to) - 1)];
+    const words = [
+      `Events ${count(from)} to ${count(to)} of ${count(card.events)}; the line on top is what PyTorch had reserved.`,
+    ];
+    if (card.totalBytes > 0 && !this.showsCapacity)
+      words.push(`The card's ${size(card.totalBytes)} are above this chart.`);
+    for (const [event, bytes] of card.out_of_memory.slice(0, 1)) {
+      words.push(`▼ A request for ${size(bytes)} failed at event ${count(event)}.`);
+    }
+    return words.join(" ");
+  }
+
   drawGrid() {
     const { context } = this;
     const step = roundBytesAtLeast(this.highest / 6);
@@ -178,25 +193,20 @@ export class Timeline {
   drawCapacity() {
     const { context, page } = this;
     const { totalBytes } = page.card;
-    if (totalBytes === 0) return;
+    if (!this.showsCapacity) return;
     const right = this.left + this.plotWidth;
+    const y = Math.round(this.y(totalBytes)) + 0.5;
+    context.strokeStyle = colour("bad");
+    context.lineWidth = 1.5;
+    context.setLineDash([7, 4]);
+    context.beginPath();
+    context.moveTo(this.left, y);
+    context.lineTo(right, y);
+    context.stroke();
+    context.setLineDash([]);
     context.textAlign = "right";
     context.fillStyle = colour("bad");
-    if (this.showsCapacity) {
-      const y = Math.round(this.y(totalBytes)) + 0.5;
-      context.strokeStyle = colour("bad");
-      context.lineWidth = 1.5;
-      context.setLineDash([7, 4]);
-      context.beginPath();
-      context.moveTo(this.left, y);
-      context.lineTo(right, y);
-      context.stroke();
-      context.setLineDash([]);
-      this.outlinedText(`the card: ${size(totalBytes)}`, right - 4, y - 10);
-    } else {
-      const words = totalBytes < this.highest ? "below" : "above this chart";
-      context.fillText(`the card: ${size(totalBytes)}, ${words}`, right - 4, 9);
-    }
+    this.outlinedText(`the card: ${size(totalBytes)}`, right - 4, y - 10);
     context.textAlign = "left";
   }
 
@@ -360,7 +370,12 @@ export class Timeline {
   }
 
   tooltipTotal(total) {
-    return make("tr", {}, make("td", {}, make("b", {}, "on the card")), make("td", { class: "number" }, make("b", {}, size(total))));
+    return make(
+      "tr",
+      {},
+      make("td", {}, make("b", {}, "on the card")),
+      make("td", { class: "number" }, make("b", {}, size(total))),
+    );
   }
 
   phaseWords(phase) {

@@ -170,7 +170,9 @@ export class Treemap {
   }
 
   place(parent, x, y, width, height, cells) {
-    const children = [...parent.children.values()].sort((a, b) => b.bytes - a.bytes || inOrder.compare(a.label, b.label));
+    const children = [...parent.children.values()].sort(
+      (a, b) => b.bytes - a.bytes || inOrder.compare(a.label, b.label),
+    );
     for (const [child, left, top, wide, high] of squarify(children, x, y, width, height)) {
       if (wide < SMALLEST_CELL || high < SMALLEST_CELL) continue;
       if (child.category !== null) {
@@ -196,7 +198,8 @@ export class Treemap {
     const full = at.category === null ? words : `${words}: ${at.label}`;
     const style = { left: `${left}px`, top: `${top}px`, width: `${wide - 1}px`, height: `${high - 1}px` };
     if (name !== null) Object.assign(style, { background: colour(name), color: inkOn(name) });
-    const content = name === null ? [label, make("small", {}, ` ${size(at.bytes)}`)] : [text, second ? make("br") : null, second];
+    const content =
+      name === null ? [label, make("small", {}, ` ${size(at.bytes)}`)] : [text, second ? make("br") : null, second];
     const open = () => {
       hideTooltip();
       this.path = path;

@@ -58,6 +58,8 @@ impl Answer {
 
     /// The verdict in a word or two, and the figures behind it; both plain text.
     pub fn sentence(&self) -> (&'static str, String) {
+        // A number and its unit stay on one line.
+        let size = |bytes| size(bytes).replace(' ', "\u{a0}");
         let (gpu, total) = (&self.gpu, size(self.gpu_total_bytes));
         let peak = size(self.peak_device_bytes);
         let needed = self.document["needed_device_bytes"].as_u64().map(size);
@@ -192,7 +194,7 @@ mod tests {
 
     fn sentence(json: &str) -> String {
         let (verdict, figures) = answer(json).sentence();
-        format!("{verdict} {figures}")
+        format!("{verdict} {figures}").replace('\u{a0}', " ")
     }
 
     #[test]
