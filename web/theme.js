@@ -39,10 +39,10 @@ export function colour(name) {
   return value;
 }
 
-// Black or white, whichever is easier to read on a colour of the palette.
+// Black or white, whichever has the greater contrast on a colour of the palette, as the WCAG count it.
 export function inkOn(name) {
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour(name).slice(at, at + 2), 16));
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#111111" : "#ffffff";
+  const [red, green, blue] = [1, 3, 5].map((at) => (parseInt(colour(name).slice(at, at + 2), 16) / 255) ** 2.2);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#111111" : "#ffffff";
 }
 
 // Calls `changed` whenever every colour has changed.

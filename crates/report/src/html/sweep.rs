@@ -87,7 +87,7 @@ pub(super) fn sweep(card: &CardMemory) -> Swept {
         phases.enter(index, &state.now);
         let change = state.apply(index, event, card);
         phases.count(&change, &state.now);
-        if index as usize % events_per_stretch == 0 {
+        if (index as usize).is_multiple_of(events_per_stretch) {
             stretches.push(Stretch::new(&state.now));
         } else if let Some(stretch) = stretches.last_mut() {
             stretch.extend(&state.now);
@@ -382,15 +382,17 @@ mod tests {
 
     #[test]
     fn events_that_make_no_sense_are_passed_over() {
-        let mut card = CardMemory::default();
-        card.events = vec![
-            Event::Free(AllocationId(3)),
-            Event::Allocate(AllocationId(9)),
-            Event::Release(SegmentChange {
-                address: 1,
-                bytes: 5,
-            }),
-        ];
+        let card = CardMemory {
+            events: vec![
+                Event::Free(AllocationId(3)),
+                Event::Allocate(AllocationId(9)),
+                Event::Release(SegmentChange {
+                    address: 1,
+                    bytes: 5,
+                }),
+            ],
+            ..CardMemory::default()
+        };
         let swept = sweep(&card);
         assert_eq!(swept.peak.allocated_bytes, 0);
         assert_eq!(swept.peak.reserved_bytes, 0);
