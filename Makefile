@@ -4,6 +4,7 @@
 #   GHOSTGPU_VENV          the environment that `make demo` uses, made if missing (.venv)
 #   GHOSTGPU_TEST_CACHE    where test environments and tools are kept between runs
 #                          ($XDG_CACHE_HOME/ghostgpu-test or ~/.cache/ghostgpu-test)
+#   GHOSTGPU_TEST_BROWSER  a Chromium to test the report page with, instead of one that is found
 #   GHOSTGPU_TEST_PYTHON   pythons to test with instead, separated by colons, the reference first
 #   PYTHON                 what makes environments (python3)
 
@@ -22,6 +23,7 @@ export GHOSTGPU_COMMAND := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/g
 export GHOSTGPU_LIBRARY := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/libghostgpu.so
 export GHOSTGPU_EXPORT := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/examples/export
 export GHOSTGPU_MADE_UP := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/examples/made_up
+export GHOSTGPU_PAGE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/examples/page
 export GHOSTGPU_AGENT_DIR := $(CURDIR)/python/ghostgpu/agent
 
 # In a recipe: every python to test with, and the first of them.
@@ -42,7 +44,7 @@ demo: build ## Rehearse a training that does not fit on an 11 GiB card, and find
 	scripts/demo "$$GHOSTGPU_COMMAND" "$$python"
 
 .PHONY: test
-test: build lint-rust lint-dependencies test-rust lint-python test-python test-e2e test-exports test-ground-truth test-package ## Run every check and every test
+test: build lint-rust lint-dependencies test-rust lint-python test-python test-e2e test-exports test-page test-ground-truth test-package ## Run every check and every test
 	@echo "all tests passed"
 
 .PHONY: lint-rust
@@ -70,7 +72,7 @@ lint-python: ## ruff and mypy
 	"$$reference" -m ruff check .; \
 	"$$reference" -m ruff format --check .; \
 	"$$reference" -m mypy python/ghostgpu python/tests; \
-	for part in tests/e2e tests/exports tests/allocator tests/package; do \
+	for part in tests/e2e tests/exports tests/allocator tests/package tests/page; do \
 		"$$reference" -m mypy --untyped-calls-exclude torch "$$part"; \
 	done; \
 	"$$reference" -m mypy --untyped-calls-exclude torch examples bench; \
@@ -92,6 +94,13 @@ test-e2e: build ## Whole rehearsals through the command, with every tested torch
 test-exports: ## Exports of recorded snapshots, opened by readers that are not ours
 	cargo build --release --locked -p ghostgpu-report --example export --example made_up
 	$(pythons); "$$reference" -m pytest -n 2 tests/exports
+
+.PHONY: test-page
+test-page: ## The report page in a real Chromium
+	cargo build --release --locked -p ghostgpu-report --example page
+	python=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/page" tests/environments/page.txt); \
+	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$python"); export GHOSTGPU_TEST_BROWSER; \
+	"$$python" -m pytest tests/page
 
 .PHONY: prove-allocator
 prove-allocator: build ## Drive PyTorch's own allocator at length, with every option, and compare the replica
@@ -115,6 +124,13 @@ bench-snapshots: build ## Measure opening a snapshot of 1 GB beside Python's own
 	cargo build --release --locked -p ghostgpu-trace --examples
 	@$(pythons); "$$reference" bench/snapshots.py
 	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
+
+.PHONY: bench-page
+bench-page: ## Measure the report page of a million events: writing it, opening it, zooming in it
+	cargo build --release --locked -p ghostgpu-report --example page
+	@python=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/page" tests/environments/page.txt); \
+	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$python"); export GHOSTGPU_TEST_BROWSER; \
+	"$$python" bench/page.py
 
 .PHONY: clean
 clean: ## Remove what was built here; environments and tools in the test cache stay

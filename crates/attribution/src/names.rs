@@ -117,11 +117,19 @@ fn is_agent(file: &str) -> bool {
 }
 
 fn owner(file: &str) -> FrameOwner {
+    if is_generated(file) {
+        return FrameOwner::Torch;
+    }
     match owner_of(file) {
         ghostgpu_ledger::FrameOwner::User => FrameOwner::User,
         _ if is_torch(file) => FrameOwner::Torch,
         _ => FrameOwner::Package,
     }
+}
+
+/// Code that Inductor or Triton wrote during the rehearsal, into its private caches.
+fn is_generated(file: &str) -> bool {
+    file.contains("/cache/inductor/") || file.contains("/cache/triton")
 }
 
 /// PyTorch itself, and Python's own library.
@@ -153,6 +161,10 @@ mod tests {
                 FrameOwner::Package,
             ),
             ("/usr/lib/python3.11/runpy.py", FrameOwner::Torch),
+            (
+                "/tmp/ghostgpu-1/cache/inductor/ab/cab.py",
+                FrameOwner::Torch,
+            ),
         ] {
             assert_eq!(owner(file), expected, "{file}");
         }

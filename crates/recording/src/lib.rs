@@ -22,6 +22,8 @@ mod events;
 pub mod file;
 #[cfg(feature = "made-up")]
 pub mod made_up;
+#[cfg(feature = "made-up")]
+pub mod made_up_transformer;
 mod names;
 mod phases;
 mod recording;

@@ -12,8 +12,8 @@
 //! | [`write_memory_viz`] | PyTorch's `_memory_viz.py` and its page |
 //!
 //! A [`Recording`](ghostgpu_recording::Recording) of a rehearsal says whose memory it is, and has functions of its
-//! own: [`write_recording_pprof`], [`write_recording_perfetto`] and [`write_recording_json`], which
-//! `docs/report-json.md` describes.
+//! own: [`write_recording_pprof`], [`write_recording_perfetto`], [`write_recording_json`], which
+//! `docs/report-json.md` describes, and [`write_html`], a page for any browser.
 //!
 //! In a snapshot, live memory is counted in requested bytes, from `alloc` to `free_completed`: that is what traces
 //! record. The same snapshot gives the same bytes, and none of them holds more in memory than what is
@@ -35,6 +35,7 @@ mod folded;
 mod holdings;
 #[cfg(test)]
 mod hostile;
+mod html;
 mod json;
 mod memory_viz;
 mod origin;
@@ -51,6 +52,7 @@ mod text;
 pub use error::ReportError;
 pub use folded::write_folded;
 pub use holdings::{At, Selection};
+pub use html::write_html;
 pub use json::{JsonOptions, write_json};
 pub use memory_viz::{MemoryVizOptions, write_memory_viz};
 pub use perfetto::{PerfettoOptions, PerfettoSummary, write_perfetto};

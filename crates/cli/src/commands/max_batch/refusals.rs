@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{EXIT_NONE_FITS, publish};
-use crate::answer::{Answer, Need};
+use crate::answer::Answer;
 use crate::commands::run::need::measure_need;
 use crate::commands::run::prepare::Prepared;
 use crate::failure::Failure;

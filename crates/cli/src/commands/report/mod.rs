@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ghostgpu_recording::Recording;
 use ghostgpu_report::{
-    RecordingJsonOptions, RecordingPerfettoOptions, write_recording_json, write_recording_perfetto,
-    write_recording_pprof,
+    RecordingJsonOptions, RecordingPerfettoOptions, write_html, write_recording_json,
+    write_recording_perfetto, write_recording_pprof,
 };
 
 use crate::failure::Failure;
@@ -23,6 +23,7 @@ use crate::size::grouped;
 #[command(after_help = "\
 Examples:
   ghostgpu report train.ghost
+  ghostgpu report train.ghost --to html -o train.html
   ghostgpu report train.ghost --to json -o train.json
   ghostgpu report train.ghost --to pprof -o train.pb.gz && go tool pprof -top train.pb.gz
   ghostgpu report train.ghost --to perfetto -o train.perfetto-trace")]
@@ -46,6 +47,8 @@ enum Format {
     Text,
     /// All of that for programs; docs/report-json.md describes it
     Json,
+    /// A page that opens offline in any browser
+    Html,
     /// A heap profile of the peak for `go tool pprof` (profile.proto, compressed)
     Pprof,
     /// A timeline for ui.perfetto.dev
@@ -84,6 +87,7 @@ fn write(recording: &Recording, format: Format, mut out: &mut dyn Write) -> anyh
         Format::Json => {
             write_recording_json(recording, &RecordingJsonOptions::default(), &mut out)?;
         }
+        Format::Html => write_html(recording, &mut out)?,
         Format::Pprof => write_recording_pprof(recording, &mut out)?,
         Format::Perfetto => {
             let options = RecordingPerfettoOptions::default();

@@ -8,6 +8,7 @@ use std::io::IsTerminal;
 
 pub use arguments::Arguments;
 use ghostgpu_recording::Recording;
+use ghostgpu_report::write_html;
 
 use crate::answer::{Answer, Circumstances, Need, user_frame};
 use crate::duration::seconds;
@@ -36,6 +37,8 @@ pub fn execute_unless(
         plan,
         run_dir,
         json,
+        report,
+        record,
         torch,
         assumptions,
         ..
@@ -92,6 +95,7 @@ pub fn execute_unless(
     if let Some(output) = json {
         output.write(&json_report(&answer)?)?;
     }
+    write_recording(recording.as_ref(), report, record)?;
     if let count @ 1.. = finished.removed_files.len() {
         eprintln!(
             "ghostgpu: removed {count} file{} that the script wrote, since a rehearsal's \
@@ -158,6 +162,32 @@ fn completed(
     about.capability = answer.gpu.capability.clone();
     about.answer_json = json_report(answer)?;
     Ok(Some(recording))
+}
+
+/// The page and the recording's own file, where they were asked for.
+fn write_recording(
+    recording: Option<&Recording>,
+    report: Option<Output>,
+    record: Option<Output>,
+) -> anyhow::Result<()> {
+    let Some(recording) = recording else {
+        if report.is_some() || record.is_some() {
+            return Err(Failure::new("there is no recording to write")
+                .with_hint(
+                    "a script is recorded when it starts CUDA and ends by itself, with PyTorch's own \
+                     allocator (not `cudaMallocAsync`)",
+                )
+                .into());
+        }
+        return Ok(());
+    };
+    if let Some(output) = report {
+        output.write_with(|out| Ok(write_html(recording, out)?))?;
+    }
+    if let Some(output) = record {
+        output.write_with(|out| Ok(ghostgpu_recording::file::write(recording, out)?))?;
+    }
+    Ok(())
 }
 
 /// The report goes to standard output, unless the JSON does.

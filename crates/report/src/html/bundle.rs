@@ -1,0 +1,102 @@
+//! The page's script in one piece.
+//!
+//! `web/` holds plain modules. A page from a file cannot import others, so they are put behind each other
+//! into one scope: their import lines go, and the word `export`. That asks three things of them, which tests
+//! hold: they import only what stands before them, no two declare the same name, and every import or
+//! export fits on a line.
+
+/// Each after all that it imports.
+const MODULES: [(&str, &str); 15] = [
+    ("format.js", include_str!("../../../../web/format.js")),
+    ("elements.js", include_str!("../../../../web/elements.js")),
+    ("theme.js", include_str!("../../../../web/theme.js")),
+    ("data.js", include_str!("../../../../web/data.js")),
+    ("card.js", include_str!("../../../../web/card.js")),
+    ("moment.js", include_str!("../../../../web/moment.js")),
+    ("view.js", include_str!("../../../../web/view.js")),
+    ("canvas.js", include_str!("../../../../web/canvas.js")),
+    ("timeline.js", include_str!("../../../../web/timeline.js")),
+    ("addresses.js", include_str!("../../../../web/addresses.js")),
+    ("treemap.js", include_str!("../../../../web/treemap.js")),
+    ("segments.js", include_str!("../../../../web/segments.js")),
+    ("table.js", include_str!("../../../../web/table.js")),
+    ("tables.js", include_str!("../../../../web/tables.js")),
+    ("page.js", include_str!("../../../../web/page.js")),
+];
+
+/// All of it, in a function of its own.
+pub(super) fn script() -> String {
+    let mut script = String::from("(() => {\n\"use strict\";\n");
+    for (name, source) in MODULES {
+        script.push_str("// ");
+        script.push_str(name);
+        script.push('\n');
+        for line in source.lines().filter(|line| !line.starts_with("import ")) {
+            script.push_str(line.strip_prefix("export ").unwrap_or(line));
+            script.push('\n');
+        }
+    }
+    script.push_str("})();\n");
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// The names that a module declares outside any function.
+    fn declared(source: &str) -> impl Iterator<Item = &str> {
+        source.lines().filter_map(|line| {
+            let line = line.strip_prefix("export ").unwrap_or(line);
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let rest = ["const ", "let ", "function ", "class "]
+                .iter()
+                .find_map(|word| line.strip_prefix(word))?;
+            rest.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+                .next()
+        })
+    }
+
+    #[test]
+    fn no_two_modules_declare_the_same_name() {
+        let mut names = HashSet::new();
+        for (module, source) in MODULES {
+            for name in declared(source) {
+                assert!(names.insert(name), "{name} of {module} is there already");
+            }
+        }
+    }
+
+    #[test]
+    fn modules_import_what_earlier_ones_export() {
+        let mut exported = HashSet::new();
+        for (module, source) in MODULES {
+            for line in source.lines().filter(|line| line.starts_with("import ")) {
+                let (names, from) = line
+                    .strip_prefix("import { ")
+                    .and_then(|rest| rest.strip_suffix("\";"))
+                    .and_then(|rest| rest.split_once(" } from \"./"))
+                    .unwrap_or_else(|| panic!("{module} imports in another manner: {line}"));
+                for name in names.split(", ") {
+                    assert!(
+                        exported.contains(&(from, name)),
+                        "{module} imports {name} of {from}"
+                    );
+                }
+            }
+            for line in source.lines() {
+                if let Some(rest) = line.strip_prefix("export ") {
+                    exported.extend(declared(rest).map(|name| (module, name)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_script_cannot_end_its_element() {
+        let script = script().to_lowercase();
+        assert!(!script.contains("</script") && !script.contains("<!--"));
+    }
+}

@@ -1,0 +1,174 @@
+//! Every allocation of a card, and the names, as columns: what the page reads after its first picture.
+//!
+//! A training repeats itself: addresses, sizes and origins (category, name, module, operator, stack) are held
+//! once each, and an allocation is five small numbers.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use ghostgpu_recording::{CardMemory, Event, FrameOwner, Names};
+use serde_json::json;
+
+use super::section::{Coding, Section};
+use super::sweep::Swept;
+
+/// Values in the order in which they were met, each once.
+struct Interned<T> {
+    places: HashMap<T, u32>,
+    values: Vec<T>,
+}
+
+impl<T: Copy + Eq + Hash> Interned<T> {
+    fn new() -> Self {
+        Self {
+            places: HashMap::new(),
+            values: Vec::new(),
+        }
+    }
+
+    fn place(&mut self, value: T) -> u64 {
+        let next = self.values.len() as u32;
+        let place = *self.places.entry(value).or_insert(next);
+        if place == next {
+            self.values.push(value);
+        }
+        u64::from(place)
+    }
+}
+
+/// Category, name, module, operator, stack.
+type Origin = [u32; 5];
+
+/// The allocations that began, in the order in which they did, and the segments.
+pub(super) fn card_section(card: &CardMemory, swept: &Swept) -> Section {
+    let mut order: Vec<u32> = (0..card.allocations.len() as u32)
+        .filter(|id| swept.lives[*id as usize].is_some())
+        .collect();
+    let life =
+        |id: &u32| swept.lives[*id as usize].expect("only those with a life are in the order");
+    // 0 is "older than the recording", so that these come first; the sort keeps equals in their order.
+    let begin = |id: &u32| life(id).begin.map_or(0, |event| u64::from(event) + 1);
+    order.sort_by_key(begin);
+    let allocation = |id: &u32| &card.allocations[*id as usize];
+
+    let mut addresses: Vec<u64> = order.iter().map(|id| allocation(id).address).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    let mut sizes = Interned::<(u64, u64)>::new();
+    let mut origins = Interned::<Origin>::new();
+    let size_of: Vec<u64> = order
+        .iter()
+        .map(|id| sizes.place((allocation(id).requested_bytes, allocation(id).block_bytes)))
+        .collect();
+    let origin_of: Vec<u64> = order
+        .iter()
+        .map(|id| {
+            let from = allocation(id);
+            origins.place([
+                from.category as u32,
+                from.name.0,
+                from.module.0,
+                from.operator.0,
+                from.stack.0,
+            ])
+        })
+        .collect();
+    let place_of_address = |id: &u32| {
+        let place = addresses.binary_search(&allocation(id).address);
+        place.unwrap_or_default() as u64
+    };
+    let lifetime = |id: &u32| {
+        let life = life(id);
+        let begin = life.begin.map_or(0, |event| u64::from(event) + 1);
+        life.end.map_or(0, |end| u64::from(end) + 1 - begin)
+    };
+
+    let mut section = Section::default();
+    section.column("begin", Coding::Delta, order.iter().map(begin));
+    section.column("lifetime", Coding::Plain, order.iter().map(lifetime));
+    section.column("address", Coding::Delta, order.iter().map(place_of_address));
+    section.column("size", Coding::Plain, size_of);
+    section.column("origin", Coding::Plain, origin_of);
+    section.column("addresses", Coding::Delta, addresses.iter().copied());
+    let requested = sizes.values.iter().map(|size| size.0);
+    section.column("requested_bytes", Coding::Plain, requested);
+    section.column(
+        "block_bytes",
+        Coding::Plain,
+        sizes.values.iter().map(|size| size.1),
+    );
+    for (place, name) in ["category", "name", "module", "operator", "stack"]
+        .iter()
+        .enumerate()
+    {
+        let values = origins.values.iter().map(|origin| u64::from(origin[place]));
+        section.column(&format!("origin_{name}"), Coding::Plain, values);
+    }
+    add_segments(&mut section, card);
+    section
+}
+
+/// Kinds: 0 was there before, 1 was reserved, 2 was released.
+fn add_segments(section: &mut Section, card: &CardMemory) {
+    let before = card.reserved_before.iter().map(|change| (0, 0, *change));
+    let later = card
+        .events
+        .iter()
+        .enumerate()
+        .filter_map(|(index, event)| match event {
+            Event::Reserve(change) => Some((1, index as u64, *change)),
+            Event::Release(change) => Some((2, index as u64, *change)),
+            _ => None,
+        });
+    let changes: Vec<_> = before.chain(later).collect();
+    section.column("segment_kind", Coding::Plain, changes.iter().map(|it| it.0));
+    section.column(
+        "segment_event",
+        Coding::Delta,
+        changes.iter().map(|it| it.1),
+    );
+    section.column(
+        "segment_address",
+        Coding::Delta,
+        changes.iter().map(|it| it.2.address),
+    );
+    section.column(
+        "segment_bytes",
+        Coding::Plain,
+        changes.iter().map(|it| it.2.bytes),
+    );
+}
+
+/// What the numbers of origins stand for.
+pub(super) fn names_section(names: &Names) -> Result<Section, serde_json::Error> {
+    let mut section = Section::default();
+    section.say("texts", &names.texts)?;
+    section.say("operators", &names.operators)?;
+    let modules: Vec<_> = names
+        .modules
+        .iter()
+        .map(|module| json!([module.path, module.class]))
+        .collect();
+    section.say("modules", modules)?;
+    let frames: Vec<_> = names
+        .frames
+        .iter()
+        .map(|frame| {
+            let owner = match frame.owner {
+                FrameOwner::User => 0,
+                FrameOwner::Package => 1,
+                FrameOwner::Torch => 2,
+            };
+            json!([frame.file, frame.line, frame.function, owner])
+        })
+        .collect();
+    section.say("frames", frames)?;
+    section.column(
+        "stack_lengths",
+        Coding::Plain,
+        names.stacks.iter().map(|stack| stack.len() as u64),
+    );
+    let frames = names.stacks.iter().flatten().map(|id| u64::from(id.0));
+    section.column("stack_frames", Coding::Plain, frames);
+    Ok(section)
+}

@@ -1,0 +1,165 @@
+//! A recording as one page that opens offline in any browser.
+//!
+//! The page's data is prepared here, so that the browser only draws: an [overview](overview) of as many
+//! stretches as a screen can show, read and drawn first, then every allocation as columns
+//! ([`details`]). Both are packed into the page itself. The page makes no request, and its own security
+//! policy would refuse one. What it looks like and does is in `web/`.
+
+mod answer;
+mod base64;
+mod bundle;
+mod details;
+mod escape;
+mod overview;
+mod section;
+mod sweep;
+
+use std::io::Write;
+
+use ghostgpu_recording::Recording;
+
+use crate::ReportError;
+use answer::Answer;
+use escape::Escaped;
+use sweep::{Swept, sweep};
+
+const TEMPLATE: &str = include_str!("../../../../web/page.html");
+const STYLE: &str = include_str!("../../../../web/page.css");
+
+/// Writes the page. The same recording gives the same bytes.
+pub fn write_html(recording: &Recording, mut out: impl Write) -> Result<(), ReportError> {
+    let swept: Vec<Swept> = recording.cards.iter().map(sweep).collect();
+    let mut rest = TEMPLATE;
+    while let Some((before, after)) = rest.split_once("<!--{") {
+        let (place, after) = after.split_once("}-->").unwrap_or((after, ""));
+        out.write_all(before.as_bytes())?;
+        fill(place, recording, &swept, &mut out)?;
+        rest = after;
+    }
+    out.write_all(rest.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes what stands at a named place of the template.
+fn fill(
+    place: &str,
+    recording: &Recording,
+    swept: &[Swept],
+    out: &mut impl Write,
+) -> Result<(), ReportError> {
+    let about = &recording.about;
+    let answer = Answer::new(recording, swept);
+    match place {
+        "title" => write!(out, "{}", Escaped(&about.command.join(" ")))?,
+        "style" => write!(out, "<style>\n{STYLE}</style>")?,
+        "answer" => {
+            let (verdict, figures) = answer.sentence();
+            write!(
+                out,
+                "<h1 class=\"{}\"><span>{verdict}</span> {}</h1>",
+                answer.class(),
+                Escaped(&figures)
+            )?;
+        }
+        "failed" => write!(out, "{}", answer.out_of_memory())?,
+        "rehearsed" => write_rehearsed(recording, out)?,
+        "remarks" => write!(out, "{}", answer.remarks(&recording.warnings))?,
+        "overview" => overview::overview_section(recording, swept)?.write("data-overview", out)?,
+        "script" => write!(out, "<script>\n{}</script>", bundle::script())?,
+        "details" => {
+            details::names_section(&recording.names)?.write("data-names", out)?;
+            for (index, (card, swept)) in recording.cards.iter().zip(swept).enumerate() {
+                let class = format!("data-card{index}");
+                details::card_section(card, swept).write(&class, out)?;
+            }
+        }
+        other => unreachable!("the template names the place {other}"),
+    }
+    Ok(())
+}
+
+fn write_rehearsed(recording: &Recording, out: &mut impl Write) -> std::io::Result<()> {
+    let about = &recording.about;
+    let mut facts = Vec::new();
+    if !about.torch.is_empty() {
+        facts.push(format!("torch {}", Escaped(&about.torch)));
+    }
+    if !about.capability.is_empty() {
+        facts.push(format!("compute capability {}", Escaped(&about.capability)));
+    }
+    facts.push(match about.steps {
+        0 => "no optimizer step completed".to_owned(),
+        1 => "1 optimizer step".to_owned(),
+        steps => format!("{steps} optimizer steps"),
+    });
+    write!(
+        out,
+        "<code>{}</code> <span>{}</span>",
+        Escaped(&about.command.join(" ")),
+        facts.join(" · ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use ghostgpu_recording::made_up::{self, MadeUp};
+
+    use super::*;
+
+    fn page(recording: &Recording) -> String {
+        let mut out = Vec::new();
+        write_html(recording, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn small() -> Recording {
+        made_up::recording(MadeUp {
+            layers: 3,
+            steps: 2,
+        })
+    }
+
+    #[test]
+    fn the_same_recording_gives_the_same_bytes() {
+        assert_eq!(page(&small()), page(&small()));
+    }
+
+    #[test]
+    fn every_place_of_the_template_is_filled() {
+        let page = page(&small());
+        assert!(!page.contains("<!--{") && !page.contains("}-->"));
+        assert!(page.ends_with("</html>\n"));
+    }
+
+    #[test]
+    fn nothing_of_a_recording_becomes_markup() {
+        let hostile = "</script></title><script>alert('x')</script><!--{title}-->";
+        let mut recording = small();
+        let plain = page(&recording);
+        recording.about.command = vec![hostile.to_owned()];
+        recording.about.gpu = hostile.to_owned();
+        recording.about.torch = hostile.to_owned();
+        recording.about.capability = hostile.to_owned();
+        recording.about.answer_json =
+            serde_json::json!({"assumptions": [hostile], "notes": [hostile]}).to_string();
+        recording.warnings = vec![hostile.to_owned()];
+        for text in &mut recording.names.texts {
+            *text = hostile.to_owned();
+        }
+        let page = page(&recording);
+        let scripts = |text: &str| {
+            (
+                text.matches("<script").count(),
+                text.matches("</script").count(),
+            )
+        };
+        assert_eq!(scripts(&page), scripts(&plain));
+        assert!(!page.contains("<script>alert"));
+    }
+
+    #[test]
+    fn a_recording_without_cards_is_a_page_all_the_same() {
+        assert!(page(&Recording::default()).contains("<h1 class=\"unknown\">"));
+    }
+}

@@ -1,0 +1,84 @@
+// Words for moments, allocations and where they come from.
+
+import { NEVER } from "./card.js";
+import { readColumn } from "./data.js";
+import { count, several } from "./format.js";
+
+// What the numbers of origins stand for.
+export class Names {
+  constructor(section) {
+    Object.assign(this, section.document);
+    this.stacks = [];
+    const lengths = readColumn(section, "stack_lengths", Uint32Array);
+    const frames = readColumn(section, "stack_frames", Uint32Array);
+    let at = 0;
+    for (const length of lengths) this.stacks.push(frames.subarray(at, (at += length)));
+  }
+
+  frame(id) {
+    const [file, line, functionName, owner] = this.frames[id] ?? ["?", 0, "?", 2];
+    return { file, line, functionName, owner: ["user", "package", "torch"][owner] };
+  }
+
+  // The line to blame: the innermost of the user's own code, else of a package, else any.
+  userFrame(stack) {
+    const frames = [...(this.stacks[stack] ?? [])].map((id) => this.frame(id));
+    const of = (owner) => frames.find((frame) => frame.owner === owner);
+    return of("user") ?? of("package") ?? frames[0];
+  }
+
+  line(stack) {
+    const frame = this.userFrame(stack);
+    return frame ? `${frame.file}:${frame.line} ${frame.functionName}` : "(no stack)";
+  }
+
+  modulePath(module) {
+    return this.modules[module]?.[0] || "(outside any module)";
+  }
+}
+
+// "backward of step 1", for an event.
+export function stageWords(card, overview, event) {
+  const at = card.phaseIndexAt(event);
+  if (at < 0) return "before the first stage";
+  return phaseWords(card, overview, at);
+}
+
+export function phaseWords(card, overview, at) {
+  const { stage, step } = card.phases;
+  return `${overview.document.stages[stage[at]]}, step ${count(step[at] + 1)}`;
+}
+
+// Everything about one allocation, as words.
+export function describeAllocation(page, i) {
+  const { card, overview, names } = page;
+  const details = card.details;
+  const origin = details.origin[i];
+  const [begin, end] = [details.begin[i], details.end[i]];
+  const from = begin === 0 ? "before the recording" : `event ${count(begin - 1)}`;
+  const until = end === NEVER ? "the end" : `event ${count(end - 1)}`;
+  return {
+    category: overview.document.categories[details.originCategory[origin]],
+    colourName: overview.document.category_names[details.originCategory[origin]],
+    name: names.texts[details.name[origin]] || "",
+    module: names.modulePath(details.module[origin]),
+    moduleClass: names.modules[details.module[origin]]?.[1] || "",
+    operator: names.operators[details.operator[origin]] || "(unknown)",
+    line: names.line(details.stack[origin]),
+    frames: [...(names.stacks[details.stack[origin]] ?? [])].map((id) => names.frame(id)),
+    requested: details.requestedBytes(i),
+    block: details.blockBytes(i),
+    address: details.address(i),
+    from: begin === 0 ? from : `${from} (${stageWords(card, overview, begin - 1)})`,
+    until: end === NEVER ? "the recording's end" : `${until} (${stageWords(card, overview, end - 1)})`,
+    lifetime: lifetimeWords(begin, end, card.events),
+  };
+}
+
+function lifetimeWords(begin, end, events) {
+  const last = end === NEVER ? events + 1 : end;
+  const length = several(last - Math.max(1, begin), "event", "events");
+  if (begin === 0 && end === NEVER) return "the whole recording, and longer";
+  if (begin === 0) return `at least ${length}`;
+  return end === NEVER ? `${length}, and longer` : length;
+}

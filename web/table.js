@@ -1,0 +1,79 @@
+// A real table that can be sorted by any of its columns, and shows as many rows as were asked for.
+
+import { make } from "./elements.js";
+import { several } from "./format.js";
+
+const ROWS_AT_ONCE = 20;
+
+// `columns`: [{ title, value(row), show(row), number, title }]; `show` gives text or an element.
+// `options`: { caption, sortBy (index), descending, choose(row), total(row) }.
+export function sortableTable(columns, rows, options) {
+  const state = { sortBy: options.sortBy ?? 0, descending: options.descending ?? true, shown: ROWS_AT_ONCE };
+  const box = make("div", { class: "scroll" });
+  const draw = () => {
+    const sorted = sortedRows(columns, rows, state);
+    const head = make("tr", {}, ...columns.map((column, at) => headCell(column, at, state, draw)));
+    const body = sorted.slice(0, state.shown).map((row) => bodyRow(columns, row, options));
+    const table = make(
+      "table",
+      {},
+      make("caption", {}, options.caption),
+      make("thead", {}, head),
+      make("tbody", {}, ...body),
+    );
+    const left = rows.length - state.shown;
+    box.replaceChildren(table, ...(left > 0 ? [moreButton(left, state, draw)] : []));
+  };
+  draw();
+  return box;
+}
+
+function sortedRows(columns, rows, { sortBy, descending }) {
+  const { value } = columns[sortBy];
+  const sign = descending ? -1 : 1;
+  const keyed = rows.map((row, at) => [value(row), at, row]);
+  keyed.sort((a, b) => (a[0] < b[0] ? -sign : a[0] > b[0] ? sign : a[1] - b[1]));
+  return keyed.map((each) => each[2]);
+}
+
+function headCell(column, at, state, draw) {
+  const sorted = state.sortBy === at;
+  const direction = state.descending ? "descending" : "ascending";
+  const sort = () => {
+    state.descending = sorted ? !state.descending : Boolean(column.number);
+    state.sortBy = at;
+    const table = button.closest("div");
+    draw();
+    table.querySelectorAll("th button")[at].focus();
+  };
+  const button = make("button", { type: "button", on: { click: sort } }, column.title);
+  return make(
+    "th",
+    { scope: "col", class: column.number ? "number" : undefined, "aria-sort": sorted ? direction : "none" },
+    button,
+  );
+}
+
+function bodyRow(columns, row, options) {
+  const cells = columns.map((column) =>
+    make("td", { class: column.number ? "number" : "text", title: column.exact?.(row) }, column.show(row)),
+  );
+  const choose = options.choose;
+  if (!choose) return make("tr", {}, ...cells);
+  // The first cell's button is for the keyboard; the row for the pointer.
+  const text = cells[0].textContent;
+  cells[0].replaceChildren(make("button", { type: "button" }, text));
+  return make("tr", { class: "link", on: { click: () => choose(row) } }, ...cells);
+}
+
+function moreButton(left, state, draw) {
+  const show = () => {
+    state.shown = Math.min(state.shown * 4, state.shown + left);
+    draw();
+  };
+  return make(
+    "button",
+    { type: "button", class: "more", on: { click: show } },
+    `Show more (${several(left, "row", "rows")} left)`,
+  );
+}

@@ -1,0 +1,203 @@
+// The tables behind the charts. Those in a closed fold are made when it is opened.
+
+import { allocatedBytes, bands, cachedBytes } from "./timeline.js";
+import { byId, make, swatch } from "./elements.js";
+import { count, exactBytes, hexadecimal, percent, size } from "./format.js";
+import { describeAllocation, phaseWords } from "./moment.js";
+import { fragmentation } from "./segments.js";
+import { sortableTable } from "./table.js";
+
+function bytesColumn(title, value) {
+  return { title, number: true, value, show: (row) => size(value(row)), exact: (row) => exactBytes(value(row)) };
+}
+
+function exactColumn(title, value) {
+  return { title, number: true, value, show: (row) => count(value(row)) };
+}
+
+function textColumn(title, value) {
+  return { title, value, show: value };
+}
+
+// The composition of the moment: the legend of the timeline, and its table.
+export function compositionTable(page, values, segments) {
+  const { card, overview } = page;
+  const total = values[card.reservedAt] + card.outside_bytes;
+  const row = (attributes, first, bytes) =>
+    make(
+      "tr",
+      attributes,
+      make("td", {}, ...first),
+      make("td", { class: "number", title: exactBytes(bytes) }, size(bytes)),
+      make("td", { class: "number" }, percent(bytes, total)),
+    );
+  const rows = [];
+  // From the top of the picture down.
+  for (const band of bands(overview).reverse()) {
+    const bytes = band.of(card, values);
+    rows.push(row({ "data-key": band.key, "data-bytes": String(bytes) }, [swatch(band.key), band.title], bytes));
+    if (band.key === "cached" && segments) {
+      rows.push(row({ class: "part" }, ["unusable by fragmentation"], fragmentation(segments).stuck));
+    }
+  }
+  const head = make(
+    "tr",
+    {},
+    make("th", { scope: "col" }, "category"),
+    make("th", { scope: "col", class: "number" }, "bytes"),
+    make("th", { scope: "col", class: "number" }, "share"),
+  );
+  const sums = [
+    ["allocated", allocatedBytes(card, values)],
+    ["reserved", values[card.reservedAt]],
+    ["on the card", total],
+  ].map(([title, bytes]) => row({ class: "total", "data-key": title, "data-bytes": String(bytes) }, [title], bytes));
+  return make(
+    "table",
+    {},
+    make("caption", { class: "unseen" }, "What is on the card at the moment"),
+    make("thead", {}, head),
+    make("tbody", {}, ...rows, ...sums),
+  );
+}
+
+// Fills a fold, now if it is open, else when it is opened.
+export function fillWhenOpen(id, content) {
+  const fold = byId(id);
+  const fill = () => {
+    if (!fold.open || fold.dataset.filled === "yes") return;
+    fold.dataset.filled = "yes";
+    fold.replaceChildren(fold.querySelector("summary"), ...content());
+  };
+  fold.dataset.filled = "no";
+  fold.ontoggle = fill;
+  fill();
+}
+
+export function stagesTable(page) {
+  const { card, view, overview } = page;
+  const { phases } = card;
+  const rows = Array.from(phases.firstEvent.keys());
+  const columns = [
+    { title: "stage", value: (at) => at, show: (at) => phaseWords(card, overview, at) },
+    exactColumn("first event", (at) => phases.firstEvent[at]),
+    exactColumn("events", (at) => phases.end[at] - phases.firstEvent[at]),
+    bytesColumn("before", (at) => phases.before[at]),
+    bytesColumn("came", (at) => phases.came[at]),
+    bytesColumn("went", (at) => phases.went[at]),
+    bytesColumn("stayed", (at) => phases.stayed[at]),
+    bytesColumn("peak inside", (at) => phases.peak[at]),
+  ];
+  const choose = (at) => {
+    view.show(phases.firstEvent[at], phases.end[at]);
+    view.choose(phases.peak_event[at]);
+  };
+  const caption =
+    "Allocated bytes; “stayed” is what came and was still there at the stage's end. A row shows its stage and its peak.";
+  return [sortableTable(columns, rows, { caption, sortBy: 0, descending: false, choose })];
+}
+
+export function allocationsTable(page, live, zoomTo) {
+  const { view, card } = page;
+  const { details } = card;
+  const words = new Map();
+  const of = (i) => {
+    if (!words.has(i)) words.set(i, describeAllocation(page, i));
+    return words.get(i);
+  };
+  const columns = [
+    bytesColumn("block", (i) => details.blockBytes(i)),
+    exactColumn("requested bytes", (i) => details.requestedBytes(i)),
+    textColumn("category", (i) => of(i).category),
+    textColumn("name", (i) => of(i).name),
+    textColumn("module", (i) => of(i).module),
+    textColumn("operator", (i) => of(i).operator),
+    textColumn("line", (i) => of(i).line),
+    { title: "since", value: (i) => details.begin[i], show: (i) => of(i).from },
+    { title: "address", value: (i) => details.address(i), show: (i) => hexadecimal(of(i).address) },
+  ];
+  const choose = (i) => {
+    view.select(i);
+    zoomTo(i);
+  };
+  const caption = `${count(live.length)} allocations are live; a row shows its allocation on the map above.`;
+  return [sortableTable(columns, live, { caption, choose })];
+}
+
+const GROUPINGS = [
+  ["module", (page, origin) => page.names.modulePath(page.card.details.module[origin])],
+  ["line", (page, origin) => page.names.line(page.card.details.stack[origin])],
+  ["operator", (page, origin) => page.names.operators[page.card.details.operator[origin]] || "(unknown)"],
+  ["name", (page, origin) => page.names.texts[page.card.details.name[origin]] || "(no name)"],
+  ["category", (page, origin) => page.overview.document.categories[page.card.details.originCategory[origin]]],
+];
+
+// Who holds how much, by what the reader asks for.
+export function holdersTable(page, live) {
+  const { details } = page.card;
+  const box = make("div");
+  const show = (grouping) => {
+    const [title, keyOf] = grouping;
+    const rows = new Map();
+    let total = 0;
+    for (const i of live) {
+      const key = keyOf(page, details.origin[i]);
+      const row = rows.get(key) ?? { key, bytes: 0, requested: 0, blocks: 0 };
+      row.bytes += details.blockBytes(i);
+      row.requested += details.requestedBytes(i);
+      row.blocks += 1;
+      total += details.blockBytes(i);
+      rows.set(key, row);
+    }
+    const columns = [
+      bytesColumn("blocks' size", (row) => row.bytes),
+      exactColumn("requested bytes", (row) => row.requested),
+      { title: "share", number: true, value: (row) => row.bytes, show: (row) => percent(row.bytes, total) },
+      exactColumn("blocks", (row) => row.blocks),
+      textColumn(title, (row) => row.key),
+    ];
+    box.replaceChildren(sortableTable(columns, [...rows.values()], { caption: "Live at the chosen moment." }));
+  };
+  const options = GROUPINGS.map(([title], at) => make("option", { value: String(at) }, title));
+  const choice = make("select", { on: { change: () => show(GROUPINGS[Number(choice.value)]) } }, ...options);
+  show(GROUPINGS[0]);
+  return [make("label", { class: "choose" }, "Grouped by ", choice), box];
+}
+
+export function segmentsTable(segments) {
+  const bytes = (segment) => segment.to - segment.from;
+  const columns = [
+    { title: "segment", value: (row) => row.from, show: (row) => hexadecimal(row.from) },
+    bytesColumn("size", bytes),
+    bytesColumn("live", (row) => row.liveBytes),
+    bytesColumn("free", (row) => bytes(row) - row.liveBytes),
+    bytesColumn("largest free block", (row) => row.largestFree),
+    exactColumn("live blocks", (row) => row.blocks),
+  ];
+  return [sortableTable(columns, segments, { caption: "Reserved at the chosen moment.", sortBy: 3 })];
+}
+
+// The figures on top: the peaks, which are exact.
+export function figures(page) {
+  const { card, overview } = page;
+  const values = card.valuesAt(card.peak_event);
+  const figure = (title, bytes, note) =>
+    make(
+      "div",
+      {},
+      make("dt", {}, title),
+      make("dd", { title: exactBytes(bytes) }, size(bytes), make("small", {}, note)),
+    );
+  const onCard = card.reserved_peak_bytes + card.outside_bytes;
+  return [
+    figure("Peak allocated", card.peak_allocated_bytes, exactBytes(card.peak_allocated_bytes)),
+    figure("Peak reserved", card.reserved_peak_bytes, exactBytes(card.reserved_peak_bytes)),
+    figure("Peak on the card", onCard, "with CUDA context and libraries"),
+    figure(
+      "Cached at the peak",
+      cachedBytes(card, values),
+      `${percent(cachedBytes(card, values), values[card.reservedAt])} of reserved`,
+    ),
+    figure("The card", card.totalBytes, overview.document.gpu),
+  ];
+}
