@@ -16,7 +16,12 @@ impl<R: Read> Machine<R> {
             return Ok(false);
         };
         // A slot that gets another meaning here may be meant by the row.
-        if matches!(row.memoized, Memoized::As(number) if self.heap.memo.has(number)) {
+        let slot = match row.memoized {
+            Memoized::No => None,
+            Memoized::Next => Some(self.heap.memo.next()),
+            Memoized::As(number) => Some(u64::from(number)),
+        };
+        if slot.is_some_and(|slot| self.heap.memo.has(slot)) {
             return Ok(false);
         }
         if self.heap.memo.take_rewritten() {
@@ -39,12 +44,10 @@ impl<R: Read> Machine<R> {
                 list
             }
         };
-        let (memoized, length) = (row.memoized, row.length());
+        let length = row.length();
         self.stack.push(Value::Node(list));
-        match memoized {
-            Memoized::No => {}
-            Memoized::Next => self.put(self.heap.memo.next())?,
-            Memoized::As(number) => self.put(u64::from(number))?,
+        if let Some(slot) = slot {
+            self.put(slot)?;
         }
         self.input.skip(length);
         Ok(true)
@@ -118,10 +121,14 @@ impl<R: Read> Machine<R> {
             other => return Err(self.wrong_operand("a list", other)),
         };
         let count = self.stack.len() - mark;
+        // What was taken directly above the list was taken for it. What was taken further up was taken
+        // for another one: for an item of this list.
+        let first = mark + usize::from(self.stack.get(mark).is_some_and(Value::is_taken));
+        if self.last_taken >= first && self.stack[first..].iter().any(Value::is_taken) {
+            return Err(self.taken());
+        }
         match self.heap.node_mut(list) {
-            Some(Node::List(items)) => {
-                items.extend(self.stack[mark..].iter().filter(|item| !item.is_taken()));
-            }
+            Some(Node::List(items)) => items.extend_from_slice(&self.stack[first..]),
             Some(_) => return Err(self.wrong_operand("a list", Value::Node(list))),
             None => return Err(self.taken()),
         }
