@@ -155,6 +155,10 @@ def changed() -> dict[str, bytes]:
                 several(memoized + MARK + push("size") + push(99) + b"u", event(2))
             )
         ),
+        "entry_filled_with_nothing": snapshot(
+            ignored=push(5) + MARK + APPENDS + MARK + b"u",
+            device_traces=several(several(b"}" + MARK + b"u" + push(event(1))[1:], event(2))),
+        ),
         "entry_in_two_traces": snapshot(
             device_traces=several(several(event(0, frames=stack), memoized), several(get(1)))
         ),

@@ -60,6 +60,10 @@ impl<R: Read> Machine<R> {
         let Some(place) = mark.checked_sub(1).filter(|place| *place >= below) else {
             return Err(self.underflow());
         };
+        // Python does not look at what nothing is put into, here and below.
+        if self.stack.len() == mark {
+            return Ok(());
+        }
         let id = match self.stack[place] {
             Value::Node(id) => id,
             Value::Taken | Value::TakenRow => return Err(self.taken()),
@@ -115,6 +119,9 @@ impl<R: Read> Machine<R> {
         if mark <= below {
             return Err(self.underflow());
         }
+        if self.stack.len() == mark {
+            return Ok(());
+        }
         let list = match self.stack[mark - 1] {
             Value::Node(id) => id,
             Value::Taken | Value::TakenRow => return Err(self.taken()),
@@ -151,6 +158,10 @@ impl<R: Read> Machine<R> {
 
     pub(super) fn add_items(&mut self) -> Result<(), Error> {
         let items = self.pop_to_mark()?;
+        let below = self.marks.last().copied().unwrap_or(0);
+        if items.is_empty() && self.stack.len() > below {
+            return Ok(());
+        }
         let id = self.top_node()?;
         for item in &items {
             self.check_hashable(*item)?;
