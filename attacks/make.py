@@ -604,6 +604,18 @@ def second_thoughts() -> list[Attack]:
             "opens",
             "gives a memo slot another meaning between two equal rows",
         ),
+        (
+            "entry_among_traces.pickle",
+            snapshot(traces=b"](]" + entry() + b"]e"),
+            "opens",
+            "an entry that is appended to the list of traces, not to the trace before it",
+        ),
+        (
+            "trace_as_root.pickle",
+            proto(text("host_traces") + b"](" + entry() + b"K\x05e."),
+            "a list with a dict",
+            "leaves a list of entries as the whole value",
+        ),
         ("rest_follows.pickle", snapshot() + b"garbage", "opens", "bytes after the end"),
     ]
 

@@ -46,8 +46,10 @@ impl Memo {
         (self.dense.len() + self.sparse.len()) as u64
     }
 
-    pub(crate) fn has(&self, number: u32) -> bool {
-        (number as usize) < self.dense.len() || self.sparse.contains_key(&number)
+    #[inline]
+    pub(crate) fn has(&self, number: u64) -> bool {
+        let in_gap = |number: u32| !self.sparse.is_empty() && self.sparse.contains_key(&number);
+        number < self.dense.len() as u64 || u32::try_from(number).is_ok_and(in_gap)
     }
 
     #[inline]

@@ -34,9 +34,11 @@ pub trait Taker {
     /// Called for each dictionary that gets all its entries at once, before they are stored.
     ///
     /// `items` is `key, value, key, value, …`. After [`Take::Took`] the dictionary is gone, its values
-    /// too unless something else refers to them; the list it is appended to does not show it. A file
-    /// that uses such a dictionary again ends with
-    /// [`Error::TakenObjectUsed`](crate::Error::TakenObjectUsed), and must be read without a taker.
+    /// too unless something else refers to them. It may only be appended to the nearest list below it on
+    /// the stack, and that list does not show it. A file that uses such a dictionary in any other way, or
+    /// again, ends with [`Error::TakenObjectUsed`](crate::Error::TakenObjectUsed), and must be read
+    /// without a taker. What the machine does not see is what else becomes of that list: a taker has to
+    /// ask whether it [`is_in_one_place`](Heap::is_in_one_place) in the end, and which.
     fn dictionary(&mut self, heap: &mut Heap, place: Place<'_>, items: &[Value]) -> Take;
 }
 

@@ -20,9 +20,10 @@ def stack(holder: dict[str, Any], key: str = "frames") -> str:
     def one(frame: Any) -> str:
         if isinstance(frame, str):
             return f":0:{frame}"
-        return f"{frame['filename']}:{frame['line']}:{frame['name']}"
+        return f"{frame.get('filename', '')}:{frame.get('line', 0)}:{frame.get('name', '')}"
 
-    return ";".join(one(frame) for frame in holder.get(key) or ())
+    frames = holder.get(key) or ()
+    return ";".join(one(frame) for frame in frames if isinstance(frame, (str, dict)))
 
 
 def pool(value: Any) -> str:
@@ -63,6 +64,11 @@ def describe_entry(entry: dict[str, Any]) -> str:
     )
 
 
+def entries(trace: Any) -> list[dict[str, Any]]:
+    """What can be read as an entry of a trace that may be none."""
+    return [entry for entry in trace if isinstance(entry, dict)] if isinstance(trace, list) else []
+
+
 def describe(snapshot: Any) -> str:
     if isinstance(snapshot, list):
         snapshot = {"segments": snapshot}
@@ -71,10 +77,10 @@ def describe(snapshot: Any) -> str:
         lines += describe_segment(segment)
     for device, trace in enumerate(snapshot.get("device_traces", ())):
         lines.append(f"device {device}")
-        lines += map(describe_entry, trace)
+        lines += map(describe_entry, entries(trace))
     for segment in snapshot.get("host_segments", ()):
         lines += describe_segment(segment)
-    lines += map(describe_entry, snapshot.get("host_traces", ()))
+    lines += map(describe_entry, entries(snapshot.get("host_traces")))
     for annotation in snapshot.get("external_annotations", ()):
         lines.append(
             "annotation "

@@ -36,6 +36,8 @@ const RECENT_PAIRS: usize = 16;
 struct Entry {
     node: Node,
     frozen: bool,
+    /// Whether a memo slot refers to it in the place of a node that was read as the same.
+    stands_for_others: bool,
 }
 
 /// All values of one pickle.
@@ -173,6 +175,13 @@ impl Heap {
         }
     }
 
+    /// Freezes a node from which something was drawn that no number is pinned for.
+    pub fn freeze(&mut self, id: NodeId) {
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            entry.frozen = true;
+        }
+    }
+
     /// Pins a number to a node that may still change.
     pub fn set_loose_tag(&mut self, id: NodeId, tag: u32) {
         if let Some(known) = self.tags.get_mut(id.index()) {
@@ -204,6 +213,7 @@ impl Heap {
         let entry = Entry {
             node,
             frozen: false,
+            stands_for_others: false,
         };
         if let Some(free) = self.free.pop() {
             self.entries[free as usize] = entry;

@@ -1,19 +1,23 @@
 //! Giving up what a taker took: room is used again, and memo slots say what happened.
 
+use std::mem::discriminant;
+
 use super::{Heap, MANY, NO_MEMO, content_bytes};
 use crate::memo::Slot as MemoSlot;
 use crate::value::{Node, NodeId, Value};
 
 impl Heap {
-    /// Says that `kept`, which must be frozen, has the same content as `id`, a direct value of the
-    /// dictionary that is being taken: whoever asks the memo for `id` later gets `kept`. Returns whether
-    /// that could be done; it cannot if the file has used `id` elsewhere already.
+    /// Says that `kept`, which must be frozen, is read as the same as `id`, a direct value of the
+    /// dictionary that is being taken: whoever asks the memo for `id` later gets `kept`, which then
+    /// [`stands_for_others`](Heap::stands_for_others). Returns whether that could be done; it cannot if
+    /// the file has used `id` elsewhere already, or if one is a list and the other a tuple.
     pub fn replace(&mut self, id: NodeId, kept: NodeId) -> bool {
         let Some(entry) = self.entries.get(id.index()) else {
             return false;
         };
         let (memo, frozen) = (self.memo_of[id.index()], entry.frozen);
-        if id == kept || frozen || memo == MANY {
+        let is_same_kind = discriminant(&entry.node) == discriminant(self.node(kept));
+        if id == kept || frozen || memo == MANY || !is_same_kind {
             return false;
         }
         if memo != NO_MEMO {
@@ -21,9 +25,30 @@ impl Heap {
                 return false;
             }
             self.memo.change_unused(memo, MemoSlot::Node(kept));
+            // From now on a slot leads to it, even if it was never put into one itself.
+            self.mark_shared(kept);
+            self.entries[kept.index()].stands_for_others = true;
         }
         self.free_unreachable(id);
         true
+    }
+
+    /// Whether the memo may have given out this node for another one, by [`Heap::replace`]: then only
+    /// whoever replaced may rely on its content.
+    pub fn stands_for_others(&self, id: NodeId) -> bool {
+        self.entries
+            .get(id.index())
+            .is_some_and(|entry| entry.stands_for_others)
+    }
+
+    /// Whether a node has been in one place only, at every moment so far: the file never asked the memo
+    /// for it, and never doubled it.
+    pub fn is_in_one_place(&self, id: NodeId) -> bool {
+        match self.memo_of.get(id.index()) {
+            Some(&NO_MEMO) => true,
+            Some(&MANY) | None => false,
+            Some(&number) => self.memo.holds_unused(number, id),
+        }
     }
 
     /// Whether a dictionary can be taken out: empty so far, and known to nobody but its place on the
@@ -33,12 +58,7 @@ impl Heap {
             return false;
         };
         let fresh = matches!(&entry.node, Node::Dict(dictionary) if dictionary.is_empty());
-        fresh
-            && match self.memo_of[id.index()] {
-                NO_MEMO => true,
-                MANY => false,
-                number => self.memo.holds_unused(number, id),
-            }
+        fresh && self.is_in_one_place(id)
     }
 
     /// Gives up a dictionary that was taken. It is empty: what it would hold is still on the stack.

@@ -16,7 +16,12 @@ impl<R: Read> Machine<R> {
             return Ok(false);
         };
         // A slot that gets another meaning here may be meant by the row.
-        if matches!(row.memoized, Memoized::As(number) if self.heap.memo.has(number)) {
+        let slot = match row.memoized {
+            Memoized::No => None,
+            Memoized::Next => Some(self.heap.memo.next()),
+            Memoized::As(number) => Some(u64::from(number)),
+        };
+        if slot.is_some_and(|slot| self.heap.memo.has(slot)) {
             return Ok(false);
         }
         if self.heap.memo.take_rewritten() {
@@ -39,12 +44,10 @@ impl<R: Read> Machine<R> {
                 list
             }
         };
-        let (memoized, length) = (row.memoized, row.length());
+        let length = row.length();
         self.stack.push(Value::Node(list));
-        match memoized {
-            Memoized::No => {}
-            Memoized::Next => self.put(self.heap.memo.next())?,
-            Memoized::As(number) => self.put(u64::from(number))?,
+        if let Some(slot) = slot {
+            self.put(slot)?;
         }
         self.input.skip(length);
         Ok(true)
@@ -57,6 +60,10 @@ impl<R: Read> Machine<R> {
         let Some(place) = mark.checked_sub(1).filter(|place| *place >= below) else {
             return Err(self.underflow());
         };
+        // Python does not look at what nothing is put into, here and below.
+        if self.stack.len() == mark {
+            return Ok(());
+        }
         let id = match self.stack[place] {
             Value::Node(id) => id,
             Value::Taken | Value::TakenRow => return Err(self.taken()),
@@ -112,16 +119,23 @@ impl<R: Read> Machine<R> {
         if mark <= below {
             return Err(self.underflow());
         }
+        if self.stack.len() == mark {
+            return Ok(());
+        }
         let list = match self.stack[mark - 1] {
             Value::Node(id) => id,
             Value::Taken | Value::TakenRow => return Err(self.taken()),
             other => return Err(self.wrong_operand("a list", other)),
         };
         let count = self.stack.len() - mark;
+        // What was taken directly above the list was taken for it. What was taken further up was taken
+        // for another one: for an item of this list.
+        let first = mark + usize::from(self.stack.get(mark).is_some_and(Value::is_taken));
+        if self.last_taken >= first && self.stack[first..].iter().any(Value::is_taken) {
+            return Err(self.taken());
+        }
         match self.heap.node_mut(list) {
-            Some(Node::List(items)) => {
-                items.extend(self.stack[mark..].iter().filter(|item| !item.is_taken()));
-            }
+            Some(Node::List(items)) => items.extend_from_slice(&self.stack[first..]),
             Some(_) => return Err(self.wrong_operand("a list", Value::Node(list))),
             None => return Err(self.taken()),
         }
@@ -144,6 +158,10 @@ impl<R: Read> Machine<R> {
 
     pub(super) fn add_items(&mut self) -> Result<(), Error> {
         let items = self.pop_to_mark()?;
+        let below = self.marks.last().copied().unwrap_or(0);
+        if items.is_empty() && self.stack.len() > below {
+            return Ok(());
+        }
         let id = self.top_node()?;
         for item in &items {
             self.check_hashable(*item)?;

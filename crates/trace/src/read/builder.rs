@@ -5,6 +5,7 @@ use ghostgpu_pickle::{Heap, Limits, Pickle, Value};
 use super::collector::Target;
 use super::interner::{Interner, TagKind, key_number, tagged};
 use super::notes::printable;
+use super::plain::{item_at, plain_list};
 use super::{Budget, ReadError, checks, entry, keys, state};
 use crate::events::Events;
 use crate::snapshot::{Annotation, DeviceTrace, Format, Snapshot};
@@ -24,10 +25,11 @@ pub(super) struct Builder {
 impl Builder {
     pub(super) fn new(
         pickle: Pickle,
-        interner: Interner,
+        mut interner: Interner,
         targets: Vec<Target>,
         limits: Limits,
     ) -> Self {
+        interner.is_streaming = false;
         let mut warnings = Vec::new();
         if pickle.has_more {
             warnings.push(Warning::TrailingBytes {
@@ -85,7 +87,7 @@ impl Builder {
 
     /// The form before torch 2.0: a list of segments and nothing around it.
     fn segments_alone(&mut self, snapshot: &mut Snapshot) -> Result<(), ReadError> {
-        let items = self.heap.list(self.root).unwrap_or(&[]);
+        let items = plain_list(&self.heap, self.root)?.unwrap_or(&[]);
         let is_segment = |value: &Value| self.heap.get(*value, "blocks").is_some();
         if let Some(other) = items.iter().find(|item| !is_segment(item)) {
             let found = format!("a list with a {}", self.heap.type_name(*other));
@@ -137,7 +139,7 @@ impl Builder {
                 }
                 keys::DEVICE_TRACES => {
                     self.expect_list(keys::DEVICE_TRACES, value);
-                    let count = self.heap.list(value).map_or(0, <[Value]>::len);
+                    let count = plain_list(&self.heap, value)?.map_or(0, <[Value]>::len);
                     for device in 0..count {
                         let list = self
                             .heap
@@ -180,10 +182,11 @@ impl Builder {
         };
         let target = self.targets.get_mut(number as usize).and_then(Option::take);
         match target {
-            // Taken once, from this very list, and nothing is left in it.
+            // Taken once, from this very list, which was never anywhere else, and nothing is left in it.
             Some(target)
                 if target.key == key
                     && target.list == node
+                    && self.heap.is_in_one_place(node)
                     && self.heap.list(list).is_some_and(<[Value]>::is_empty) =>
             {
                 Ok(Some(target))
@@ -200,12 +203,7 @@ impl Builder {
         let mut events = Events::default();
         let mut items = Vec::new();
         for at in 0.. {
-            let Some(value) = self
-                .heap
-                .list(list)
-                .and_then(|items| items.get(at))
-                .copied()
-            else {
+            let Some(value) = item_at(&self.heap, list, at)? else {
                 break;
             };
             let Some(dictionary) = self.heap.dict(value) else {
@@ -228,7 +226,7 @@ impl Builder {
         }
         self.expect_list(keys::EXTERNAL_ANNOTATIONS, list);
         let mut annotations = Vec::new();
-        for value in self.heap.list(list).unwrap_or(&[]) {
+        for value in plain_list(&self.heap, list)?.unwrap_or(&[]) {
             let Some(dictionary) = self.heap.dict(*value) else {
                 continue;
             };

@@ -1,9 +1,9 @@
 //! Takes trace entries and annotations out of a pickle as they go by.
 //!
 //! Where an entry belongs is seen from the machine's stack: above the key `device_traces`, a list, in it
-//! a list per device, in it the entry. That is a conjecture about a file that is not read to its end;
-//! [`Collector::into_parts`] gives out which lists it took from, and the caller checks that they are
-//! where they were thought to be.
+//! a list per device, in it the entry. That is a conjecture about a file that is not read to its end: it
+//! says from which lists it took what ([`Target`]), and the builder checks that they are where they were
+//! thought to be, and nowhere else.
 
 use ghostgpu_pickle::{Heap, NodeId, Place, Take, Taker, Value};
 
@@ -35,11 +35,13 @@ const CHECK_EVERY: u32 = 1 << 14;
 
 impl Collector {
     pub(super) fn new(limit_bytes: u64) -> Self {
-        Self {
+        let mut collector = Self {
             limit_bytes,
             until_check: CHECK_EVERY,
             ..Self::default()
-        }
+        };
+        collector.interner.is_streaming = true;
+        collector
     }
 
     /// The target of a list that is seen for the first time.

@@ -1,8 +1,8 @@
 //! Frames, stacks, pools and texts of a pickle's heap, turned into this crate's handles once each.
 //!
 //! What was drawn from a node is pinned to it as a tag: a frame that stands in a million stacks is
-//! looked at once. PyTorch writes a new list of frames for every allocation; equal ones are replaced by
-//! the first, so that millions of lists need the room of a few thousand.
+//! looked at once. PyTorch writes a new list of frames for every allocation; while the file streams by,
+//! equal ones are replaced by the first, so that millions of lists need the room of a few thousand.
 
 use std::collections::HashMap;
 
@@ -42,6 +42,9 @@ pub(super) fn tagged(tag: u32, kind: TagKind) -> Option<u32> {
 
 #[derive(Debug, Default)]
 pub(super) struct Interner {
+    /// Whether what is read belongs to entries that are being taken. Only they are read no second time,
+    /// so only of them a list may go when an equal one is known.
+    pub(super) is_streaming: bool,
     pub(super) stacks: Stacks,
     pub(super) names: Names,
     pub(super) notes: Notes,
@@ -85,6 +88,11 @@ impl Interner {
         self.new_list(heap, part, key, list)
     }
 
+    /// Whether the nodes read as the same are to become one, and did.
+    fn replace(&self, heap: &mut Heap, node: NodeId, first: NodeId) -> bool {
+        self.is_streaming && heap.replace(node, first)
+    }
+
     fn new_list(&mut self, heap: &mut Heap, part: Part, key: u32, list: NodeId) -> StackId {
         self.frames.clear();
         let value = Value::Node(list);
@@ -102,6 +110,7 @@ impl Interner {
             },
             _ => false,
         });
+        let mut is_odd = false;
         if !all_known {
             self.frames.clear();
             for at in 0.. {
@@ -109,17 +118,24 @@ impl Interner {
                 let Some(item) = items.and_then(|items| items.get(at)).copied() else {
                     break;
                 };
-                if let Some(frame) = self.frame(heap, item) {
-                    self.frames.push(frame.0);
+                match self.frame(heap, item) {
+                    Some(frame) => self.frames.push(frame.0),
+                    None => is_odd = true,
                 }
             }
         }
         let stack = self.stacks.intern_stack(&self.frames);
+        if is_odd {
+            // Looked at again wherever it is met: how often that is does not depend on which lists the
+            // machine has made one.
+            heap.freeze(list);
+            return stack;
+        }
         if self.lists_of_stacks.len() <= stack.0 as usize {
             self.lists_of_stacks.resize(stack.0 as usize + 1, None);
         }
         let first = self.lists_of_stacks[stack.0 as usize];
-        if !first.is_some_and(|first| heap.replace(list, first)) {
+        if !first.is_some_and(|first| self.replace(heap, list, first)) {
             self.lists_of_stacks[stack.0 as usize].get_or_insert(list);
             heap.set_tag(list, tag(TagKind::Stack, stack.0));
         }
@@ -206,8 +222,13 @@ impl Interner {
                     (heap.unsigned_bits(*first), heap.unsigned_bits(*second))
             {
                 let pool = PoolId(first, second);
-                let known = self.nodes_of_pools.get(&pool);
-                if !known.is_some_and(|(first, _)| heap.replace(node, *first)) {
+                let known = self.nodes_of_pools.get(&pool).copied();
+                // `True` is read as 1, and is something else to whoever reads it as something else.
+                let known = known.filter(|(first, _)| {
+                    let first = Value::Node(*first);
+                    heap.tuple(first).or_else(|| heap.list(first)) == items
+                });
+                if !known.is_some_and(|(first, _)| self.replace(heap, node, first)) {
                     let next = self.pools.len() as u32;
                     let (_, number) = *self.nodes_of_pools.entry(pool).or_insert((node, next));
                     if number == next {
@@ -217,6 +238,8 @@ impl Interner {
                 }
                 return Some(pool);
             }
+            // A list that is no pool yet must not become one unseen.
+            heap.freeze(node);
         }
         if value != Value::None {
             self.notes.wrong_type(part, key, heap, value);

@@ -12,6 +12,7 @@ mod entry;
 mod interner;
 mod keys;
 mod notes;
+mod plain;
 mod state;
 
 use std::io::{self, Read};

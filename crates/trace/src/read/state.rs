@@ -4,6 +4,7 @@ use ghostgpu_pickle::{Heap, Value};
 
 use super::interner::{Interner, key_number};
 use super::keys;
+use super::plain::item_at;
 use super::{Budget, ReadError};
 use crate::segments::{Block, BlockState, HistoryEntry, Segment, SegmentKind};
 use crate::settings::AllocatorSettings;
@@ -19,7 +20,7 @@ pub(super) fn segments(
 ) -> Result<Vec<Segment>, ReadError> {
     let mut segments = Vec::new();
     for at in 0.. {
-        let Some(value) = heap.list(list).and_then(|items| items.get(at)).copied() else {
+        let Some(value) = item_at(heap, list, at)? else {
             break;
         };
         if heap.dict(value).is_none() {
@@ -135,7 +136,7 @@ fn blocks(
     // Before torch 2.1 a block does not say where it is: they follow each other.
     let mut next_address = segment_address;
     for at in 0.. {
-        let Some(value) = heap.list(list).and_then(|items| items.get(at)).copied() else {
+        let Some(value) = item_at(heap, list, at)? else {
             break;
         };
         if heap.dict(value).is_none() {
@@ -233,7 +234,7 @@ fn history(
     const PART: Part = Part::Block;
     let mut uses = Vec::new();
     for at in 0.. {
-        let Some(value) = heap.list(list).and_then(|items| items.get(at)).copied() else {
+        let Some(value) = item_at(heap, list, at)? else {
             break;
         };
         budget.spend(size_of::<HistoryEntry>())?;
