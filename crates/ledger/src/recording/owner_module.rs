@@ -124,11 +124,12 @@ fn patterns(names: &Names) -> Vec<String> {
 
 fn starred(path: &str) -> String {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|one| one.is_ascii_digit());
-    let parts: Vec<&str> = path
-        .split('.')
-        .map(|part| if is_number(part) { "*" } else { part })
-        .collect();
-    parts.join(".")
+    // A model that is a plain list of layers keeps their numbers: nothing else tells them apart.
+    let parts = path.split('.').enumerate().map(|(at, part)| match at {
+        1.. if is_number(part) => "*",
+        _ => part,
+    });
+    parts.collect::<Vec<&str>>().join(".")
 }
 
 #[cfg(test)]
@@ -163,9 +164,12 @@ mod tests {
 
     #[test]
     fn numbers_become_stars_where_several_modules_differ_in_them_only() {
-        let names = modules(&["layer.0.fc", "layer.1.fc", "block.7", "head"]);
+        let names = modules(&["layer.0.fc", "layer.1.fc", "block.7", "head", "0", "1"]);
         let owners = OwnerModules::of(&names);
-        let found: Vec<&str> = (0..5).map(|at| owners.pattern(ModuleId(at))).collect();
-        assert_eq!(found, ["", "layer.*.fc", "layer.*.fc", "block.7", "head"]);
+        let found: Vec<&str> = (0..7).map(|at| owners.pattern(ModuleId(at))).collect();
+        assert_eq!(
+            found,
+            ["", "layer.*.fc", "layer.*.fc", "block.7", "head", "0", "1"]
+        );
     }
 }
