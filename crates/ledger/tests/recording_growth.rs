@@ -22,6 +22,8 @@ struct Loop {
     appended: Option<(u64, Category)>,
     /// How many appended tensors the list has room for.
     room: usize,
+    /// Plain SGD: nothing is allocated in its steps, which leave no phase.
+    has_no_state: bool,
 }
 
 /// An Adam training; the loss and the batch of a step live until the next replaces them.
@@ -58,8 +60,11 @@ fn training(settings: Loop) -> Recording {
             gradient = Some(card.allocate(4 * MIB, Category::Gradient, Origin::default()));
         }
         card.free(saved);
-        card.enter(Stage::OptimizerStep);
-        if step == 0 {
+        card.enter(match settings.has_no_state {
+            true => Stage::Script,
+            false => Stage::OptimizerStep,
+        });
+        if step == 0 && !settings.has_no_state {
             card.allocate(8 * MIB, Category::OptimizerState, line(&["train.py:24"]));
         }
         if let Some((bytes, category)) = settings.appended {
@@ -134,6 +139,24 @@ fn a_kept_graph_is_found_after_three_steps_and_not_after_two() {
     assert_eq!(graph(2).sources.len(), 0);
     assert_eq!(graph(3).sources.len(), 1);
     assert_eq!(graph(3).sources[0].category, Category::Activation);
+}
+
+#[test]
+fn growth_is_found_without_a_phase_of_the_optimizers() {
+    let leak = Loop {
+        steps: 3,
+        appended: Some((3 * MIB, Category::Kept)),
+        room: usize::MAX,
+        has_no_state: true,
+        ..Loop::default()
+    };
+    let mut recording = training(leak);
+    assert_eq!(growth(&recording).sources.len(), 1);
+    // The script ended right after its last step.
+    recording.cards[0].phases.retain(|phase| phase.step < 3);
+    assert_eq!(growth(&recording).sources.len(), 1);
+    recording.about.steps = 2;
+    assert_eq!(growth(&recording).sources.len(), 0);
 }
 
 #[test]

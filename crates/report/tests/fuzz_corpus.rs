@@ -10,9 +10,14 @@ fn the_corpus_of_recordings_passes_every_check() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/recording");
     let mut count = 0;
     for file in std::fs::read_dir(folder).expect("the corpus") {
-        let bytes = std::fs::read(file.expect("an entry").path()).expect("a file");
-        recording::check_recording(&bytes);
+        let path = file.expect("an entry").path();
+        let bytes = std::fs::read(&path).expect("a file");
+        // What a fuzzer has added need not be one.
+        let is_ours = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().contains('-'));
+        assert!(recording::check_recording(&bytes) || !is_ours, "{path:?}");
         count += 1;
     }
-    assert!(count >= 8);
+    assert!(count >= 16);
 }

@@ -33,7 +33,7 @@ pub struct CardLedger<'a> {
 impl<'a> CardLedger<'a> {
     /// Goes through the events of a card of the recording.
     pub fn new(recording: &'a Recording, card: &'a CardMemory) -> Self {
-        let mut steps = steps_of(card);
+        let mut steps = steps_of(card, recording.about.steps);
         let start = Level::of(Moment(0), SweepState::before(card));
         let (mut peak, mut peak_reserved, mut end) = (start, start, start);
         let mut current = 0;

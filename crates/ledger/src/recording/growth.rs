@@ -19,6 +19,9 @@ const FEWEST_STEPS: usize = 3;
 /// Optimizers may take their state in turns (two of them, of a GAN): more steps are needed.
 const FEWEST_STEPS_OF_OPTIMIZERS: usize = 5;
 
+/// Of very many steps the last are compared: what grows over them grows.
+const MOST_STEPS: usize = 1000;
+
 /// The places that grow most are looked at; more are no help to anybody.
 const MOST_PLACES: usize = 64;
 
@@ -70,6 +73,7 @@ impl CardLedger<'_> {
             .iter()
             .filter_map(|step| step.optimizer_done)
             .collect();
+        let ends = &ends[ends.len().saturating_sub(MOST_STEPS)..];
         let mut growth = Growth {
             steps: ends.len(),
             ..Growth::default()
@@ -78,8 +82,8 @@ impl CardLedger<'_> {
             return growth;
         };
         let places = Places::of(self.recording, self.card);
-        let candidates = self.accumulating(&places, &ends, last);
-        let series = self.bytes_at_ends(&places, &ends, &candidates);
+        let candidates = self.accumulating(&places, ends, last);
+        let series = self.bytes_at_ends(&places, ends, &candidates);
         for (key, survivors) in candidates {
             let bytes_at_ends = series.get(&key).cloned().unwrap_or_default();
             let (place, category) = key;

@@ -3,7 +3,7 @@
 //! Parameters and what belongs to them are their module's wherever they were made; everything else is of the
 //! module that was running.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ghostgpu_recording::{Allocation, Category, ModuleId, Names};
 
@@ -30,11 +30,12 @@ impl<'a> OwnerModules<'a> {
                 .entry(module.path.as_str())
                 .or_insert(ModuleId(at as u32));
         }
-        let by_name = names
-            .texts
-            .iter()
-            .map(|name| module_in_name(name, &by_path))
-            .collect();
+        let known = KnownNames {
+            paths: &by_path,
+            texts: names.texts.iter().map(String::as_str).collect(),
+        };
+        let texts = names.texts.iter();
+        let by_name = texts.map(|name| known.module_in(name)).collect();
         let mut models = names.modules.iter().filter(|one| is_model(&one.path));
         let only_model = match (models.next(), models.next()) {
             (Some(only), None) => only.path.as_str(),
@@ -95,14 +96,33 @@ fn is_model(path: &str) -> bool {
     path.starts_with('[') && path.ends_with(']')
 }
 
-/// The longest beginning of a parameter's name that is a module's path; else what comes before its last dot.
-fn module_in_name<'a>(name: &'a str, known: &HashMap<&str, ModuleId>) -> &'a str {
-    let dots = name.rmatch_indices('.').take(MOST_PARTS);
-    let mut beginnings = dots.map(|(at, _)| &name[..at]);
-    beginnings
-        .find(|path| known.contains_key(path))
-        .or_else(|| name.rsplit_once('.').map(|(path, _)| path))
-        .unwrap_or("")
+/// What a name may begin with.
+struct KnownNames<'a, 'p> {
+    paths: &'p HashMap<&'a str, ModuleId>,
+    texts: HashSet<&'a str>,
+}
+
+impl<'a> KnownNames<'a, '_> {
+    /// The longest beginning of a name that is a module's path, or a model's; else what comes before the
+    /// parameter's own name, which is last or, in a state's name, next to last.
+    fn module_in(&self, name: &'a str) -> &'a str {
+        let dots = name.rmatch_indices('.').take(MOST_PARTS);
+        let mut beginnings = dots.map(|(at, _)| &name[..at]);
+        let known = beginnings.find_map(|path| self.path_of(path));
+        known.unwrap_or_else(|| {
+            let parent = |name: &'a str| name.rsplit_once('.').map_or("", |(path, _)| path);
+            match parent(name) {
+                parameter if self.texts.contains(parameter) => parent(parameter),
+                module => module,
+            }
+        })
+    }
+
+    fn path_of(&self, path: &str) -> Option<&'a str> {
+        let model = || self.paths.get_key_value(format!("[{path}]").as_str());
+        let found = self.paths.get_key_value(path).or_else(model);
+        found.map(|(path, _)| *path)
+    }
 }
 
 /// For each module its path, with `*` for numbers where that names several modules.
@@ -124,11 +144,12 @@ fn patterns(names: &Names) -> Vec<String> {
 
 fn starred(path: &str) -> String {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|one| one.is_ascii_digit());
-    let parts: Vec<&str> = path
-        .split('.')
-        .map(|part| if is_number(part) { "*" } else { part })
-        .collect();
-    parts.join(".")
+    // A model that is a plain list of layers keeps their numbers: nothing else tells them apart.
+    let parts = path.split('.').enumerate().map(|(at, part)| match at {
+        1.. if is_number(part) => "*",
+        _ => part,
+    });
+    parts.collect::<Vec<&str>>().join(".")
 }
 
 #[cfg(test)]
@@ -148,24 +169,30 @@ mod tests {
 
     #[test]
     fn a_parameters_module_is_the_longest_known_beginning_of_its_name() {
-        let names = modules(&["[Net]", "layer", "layer.0"]);
-        let known = OwnerModules::of(&names).by_path;
-        for (name, path) in [
+        let mut names = modules(&["[Net]", "layer", "layer.0", "[Linear]"]);
+        let expected = [
+            ("", ""),
             ("layer.0.weight", "layer.0"),
             ("layer.0.weight.exp_avg", "layer.0"),
             ("layer.1.weight", "layer"),
             ("head.weight", "head"),
+            ("head.weight.exp_avg", "head"),
+            ("Linear.weight.exp_avg", "[Linear]"),
             ("scale", ""),
-        ] {
-            assert_eq!(module_in_name(name, &known), path, "{name}");
-        }
+        ];
+        names.texts = expected.map(|(name, _)| name.to_owned()).to_vec();
+        let found = OwnerModules::of(&names).by_name;
+        assert_eq!(found, expected.map(|(_, path)| path));
     }
 
     #[test]
     fn numbers_become_stars_where_several_modules_differ_in_them_only() {
-        let names = modules(&["layer.0.fc", "layer.1.fc", "block.7", "head"]);
+        let names = modules(&["layer.0.fc", "layer.1.fc", "block.7", "head", "0", "1"]);
         let owners = OwnerModules::of(&names);
-        let found: Vec<&str> = (0..5).map(|at| owners.pattern(ModuleId(at))).collect();
-        assert_eq!(found, ["", "layer.*.fc", "layer.*.fc", "block.7", "head"]);
+        let found: Vec<&str> = (0..7).map(|at| owners.pattern(ModuleId(at))).collect();
+        assert_eq!(
+            found,
+            ["", "layer.*.fc", "layer.*.fc", "block.7", "head", "0", "1"]
+        );
     }
 }

@@ -179,13 +179,20 @@ impl CardLedger<'_> {
         sums
     }
 
-    /// How many tensors like the parameter the optimizer keeps, for most of the parameters' bytes.
+    /// How many tensors like the parameter the optimizer keeps, for most of the parameters' bytes. Those after
+    /// the last step count: some are replaced in each.
     fn optimizer_kind(&self) -> OptimizerKind {
+        let done = self
+            .steps()
+            .iter()
+            .rev()
+            .find_map(|step| step.optimizer_done);
+        let moment = done.unwrap_or(self.end().moment);
         let mut parameters: HashMap<u32, u64> = HashMap::new();
         let mut states: HashMap<&str, u32> = HashMap::new();
         let texts = &self.recording.names.texts;
         let of = |category| {
-            let all = self.card.allocations.iter();
+            let all = self.live_at(moment).map(|(_, one)| one);
             all.filter(move |one| one.category == category && one.name.0 != 0)
         };
         for one in of(Category::Parameter) {

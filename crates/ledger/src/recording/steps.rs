@@ -13,7 +13,7 @@ pub struct StepSummary {
     pub from: Moment,
     /// Where its last phase ends.
     pub to: Moment,
-    /// Where its optimizer step ends; none if there was no optimizer step in it.
+    /// Where its optimizer step ends; none if it was not complete.
     pub optimizer_done: Option<Moment>,
     /// The most that was allocated in it, at its beginning included.
     pub peak_allocated_bytes: u64,
@@ -48,7 +48,10 @@ pub(super) struct Interval {
 }
 
 /// The steps of a card, without their peaks, in order. A step that occurs again after another is one more.
-pub(super) fn steps_of(card: &CardMemory) -> Vec<StepSummary> {
+///
+/// An optimizer that allocates nothing (plain SGD) leaves no phase: its step ends where the next begins, and of the
+/// last one it is known from the number of `complete` steps.
+pub(super) fn steps_of(card: &CardMemory, complete: u32) -> Vec<StepSummary> {
     let mut steps: Vec<StepSummary> = Vec::new();
     for interval in intervals(card) {
         let is_new = steps.last().is_none_or(|last| last.step != interval.step);
@@ -68,6 +71,12 @@ pub(super) fn steps_of(card: &CardMemory) -> Vec<StepSummary> {
             if interval.stage == Stage::OptimizerStep {
                 step.optimizer_done = Some(interval.to);
             }
+        }
+    }
+    let last = steps.len().saturating_sub(1);
+    for (at, step) in steps.iter_mut().enumerate() {
+        if step.optimizer_done.is_none() && (at < last || step.step < complete) {
+            step.optimizer_done = Some(step.to);
         }
     }
     steps

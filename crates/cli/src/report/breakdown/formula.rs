@@ -19,7 +19,7 @@ pub(super) fn add(sheet: &mut Sheet, rule: &RuleOfThumb) {
         })
         .collect();
     let text = format!(
-        "parameters × {} for {} + outputs × 2 = {}, and {} are on the card. Mostly: {}.",
+        "parameters × {}, as for {}, + outputs × 2 = {}, and {} are on the card. Mostly: {}.",
         rule.optimizer.copies(),
         rule.optimizer.title(),
         human(rule.rule_bytes),

@@ -60,9 +60,10 @@ fn advice(source: &GrowthSource) -> Option<&'static str> {
             "something still refers to the graph of each step: keep `loss.item()` or \
              `x.detach()`, not the tensor itself",
         ),
-        Category::Kept | Category::Temporary => {
-            Some("something still refers to each step's result: keep `.item()` or `.cpu()` of it")
-        }
+        Category::Kept | Category::Temporary => Some(
+            "something still refers to each step's result or its graph: keep `.item()`, \
+             `.detach()` or `.cpu()` of it",
+        ),
         Category::Gradient => Some("gradients of each step are kept beside the new ones"),
         _ => None,
     }

@@ -21,7 +21,9 @@ pub fn breakdown_report(recording: &Recording, look: Look) -> String {
     heading::add(&mut sheet, recording);
     add_breakdown(&mut sheet, recording, look);
     sheet.list("warnings", &recording.warnings);
-    sheet.render()
+    // A file from elsewhere must not speak to the terminal.
+    let is_unwanted = |character: char| character.is_control() && character != '\n';
+    sheet.render().replace(is_unwanted, "?")
 }
 
 /// Adds the breakdown of the card on which most was allocated.

@@ -1,7 +1,7 @@
 //! The modules that hold most at the peak, beside what the rule of thumb gives them.
 //!
 //! Modules that differ in a number only (the layers of a transformer) are one row. Beginning with the outermost, the
-//! largest row is replaced by those inside it as long as there is room.
+//! largest row is replaced by those inside it as long as there is room; what is small is one row together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,10 @@ use crate::report::sheet::Sheet;
 use crate::report::table::Table;
 use crate::size::human;
 
-const MOST_ROWS: usize = 6;
+const MOST_ROWS: usize = 7;
+
+/// Modules with less than one of so many of all bytes are small.
+const SMALL_MODULE: u64 = 100;
 
 /// Width of a module's name in the table.
 const LABEL_WIDTH: usize = 50;
@@ -65,13 +68,13 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, rule: Option<&RuleOfTh
         return;
     }
     let total = held.iter().map(|(_, bytes, _)| bytes).sum();
-    let rows = rows(&patterns(&held));
+    let rows = rows(&patterns(&held), total);
     let mut headings = vec!["module", ">at the peak", ">"];
     if rule.is_some() {
         headings.push(">rule of thumb");
     }
     let mut table = Table::new(&headings);
-    for row in rows.iter().take(MOST_ROWS) {
+    for row in rows {
         let mut cells = vec![
             shortened(&row.label, LABEL_WIDTH, 0),
             human(row.exact_bytes),
@@ -93,7 +96,10 @@ fn patterns(held: &[(String, u64, u64)]) -> BTreeMap<String, Pattern> {
         // Very deep paths stop to matter here.
         let parts: Vec<&str> = path.splitn(16, '.').collect();
         for (at, part) in parts.iter().enumerate() {
-            for (text, part) in [(&mut pattern, starred(part)), (&mut real, *part)] {
+            for (text, part) in [
+                (&mut pattern, if at > 0 { starred(part) } else { part }),
+                (&mut real, *part),
+            ] {
                 if at > 0 {
                     text.push('.');
                 }
@@ -117,7 +123,9 @@ fn starred(part: &str) -> &str {
     if is_number { "*" } else { part }
 }
 
-fn rows(patterns: &BTreeMap<String, Pattern>) -> Vec<Row> {
+/// The rows to show, the largest first, and last what is small.
+fn rows(patterns: &BTreeMap<String, Pattern>, total: u64) -> Vec<Row> {
+    let is_small = |row: &Row| row.exact_bytes < total / SMALL_MODULE;
     let mut rows = below(patterns, "");
     if let Some(outside) = patterns.get("") {
         rows.push(Row {
@@ -125,32 +133,49 @@ fn rows(patterns: &BTreeMap<String, Pattern>) -> Vec<Row> {
             ..row("", outside, false)
         });
     }
+    let mut small: Vec<Row> = rows.extract_if(.., |row| is_small(row)).collect();
     loop {
         sort(&mut rows);
         let Some(at) = rows.iter().position(|row| row.is_open) else {
-            return rows;
+            break;
         };
-        let inside = below(patterns, &rows[at].pattern);
+        let mut inside = below(patterns, &rows[at].pattern);
         let own = patterns
             .get(&rows[at].pattern)
             .map_or((0, 0), |one| one.own);
-        let count = inside.len() + usize::from(own.0 > 0);
-        if inside.is_empty() || rows.len() - 1 + count > MOST_ROWS {
+        if inside.is_empty() {
             rows[at].is_open = false;
             continue;
         }
-        let parent = rows.swap_remove(at);
-        rows.extend(inside);
-        if own.0 > 0 {
-            rows.push(Row {
-                exact_bytes: own.0,
-                rule_bytes: own.1,
-                label: format!("{} itself", parent.label),
-                is_open: false,
-                ..parent
-            });
+        inside.push(Row {
+            exact_bytes: own.0,
+            rule_bytes: own.1,
+            label: format!("{} itself", rows[at].label),
+            is_open: false,
+            ..rows[at].clone()
+        });
+        let small_inside: Vec<Row> = inside.extract_if(.., |row| is_small(row)).collect();
+        if inside.is_empty() || rows.len() - 1 + inside.len() > MOST_ROWS {
+            rows[at].is_open = false;
+            continue;
         }
+        rows.swap_remove(at);
+        rows.extend(inside);
+        small.extend(small_inside);
     }
+    small.extend(rows.split_off(MOST_ROWS.min(rows.len())));
+    small.retain(|row| row.exact_bytes > 0);
+    if !small.is_empty() {
+        let sum = |bytes: fn(&Row) -> u64| small.iter().map(bytes).sum();
+        rows.push(Row {
+            label: "all others".to_owned(),
+            pattern: String::new(),
+            exact_bytes: sum(|row| row.exact_bytes),
+            rule_bytes: sum(|row| row.rule_bytes),
+            is_open: false,
+        });
+    }
+    rows
 }
 
 fn sort(rows: &mut [Row]) {
@@ -180,7 +205,7 @@ fn row(pattern: &str, sum: &Pattern, is_open: bool) -> Row {
     let label = match sum.paths.first() {
         // A number that does not vary is shown.
         Some(only) if sum.paths.len() == 1 => only.clone(),
-        _ => format!("{pattern} ({} modules)", sum.paths.len()),
+        _ => format!("{pattern} ×{}", sum.paths.len()),
     };
     Row {
         label,

@@ -143,3 +143,19 @@ fn a_recording_without_cards_or_events_has_a_report_too() {
     ];
     assert!(breakdown_report(&empty, PLAIN).contains("at the peak"));
 }
+
+#[test]
+fn names_in_a_file_do_not_speak_to_the_terminal() {
+    let mut hostile = recording(MadeUp {
+        layers: 2,
+        steps: 3,
+    });
+    for frame in &mut hostile.names.frames {
+        frame.function = "\x1b[2J\x07main".to_owned();
+    }
+    hostile.names.modules[2].path = "layers.\x1b]0;title\x07".to_owned();
+    hostile.about.command = vec!["\u{9b}31m".to_owned()];
+    let report = breakdown_report(&hostile, PLAIN);
+    assert!(report.contains("?[2J?main"), "{report}");
+    assert!(report.lines().all(|line| !line.contains(char::is_control)));
+}
