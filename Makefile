@@ -22,6 +22,7 @@ export PYTHON GHOSTGPU_TEST_CACHE
 export GHOSTGPU_COMMAND := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/ghostgpu
 export GHOSTGPU_LIBRARY := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/libghostgpu.so
 export GHOSTGPU_EXPORT := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/examples/export
+export GHOSTGPU_MADE_UP := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/examples/made_up
 export GHOSTGPU_PAGE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/examples/page
 export GHOSTGPU_AGENT_DIR := $(CURDIR)/python/ghostgpu/agent
 
@@ -91,7 +92,7 @@ test-e2e: build ## Whole rehearsals through the command, with every tested torch
 
 .PHONY: test-exports
 test-exports: ## Exports of recorded snapshots, opened by readers that are not ours
-	cargo build --release --locked -p ghostgpu-report --example export
+	cargo build --release --locked -p ghostgpu-report --example export --example made_up
 	$(pythons); "$$reference" -m pytest -n 2 tests/exports
 
 .PHONY: test-page

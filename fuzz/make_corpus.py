@@ -1,6 +1,6 @@
-"""Writes the files that fuzzing starts from: small snapshots in every form PyTorch has written.
+"""Writes the files that fuzzing starts from: snapshots in all forms of PyTorch's, and recordings.
 
-python fuzz/make_corpus.py
+cargo build --release -p ghostgpu-report --example made_up && python fuzz/make_corpus.py
 """
 
 from __future__ import annotations
@@ -8,6 +8,9 @@ from __future__ import annotations
 import pickle
 import pickletools
 import struct
+import subprocess
+import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +250,27 @@ def main() -> None:
     for name, value in plain_values().items():
         for protocol in range(6):
             write("pickle", f"{name}-{protocol}", pickle.dumps(value, protocol))
+    write_recordings()
+
+
+def write_recordings() -> None:
+    """Whole files, and what is packed in them: the names, a byte of 255, the first card."""
+    maker = HERE.parent / "target/release/examples/made_up"
+    kinds = [("training", 1, 1), ("training", 2, 3)]
+    kinds += [("random", seed, 10 * seed) for seed in range(1, 7)]
+    for kind, first, second in kinds:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "made-up.ghost"
+            words = [str(maker), str(path), kind, str(first), str(second)]
+            subprocess.run(words, check=True, timeout=60)
+            content = path.read_bytes()
+        write("recording", f"{kind}-{first}-file", content)
+        sections, at = [], 12
+        while at < len(content):
+            end = at + 9 + int.from_bytes(content[at + 1 : at + 9], "little")
+            sections.append(zlib.decompress(content[at + 9 : end]))
+            at = end
+        write("recording", f"{kind}-{first}-values", sections[1] + b"\xff" + sections[2])
 
 
 def plain_values() -> dict[str, Any]:

@@ -87,6 +87,8 @@ pub fn changes(places: Places, present: impl Fn(&str) -> Option<OsString>) -> Ch
         "TRITON_LIBCUDA_PATH",
         places.library_dir.as_os_str().to_owned(),
     );
+    // PyTorch's profiler announces operators to the library under this name: see `observer` there.
+    set.insert("NVTX_INJECTION64_PATH", preload.into_os_string());
     set.insert(
         "PYTHONPATH",
         prepended(places.inject_dir.as_os_str(), present("PYTHONPATH")),

@@ -1,10 +1,12 @@
 //! One run of the user's command on virtual cards, from its folder to what was found in it.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
+use ghostgpu_recording::Recording;
 use ghostgpu_session::Session;
 
 use crate::environment;
@@ -13,11 +15,12 @@ use crate::findings::Findings;
 use crate::judge::Rehearsal;
 use crate::layout::Layout;
 use crate::process::supervise;
+use crate::recorded_memory;
 use crate::run_dir::RunDir;
 use crate::written_files::remove_written_files;
 
 /// A command to rehearse, ready to start any number of times.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     pub program: PathBuf,
     pub words: Vec<std::ffi::OsString>,
@@ -30,7 +33,7 @@ pub struct Plan {
 }
 
 /// Where the script's output goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptOutput {
     /// To ours, untouched.
     Inherited,
@@ -38,6 +41,8 @@ pub enum ScriptOutput {
     AllToStderr,
     /// Nowhere: the user has seen it once.
     Hidden,
+    /// To a file, in case somebody wants to know why the script failed.
+    Kept(PathBuf),
 }
 
 /// A run that is over, and the files of the script's that were removed after it.
@@ -45,6 +50,8 @@ pub enum ScriptOutput {
 pub struct Finished {
     pub rehearsal: Rehearsal,
     pub removed_files: Vec<PathBuf>,
+    /// Whose memory it was, where that was recorded; `Err` is why it cannot be read.
+    pub recording: Option<Result<Recording, String>>,
 }
 
 impl Plan {
@@ -95,6 +102,13 @@ impl Plan {
                     .stdout(Stdio::null())
                     .stderr(Stdio::null());
             }
+            ScriptOutput::Kept(path) => {
+                let file = File::create(&path).context("cannot keep the script's output")?;
+                command
+                    .stdin(Stdio::null())
+                    .stdout(file.try_clone()?)
+                    .stderr(file);
+            }
         }
         // The kernel stamps files with the time of its last tick, a few milliseconds old.
         let started = SystemTime::now() - Duration::from_millis(50);
@@ -105,6 +119,7 @@ impl Plan {
             ))
         })?;
         let findings = Findings::gather(run_dir.path());
+        let recording = recorded_memory::gather(run_dir.path(), &findings);
         let removed_files = match session.keep_checkpoints {
             true => Vec::new(),
             false => remove_written_files(run_dir.path(), started),
@@ -119,6 +134,7 @@ impl Plan {
                 },
             },
             removed_files,
+            recording,
         })
     }
 }

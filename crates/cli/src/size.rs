@@ -64,6 +64,16 @@ pub fn human(bytes: u64) -> String {
     }
 }
 
+/// The size with one decimal: `1.5 GiB`, `20.0 MiB`, `512 bytes`.
+pub fn human_in_few(bytes: u64) -> String {
+    match bytes {
+        GIB.. => format!("{:.1} GiB", bytes as f64 / GIB as f64),
+        MIB.. => format!("{:.1} MiB", bytes as f64 / MIB as f64),
+        KIB.. => format!("{:.1} KiB", bytes as f64 / KIB as f64),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
 /// A change with its sign: `+1.50 GiB`, `-20.00 MiB`, `0`.
 pub fn signed_change(before: u64, after: u64) -> String {
     match after.abs_diff(before) {
@@ -137,6 +147,8 @@ mod tests {
         assert_eq!(human(1_536), "1.50 KiB");
         assert_eq!(human(20 << 20), "20.00 MiB");
         assert_eq!(human(3 << 29), "1.50 GiB");
+        assert_eq!(human_in_few(3 << 29), "1.5 GiB");
+        assert_eq!(human_in_few(100), "100 bytes");
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! Functions for the Python agent in the same process, which calls them through `ctypes`.
 
 use std::cell::Cell;
-use std::ffi::c_int;
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
+use ghostgpu_session::memory_log::LogEntry;
+
+use crate::observer::{self, ContextCell};
 use crate::refuse::{self, RefusalCallback};
-use crate::state;
+use crate::{notes, state};
 
 /// Raised when the meaning of these functions changes.
 const API_VERSION: u32 = 1;
@@ -61,6 +66,26 @@ pub unsafe extern "C" fn ghostgpu_device_bytes(
     0
 }
 
+/// Moves this process, a forked copy of the script, into the run whose folder is named: what it holds
+/// on the cards is counted there, and what was said so far is said there again. Returns 0, or 1 if
+/// that folder has no ledger.
+///
+/// # Safety
+/// `run_dir` is a text that ends with a zero, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ghostgpu_continue_in(run_dir: *const c_char) -> c_int {
+    if run_dir.is_null() {
+        return 1;
+    }
+    // SAFETY: promised by the caller.
+    let run_dir = unsafe { CStr::from_ptr(run_dir) };
+    if !state::continue_in(OsStr::from_bytes(run_dir.to_bytes()).into()) {
+        return 1;
+    }
+    notes::say_again();
+    0
+}
+
 thread_local! {
     static NEXT_READBACK: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
 }
@@ -87,4 +112,110 @@ pub fn take_prepared_readback(bytes: usize) -> Option<[u8; 8]> {
     }
     NEXT_READBACK.set(None);
     Some(value.to_le_bytes())
+}
+
+/// Begins the memory log of this process. Returns 0, or 1 if its file cannot be made.
+///
+/// # Safety
+/// `path` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ghostgpu_start_memory_log(path: *const c_char) -> c_int {
+    // SAFETY: promised by the caller.
+    let path = unsafe { CStr::from_ptr(path) };
+    c_int::from(!observer::start(Path::new(OsStr::from_bytes(
+        path.to_bytes(),
+    ))))
+}
+
+/// Brings the memory log up to date on disk.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_flush_memory_log() {
+    observer::flush();
+}
+
+/// Ends the memory log, for example in a forked child, whose memory is not its parent's.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_stop_memory_log() {
+    observer::stop();
+}
+
+/// Where the calling thread's agent writes the number of the module that runs.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_context_cell() -> *const ContextCell {
+    observer::context_cell()
+}
+
+/// The script does something else from here on.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_note_stage(stage: u8, step: u32) {
+    observer::write(LogEntry::Stage { stage, step });
+}
+
+/// The memory at each of `count` addresses is of this kind, and has a name.
+///
+/// # Safety
+/// `addresses` and `names` point to `count` numbers each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ghostgpu_note_owners(
+    kind: u8,
+    addresses: *const u64,
+    names: *const u32,
+    count: u32,
+) {
+    if addresses.is_null() || names.is_null() {
+        return;
+    }
+    // SAFETY: promised by the caller.
+    let (addresses, names) = unsafe {
+        (
+            std::slice::from_raw_parts(addresses, count as usize),
+            std::slice::from_raw_parts(names, count as usize),
+        )
+    };
+    for (&address, &name) in addresses.iter().zip(names) {
+        observer::write(LogEntry::Owner {
+            kind,
+            name,
+            address,
+        });
+    }
+}
+
+/// From here on, `number` means this module.
+///
+/// # Safety
+/// `path` and `class` are C strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ghostgpu_name_module(
+    number: u32,
+    path: *const c_char,
+    class: *const c_char,
+) {
+    // SAFETY: promised by the caller.
+    let (path, class) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(class)) };
+    observer::write(LogEntry::Module {
+        number,
+        path: &path.to_string_lossy(),
+        class: &class.to_string_lossy(),
+    });
+}
+
+/// The tensors that a module returned have this many bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_note_module_output(number: u32, bytes: u64) {
+    observer::write(LogEntry::ModuleOutput { number, bytes });
+}
+
+/// From here on, `number` means this text.
+///
+/// # Safety
+/// `text` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ghostgpu_name_text(number: u32, text: *const c_char) {
+    // SAFETY: promised by the caller.
+    let text = unsafe { CStr::from_ptr(text) };
+    observer::write(LogEntry::Text {
+        number,
+        text: &text.to_string_lossy(),
+    });
 }

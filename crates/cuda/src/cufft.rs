@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use ghostgpu_tables::fft::{Plan, Side, WORK_BYTES};
 
 use crate::handles::Handles;
-use crate::{library_sizes, state, trace_call, write_out};
+use crate::{library_sizes, observer, state, trace_call, write_out};
 
 const SUCCESS: i32 = 0;
 const INVALID_PLAN: i32 = 1;
@@ -63,6 +63,7 @@ pub extern "C" fn cufftSetAutoAllocation(plan: c_int, automatic: c_int) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn cufftSetWorkArea(plan: c_int, area: *mut c_void) -> i32 {
     trace_call!(cufftSetWorkArea, plan, area);
+    observer::workspace(area);
     with_plan(plan, is_plan)
 }
 

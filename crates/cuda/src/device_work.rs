@@ -23,18 +23,27 @@ macro_rules! trace_call {
 ///     (handle: Handle, n: c_int, x: Matrix, stride: c_int) => cublasSscal_v2, cublasDscal_v2;
 /// }
 /// ```
+///
+/// After `before`, `workspace: name;` says which parameter is memory to work in.
 #[macro_export]
 macro_rules! device_work {
-    (before: $before:path; $($parameters:tt => $($name:ident),+;)+) => {
-        $($($crate::device_work!(@define $before, $name $parameters);)+)+
+    (before: $before:path; workspace: $workspace:ident; $($parameters:tt => $($name:ident),+;)+) => {
+        $($($crate::device_work!(@define $before, $name, $workspace, $parameters);)+)+
     };
-    (@define $before:path, $name:ident ($($argument:ident: $type:ty),* $(,)?)) => {
+    (before: $before:path; $($parameters:tt => $($name:ident),+;)+) => {
+        $($($crate::device_work!(@define $before, $name, , $parameters);)+)+
+    };
+    (
+        @define $before:path, $name:ident, $($workspace:ident)?,
+        ($($argument:ident: $type:ty),* $(,)?)
+    ) => {
         #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($argument: $type),*) -> i32 {
             $crate::trace_call!($name $(, $argument)*);
             $crate::handed_on::forget_all();
             $before();
+            $($crate::observer::workspace($workspace.cast());)?
             0
         }
     };

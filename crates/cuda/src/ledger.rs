@@ -3,21 +3,21 @@
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use ghostgpu_session::ledger::{LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC, MAX_PROCESSES, offset};
+use ghostgpu_session::ledger::{
+    LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC, MAX_DEVICES, MAX_PROCESSES, offset,
+};
 
 /// The mapped ledger and this process's place in it.
+///
+/// Both change once, in a forked copy of the script that goes on in a run of its own (see
+/// [`Ledger::continue_in`]); whatever was mapped stays mapped for the life of the process.
 pub struct Ledger {
-    base: *mut u8,
-    slot: usize,
-    process: u64,
+    base: AtomicPtr<u8>,
+    slot: AtomicUsize,
+    process: AtomicU64,
 }
-
-// SAFETY: every access goes through atomics; `base` stays mapped for the life of the process.
-unsafe impl Send for Ledger {}
-// SAFETY: as above.
-unsafe impl Sync for Ledger {}
 
 impl Ledger {
     /// Maps the ledger of the run in `run_dir` and claims a slot for this process.
@@ -44,28 +44,61 @@ impl Ledger {
         if base == libc::MAP_FAILED {
             return None;
         }
-        let mut ledger = Self {
-            base: base.cast(),
-            slot: 0,
-            process: u64::from(std::process::id()),
+        let ledger = Self {
+            base: AtomicPtr::new(base.cast()),
+            slot: AtomicUsize::new(0),
+            process: AtomicU64::new(u64::from(std::process::id())),
         };
         if ledger.word(0).load(Ordering::Relaxed) != LEDGER_MAGIC {
             return None;
         }
-        ledger.slot = ledger.claim_slot()?;
+        let slot = ledger.claim_slot()?;
+        ledger.slot.store(slot, Ordering::Relaxed);
         Some(ledger)
+    }
+
+    /// Goes on in the ledger of another run, which shows from then on what this process holds and
+    /// has held, as if it had been there from the start. False if that ledger cannot be used.
+    ///
+    /// For a forked copy of a process that was alone on its cards, before it has started a thread.
+    pub fn continue_in(&self, run_dir: &Path) -> bool {
+        let Some(other) = Self::open(run_dir) else {
+            return false;
+        };
+        for device in 0..MAX_DEVICES {
+            let held = self
+                .word(offset::slot_used(self.slot(), device))
+                .load(Ordering::Acquire);
+            other.charge(device, held, None);
+            other
+                .word(offset::device_peak(device))
+                .fetch_max(self.peak_bytes(device), Ordering::AcqRel);
+        }
+        self.base
+            .store(other.base.load(Ordering::Acquire), Ordering::Release);
+        self.slot.store(other.slot(), Ordering::Release);
+        self.process.store(other.process(), Ordering::Release);
+        true
+    }
+
+    fn slot(&self) -> usize {
+        self.slot.load(Ordering::Acquire)
+    }
+
+    fn process(&self) -> u64 {
+        self.process.load(Ordering::Acquire)
     }
 
     fn word(&self, byte_offset: usize) -> &AtomicU64 {
         debug_assert!(byte_offset.is_multiple_of(8) && byte_offset + 8 <= LEDGER_BYTES);
         // SAFETY: inside the mapping, aligned, and only ever accessed as an atomic.
-        unsafe { AtomicU64::from_ptr(self.base.add(byte_offset).cast()) }
+        unsafe { AtomicU64::from_ptr(self.base.load(Ordering::Acquire).add(byte_offset).cast()) }
     }
 
     fn claim_slot(&self) -> Option<usize> {
         let try_claim = |slot: usize| {
             self.word(offset::slot_process(slot))
-                .compare_exchange(0, self.process, Ordering::AcqRel, Ordering::Relaxed)
+                .compare_exchange(0, self.process(), Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         };
         if let Some(slot) = (0..MAX_PROCESSES).find(|&slot| try_claim(slot)) {
@@ -121,7 +154,7 @@ impl Ledger {
         let Ok(before) = charged else { return false };
         self.word(offset::device_peak(device))
             .fetch_max(before + bytes, Ordering::AcqRel);
-        self.word(offset::slot_used(self.slot, device))
+        self.word(offset::slot_used(self.slot(), device))
             .fetch_add(bytes, Ordering::AcqRel);
         true
     }
@@ -129,12 +162,12 @@ impl Ledger {
     /// Gives back what this process had charged. A forked child, which inherits its parent's books
     /// but holds nothing on the card, changes nothing.
     pub fn release(&self, device: usize, bytes: u64) {
-        if u64::from(std::process::id()) != self.process {
+        if u64::from(std::process::id()) != self.process() {
             return;
         }
         self.word(offset::device_used(device))
             .fetch_sub(bytes, Ordering::AcqRel);
-        self.word(offset::slot_used(self.slot, device))
+        self.word(offset::slot_used(self.slot(), device))
             .fetch_sub(bytes, Ordering::AcqRel);
     }
 
@@ -144,7 +177,7 @@ impl Ledger {
         for slot in 0..MAX_PROCESSES {
             let owner = self.word(offset::slot_process(slot));
             let process = owner.load(Ordering::Acquire);
-            if process == 0 || process == self.process || is_alive(process) {
+            if process == 0 || process == self.process() || is_alive(process) {
                 continue;
             }
             // Only the one that clears the owner may return the slot's memory.
@@ -153,7 +186,7 @@ impl Ledger {
             if mine.is_err() {
                 continue;
             }
-            for device in 0..ghostgpu_session::ledger::MAX_DEVICES {
+            for device in 0..MAX_DEVICES {
                 let held = self
                     .word(offset::slot_used(slot, device))
                     .swap(0, Ordering::AcqRel);

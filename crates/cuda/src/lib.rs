@@ -33,6 +33,7 @@ mod nvjpeg;
 mod nvml;
 mod nvrtc;
 mod nvshmem;
+mod observer;
 mod opaque_objects;
 mod readback;
 mod real_library;

@@ -27,22 +27,35 @@ pub fn refused(library: &str, function: &str) {
 }
 
 fn write_once(note: &Note) {
-    let Some(session) = state::session() else {
+    if state::session().is_none() {
         return;
-    };
-    let Ok(mut line) = serde_json::to_string(note) else {
+    }
+    let Ok(line) = serde_json::to_string(note) else {
         return;
     };
     let Ok(mut said) = SAID.lock() else { return };
     if !said.insert(line.clone()) {
         return;
     }
-    line.push('\n');
-    let path = session
-        .run_dir
-        .join(format!("notes-{}.jsonl", std::process::id()));
-    // A note that cannot be written is lost; the script's own run must not suffer for it.
+    append(&(line + "\n"));
+}
+
+/// Repeats what was said so far, in the folder of the run that this process has moved to.
+pub fn say_again() {
+    let Ok(said) = SAID.lock() else { return };
+    let lines: String = said.iter().map(|line| format!("{line}\n")).collect();
+    if !lines.is_empty() {
+        append(&lines);
+    }
+}
+
+/// A note that cannot be written is lost; the script's own run must not suffer for it.
+fn append(lines: &str) {
+    let Some(run_dir) = state::run_dir() else {
+        return;
+    };
+    let path = run_dir.join(format!("notes-{}.jsonl", std::process::id()));
     if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path) {
-        let _ = file.write_all(line.as_bytes());
+        let _ = file.write_all(lines.as_bytes());
     }
 }

@@ -118,6 +118,24 @@ pub fn session() -> Option<&'static Session> {
     room().map(|room| &room.session)
 }
 
+static OTHER_RUN_DIR: RwLock<Option<PathBuf>> = RwLock::new(None);
+
+/// The folder of the run that this process belongs to.
+pub fn run_dir() -> Option<PathBuf> {
+    let other = OTHER_RUN_DIR.read().ok()?.clone();
+    other.or_else(|| Some(session()?.run_dir.clone()))
+}
+
+/// Moves this process, a forked copy of the script, into a run of its own, with everything it holds
+/// on the cards. False if that run's folder cannot be used.
+pub fn continue_in(run_dir: PathBuf) -> bool {
+    let is_moved = room().is_none_or(|room| room.ledger.continue_in(&run_dir));
+    if is_moved && let Ok(mut other) = OTHER_RUN_DIR.write() {
+        *other = Some(run_dir);
+    }
+    is_moved
+}
+
 /// All cards of the machine, whether or not `CUDA_VISIBLE_DEVICES` shows them to this process.
 pub fn devices() -> &'static [VirtualDevice] {
     room().map_or(&[], |room| &room.devices)

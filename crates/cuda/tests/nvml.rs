@@ -100,6 +100,8 @@ fn prepare_run(run_dir: &Path) -> u64 {
         cudnn_cache_dir: None,
         keep_checkpoints: false,
         full_initialisation: false,
+        attribution: false,
+        probe: None,
         tables: Vec::new(),
     };
     let text = serde_json::to_string(&session).expect("a session can be written as JSON");

@@ -13,6 +13,9 @@
 //! A block is live from `alloc` to `free_completed`: until then nobody else can have its memory. Bytes
 //! are those that were asked for; a block's own size is at least that rounded up, see
 //! [`Allocation::block_bytes`].
+//!
+//! A [`Recording`](ghostgpu_recording::Recording) of a rehearsal says more than a snapshot, and has a ledger of
+//! its own in [`recording`].
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +24,7 @@ mod annotations;
 mod curve;
 mod holders;
 mod ledger;
+pub mod recording;
 mod rounding;
 mod segments_at;
 mod user_frames;

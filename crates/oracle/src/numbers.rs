@@ -47,6 +47,7 @@ pub mod attribute {
     pub const TENSOR_STRIDES: i32 = 903;
     pub const TENSOR_UNIQUE_ID: i32 = 906;
     pub const TENSOR_IS_VIRTUAL: i32 = 907;
+    pub const VARIANT_PACK_WORKSPACE: i32 = 1003;
     pub const KNOB_INFO_TYPE: i32 = 1200;
     pub const KNOB_INFO_MAXIMUM: i32 = 1201;
     pub const KNOB_INFO_MINIMUM: i32 = 1202;

@@ -10,12 +10,16 @@
 //!   module) and what it turned out to be ([`Category`]);
 //! - what the script was doing, as intervals of events ([`Phase`]).
 //!
-//! Pure: it knows neither files nor PyTorch's names for things.
+//! [`Recording::check`] says whether it contradicts itself, and [`file`](mod@file) how it is written down.
+//!
+//! Pure: it knows neither folders nor PyTorch's names for things.
 
 #![forbid(unsafe_code)]
 
 mod allocation;
+mod check;
 mod events;
+pub mod file;
 #[cfg(feature = "made-up")]
 pub mod made_up;
 #[cfg(feature = "made-up")]
@@ -25,6 +29,7 @@ mod phases;
 mod recording;
 
 pub use allocation::{Allocation, AllocationId, Category};
+pub use check::Inconsistency;
 pub use events::{Event, SegmentChange};
 pub use names::{Frame, FrameId, FrameOwner, Module, ModuleId, NameId, Names, OperatorId, StackId};
 pub use phases::{Phase, Stage};

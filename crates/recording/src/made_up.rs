@@ -1,6 +1,13 @@
 //! A made-up training: a model of equal layers, trained for some steps.
 //!
-//! The same arguments give the same recording. Every category, stage and kind of event occurs.
+//! The same arguments give the same recording. Every category, stage and kind of event occurs. Beside it, recordings
+//! made at random, and those that a test writes event by event.
+
+mod at_random;
+mod by_hand;
+
+pub use at_random::recording_at_random;
+pub use by_hand::{ByHand, Origin};
 
 use crate::{
     About, Allocation, AllocationId, CardMemory, Category, Event, Frame, FrameId, FrameOwner,
@@ -75,11 +82,13 @@ impl Maker {
         names.modules.push(Module {
             path: "[Model]".to_owned(),
             class: "Model".to_owned(),
+            output_bytes: 0,
         });
         for layer in 0..training.layers {
             names.modules.push(Module {
                 path: format!("layers.{layer}"),
                 class: "Layer".to_owned(),
+                output_bytes: 3 * MIB,
             });
             names.texts.push(format!("layers.{layer}.weight"));
         }

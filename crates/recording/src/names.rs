@@ -29,6 +29,8 @@ pub struct Module {
     pub path: String,
     /// `BertAttention`.
     pub class: String,
+    /// Bytes of the tensors that a call of it returned, the largest call; 0 if that is not known.
+    pub output_bytes: u64,
 }
 
 /// Whose code a frame is.

@@ -1,11 +1,15 @@
-//! Writes a snapshot in another format: `export FILE --to FORMAT --out OUT`.
+//! Writes a snapshot or a recording in another format: `export FILE --to FORMAT --out OUT`.
 
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use ghostgpu_report::{At, JsonOptions, MemoryVizOptions, PerfettoOptions, Selection};
+use ghostgpu_recording::file::{Limits, read};
+use ghostgpu_report::{
+    At, JsonOptions, MemoryVizOptions, PerfettoOptions, RecordingJsonOptions,
+    RecordingPerfettoOptions, Selection,
+};
 
 #[derive(Parser)]
 struct Arguments {
@@ -41,6 +45,13 @@ enum To {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if arguments
+        .file
+        .extension()
+        .is_some_and(|ending| ending == "ghost")
+    {
+        return export_recording(&arguments);
+    }
     let snapshot = ghostgpu_trace::open(&arguments.file)?;
     let out = BufWriter::new(File::create(&arguments.out)?);
     let device = arguments.device;
@@ -82,6 +93,32 @@ fn main() -> anyhow::Result<()> {
             };
             ghostgpu_report::write_memory_viz(&snapshot, &options, out)?;
         }
+    }
+    Ok(())
+}
+
+fn export_recording(arguments: &Arguments) -> anyhow::Result<()> {
+    let recording = read(File::open(&arguments.file)?, Limits::default())?;
+    let out = BufWriter::new(File::create(&arguments.out)?);
+    match arguments.to {
+        To::Pprof => ghostgpu_report::write_recording_pprof(&recording, out)?,
+        To::Json => {
+            let options = RecordingJsonOptions::default();
+            ghostgpu_report::write_recording_json(&recording, &options, out)?;
+        }
+        To::Perfetto => {
+            let usual = RecordingPerfettoOptions::default();
+            let options = RecordingPerfettoOptions {
+                min_block_bytes: arguments.min_block_bytes.unwrap_or(usual.min_block_bytes),
+                max_blocks: arguments.max_blocks.unwrap_or(usual.max_blocks),
+                max_counter_points: arguments
+                    .max_counter_points
+                    .unwrap_or(usual.max_counter_points),
+            };
+            let summary = ghostgpu_report::write_recording_perfetto(&recording, &options, out)?;
+            println!("{summary:?}");
+        }
+        To::Folded | To::MemoryViz => anyhow::bail!("recordings are not written in this format"),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A memory snapshot or a recording as files that other tools open.
+//! Memory snapshots and recordings as files that other tools open.
 //!
 //! A [`Snapshot`](ghostgpu_trace::Snapshot) goes in, bytes come out; one module for each format. This
 //! crate refuses to know where the snapshot came from, and where the bytes go.
@@ -11,9 +11,11 @@
 //! | [`write_json`] | programs; described in `docs/snapshot-json.md` |
 //! | [`write_memory_viz`] | PyTorch's `_memory_viz.py` and its page |
 //!
-//! And of a [`Recording`](ghostgpu_recording::Recording), a page for people: [`write_html`], any browser.
+//! A [`Recording`](ghostgpu_recording::Recording) of a rehearsal says whose memory it is, and has functions of its
+//! own: [`write_recording_pprof`], [`write_recording_perfetto`], [`write_recording_json`], which
+//! `docs/report-json.md` describes, and [`write_html`], a page for any browser.
 //!
-//! Live memory is counted in requested bytes, from `alloc` to `free_completed`: that is what traces
+//! In a snapshot, live memory is counted in requested bytes, from `alloc` to `free_completed`: that is what traces
 //! record. The same snapshot gives the same bytes, and none of them holds more in memory than what is
 //! live, what is large and the stacks.
 //!
@@ -39,7 +41,10 @@ mod memory_viz;
 mod origin;
 mod perfetto;
 mod pprof;
+mod profile;
 mod protobuf;
+mod recording;
+mod stacks;
 #[cfg(test)]
 mod test_snapshot;
 mod text;
@@ -52,3 +57,7 @@ pub use json::{JsonOptions, write_json};
 pub use memory_viz::{MemoryVizOptions, write_memory_viz};
 pub use perfetto::{PerfettoOptions, PerfettoSummary, write_perfetto};
 pub use pprof::write_pprof;
+pub use recording::{
+    RecordingJsonOptions, RecordingPerfettoOptions, write_recording_json, write_recording_perfetto,
+    write_recording_pprof,
+};

@@ -7,10 +7,12 @@
 
 pub mod files;
 pub mod ledger;
+pub mod memory_log;
 mod report;
 mod request;
 
 pub use report::{
-    AllocatorPeaks, Note, OomReport, ProcessReport, RefusedCall, StackFrame, StepPeaks, WrittenFile,
+    AllocatorPeaks, Note, OomReport, ProbeReport, ProcessReport, RefusedCall, StackFrame,
+    StepPeaks, WrittenFile,
 };
-pub use request::{CudnnSource, LoadError, SESSION_VARIABLE, Session};
+pub use request::{CudnnSource, LoadError, Probe, ProbePlace, SESSION_VARIABLE, Session};

@@ -94,6 +94,37 @@ pub struct ProcessReport {
     /// Remarks the answer does not rest on: checkpoints that were redirected, faults of the agent.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// What was seen of the place at which a batch was to be set, if one was.
+    pub probe: Option<ProbeReport>,
+}
+
+/// What the agent saw of the place at which it was to set the batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProbeReport {
+    /// The batch was set, or is about to be.
+    pub is_found: bool,
+    /// The place in words: `the DataLoader gone through at train.py:41`.
+    pub place: String,
+    /// The script's own batch there.
+    pub batch: Option<u64>,
+    /// How many samples a pass over the data has, where that can be known.
+    pub samples: Option<u64>,
+    /// Tokens of a sample, and the most that there may be, where a script of ours says so.
+    pub seq: Option<u64>,
+    pub longest_seq: Option<u64>,
+    /// Batches that are not full are left out.
+    pub drops_last: bool,
+    /// Why the batch cannot be set there, in a sentence.
+    pub problem: Option<String>,
+    /// Why the script cannot be forked there.
+    pub unforkable: Option<String>,
+    /// A loader was gone through, but only without gradients.
+    pub has_other_loader: bool,
+    /// Options of the script's command line that look as if they set a batch.
+    pub batch_options: Vec<String>,
+    /// Options that resemble the one that was named, which the script does not have.
+    pub similar_options: Vec<String>,
 }
 
 /// A call that the stand-in refused, and where the script made it.

@@ -47,6 +47,37 @@ pub struct Session {
     pub keep_checkpoints: bool,
     /// Run CPU weight initialisation in full, even where it only feeds the virtual card.
     pub full_initialisation: bool,
+    /// Record whose memory it is: see [`memory_log`](crate::memory_log).
+    #[serde(default)]
+    pub attribution: bool,
+    /// The script is to be tried with other sizes than its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
+}
+
+/// How the agent changes what the script does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    pub place: ProbePlace,
+    /// The batch to try in this process.
+    pub batch: Option<u64>,
+    /// Where to ask for batches instead: the agent connects when the script has come to the place
+    /// at which the batch matters, and goes on in a forked copy for each batch that it is told.
+    pub socket: Option<PathBuf>,
+}
+
+/// Where the batch is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProbePlace {
+    /// The `DataLoader` that is first gone through with gradients enabled.
+    TrainingLoader,
+    /// The `DataLoader` that is first gone through at all.
+    FirstLoader,
+    /// The command line's option of this name: the script is forked when it reads its arguments.
+    Option(String),
+    /// A script of ours, which says itself where its sizes begin to matter.
+    Own,
 }
 
 /// Why a session file could not be used.

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, Callable
 
 from . import checkpoints, preload, session
+from .attribution import MemoryRecorder
 from .checks import ArgumentChecks
 from .collectives import OneRankCollectives
 from .data_dependent import ShapeAssumptions
@@ -53,6 +54,7 @@ def _start(torch: Any) -> None:
     peaks = PeakTracker(torch)
     ending = Ending(torch, current.run_dir, peaks)
     counter = StepCounter(current.steps, peaks)
+    recorder = quietly(MemoryRecorder)(torch, current.run_dir) if current.attribution else None
     guard = checkpoints.CheckpointGuard(torch, current)
     _after_import.append(quietly(guard.after_import))
 
@@ -63,31 +65,48 @@ def _start(torch: Any) -> None:
     _tell_library(torch)
     quietly(peaks.install)()
     quietly(counter.install)()
-    quietly(OomObserver(torch).install)()
+    if recorder is not None:
+        quietly(recorder.install)()
+        counter.after_count = recorder.note_step
+        ending.add_last_act(recorder.finish)
+    on_oom = recorder.note_out_of_memory if recorder is not None else _nothing
+    quietly(OomObserver(torch, quietly(on_oom)).install)()
     quietly(guard.install)()
-    quietly(_install_assumptions)(torch, ending)
+    on_sent = recorder.note_sent if recorder is not None else _nothing
+    quietly(_install_assumptions)(torch, ending, quietly(on_sent))
     if not current.full_initialisation:
         skipper = InitialisationSkipper(torch)
         quietly(skipper.install)()
         ending.add_last_act(skipper.tell)
     ending.add_last_act(guard.clean_up)
 
+    if current.probe is not None:
+        quietly(_install_prober)(torch, current.probe, ending, counter)
+
     def forget_parent() -> None:
+        if current.probe is not None and _makes_a_probe():
+            return
         RECORD.forget_parent()
         peaks.forget_parent()
         counter.forget_parent()
         ending.forget_parent()
         guard.paths.forget_parent()
+        if recorder is not None:
+            recorder.forget_parent()
 
     os.register_at_fork(after_in_child=quietly(forget_parent))
 
 
-def _install_assumptions(torch: Any, ending: Ending) -> None:
+def _nothing(*arguments: Any) -> None:
+    """Where nobody wants to know."""
+
+
+def _install_assumptions(torch: Any, ending: Ending, on_sent: Callable[[Any], object]) -> None:
     known = KnownValues(torch)
     known.install()
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
     readbacks.install()
-    KnownCopies(torch, known, readbacks.remember_line).install()
+    KnownCopies(torch, known, readbacks.remember_line, on_sent).install()
     KnownFactories(torch, known).install()
     KnownArithmetic(torch, known).install()
     KnownLogic(torch, known).install()
@@ -98,6 +117,19 @@ def _install_assumptions(torch: Any, ending: Ending) -> None:
     ending.add_explanation(readbacks.explain)
     ShapeAssumptions(torch, readbacks, known).install()
     ArgumentChecks(torch, readbacks).install()
+
+
+def _install_prober(torch: Any, probe: session.Probe, ending: Ending, counter: StepCounter) -> None:
+    # Imported only here: no plain rehearsal needs it.
+    from . import probing
+
+    probing.start(torch, probe, ending, counter)
+
+
+def _makes_a_probe() -> bool:
+    from . import probe_server
+
+    return probe_server.is_forking()
 
 
 @quietly

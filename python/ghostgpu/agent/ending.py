@@ -40,6 +40,10 @@ class Ending:
         """Have something look at the exception that ends the script."""
         self._explanations.append(quietly(explain))
 
+    def move_to(self, run_dir: str) -> None:
+        """Have the report written into the folder of another run."""
+        self._run_dir = run_dir
+
     def forget_parent(self) -> None:
         """Called in a forked child, which has a report to write only if it uses CUDA itself."""
         self._is_forked = True

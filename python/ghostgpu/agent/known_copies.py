@@ -25,10 +25,17 @@ _FROM_HOST = ("tensor", "as_tensor", "asarray")
 class KnownCopies:
     """Passes known values on where Python copies tensors."""
 
-    def __init__(self, torch: Any, known: KnownValues, on_unknown_read: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        known: KnownValues,
+        on_unknown_read: Callable[[], object],
+        on_sent: Callable[[Any], object],
+    ) -> None:
         self._torch = torch
         self._known = known
         self._on_unknown_read = on_unknown_read
+        self._on_sent = on_sent
 
     def install(self) -> None:
         """Wrap what Python calls."""
@@ -52,8 +59,11 @@ class KnownCopies:
                 return result
             if tensor.is_cuda and not result.is_cuda:
                 known.attempt(self._bring_back, tensor, result)
+                return result
+            if result.is_cuda and not tensor.is_cuda:
+                self._on_sent(result)
             # Floats from the host are weights, too: what an optimizer does to them is not known.
-            elif result.dtype in kinds or (tensor.is_cuda and known.is_followed(result)):
+            if result.dtype in kinds or (tensor.is_cuda and known.is_followed(result)):
                 known.attempt(self._pass_on, tensor, result)
             return result
 
@@ -107,8 +117,10 @@ class KnownCopies:
         return new_tensor
 
     def _note_made(self, result: Any, *arguments: Any, **options: Any) -> None:
-        is_plain = type(result) is self._torch.Tensor
-        if is_plain and result.is_cuda and self._known.is_followed(result):
+        if type(result) is not self._torch.Tensor or not result.is_cuda:
+            return
+        self._on_sent(result)
+        if self._known.is_followed(result):
             # Positional or by one of the names that the functions have for it.
             data = arguments[0] if arguments else options.get("data", options.get("obj"))
             self._known.attempt(self._learn_data, result, data)

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Callable
 
 from . import stages
 from .dynamo_shield import shielded
@@ -20,10 +20,14 @@ MAX_OOMS = 100
 
 
 class OomObserver:
-    """Writes down every out-of-memory error of PyTorch's allocator as it happens."""
+    """Writes down every out-of-memory error of PyTorch's allocator as it happens.
 
-    def __init__(self, torch: Any) -> None:
+    `also` is called at each, when it has been written down.
+    """
+
+    def __init__(self, torch: Any, also: Callable[[], object]) -> None:
         self._torch = torch
+        self._also = also
 
     def install(self) -> None:
         """Attach to the allocator as soon as the script starts CUDA, and no earlier."""
@@ -49,6 +53,7 @@ class OomObserver:
                 stack=describe(frames),
             )
         )
+        self._also()
 
 
 def _remember(oom: Oom) -> None:

@@ -69,6 +69,12 @@ def set_code_architectures(arch_numbers: list[int]) -> None:
     function(array, ctypes.c_uint32(len(arch_numbers)))
 
 
+def continue_in(run_dir: str) -> bool:
+    """Move this forked copy of the script into a run of its own; false if that cannot be done."""
+    function = _exported("ghostgpu_continue_in")
+    return function is not None and function(ctypes.c_char_p(os.fsencode(run_dir))) == 0
+
+
 def set_refusal_callback(callback: Callable[[str], None]) -> None:
     """Have the library call back when the script uses a function that is not simulated."""
     function = _exported("ghostgpu_set_refusal_callback")

@@ -55,6 +55,24 @@ class RefusedCall:
 
 
 @dataclass
+class ProbeReport:
+    """What was seen of the place at which a batch was to be set."""
+
+    is_found: bool = False
+    place: str = ""
+    batch: int | None = None
+    samples: int | None = None
+    seq: int | None = None
+    longest_seq: int | None = None
+    drops_last: bool = False
+    problem: str | None = None
+    unforkable: str | None = None
+    has_other_loader: bool = False
+    batch_options: list[str] = field(default_factory=list)
+    similar_options: list[str] = field(default_factory=list)
+
+
+@dataclass
 class ProcessReport:
     """Everything that ends up in `agent-<pid>.json`."""
 
@@ -72,6 +90,7 @@ class ProcessReport:
     refused: list[RefusedCall] = field(default_factory=list)
     exception: str | None = None
     notes: list[str] = field(default_factory=list)
+    probe: ProbeReport | None = None
 
 
 class Record:

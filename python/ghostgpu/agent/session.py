@@ -8,8 +8,22 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from typing import Any
 
 SESSION_VARIABLE = "GHOSTGPU_SESSION"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Which other batches the script is to be tried with, and where they are set."""
+
+    place: str
+    """`training-loader`, `first-loader`, `option` or `own`."""
+    option: str | None
+    batch: int | None
+    """The batch to try in this process."""
+    socket: str | None
+    """Where to ask for batches instead."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +37,9 @@ class Session:
     """Stop after this many optimizer steps; 0 runs the script to its end."""
     keep_checkpoints: bool
     full_initialisation: bool
+    attribution: bool
+    """Record whose memory it is."""
+    probe: Probe | None
 
 
 def load() -> Session:
@@ -36,4 +53,20 @@ def load() -> Session:
         steps=int(fields["steps"]),
         keep_checkpoints=bool(fields.get("keep_checkpoints", False)),
         full_initialisation=bool(fields.get("full_initialisation", False)),
+        attribution=bool(fields.get("attribution", False)),
+        probe=_probe(fields.get("probe")),
+    )
+
+
+def _probe(fields: dict[str, Any] | None) -> Probe | None:
+    if fields is None:
+        return None
+    place = fields["place"]
+    # A place with a value is an object with one field.
+    option = place.get("option") if isinstance(place, dict) else None
+    return Probe(
+        place="option" if option is not None else str(place),
+        option=option,
+        batch=fields.get("batch"),
+        socket=fields.get("socket"),
     )

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import FrameType
 
 _AGENT_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_ESTIMATE_FOLDER = os.path.join(os.path.dirname(_AGENT_FOLDER[:-1]), "estimate") + os.sep
+"""The script of `ghostgpu estimate`: what its lines are is nothing to the user."""
 
 
 @dataclass
@@ -98,7 +100,7 @@ def is_user_code(file: str) -> bool:
 
 
 def _is_user_code(file: str) -> bool:
-    if file.startswith("<") or file.startswith(_AGENT_FOLDER):
+    if file.startswith(("<", _AGENT_FOLDER, _ESTIMATE_FOLDER)):
         return False
     path = os.path.realpath(file)
     if "site-packages" in path.split(os.sep) or "dist-packages" in path.split(os.sep):

@@ -11,8 +11,9 @@ when all of them have had their turn, so that no optimizer's state is missing fr
 
 from __future__ import annotations
 
+import os
 import weakref
-from typing import Any
+from typing import Any, Callable
 
 from .guard import quietly
 from .peaks import PeakTracker
@@ -39,8 +40,16 @@ class StepCounter:
     def __init__(self, limit: int, peaks: PeakTracker) -> None:
         self._limit = limit
         self._peaks = peaks
+        self.after_count: Callable[[Any], object] = lambda optimizer: None
+        """Called with the optimizer of each step, when it has been counted."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self.ends_hard = False
+        """End the process at once after the last step, without the script's `finally` blocks.
+
+        For forked copies of the script: one that removes its temporary files would take them
+        away from the copies after it.
+        """
 
     def forget_parent(self) -> None:
         """Start again in a forked child."""
@@ -67,6 +76,8 @@ class StepCounter:
         def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             if note(optimizer):
                 RECORD.report.stopped_by_step_limit = True
+                if self.ends_hard:
+                    os._exit(0)
                 # Raised again at every further step, should a bare `except:` swallow it.
                 raise RehearsalComplete
 
@@ -81,6 +92,7 @@ class StepCounter:
         self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
         RECORD.report.steps = max(RECORD.report.steps, self._counts[optimizer])
         self._peaks.note_step(RECORD.report.steps)
+        self.after_count(optimizer)
         return self._limit > 0 and self._is_enough()
 
     def _is_enough(self) -> bool:

@@ -2,9 +2,13 @@
 
 mod completions;
 mod doctor;
+mod estimate;
 mod gpus;
+mod max_batch;
 mod record;
+mod rehearsal_options;
 mod replay;
+mod report;
 mod run;
 mod snapshot;
 
@@ -20,8 +24,11 @@ use clap::{Parser, Subcommand};
 Examples:
   ghostgpu run --gpu 3060 train.py --batch-size 64
   ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
+  ghostgpu estimate bert-base --batch 32 --seq 128 --dtype bf16 --gpu t4
+  ghostgpu max-batch --gpu 3060 train.py
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
+  ghostgpu report train.ghost
   ghostgpu gpus 30
   ghostgpu doctor
 
@@ -36,9 +43,12 @@ pub struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
+    Estimate(estimate::Arguments),
+    MaxBatch(max_batch::Arguments),
     Record(record::Arguments),
     Snapshot(snapshot::Arguments),
     Replay(replay::Arguments),
+    Report(report::Arguments),
     Gpus(gpus::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
@@ -49,9 +59,12 @@ impl CommandLine {
     pub fn execute(self) -> anyhow::Result<u8> {
         match self.command {
             Command::Run(arguments) => run::execute(&arguments),
+            Command::Estimate(arguments) => estimate::execute(&arguments),
+            Command::MaxBatch(arguments) => max_batch::execute(&arguments),
             Command::Record(arguments) => record::execute(&arguments),
             Command::Snapshot(arguments) => snapshot::execute(&arguments),
             Command::Replay(arguments) => replay::execute(&arguments),
+            Command::Report(arguments) => report::execute(&arguments),
             Command::Gpus(arguments) => gpus::execute(&arguments),
             Command::Doctor(arguments) => doctor::execute(&arguments),
             Command::Completions(arguments) => completions::execute(&arguments),
@@ -90,6 +103,16 @@ mod tests {
     }
 
     #[test]
+    fn help_of_estimate() {
+        insta::assert_snapshot!(help(&["estimate"]));
+    }
+
+    #[test]
+    fn help_of_max_batch() {
+        insta::assert_snapshot!(help(&["max-batch"]));
+    }
+
+    #[test]
     fn help_of_record() {
         insta::assert_snapshot!(help(&["record"]));
     }
@@ -108,6 +131,11 @@ mod tests {
     #[test]
     fn help_of_replay() {
         insta::assert_snapshot!(help(&["replay"]));
+    }
+
+    #[test]
+    fn help_of_report() {
+        insta::assert_snapshot!(help(&["report"]));
     }
 
     #[test]

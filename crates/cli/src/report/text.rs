@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use ghostgpu_recording::Recording;
 use ghostgpu_session::{OomReport, StackFrame};
 
+use super::breakdown::add_breakdown;
 use super::paragraphs::wrap;
 use super::sheet::{Sheet, TEXT_WIDTH};
 use crate::answer::{Answer, user_frame};
@@ -18,8 +20,8 @@ pub struct Look<'a> {
     pub current_dir: Option<&'a Path>,
 }
 
-/// The whole report, with line breaks.
-pub fn text_report(answer: &Answer, look: Look) -> String {
+/// The whole report, with what the memory of the run was made of if that was recorded.
+pub fn text_report(answer: &Answer, recording: Option<&Recording>, look: Look) -> String {
     let mut report = Report {
         look,
         sheet: Sheet::default(),
@@ -35,6 +37,10 @@ pub fn text_report(answer: &Answer, look: Look) -> String {
     }
     report.recovered(answer);
     report.refused(answer);
+    if let Some(recording) = recording {
+        add_breakdown(&mut report.sheet, recording, look);
+        report.sheet.list("warnings", &recording.warnings);
+    }
     report.sheet.list("assumes", &answer.assumptions);
     report.sheet.list("notes", &answer.notes);
     report.sheet.render()

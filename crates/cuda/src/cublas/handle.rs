@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::status;
 use crate::handles::Handles;
-use crate::{cublaslt, state, trace_call, write_out};
+use crate::{cublaslt, observer, state, trace_call, write_out};
 
 /// `cublasHandle_t`.
 pub type Handle = *mut c_void;
@@ -96,6 +96,7 @@ pub extern "C" fn cublasSetWorkspace_v2(
     workspace_bytes: usize,
 ) -> i32 {
     trace_call!(cublasSetWorkspace_v2, handle, workspace, workspace_bytes);
+    observer::workspace(workspace);
     with_settings(handle, |_| ())
 }
 

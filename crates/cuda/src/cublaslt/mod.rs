@@ -49,6 +49,7 @@ device_work! {
 
 device_work! {
     before: state::note_blas_use;
+    workspace: workspace;
     (
         handle: Handle, operation: Descriptor, alpha: Data, a: Data, a_layout: Descriptor,
         b: Data, b_layout: Descriptor, beta: Data, c: Data, c_layout: Descriptor,

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 
 use super::objects::write;
 use super::tensors::{self, Tensor};
-use super::{computed, data_type, status};
+use super::{computed, computed_in_workspace, data_type, status};
 use crate::{notes, trace};
 
 /// `CUDNN_BATCHNORM_SPATIAL_PERSISTENT`
@@ -139,11 +139,20 @@ fn persistent_bytes(x: &Tensor, pass: Pass) -> u64 {
 
 const MEASURED_ODD_CHANNELS: u64 = 3;
 
-computed!(
-    cudnnBatchNormalizationForwardInference,
-    cudnnBatchNormalizationForwardTrainingEx,
-    cudnnBatchNormalizationBackwardEx,
-);
+computed!(cudnnBatchNormalizationForwardInference);
+
+computed_in_workspace! {
+    cudnnBatchNormalizationForwardTrainingEx(
+        handle, mode, operations, alpha, beta, x_layout, x, z_layout, z, y_layout, y,
+        statistics_layout, scale, bias, running_mean, running_variance, saved_mean, saved_deviation,
+        activation,
+    );
+    cudnnBatchNormalizationBackwardEx(
+        handle, mode, operations, alpha_data, beta_data, alpha_parameters, beta_parameters,
+        x_layout, x, y_layout, y, dy_layout, dy, dz_layout, dz, dx_layout, dx, statistics_layout,
+        scale, bias, scale_gradient, bias_gradient, saved_mean, saved_deviation, activation,
+    );
+}
 
 #[cfg(test)]
 mod tests {

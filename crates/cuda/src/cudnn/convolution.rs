@@ -9,7 +9,7 @@ use ghostgpu_oracle::{Attribute, Node, Value, attribute, kind, value_type};
 
 use super::objects::write;
 use super::tensors::{self, Convolution, Filter, Tensor};
-use super::{computed, data_type, sizes, status};
+use super::{computed_in_workspace, data_type, sizes, status};
 use crate::{notes, trace};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -293,12 +293,14 @@ questions!(
     cudnnGetConvolutionBackwardFilterWorkspaceSize
 );
 
-computed!(
-    cudnnConvolutionForward,
-    cudnnConvolutionBackwardData,
-    cudnnConvolutionBackwardFilter,
-    cudnnConvolutionBiasActivationForward,
-);
+computed_in_workspace! {
+    cudnnConvolutionForward(handle, alpha, x_layout, x, w_layout, w, convolution, algorithm);
+    cudnnConvolutionBackwardData(handle, alpha, w_layout, w, dy_layout, dy, convolution, algorithm);
+    cudnnConvolutionBackwardFilter(handle, alpha, x_layout, x, dy_layout, dy, convolution, algorithm);
+    cudnnConvolutionBiasActivationForward(
+        handle, alpha, x_layout, x, w_layout, w, convolution, algorithm,
+    );
+}
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::sync::Mutex;
 
 use super::objects::{Registry, descriptor_lifetime, read_array, write};
-use super::{computed, status, tensors};
+use super::{computed_in_workspace, status, tensors};
 use crate::trace;
 
 /// What `cudnnCTCLossDescriptor_t` describes, as far as it changes a size.
@@ -136,7 +136,16 @@ fn common_bytes(steps: u64, batch: u64, alphabet: u64, label: u64) -> u64 {
     4 * batch * steps * (2 * (2 * label + 1) + alphabet)
 }
 
-computed!(cudnnCTCLoss, cudnnCTCLoss_v8);
+computed_in_workspace! {
+    cudnnCTCLoss(
+        handle, x_layout, x, labels, label_lengths, input_lengths, costs, gradients_layout,
+        gradients, algorithm, loss,
+    );
+    cudnnCTCLoss_v8(
+        handle, algorithm, loss, x_layout, x, labels, label_lengths, input_lengths, costs,
+        gradients_layout, gradients, workspace_bytes,
+    );
+}
 
 #[cfg(test)]
 mod tests {

@@ -67,3 +67,24 @@ macro_rules! computed {
     };
 }
 pub(crate) use computed;
+
+/// Like [`computed`], for functions that are given memory to work in: the parameters up to it are named
+/// in NVIDIA's order. Floating-point parameters among them travel apart from the others and are left out.
+macro_rules! computed_in_workspace {
+    ($($name:ident($($argument:ident),+ $(,)?);)+) => {
+        $(
+            #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $name(
+                $($argument: usize,)+
+                workspace: *const std::ffi::c_void,
+            ) -> i32 {
+                $crate::trace_call!($name $(, $argument)+, workspace);
+                $crate::state::note_dnn_use();
+                $crate::observer::workspace(workspace);
+                $crate::cudnn::status::SUCCESS
+            }
+        )+
+    };
+}
+pub(crate) use computed_in_workspace;

@@ -168,7 +168,11 @@ impl Vocabulary {
     fn add_module(&mut self, block: Block, layer: u32, path: String, class: &str) {
         let id = ModuleId(self.names.modules.len() as u32);
         let class = class.to_owned();
-        self.names.modules.push(Module { path, class });
+        self.names.modules.push(Module {
+            path,
+            class,
+            output_bytes: 0,
+        });
         self.modules.insert((block, layer), id);
         self.block_of.insert(id, block);
     }

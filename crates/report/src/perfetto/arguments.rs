@@ -41,7 +41,7 @@ pub(super) fn push_context<'a>(
 /// Adds a stack, if there is one.
 pub(super) fn push_stack(arguments: &mut Arguments<'_>, name: &'static str, stack: StackId) {
     if stack != StackId::NONE {
-        arguments.push((name, Argument::Stack(stack)));
+        arguments.push((name, Argument::Stack(stack.0)));
     }
 }
 

@@ -6,7 +6,7 @@ use super::packets::{Packets, TrackUuid};
 
 /// A counter track that is fed with every event.
 #[derive(Debug)]
-pub(super) struct Counter {
+pub(crate) struct Counter {
     track: TrackUuid,
     thinning: Thinning,
     written: Option<i64>,
@@ -14,7 +14,7 @@ pub(super) struct Counter {
 
 impl Counter {
     /// For so many values, of which about `max_points` are written.
-    pub(super) fn new(track: TrackUuid, values: usize, max_points: usize) -> Self {
+    pub(crate) fn new(track: TrackUuid, values: usize, max_points: usize) -> Self {
         Self {
             track,
             thinning: Thinning::new(values, max_points),
@@ -22,7 +22,7 @@ impl Counter {
         }
     }
 
-    pub(super) fn see(
+    pub(crate) fn see(
         &mut self,
         time_ns: u64,
         value: i64,
@@ -35,7 +35,7 @@ impl Counter {
     }
 
     /// Writes what is kept back.
-    pub(super) fn flush(&mut self, packets: &mut Packets<'_, impl Write>) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, packets: &mut Packets<'_, impl Write>) -> io::Result<()> {
         match self.thinning.finish() {
             Some(group) => self.write(group, packets),
             None => Ok(()),

@@ -12,7 +12,7 @@ use super::packets::{Packets, TrackUuid};
 
 /// Tracks of one kind of slice on one device.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     name: String,
     description: &'static str,
     parent: TrackUuid,
@@ -23,10 +23,10 @@ pub(super) struct Lanes {
 
 /// A track of [`Lanes`] that is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lane(usize);
+pub(crate) struct Lane(usize);
 
 impl Lanes {
-    pub(super) fn new(
+    pub(crate) fn new(
         name: String,
         description: &'static str,
         parent: TrackUuid,
@@ -43,7 +43,7 @@ impl Lanes {
     }
 
     /// Takes the lowest track that is free; a new one is announced first.
-    pub(super) fn take(&mut self, packets: &mut Packets<'_, impl Write>) -> io::Result<Lane> {
+    pub(crate) fn take(&mut self, packets: &mut Packets<'_, impl Write>) -> io::Result<Lane> {
         if let Some(Reverse(lane)) = self.free.pop() {
             return Ok(Lane(lane));
         }
@@ -52,11 +52,11 @@ impl Lanes {
         Ok(Lane(self.tracks.len() - 1))
     }
 
-    pub(super) fn give_back(&mut self, lane: Lane) {
+    pub(crate) fn give_back(&mut self, lane: Lane) {
         self.free.push(Reverse(lane.0));
     }
 
-    pub(super) fn track(&self, lane: Lane) -> TrackUuid {
+    pub(crate) fn track(&self, lane: Lane) -> TrackUuid {
         self.tracks[lane.0]
     }
 }

@@ -15,12 +15,12 @@
 mod annotations;
 mod arguments;
 mod clock;
-mod counter;
+pub(crate) mod counter;
 mod device;
 mod follower;
-mod lanes;
-mod packets;
-mod selection;
+pub(crate) mod lanes;
+pub(crate) mod packets;
+pub(crate) mod selection;
 
 use std::io::Write;
 
@@ -90,7 +90,7 @@ pub fn write_perfetto(
 }
 
 impl PerfettoSummary {
-    fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.blocks_drawn += other.blocks_drawn;
         self.blocks_too_small += other.blocks_too_small;
         self.blocks_left_out += other.blocks_left_out;

@@ -7,44 +7,42 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 
-use ghostgpu_trace::{FrameId, Snapshot, StackId};
-
 use crate::protobuf::Message;
-use crate::text;
+use crate::stacks::Stacks;
 
 /// A track of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TrackUuid(u64);
+pub(crate) struct TrackUuid(u64);
 
 /// The value of an argument of a slice.
 #[derive(Debug)]
-pub(super) enum Argument<'a> {
+pub(crate) enum Argument<'a> {
     Number(u64),
     Address(u64),
     Text(Cow<'a, str>),
-    /// Innermost frame first.
-    Stack(StackId),
+    /// A stack by its number; innermost frame first.
+    Stack(u32),
 }
 
 /// Something that begins or happens on a track.
 #[derive(Debug)]
-pub(super) struct Happening<'a> {
-    pub(super) track: TrackUuid,
-    pub(super) time_ns: u64,
-    pub(super) name: &'a str,
-    pub(super) arguments: &'a [(&'static str, Argument<'a>)],
+pub(crate) struct Happening<'a> {
+    pub(crate) track: TrackUuid,
+    pub(crate) time_ns: u64,
+    pub(crate) name: &'a str,
+    pub(crate) arguments: &'a [(&'static str, Argument<'a>)],
 }
 
 /// Writes packets one by one.
-pub(super) struct Packets<'a, W: Write> {
-    snapshot: &'a Snapshot,
+pub(crate) struct Packets<'a, W: Write> {
+    stacks: &'a dyn Stacks,
     out: BufWriter<W>,
     tracks: u64,
     event_names: Interned,
     argument_names: Interned,
     texts: Interned,
     /// Numbers of the frames' texts: a frame is in very many stacks.
-    frame_texts: HashMap<FrameId, u64>,
+    frame_texts: HashMap<u32, u64>,
 }
 
 const PACKET: u32 = 1;
@@ -62,13 +60,13 @@ const EXPLICIT_ORDER: u64 = 3;
 
 impl<'a, W: Write> Packets<'a, W> {
     /// Begins a trace. Its clock is the wall clock if a time of it is known.
-    pub(super) fn new(
-        snapshot: &'a Snapshot,
+    pub(crate) fn new(
+        stacks: &'a dyn Stacks,
         some_time_us: Option<i64>,
         out: W,
     ) -> io::Result<Self> {
         let mut packets = Self {
-            snapshot,
+            stacks,
             out: BufWriter::with_capacity(1 << 16, out),
             tracks: 0,
             event_names: Interned::default(),
@@ -97,13 +95,13 @@ impl<'a, W: Write> Packets<'a, W> {
     }
 
     /// A track that only holds others.
-    pub(super) fn group_track(&mut self, name: &str) -> io::Result<TrackUuid> {
+    pub(crate) fn group_track(&mut self, name: &str) -> io::Result<TrackUuid> {
         self.track(name, "", None, 0, |track| {
             track.number(11, EXPLICIT_ORDER); // child_ordering
         })
     }
 
-    pub(super) fn slice_track(
+    pub(crate) fn slice_track(
         &mut self,
         name: &str,
         description: &str,
@@ -114,7 +112,7 @@ impl<'a, W: Write> Packets<'a, W> {
     }
 
     /// A track of a number of bytes.
-    pub(super) fn byte_counter_track(
+    pub(crate) fn byte_counter_track(
         &mut self,
         name: &str,
         description: &str,
@@ -157,7 +155,7 @@ impl<'a, W: Write> Packets<'a, W> {
     }
 
     /// A counter's new value.
-    pub(super) fn count(&mut self, track: TrackUuid, time_ns: u64, value: i64) -> io::Result<()> {
+    pub(crate) fn count(&mut self, track: TrackUuid, time_ns: u64, value: i64) -> io::Result<()> {
         let mut event = Message::default();
         event.number(9, COUNTER); // type
         event.number(11, track.0); // track_uuid
@@ -165,22 +163,22 @@ impl<'a, W: Write> Packets<'a, W> {
         self.event(time_ns, &event, &Message::default())
     }
 
-    pub(super) fn begin(&mut self, happening: &Happening) -> io::Result<()> {
+    pub(crate) fn begin(&mut self, happening: &Happening) -> io::Result<()> {
         self.happen(SLICE_BEGIN, happening)
     }
 
-    pub(super) fn instant(&mut self, happening: &Happening) -> io::Result<()> {
+    pub(crate) fn instant(&mut self, happening: &Happening) -> io::Result<()> {
         self.happen(INSTANT, happening)
     }
 
     /// Ends the innermost slice of a track.
-    pub(super) fn end(&mut self, track: TrackUuid, time_ns: u64) -> io::Result<()> {
+    pub(crate) fn end(&mut self, track: TrackUuid, time_ns: u64) -> io::Result<()> {
         let mut event = Message::default();
         event.number(9, SLICE_END).number(11, track.0);
         self.event(time_ns, &event, &Message::default())
     }
 
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.out.flush()
     }
 
@@ -204,8 +202,8 @@ impl<'a, W: Write> Packets<'a, W> {
                     annotation.number(17, self.texts.number(text, 29, &mut interned))
                 }
                 Argument::Stack(stack) => {
-                    for frame in self.snapshot.stacks.frames_of(*stack) {
-                        let text = self.frame_text(*frame, &mut interned);
+                    for frame in self.stacks.frames(*stack) {
+                        let text = self.frame_text(frame, &mut interned);
                         // array_values = 12 { string_value_iid = 17 }
                         annotation.nested(12, |value| {
                             value.number(17, text);
@@ -219,12 +217,11 @@ impl<'a, W: Write> Packets<'a, W> {
         self.event(happening.time_ns, &event, &interned)
     }
 
-    fn frame_text(&mut self, id: FrameId, interned: &mut Message) -> u64 {
+    fn frame_text(&mut self, id: u32, interned: &mut Message) -> u64 {
         if let Some(number) = self.frame_texts.get(&id) {
             return *number;
         }
-        let snapshot = self.snapshot;
-        let text = text::frame(snapshot.stacks.frame(id), &snapshot.names);
+        let text = self.stacks.frame_text(id);
         let number = self.texts.number(&text, 29, interned);
         self.frame_texts.insert(id, number);
         number

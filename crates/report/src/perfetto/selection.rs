@@ -6,18 +6,18 @@ use super::{PerfettoOptions, PerfettoSummary};
 
 /// Decides block by block, in the order of the trace.
 #[derive(Debug)]
-pub(super) struct BlockSelection {
+pub(crate) struct BlockSelection {
     /// Larger ones are all drawn.
     threshold_bytes: u64,
     /// How many of exactly that size are drawn too.
     at_threshold_left: usize,
     min_block_bytes: u64,
-    pub(super) summary: PerfettoSummary,
+    pub(crate) summary: PerfettoSummary,
 }
 
 impl BlockSelection {
     /// `older` are the sizes of blocks that are older than the trace.
-    pub(super) fn new(
+    pub(crate) fn new(
         events: Option<&Events>,
         older: impl Iterator<Item = u64>,
         options: &PerfettoOptions,
@@ -48,7 +48,7 @@ impl BlockSelection {
     }
 
     /// Whether the next block is drawn.
-    pub(super) fn draws(&mut self, bytes: u64) -> bool {
+    pub(crate) fn draws(&mut self, bytes: u64) -> bool {
         let is_drawn = match bytes.cmp(&self.threshold_bytes) {
             std::cmp::Ordering::Greater => true,
             std::cmp::Ordering::Less => false,

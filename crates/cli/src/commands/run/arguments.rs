@@ -12,7 +12,7 @@ use crate::size::parse_size;
 /// The script runs unmodified, with the torch of your own Python. Nothing is computed and every
 /// value read back from the card is 0, but every allocation is the real one: what is printed at the
 /// end is what the real card would have seen. A real GPU in this machine is never touched.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu run --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...
@@ -56,6 +56,14 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
+    /// Write what the memory was made of as a page to this file: it opens offline in any browser
+    #[arg(long, value_name = "FILE.html", conflicts_with = "no_breakdown")]
+    pub report: Option<PathBuf>,
+
+    /// Write the recording to this file: every allocation with its owner, for `ghostgpu report`
+    #[arg(long, value_name = "FILE.ghost", conflicts_with = "no_breakdown")]
+    pub record: Option<PathBuf>,
+
     /// Write every CUDA call with its arguments to this file
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -85,6 +93,10 @@ pub struct Arguments {
     /// Take workspace sizes from this table first, which `ghostgpu record` wrote on a real card
     #[arg(long = "table", value_name = "FILE")]
     pub tables: Vec<PathBuf>,
+
+    /// Do not record whose memory it is, and leave the breakdown out of the answer
+    #[arg(long)]
+    pub no_breakdown: bool,
 
     /// Do not run a job that does not fit again to find out how much memory it needs
     #[arg(long)]

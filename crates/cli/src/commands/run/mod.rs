@@ -1,12 +1,14 @@
 //! `ghostgpu run`: rehearses a script and answers whether it fits.
 
 mod arguments;
-mod need;
-mod prepare;
+pub mod need;
+pub mod prepare;
 
 use std::io::IsTerminal;
 
 pub use arguments::Arguments;
+use ghostgpu_recording::Recording;
+use ghostgpu_report::write_html;
 
 use crate::answer::{Answer, Circumstances, Need, user_frame};
 use crate::duration::seconds;
@@ -14,12 +16,20 @@ use crate::failure::Failure;
 use crate::judge::{Rehearsal, Verdict};
 use crate::output::{Output, print_all};
 use crate::process::Cause;
-use crate::rehearsal::ScriptOutput;
+use crate::rehearsal::{Plan, ScriptOutput};
 use crate::report::{Look, json_report, text_report};
 use crate::size::gib;
 use prepare::{Prepared, prepare};
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    execute_unless(arguments, |_| None)
+}
+
+/// The same for a script of ours, which may say that it cannot do what it was asked.
+pub fn execute_unless(
+    arguments: &Arguments,
+    refusal: fn(&Rehearsal) -> Option<Failure>,
+) -> anyhow::Result<u8> {
     let prepared = prepare(arguments)?;
     announce(&prepared);
     let is_json_on_stdout = prepared.json.as_ref().is_some_and(Output::is_stdout);
@@ -27,6 +37,8 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         plan,
         run_dir,
         json,
+        report,
+        record,
         torch,
         assumptions,
         ..
@@ -45,12 +57,24 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     if verdict == Verdict::PreloadBlocked {
         return Err(preload_failure(&run).into());
     }
+    if let Some(failure) = refusal(&run) {
+        return Err(failure.into());
+    }
+    let mut recording = finished.recording;
     let need = match verdict {
         Verdict::Fits => Need::Peak,
         Verdict::DoesNotFit if arguments.no_retry => Need::Unknown {
             because: "it was not looked for (--no-retry)".to_owned(),
         },
-        Verdict::DoesNotFit => need::measure_need(&plan)?,
+        Verdict::DoesNotFit => {
+            let measured = need::measure_need(&plan)?;
+            // The whole job's memory is what has to be made smaller, not only what came before the
+            // failed request.
+            if let (Need::Measured { .. }, Some(Ok(_))) = (&measured.need, &measured.recording) {
+                recording = measured.recording;
+            }
+            measured.need
+        }
         _ => Need::Unknown {
             because: "the script did not run to its end".to_owned(),
         },
@@ -66,10 +90,12 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             assumptions: &assumptions,
         },
     );
-    show(&answer, is_json_on_stdout)?;
+    let recording = completed(recording, &answer, &plan)?;
+    show(&answer, recording.as_ref(), is_json_on_stdout)?;
     if let Some(output) = json {
         output.write(&json_report(&answer)?)?;
     }
+    write_recording(recording.as_ref(), report, record)?;
     if let count @ 1.. = finished.removed_files.len() {
         eprintln!(
             "ghostgpu: removed {count} file{} that the script wrote, since a rehearsal's \
@@ -109,8 +135,67 @@ fn announce(prepared: &Prepared) {
     }
 }
 
+/// The recording with what it is about, if there is one. That it cannot be read is said, and no more:
+/// the answer stands without it.
+fn completed(
+    recording: Option<Result<Recording, String>>,
+    answer: &Answer,
+    plan: &Plan,
+) -> anyhow::Result<Option<Recording>> {
+    let mut recording = match recording {
+        None => return Ok(None),
+        Some(Ok(recording)) => recording,
+        Some(Err(reason)) => {
+            eprintln!("ghostgpu: whose memory it was cannot be said: {reason}");
+            return Ok(None);
+        }
+    };
+    let card = &plan.session.devices[0];
+    let about = &mut recording.about;
+    about.command = plan
+        .words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    about.gpu = card.name.clone();
+    about.gpu_total_bytes = card.total_bytes;
+    about.capability = answer.gpu.capability.clone();
+    about.answer_json = json_report(answer)?;
+    Ok(Some(recording))
+}
+
+/// The page and the recording's own file, where they were asked for.
+fn write_recording(
+    recording: Option<&Recording>,
+    report: Option<Output>,
+    record: Option<Output>,
+) -> anyhow::Result<()> {
+    let Some(recording) = recording else {
+        if report.is_some() || record.is_some() {
+            return Err(Failure::new("there is no recording to write")
+                .with_hint(
+                    "a script is recorded when it starts CUDA and ends by itself, with PyTorch's own \
+                     allocator (not `cudaMallocAsync`)",
+                )
+                .into());
+        }
+        return Ok(());
+    };
+    if let Some(output) = report {
+        output.write_with(|out| Ok(write_html(recording, out)?))?;
+    }
+    if let Some(output) = record {
+        output.write_with(|out| Ok(ghostgpu_recording::file::write(recording, out)?))?;
+    }
+    Ok(())
+}
+
 /// The report goes to standard output, unless the JSON does.
-fn show(answer: &Answer, is_json_on_stdout: bool) -> anyhow::Result<()> {
+fn show(
+    answer: &Answer,
+    recording: Option<&Recording>,
+    is_json_on_stdout: bool,
+) -> anyhow::Result<()> {
     let is_terminal = match is_json_on_stdout {
         true => std::io::stderr().is_terminal(),
         false => std::io::stdout().is_terminal(),
@@ -119,6 +204,7 @@ fn show(answer: &Answer, is_json_on_stdout: bool) -> anyhow::Result<()> {
     let current_dir = std::env::current_dir().ok();
     let text = text_report(
         answer,
+        recording,
         Look {
             has_colour: is_terminal && !is_colour_unwanted,
             current_dir: current_dir.as_deref(),

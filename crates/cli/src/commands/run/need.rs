@@ -3,6 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use ghostgpu_recording::Recording;
+
 use crate::answer::Need;
 use crate::duration::seconds;
 use crate::judge::{Rehearsal, Verdict};
@@ -13,15 +15,24 @@ use crate::run_dir::RunDir;
 /// A second run that takes longer than this says that it is there.
 const QUIET_FOR: Duration = Duration::from_secs(2);
 
+/// What the second run says: the need, and whose memory it was.
+pub struct Measured {
+    pub need: Need,
+    pub recording: Option<Result<Recording, String>>,
+}
+
 /// Runs the plan on cards whose memory does not end.
-pub fn measure_need(plan: &Plan) -> anyhow::Result<Need> {
+pub fn measure_need(plan: &Plan) -> anyhow::Result<Measured> {
     let run_dir = RunDir::create(&plan.layout.library)?;
     let mut progress = Progress::default();
     let finished = plan.rehearse(run_dir, true, ScriptOutput::Hidden, &mut |elapsed| {
         progress.show(elapsed);
     })?;
     progress.clear();
-    Ok(need_from(&finished.rehearsal))
+    Ok(Measured {
+        need: need_from(&finished.rehearsal),
+        recording: finished.recording,
+    })
 }
 
 fn need_from(run: &Rehearsal) -> Need {

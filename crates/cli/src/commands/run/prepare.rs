@@ -25,6 +25,10 @@ pub struct Prepared {
     pub plan: Plan,
     pub run_dir: RunDir,
     pub json: Option<Output>,
+    /// Where the page goes.
+    pub report: Option<Output>,
+    /// Where the recording goes.
+    pub record: Option<Output>,
     pub torch: Option<TorchInstallation>,
     /// Sentences on which the answer will rest, known already.
     pub assumptions: Vec<String>,
@@ -44,6 +48,16 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
     let card = find_card(arguments)?;
     let target = Target::from_words(&arguments.command)?;
     let json = arguments.json.as_deref().map(Output::prepare).transpose()?;
+    let report = arguments
+        .report
+        .as_deref()
+        .map(Output::prepare)
+        .transpose()?;
+    let record = arguments
+        .record
+        .as_deref()
+        .map(Output::prepare)
+        .transpose()?;
     let tables = read_tables(&arguments.tables)?;
     let layout = Layout::find()?;
     // From here on there is a folder to remove: nothing may end us in between.
@@ -99,6 +113,8 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
             .collect(),
         keep_checkpoints: arguments.keep_checkpoints,
         full_initialisation: arguments.full_init,
+        attribution: !arguments.no_breakdown,
+        probe: None,
     };
     Ok(Prepared {
         plan: Plan {
@@ -111,6 +127,8 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         },
         run_dir,
         json,
+        report,
+        record,
         torch,
         assumptions,
         remarks,

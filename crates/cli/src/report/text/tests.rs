@@ -113,7 +113,7 @@ fn report_on(card: &str, run: &Rehearsal, need: Need) -> String {
             assumptions: &[],
         },
     );
-    text_report(&answer, PLAIN)
+    text_report(&answer, None, PLAIN)
 }
 
 #[test]
@@ -244,6 +244,7 @@ fn colour_marks_only_the_verdict_and_files_are_shown_from_here() {
     );
     let report = text_report(
         &answer,
+        None,
         Look {
             has_colour: true,
             current_dir: Some(Path::new("/home/me/job")),

@@ -8,7 +8,7 @@ use ghostgpu_oracle::{Descriptor, Stored, attribute, element_bytes, kind, value_
 use super::finalize::{config_workspace, finalize};
 use crate::cudnn::objects::{Registry, write};
 use crate::cudnn::status;
-use crate::{refuse, state, trace};
+use crate::{observer, refuse, state, trace};
 
 /// Descriptors are shared: those that refer to one keep it alive after it is destroyed.
 static DESCRIPTORS: Registry<Descriptor> = Registry::new();
@@ -232,12 +232,20 @@ pub extern "C" fn cudnnBackendExecute(
     trace::call("cudnnBackendExecute", || {
         format!("{handle:?}, {plan:?}, {variant_pack:?}")
     });
-    let (Some(plan), Some(_)) = (find(plan), find(variant_pack)) else {
+    let (Some(plan), Some(variant_pack)) = (find(plan), find(variant_pack)) else {
         return status::BAD_PARAM;
     };
     if !plan.contents().is_finalized {
         return status::BAD_PARAM_NOT_FINALIZED;
     }
     state::note_dnn_use();
+    if let Some(Stored::Bytes { bytes, .. }) = variant_pack
+        .contents()
+        .attributes
+        .get(&attribute::VARIANT_PACK_WORKSPACE)
+        && let Some(address) = bytes.first_chunk()
+    {
+        observer::workspace(usize::from_le_bytes(*address) as *const c_void);
+    }
     status::SUCCESS
 }

@@ -13,7 +13,7 @@ use network::{Cell, Network};
 
 use super::objects::{Registry, descriptor_lifetime, read_array, write};
 use super::tensors::{self, Tensor};
-use super::{computed, dropout, status};
+use super::{computed_in_workspace, dropout, status};
 use crate::{notes, trace};
 
 /// What `cudnnRNNDataDescriptor_t` describes, as far as it changes a size.
@@ -307,8 +307,17 @@ pub unsafe extern "C" fn cudnnGetRNNTempSpaceSizes(
     status::SUCCESS
 }
 
-computed!(
-    cudnnRNNForward,
-    cudnnRNNBackwardData_v8,
-    cudnnRNNBackwardWeights_v8,
-);
+computed_in_workspace! {
+    cudnnRNNForward(
+        handle, rnn, mode, lengths, x_layout, x, y_layout, y, h_layout, hx, hy, c_layout, cx, cy,
+        weight_bytes, weights, workspace_bytes,
+    );
+    cudnnRNNBackwardData_v8(
+        handle, rnn, lengths, y_layout, y, dy, x_layout, dx, h_layout, hx, dhy, dhx, c_layout, cx,
+        dcy, dcx, weight_bytes, weights, workspace_bytes,
+    );
+    cudnnRNNBackwardWeights_v8(
+        handle, rnn, mode, lengths, x_layout, x, h_layout, hx, y_layout, y, weight_bytes, weights,
+        workspace_bytes,
+    );
+}

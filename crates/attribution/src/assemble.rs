@@ -1,0 +1,326 @@
+//! Goes through PyTorch's history and the memory log at once.
+
+use std::collections::HashMap;
+
+use ghostgpu_recording::{
+    Allocation, AllocationId, CardMemory, Category, Event, ModuleId, NameId, Names, OperatorId,
+    Phase, Recording, SegmentChange, Stage,
+};
+use ghostgpu_session::memory_log::{OwnerKind, Totals};
+use ghostgpu_trace::{DeviceTrace, EventKind, Snapshot};
+
+use crate::category::{End, Evidence};
+use crate::log::{CardLog, Remark, Step};
+use crate::names::{Stacks, names_of_log};
+
+/// What is on a card and not from PyTorch's allocator, by the card's index.
+pub type Outside<'a> = &'a dyn Fn(u32) -> u64;
+
+/// Puts the recording of a process together; what it is about is left to the caller.
+pub fn assemble(log: &[u8], snapshot: &Snapshot, outside: Outside) -> Recording {
+    let mut names = names_of_log(log);
+    let mut stacks = Stacks::new(snapshot);
+    let mut warnings: Vec<String> = snapshot.warnings.iter().map(ToString::to_string).collect();
+    let mut cards = Vec::new();
+    for trace in &snapshot.traces {
+        let Ok(device) = u8::try_from(trace.device) else {
+            continue;
+        };
+        if trace.events.is_empty() {
+            continue;
+        }
+        let mut card = Card::new(CardLog::new(log, device), &mut names);
+        card.go_through(trace, &mut stacks);
+        if card.unmatched > 0 {
+            warnings.push(format!(
+                "{} allocations of device {device} are in PyTorch's history but not in the memory log: \
+                 their operators and modules are not known",
+                card.unmatched
+            ));
+        }
+        if let Some((event, ours, theirs)) = card.first_difference {
+            warnings.push(format!(
+                "at event {event} of device {device}, what is counted here ({} bytes allocated, {} \
+                 reserved) is not what PyTorch says ({} and {})",
+                ours.allocated_bytes,
+                ours.reserved_bytes,
+                theirs.allocated_bytes,
+                theirs.reserved_bytes
+            ));
+        }
+        cards.push(card.finish(u32::from(device), outside(u32::from(device))));
+    }
+    Recording {
+        names,
+        cards,
+        warnings,
+        ..Recording::default()
+    }
+}
+
+/// One card's memory in the making.
+struct Card<'a> {
+    log: CardLog<'a>,
+    names: &'a mut Names,
+    memory: CardMemory,
+    evidence: Vec<Evidence>,
+    /// What lives at each address.
+    live: HashMap<u64, AllocationId>,
+    stage: (Stage, u32),
+    /// Allocations that the log does not have.
+    unmatched: usize,
+    counted: Totals,
+    /// The event at which our sums first differ from the allocator's own: ours, and those.
+    first_difference: Option<(u32, Totals, Totals)>,
+}
+
+impl<'a> Card<'a> {
+    fn new(log: CardLog<'a>, names: &'a mut Names) -> Self {
+        Self {
+            log,
+            names,
+            memory: CardMemory::default(),
+            evidence: Vec::new(),
+            live: HashMap::new(),
+            stage: (Stage::Script, 0),
+            unmatched: 0,
+            counted: Totals::default(),
+            first_difference: None,
+        }
+    }
+
+    fn go_through(&mut self, trace: &DeviceTrace, stacks: &mut Stacks) {
+        let first_time = trace.events.get(0).map_or(0, |event| event.time_us);
+        self.memory.phases.push(Phase {
+            stage: Stage::Script,
+            step: 0,
+            first_event: 0,
+        });
+        for event in trace.events.iter() {
+            let time_us = u64::try_from(event.time_us - first_time).unwrap_or(0);
+            let change = SegmentChange {
+                address: event.address,
+                bytes: event.bytes,
+            };
+            match event.kind {
+                EventKind::Alloc => {
+                    let stack = stacks.bring(event.stack, self.names);
+                    let id = self.allocate(event.address, event.bytes, stack);
+                    self.push(Event::Allocate(id), time_us);
+                }
+                // When the program gives it back the allocator no longer counts it as allocated, even if
+                // another stream has yet to finish with it.
+                EventKind::FreeRequested => {
+                    let id = self.free(event.address, event.bytes);
+                    self.push(Event::Free(id), time_us);
+                }
+                EventKind::SegmentAlloc | EventKind::SegmentMap => {
+                    self.counted.reserved_bytes += event.bytes;
+                    self.push(Event::Reserve(change), time_us);
+                }
+                EventKind::SegmentFree | EventKind::SegmentUnmap => {
+                    let reserved = &mut self.counted.reserved_bytes;
+                    *reserved = reserved.saturating_sub(event.bytes);
+                    self.push(Event::Release(change), time_us);
+                }
+                EventKind::Oom => {
+                    let requested_bytes = event.bytes;
+                    self.push(Event::OutOfMemory { requested_bytes }, time_us);
+                }
+                EventKind::FreeCompleted
+                | EventKind::Snapshot
+                | EventKind::Annotate
+                | EventKind::Other => {}
+            }
+        }
+        while self.peek().is_some() {
+            self.log.advance();
+        }
+    }
+
+    fn push(&mut self, event: Event, time_us: u64) {
+        self.memory.events.push(event);
+        self.memory.times_us.push(time_us);
+    }
+
+    fn now(&self) -> u32 {
+        self.memory.events.len() as u32
+    }
+
+    fn allocate(
+        &mut self,
+        address: u64,
+        requested_bytes: u64,
+        stack: ghostgpu_recording::StackId,
+    ) -> AllocationId {
+        let (block_bytes, operator, module) = match self.peek() {
+            Some(Step::Allocated {
+                address: there,
+                block_bytes,
+                operator,
+                module,
+                totals,
+            }) if there == address => {
+                self.log.advance();
+                self.counted.allocated_bytes += block_bytes;
+                self.compare(totals);
+                (block_bytes.max(requested_bytes), operator, module)
+            }
+            _ => {
+                self.unmatched += 1;
+                (requested_bytes, 0, 0)
+            }
+        };
+        let id = AllocationId(self.memory.allocations.len() as u32);
+        self.memory.allocations.push(Allocation {
+            address,
+            requested_bytes,
+            block_bytes,
+            allocated_at: Some(self.now()),
+            freed_at: None,
+            category: Category::Temporary,
+            name: NameId(0),
+            module: ModuleId(known(module, self.names.modules.len())),
+            operator: OperatorId(known(operator, self.names.operators.len())),
+            stack,
+        });
+        self.evidence.push(Evidence {
+            made_in: Some(self.stage),
+            ..Evidence::default()
+        });
+        self.live.insert(address, id);
+        id
+    }
+
+    /// Compares our own sums with what the allocator said at the same moment.
+    fn compare(&mut self, totals: Totals) {
+        if self.counted != totals && self.first_difference.is_none() {
+            self.first_difference = Some((self.now(), self.counted, totals));
+        }
+    }
+
+    fn free(&mut self, address: u64, bytes: u64) -> AllocationId {
+        let now = self.now();
+        let id = match self.live.remove(&address) {
+            Some(id) => id,
+            // Older than the recording.
+            None => {
+                let id = AllocationId(self.memory.allocations.len() as u32);
+                self.memory.allocations.push(Allocation {
+                    address,
+                    requested_bytes: bytes,
+                    block_bytes: bytes,
+                    allocated_at: None,
+                    freed_at: None,
+                    category: Category::Temporary,
+                    name: NameId(0),
+                    module: ModuleId(0),
+                    operator: OperatorId(0),
+                    stack: ghostgpu_recording::StackId(0),
+                });
+                self.evidence.push(Evidence::default());
+                id
+            }
+        };
+        let allocation = &mut self.memory.allocations[id.0 as usize];
+        allocation.freed_at = Some(now);
+        let block_bytes = allocation.block_bytes;
+        if let Some(Step::Freed {
+            address: there,
+            totals,
+        }) = self.peek()
+            && there == address
+        {
+            self.log.advance();
+            let allocated = &mut self.counted.allocated_bytes;
+            *allocated = allocated.saturating_sub(block_bytes);
+            self.compare(totals);
+        }
+        self.evidence[id.0 as usize].freed_in = Some(self.stage);
+        id
+    }
+
+    /// The log's next step; remarks before it are taken to heart.
+    fn peek(&mut self) -> Option<Step> {
+        let now = self.memory.events.len() as u32;
+        let Self {
+            log,
+            names,
+            memory,
+            evidence,
+            live,
+            stage,
+            ..
+        } = self;
+        log.peek(|remark| match remark {
+            Remark::Stage {
+                stage: number,
+                step,
+            } => {
+                if let Some(&entered) = Stage::ALL.get(usize::from(number)) {
+                    *stage = (entered, step);
+                    enter(&mut memory.phases, entered, step, now);
+                }
+            }
+            Remark::Owner {
+                kind,
+                name,
+                address,
+            } => {
+                if let (Some(&id), Some(kind)) = (live.get(&address), OwnerKind::from_number(kind))
+                    && evidence[id.0 as usize].recognise(kind)
+                {
+                    memory.allocations[id.0 as usize].name = NameId(known(name, names.texts.len()));
+                }
+            }
+            Remark::Workspace { address } => {
+                if let Some(&id) = live.get(&address) {
+                    evidence[id.0 as usize].is_workspace = true;
+                }
+            }
+        })
+    }
+
+    fn finish(mut self, index: u32, outside_bytes: u64) -> CardMemory {
+        let last_phase = self
+            .memory
+            .phases
+            .last()
+            .map_or(0, |phase| phase.first_event);
+        let last_events = self.memory.events.get(last_phase as usize..).unwrap_or(&[]);
+        let end = End {
+            step: self.stage.1,
+            is_out_of_memory: last_events
+                .iter()
+                .any(|event| matches!(event, Event::OutOfMemory { .. })),
+        };
+        for (allocation, evidence) in self.memory.allocations.iter_mut().zip(&self.evidence) {
+            allocation.category = evidence.category(end);
+        }
+        self.memory.index = index;
+        self.memory.outside_bytes = outside_bytes;
+        self.memory
+    }
+}
+
+/// Begins a phase, unless the present one is the same; one without events gives way to its successor.
+fn enter(phases: &mut Vec<Phase>, stage: Stage, step: u32, now: u32) {
+    if phases.last().is_some_and(|phase| phase.first_event == now) {
+        phases.pop();
+    }
+    if phases
+        .last()
+        .is_none_or(|phase| (phase.stage, phase.step) != (stage, step))
+    {
+        phases.push(Phase {
+            stage,
+            step,
+            first_event: now,
+        });
+    }
+}
+
+/// A number of the log's, or 0 if nothing bears it.
+fn known(number: u32, count: usize) -> u32 {
+    if (number as usize) < count { number } else { 0 }
+}

@@ -1,0 +1,174 @@
+//! What an allocation turned out to be, from what was seen of it.
+
+use ghostgpu_recording::{Category, Stage};
+use ghostgpu_session::memory_log::OwnerKind;
+
+/// Everything that was seen of one allocation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence {
+    /// The strongest that the agent recognised it as.
+    pub owner: Option<OwnerKind>,
+    /// A library was given it to work in.
+    pub is_workspace: bool,
+    /// The stage and step that it was made in; none if it is older than the recording.
+    pub made_in: Option<(Stage, u32)>,
+    /// The stage and step that it went in; none if it lived to the end.
+    pub freed_in: Option<(Stage, u32)>,
+}
+
+/// How the recording ended.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Optimizer steps that were complete.
+    pub step: u32,
+    /// Memory ran out in the last phase: what was being worked with then was never freed.
+    pub is_out_of_memory: bool,
+}
+
+impl Evidence {
+    /// Adds what the agent says; the stronger word counts.
+    pub fn recognise(&mut self, kind: OwnerKind) -> bool {
+        let is_stronger = self.owner.is_none_or(|known| kind < known);
+        if is_stronger {
+            self.owner = Some(kind);
+        }
+        is_stronger
+    }
+
+    pub fn category(&self, end: End) -> Category {
+        match self.owner {
+            Some(OwnerKind::Parameter) => return Category::Parameter,
+            Some(OwnerKind::Buffer) => return Category::Buffer,
+            Some(OwnerKind::Gradient) => return Category::Gradient,
+            Some(OwnerKind::OptimizerState) => return Category::OptimizerState,
+            _ => {}
+        }
+        if self.is_workspace {
+            return Category::Workspace;
+        }
+        match self.owner {
+            Some(OwnerKind::Input) => Category::Input,
+            Some(OwnerKind::SavedForBackward) => Category::Activation,
+            _ if self.lived_for_backward() => Category::Activation,
+            _ if self.outlived_its_step(end) => Category::Kept,
+            _ => Category::Temporary,
+        }
+    }
+
+    /// Made in a forward pass and gone in a backward pass: while that runs, the script itself waits, so
+    /// that only the graph can have let go of it.
+    fn lived_for_backward(&self) -> bool {
+        matches!(self.made_in, Some((Stage::Forward, _)))
+            && matches!(self.freed_in, Some((Stage::Backward, _)))
+    }
+
+    fn outlived_its_step(&self, end: End) -> bool {
+        let made = self.made_in.map_or(0, |(_, step)| step);
+        match self.freed_in {
+            Some((_, freed)) => freed > made,
+            None if end.is_out_of_memory => end.step > made,
+            None => end.step > made || end.step == 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const END: End = End {
+        step: 3,
+        is_out_of_memory: false,
+    };
+
+    #[test]
+    fn each_kind_of_evidence_leads_to_its_category() {
+        use OwnerKind as Kind;
+        let forward = Some((Stage::Forward, 1));
+        let backward = Some((Stage::Backward, 1));
+        for (owner, is_workspace, made_in, freed_in, expected) in [
+            (
+                Some(Kind::Parameter),
+                true,
+                forward,
+                None,
+                Category::Parameter,
+            ),
+            (
+                Some(Kind::Gradient),
+                false,
+                backward,
+                None,
+                Category::Gradient,
+            ),
+            (None, true, forward, backward, Category::Workspace),
+            (
+                Some(Kind::SavedForBackward),
+                true,
+                forward,
+                backward,
+                Category::Workspace,
+            ),
+            (Some(Kind::Input), false, forward, backward, Category::Input),
+            (
+                Some(Kind::SavedForBackward),
+                false,
+                forward,
+                None,
+                Category::Activation,
+            ),
+            (None, false, forward, backward, Category::Activation),
+            (None, false, backward, backward, Category::Temporary),
+            (
+                None,
+                false,
+                forward,
+                Some((Stage::Forward, 2)),
+                Category::Kept,
+            ),
+            (None, false, forward, None, Category::Kept),
+            (
+                None,
+                false,
+                Some((Stage::Script, 3)),
+                None,
+                Category::Temporary,
+            ),
+        ] {
+            let evidence = Evidence {
+                owner,
+                is_workspace,
+                made_in,
+                freed_in,
+            };
+            assert_eq!(evidence.category(END), expected, "{evidence:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_in_use_when_memory_ran_out_is_not_kept() {
+        let evidence = Evidence {
+            made_in: Some((Stage::Forward, 0)),
+            ..Evidence::default()
+        };
+        let failed = End {
+            step: 0,
+            is_out_of_memory: true,
+        };
+        assert_eq!(evidence.category(failed), Category::Temporary);
+        let ended = End {
+            is_out_of_memory: false,
+            ..failed
+        };
+        assert_eq!(evidence.category(ended), Category::Kept);
+    }
+
+    #[test]
+    fn the_stronger_word_counts_whatever_the_order() {
+        let mut evidence = Evidence::default();
+        assert!(evidence.recognise(OwnerKind::SavedForBackward));
+        assert!(evidence.recognise(OwnerKind::Parameter));
+        assert!(!evidence.recognise(OwnerKind::Input));
+        assert_eq!(evidence.owner, Some(OwnerKind::Parameter));
+    }
+}

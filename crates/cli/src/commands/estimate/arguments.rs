@@ -1,0 +1,188 @@
+//! The arguments of `ghostgpu estimate`.
+
+use std::ffi::OsString;
+
+use clap::builder::PossibleValuesParser;
+
+use crate::commands::rehearsal_options::RehearsalOptions;
+
+/// What `python/ghostgpu/estimate/language.py` has classes for.
+const TASKS: [&str; 7] = [
+    "causal-lm",
+    "masked-lm",
+    "seq2seq-lm",
+    "seq-classification",
+    "token-classification",
+    "question-answering",
+    "image-classification",
+];
+
+/// Those of `python/ghostgpu/estimate/optimizers.py`.
+const OPTIMIZERS: [&str; 16] = [
+    "sgd",
+    "sgd-momentum",
+    "sgd-nesterov",
+    "adam",
+    "adam-fused",
+    "adamw",
+    "adamw-fused",
+    "adamw-for-loop",
+    "adamax",
+    "nadam",
+    "radam",
+    "adagrad",
+    "adadelta",
+    "rmsprop",
+    "rmsprop-momentum",
+    "adafactor",
+];
+
+const DTYPES: [&str; 4] = ["fp32", "fp16", "bf16", "pure-bf16"];
+
+/// Rehearse the training of a well-known model, without a script
+///
+/// The model is built by your own transformers, torchvision or timm, with random weights, and trained
+/// on a virtual card by a plain loop that comes with ghostgpu: the same engine as `ghostgpu run`, and
+/// the same answer. Nothing is downloaded.
+///
+/// NAME is one of
+///   - the name of a well-known configuration: `bert-base`, `gpt2-xl`, `llama-3-8b`, `qwen2.5-7b`
+///   - a `config.json` of transformers, or the folder it is in
+///   - a name of Hugging Face's that is in the local cache: `org/model`
+///   - a model of torchvision: `resnet50`, `torchvision:vit_b_16`
+///   - a model of timm: `timm:convnext_tiny`
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Examples:
+  ghostgpu estimate bert-base --batch 32 --seq 128 --optimizer adamw --dtype bf16 --gpu t4
+  ghostgpu estimate ./config.json --task causal-lm --batch 4 --seq 2048 --lora 16 --gpu 4090
+  ghostgpu estimate torchvision:resnet50 --batch 64 --image 224 --optimizer sgd-momentum --gpu 3060
+  ghostgpu estimate llama-2-7b --dtype pure-bf16 --inference --seq 4096 --gpu 3090
+  ghostgpu estimate bert-base --seq 512 --gpu 3060 --max-batch
+
+Exit codes: 0 it fits, 3 it does not fit, 2 wrong usage or a failure of ghostgpu's own.")]
+pub struct Arguments {
+    /// What to train (see above)
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    pub name: Option<String>,
+
+    #[command(flatten)]
+    pub options: RehearsalOptions,
+
+    /// What the model is trained for [default: what its configuration was made for]
+    #[arg(long, value_parser = PossibleValuesParser::new(TASKS))]
+    pub task: Option<String>,
+
+    /// Samples in a batch
+    #[arg(long, value_name = "N", default_value_t = 8,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub batch: u32,
+
+    /// Tokens in a sample [default: 512, or as many as the model takes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub seq: Option<u32>,
+
+    /// Width and height of images [default: what the model was made for]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub image: Option<u32>,
+
+    /// The optimizer, with torch's own defaults (foreach implementations unless said otherwise)
+    #[arg(long, default_value = "adamw", value_parser = PossibleValuesParser::new(OPTIMIZERS))]
+    pub optimizer: String,
+
+    /// fp16 and bf16: autocast over fp32 weights (fp16 with a gradient scaler); pure-bf16: all in bf16
+    #[arg(long, default_value = "fp32", value_parser = PossibleValuesParser::new(DTYPES))]
+    pub dtype: String,
+
+    /// Train only adapters of this rank beside the projections of queries and values
+    #[arg(long, value_name = "RANK", value_parser = clap::value_parser!(u32).range(1..))]
+    pub lora: Option<u32>,
+
+    /// Gradient checkpointing, as the model's library does it
+    #[arg(long)]
+    pub checkpointing: bool,
+
+    /// Batches for one optimizer step
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub accumulate: u32,
+
+    /// Use the model only: forward passes without gradients
+    #[arg(long)]
+    pub inference: bool,
+
+    /// Classes that a classifier tells apart [default: the model's own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub classes: Option<u32>,
+
+    /// Entries of the vocabulary [default: the model's own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub vocab: Option<u32>,
+
+    /// Layers [default: the model's own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub layers: Option<u32>,
+
+    /// How transformers computes attention [default: its own choice, `sdpa` for most models]
+    #[arg(long, value_parser = PossibleValuesParser::new(["eager", "sdpa"]))]
+    pub attention: Option<String>,
+
+    /// Pass a padding mask, as batches of texts of different lengths have one
+    #[arg(long)]
+    pub padding_mask: bool,
+
+    /// Also say how memory grows with the batch and with the sequence
+    #[arg(long, conflicts_with = "max_batch")]
+    pub grow: bool,
+
+    /// Find the largest batch that fits, instead (see `ghostgpu max-batch`)
+    #[arg(long)]
+    pub max_batch: bool,
+
+    /// Do not run a job that does not fit again to find out how much memory it needs
+    #[arg(long)]
+    pub no_retry: bool,
+
+    /// List the configurations that are built in, and end
+    #[arg(long)]
+    pub list: bool,
+}
+
+impl Arguments {
+    /// The words for the training script.
+    pub fn words(&self, name: &str) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        let mut add = |option: &str, value: Option<String>| {
+            if let Some(value) = value {
+                words.extend([option.into(), value.into()]);
+            }
+        };
+        let number = |value: Option<u32>| value.map(|value| value.to_string());
+        add("--task", self.task.clone());
+        add("--batch", Some(self.batch.to_string()));
+        add("--seq", number(self.seq));
+        add("--image", number(self.image));
+        add("--optimizer", Some(self.optimizer.clone()));
+        add("--dtype", Some(self.dtype.clone()));
+        add("--lora", number(self.lora));
+        add("--accumulate", Some(self.accumulate.to_string()));
+        add("--classes", number(self.classes));
+        add("--vocab", number(self.vocab));
+        add("--layers", number(self.layers));
+        add("--attention", self.attention.clone());
+        add("--steps", Some(self.options.steps.to_string()));
+        for (option, is_set) in [
+            ("--checkpointing", self.checkpointing),
+            ("--inference", self.inference),
+            ("--padding-mask", self.padding_mask),
+        ] {
+            if is_set {
+                words.push(option.into());
+            }
+        }
+        // A name that begins with a hyphen is a name.
+        words.extend(["--".into(), name.into()]);
+        words
+    }
+}

@@ -1,0 +1,127 @@
+//! `ghostgpu estimate`: rehearses the training of a named model, with a script that we bring.
+
+mod arguments;
+mod grow;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use ghostgpu_session::ProbePlace;
+
+pub use arguments::Arguments;
+
+use super::max_batch::{self, Wish};
+use super::run;
+use crate::failure::Failure;
+use crate::judge::Rehearsal;
+use crate::layout::Layout;
+use crate::output::print_all;
+
+/// What the training script raises when it cannot do what it is asked; `failures.py` has the same.
+const EXCEPTION: &str = "CannotEstimate: ";
+const HINT_MARK: &str = " || hint: ";
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let script = script()?;
+    if arguments.list {
+        return list(&script);
+    }
+    let name = arguments.name.as_deref().unwrap_or_default();
+    let mut command: Vec<OsString> = vec![script.into()];
+    command.extend(arguments.words(name));
+    let mut run_arguments = arguments.options.for_running(command);
+    run_arguments.no_retry = arguments.no_retry;
+    if arguments.max_batch {
+        let wish = Wish {
+            place: ProbePlace::Own,
+            at_most: None,
+            is_forked: true,
+        };
+        return max_batch::search(&run_arguments, wish, refusal);
+    }
+    let code = run::execute_unless(&run_arguments, refusal)?;
+    if arguments.grow {
+        grow::show(&run_arguments, arguments)?;
+    }
+    Ok(code)
+}
+
+/// The training script, which lies beside the agent.
+fn script() -> Result<PathBuf, Failure> {
+    let agent = Layout::find()?.inject_dir;
+    let folder = agent
+        .ancestors()
+        .nth(2)
+        .map(|package| package.join("estimate"));
+    folder
+        .filter(|folder| folder.join("__main__.py").is_file())
+        .ok_or_else(|| {
+            Failure::new("the training script of `estimate` is missing")
+                .with_hint("reinstall the package")
+        })
+}
+
+/// What the training script says that it cannot do.
+fn refusal(run: &Rehearsal) -> Option<Failure> {
+    let text = run.exception()?.strip_prefix(EXCEPTION)?;
+    Some(match text.split_once(HINT_MARK) {
+        Some((sentence, hint)) => Failure::new(sentence).with_hint(hint),
+        None => Failure::new(text),
+    })
+}
+
+/// The names in `configurations.py`, which stand at the beginnings of its lines.
+fn list(script: &std::path::Path) -> anyhow::Result<u8> {
+    let table = std::fs::read_to_string(script.join("configurations.py"))?;
+    let names: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("    \"")?.split_once("\": "))
+        .filter(|(_, value)| value.starts_with('_') || value.starts_with("Known"))
+        .map(|(name, _)| name)
+        .collect();
+    print_all(&(names.join("\n") + "\n"))?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::Findings;
+    use crate::process::{Cause, Ending, Supervised};
+    use ghostgpu_session::ProcessReport;
+
+    fn run(exception: &str) -> Rehearsal {
+        Rehearsal {
+            supervised: Supervised {
+                ending: Ending::Exited(1),
+                cause: Cause::Own,
+            },
+            findings: Findings {
+                processes: vec![ProcessReport {
+                    exception: Some(exception.to_owned()),
+                    ..ProcessReport::default()
+                }],
+                ..Findings::default()
+            },
+            capacity_bytes: None,
+        }
+    }
+
+    #[test]
+    fn what_the_script_cannot_do_becomes_a_failure_with_its_hint() {
+        let failure = refusal(&run("CannotEstimate: no such model || hint: try bert-base"));
+        let failure = failure.expect("recognised");
+        assert_eq!(failure.to_string(), "no such model");
+        assert_eq!(failure.hint(), Some("try bert-base"));
+        let failure = refusal(&run("CannotEstimate: it is not text")).expect("recognised");
+        assert_eq!(failure.hint(), None);
+        assert_eq!(refusal(&run("KeyError: 'x'")), None);
+    }
+
+    #[test]
+    fn built_in_names_are_read_off_the_table() {
+        let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let script = source.join("../../python/ghostgpu/estimate");
+        assert_eq!(list(&script).expect("there"), 0);
+    }
+}

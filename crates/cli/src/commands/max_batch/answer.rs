@@ -1,0 +1,301 @@
+//! The answer of `max-batch`, as plain data and as people read it.
+
+use serde::Serialize;
+
+use super::find::Found;
+use crate::answer::Answer;
+use crate::judge::Rehearsal;
+use crate::probing::growth::{Growth, growth};
+use crate::probing::{Outcome, Peaks};
+use crate::report::{Sheet, Table};
+use crate::size::{gib, grouped, human};
+
+/// What a whole run with the batch that was found says about the search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confirmation {
+    /// It has the same figures as the probe, to the byte.
+    Equal,
+    /// It fits too, with other figures.
+    FitsDifferently,
+    /// It does not fit, or fails.
+    Contradicts,
+    /// The search was made of whole runs.
+    FoundByRuns,
+}
+
+impl Confirmation {
+    pub fn of(found: &Found, run: &Rehearsal) -> Self {
+        match (Outcome::of(run), found.tried.get(&found.batch)) {
+            (Outcome::Fits(whole), Some(Outcome::Fits(probe))) if whole == *probe => Self::Equal,
+            (Outcome::Fits(_), _) => Self::FitsDifferently,
+            _ => Self::Contradicts,
+        }
+    }
+}
+
+/// The JSON document of `--json`; the text shows the same.
+#[derive(Debug, Serialize)]
+pub struct MaxBatch {
+    pub largest_batch: Option<u64>,
+    /// Where the batch was set, in words.
+    pub set_through: String,
+    /// The script's own batch there.
+    pub own_batch: Option<u64>,
+    /// How many samples a pass over the data has.
+    pub samples: Option<u64>,
+    /// What keeps the batch from being larger.
+    pub limited_by: Limit,
+    pub confirmation: Confirmation,
+    /// Every batch that was tried, in rising order.
+    pub probes: Vec<Probed>,
+    /// How peak allocated grows with the batch.
+    pub growth: Option<Growth>,
+    /// A smaller batch that does not fit: memory does not simply grow with the batch.
+    pub smaller_that_does_not_fit: Option<u64>,
+    /// Why the script was started anew for every batch.
+    pub not_forked: Option<String>,
+    /// What `ghostgpu run` answers for the largest batch.
+    pub answer: Answer,
+    pub exit_code: u8,
+}
+
+/// What keeps a batch from being larger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Limit {
+    /// One more does not fit; where it runs out of memory.
+    Memory { out_of_memory: String },
+    /// One more makes the script fail.
+    Script { exception: String },
+    /// The data has no more samples.
+    Data,
+    /// `--at-most`.
+    Asked,
+}
+
+/// One batch that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Probed {
+    pub batch: u64,
+    /// Null when the script failed for another reason.
+    pub fits: Option<bool>,
+    #[serde(flatten)]
+    pub peaks: Option<Peaks>,
+    /// Where it ran out of memory, or the exception.
+    pub because: Option<String>,
+}
+
+impl MaxBatch {
+    pub fn new(found: &Found, confirmation: Confirmation, answer: Answer) -> Self {
+        let limited_by = match found.tried.range(found.batch + 1..).next() {
+            Some((_, Outcome::Fails { because, .. })) => Limit::Script {
+                exception: because.clone(),
+            },
+            Some((_, Outcome::DoesNotFit(place))) => Limit::Memory {
+                out_of_memory: place.clone(),
+            },
+            _ if found.report.samples == Some(found.batch) => Limit::Data,
+            _ => Limit::Asked,
+        };
+        let points: Vec<(u64, u64)> = found
+            .tried
+            .iter()
+            .filter_map(|(&batch, outcome)| Some((batch, outcome.peaks()?.allocated_bytes)))
+            .collect();
+        Self {
+            largest_batch: Some(found.batch),
+            set_through: found.place_in_words(),
+            own_batch: found.report.batch,
+            samples: found.report.samples,
+            limited_by,
+            confirmation,
+            probes: found.tried.iter().map(Probed::new).collect(),
+            growth: growth(&points),
+            smaller_that_does_not_fit: found.gap,
+            not_forked: found.not_forked.clone(),
+            exit_code: match confirmation {
+                Confirmation::Contradicts => crate::failure::EXIT_FAILURE,
+                _ => 0,
+            },
+            answer,
+        }
+    }
+
+    pub fn text(&self) -> String {
+        let mut sheet = Sheet::default();
+        let batch = self.largest_batch.unwrap_or_default();
+        let gpu = &self.answer.gpu;
+        sheet.section(
+            "largest batch",
+            [format!(
+                "{batch} on {} ({})",
+                gpu.name,
+                gib(gpu.total_bytes)
+            )],
+        );
+        let own = self
+            .own_batch
+            .map(|own| format!(", which has {own} itself"));
+        sheet.paragraph(
+            "set through",
+            &format!("{}{}", self.set_through, own.unwrap_or_default()),
+        );
+        sheet.paragraph("beyond", &self.beyond(batch));
+        sheet.paragraph("confirmed", &self.confirmed(batch));
+        sheet.table("tried", &self.table());
+        if let Some(growth) = &self.growth {
+            sheet.list("how it grows", &growth_sentences(growth, "batch", "sample"));
+        }
+        let mut notes = Vec::new();
+        if let Some(gap) = self.smaller_that_does_not_fit {
+            notes.push(format!(
+                "memory does not simply grow with the batch: {gap} does not fit, though {batch} does"
+            ));
+        }
+        if let Some(samples) = self.samples.filter(|samples| batch * 3 > *samples) {
+            notes.push(format!(
+                "a pass over the data has only {samples} samples, so that later steps may have had \
+                 smaller batches than {batch}"
+            ));
+        }
+        if let Some(because) = &self.not_forked {
+            notes.push(format!(
+                "the script was started anew for every batch, {because}"
+            ));
+        }
+        sheet.list("assumes", &self.answer.assumptions);
+        notes.extend(self.answer.notes.iter().cloned());
+        sheet.list("notes", &notes);
+        sheet.render()
+    }
+
+    fn beyond(&self, batch: u64) -> String {
+        let next = batch + 1;
+        match &self.limited_by {
+            Limit::Memory { out_of_memory } => {
+                format!("{next} does not fit: out of memory {out_of_memory}")
+            }
+            Limit::Script { exception } => {
+                format!("{next} makes the script fail, for another reason: {exception}")
+            }
+            Limit::Data => {
+                format!("the data has {batch} samples, and all of them fit in one batch")
+            }
+            Limit::Asked => "nothing larger was tried (--at-most)".to_owned(),
+        }
+    }
+
+    fn confirmed(&self, batch: u64) -> String {
+        match self.confirmation {
+            Confirmation::Equal => {
+                format!("by a run of its own with {batch}: the same figures to the byte")
+            }
+            Confirmation::FitsDifferently => format!(
+                "by a run of its own with {batch}, which fits, but has {} bytes on the card at most: \
+                 the script does not do the same every time",
+                grouped(self.answer.peak_device_bytes)
+            ),
+            Confirmation::Contradicts => format!(
+                "not: a run of its own with {batch} does not fit, or fails; `--no-fork` searches with \
+                 whole runs"
+            ),
+            Confirmation::FoundByRuns => "every batch was tried in a run of its own".to_owned(),
+        }
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(&[">batch", ">allocated", ">reserved", ">on card", ""]);
+        for probe in &self.probes {
+            let figure = |bytes: Option<u64>| bytes.map(gib).unwrap_or_default();
+            let peaks = probe.peaks;
+            table.push(vec![
+                probe.batch.to_string(),
+                figure(peaks.map(|peaks| peaks.allocated_bytes)),
+                figure(peaks.map(|peaks| peaks.reserved_bytes)),
+                figure(peaks.map(|peaks| peaks.device_bytes)),
+                match probe.fits {
+                    Some(true) => "fits".to_owned(),
+                    Some(false) => "does not fit".to_owned(),
+                    None => "fails".to_owned(),
+                },
+            ]);
+        }
+        table
+    }
+}
+
+impl Probed {
+    fn new((&batch, outcome): (&u64, &Outcome)) -> Self {
+        let (fits, because) = match outcome {
+            Outcome::Fits(_) => (Some(true), None),
+            Outcome::DoesNotFit(place) => (Some(false), Some(place.clone())),
+            Outcome::Fails { because, .. } => (None, Some(because.clone())),
+        };
+        Self {
+            batch,
+            fits,
+            peaks: outcome.peaks().copied(),
+            because,
+        }
+    }
+}
+
+/// What is known about growth, and how well, in sentences.
+pub fn growth_sentences(growth: &Growth, size: &str, one: &str) -> Vec<String> {
+    let each = growth.bytes_each.max(0) as u64;
+    let (from, to) = (growth.linear_from, growth.linear_to);
+    if growth.points < 3 {
+        let first = growth.bytes_each_at_first.max(0) as u64;
+        return vec![
+            format!(
+                "not linear: each {one} takes {} at the smallest sizes, {} between {from} and {to}",
+                human(first),
+                human(each)
+            ),
+            off_the_line(growth),
+        ];
+    }
+    let fixed = match growth.bytes_fixed {
+        fixed @ 0.. => format!(
+            "and {} ({} bytes) do not depend on the {size}",
+            human(fixed as u64),
+            grouped(fixed as u64)
+        ),
+        below => format!(
+            "which would leave {} less than nothing for none: below {from} it grows more slowly",
+            human(below.unsigned_abs())
+        ),
+    };
+    let mut sentences = vec![
+        format!(
+            "each {one} takes {} ({} bytes), {fixed}",
+            human(each),
+            grouped(each)
+        ),
+        format!(
+            "linear from {from} to {to}: {} sizes are at most {} off that line",
+            growth.points,
+            human(growth.largest_error_bytes)
+        ),
+    ];
+    if !growth.off_the_line.is_empty() {
+        sentences.push(off_the_line(growth));
+    }
+    sentences
+}
+
+fn off_the_line(growth: &Growth) -> String {
+    let named: Vec<String> = growth
+        .off_the_line
+        .iter()
+        .map(|off| {
+            let side = if off.bytes < 0 { "below" } else { "above" };
+            format!("{} is {} {side}", off.size, human(off.bytes.unsigned_abs()))
+        })
+        .collect();
+    match named.as_slice() {
+        [] => "no other size was tried".to_owned(),
+        named => format!("not on that line: {}", named.join(", ")),
+    }
+}

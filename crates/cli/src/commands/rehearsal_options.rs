@@ -1,0 +1,69 @@
+//! The options that every command shares which rehearses something: the card, and how.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::run;
+use crate::duration::parse_duration;
+use crate::size::parse_size;
+
+/// Options of `ghostgpu run` that mean the same elsewhere.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RehearsalOptions {
+    /// The card, as people call it: `3060`, `RTX 4090`, `a100-80` (see `ghostgpu gpus`)
+    #[arg(long, value_name = "NAME")]
+    pub gpu: Option<String>,
+
+    /// Give the card this much memory instead of its own: `11GiB`, `24564MiB`, `16GB` (decimal)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: Option<u64>,
+
+    /// Stop after this many optimizer steps; 0 runs to the end
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub steps: u64,
+
+    /// Write the answer as JSON to this file; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// The Python to use [default: the first on the PATH that has torch]
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<OsString>,
+
+    /// Give up after this long: `90s`, `5m`, `1h30m`
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+
+    /// Run weight initialisation on the CPU in full, even where it only feeds the virtual card
+    #[arg(long)]
+    pub full_init: bool,
+
+    /// Do not ask the installed cuDNN for workspace sizes: use recorded and modelled ones
+    #[arg(long)]
+    pub no_cudnn: bool,
+
+    /// Take workspace sizes from this table first, which `ghostgpu record` wrote on a real card
+    #[arg(long = "table", value_name = "FILE")]
+    pub tables: Vec<PathBuf>,
+}
+
+impl RehearsalOptions {
+    /// The same as arguments of `ghostgpu run`, for a command to run.
+    pub fn for_running(&self, command: Vec<OsString>) -> run::Arguments {
+        run::Arguments {
+            gpu: self.gpu.clone(),
+            count: 1,
+            memory: self.memory,
+            steps: self.steps,
+            json: self.json.clone(),
+            python: self.python.clone(),
+            timeout: self.timeout,
+            full_init: self.full_init,
+            no_cudnn: self.no_cudnn,
+            tables: self.tables.clone(),
+            command,
+            ..run::Arguments::default()
+        }
+    }
+}

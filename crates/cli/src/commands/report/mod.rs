@@ -1,0 +1,104 @@
+//! `ghostgpu report`: a recording for people and for other tools.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use ghostgpu_recording::Recording;
+use ghostgpu_report::{
+    RecordingJsonOptions, RecordingPerfettoOptions, write_html, write_recording_json,
+    write_recording_perfetto, write_recording_pprof,
+};
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::recording_file;
+use crate::report::{Look, breakdown_report};
+use crate::size::grouped;
+
+/// Say what the memory of a recorded rehearsal was made of
+///
+/// `ghostgpu run --record FILE` makes a recording: every allocation with its owner. Nothing is run
+/// again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ghostgpu report train.ghost
+  ghostgpu report train.ghost --to html -o train.html
+  ghostgpu report train.ghost --to json -o train.json
+  ghostgpu report train.ghost --to pprof -o train.pb.gz && go tool pprof -top train.pb.gz
+  ghostgpu report train.ghost --to perfetto -o train.perfetto-trace")]
+pub struct Arguments {
+    /// A recording
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The format
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    to: Format,
+
+    /// Where it goes (`-` for standard output)
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    out: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// One screen: categories, stages, modules, lines, what grows
+    Text,
+    /// All of that for programs; docs/report-json.md describes it
+    Json,
+    /// A page that opens offline in any browser
+    Html,
+    /// A heap profile of the peak for `go tool pprof` (profile.proto, compressed)
+    Pprof,
+    /// A timeline for ui.perfetto.dev
+    Perfetto,
+}
+
+impl Format {
+    fn is_for_terminals(self) -> bool {
+        matches!(self, Self::Text | Self::Json)
+    }
+}
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let is_stdout = arguments.out == Path::new("-");
+    if is_stdout && !arguments.to.is_for_terminals() && std::io::stdout().is_terminal() {
+        return Err(Failure::new("this format is not for a terminal")
+            .with_hint("name a file with --out, or send the output somewhere")
+            .into());
+    }
+    let output = Output::prepare(&arguments.out)?;
+    let recording = recording_file::open(&arguments.file)?;
+    output.write_with(|out| write(&recording, arguments.to, out))?;
+    Ok(0)
+}
+
+fn write(recording: &Recording, format: Format, mut out: &mut dyn Write) -> anyhow::Result<()> {
+    match format {
+        Format::Text => {
+            let current_dir = std::env::current_dir().ok();
+            let look = Look {
+                has_colour: false,
+                current_dir: current_dir.as_deref(),
+            };
+            out.write_all(breakdown_report(recording, look).as_bytes())?;
+        }
+        Format::Json => {
+            write_recording_json(recording, &RecordingJsonOptions::default(), &mut out)?;
+        }
+        Format::Html => write_html(recording, &mut out)?,
+        Format::Pprof => write_recording_pprof(recording, &mut out)?,
+        Format::Perfetto => {
+            let options = RecordingPerfettoOptions::default();
+            let summary = write_recording_perfetto(recording, &options, &mut out)?;
+            if summary.blocks_left_out > 0 {
+                eprintln!(
+                    "ghostgpu: {} of the smaller blocks are in the counters only",
+                    grouped(summary.blocks_left_out)
+                );
+            }
+        }
+    }
+    Ok(())
+}

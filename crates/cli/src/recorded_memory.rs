@@ -1,0 +1,54 @@
+//! Whose memory it was: what a run's processes recorded, read from the run's folder.
+
+use std::path::Path;
+
+use ghostgpu_attribution::assemble;
+use ghostgpu_recording::Recording;
+use ghostgpu_session::ProcessReport;
+use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX};
+
+use crate::findings::Findings;
+
+/// The recording of the process that held most, if it left one. `Err` is why it cannot be read.
+pub fn gather(run_dir: &Path, findings: &Findings) -> Option<Result<Recording, String>> {
+    let process = findings
+        .processes
+        .iter()
+        .max_by_key(|process| (reserved_bytes(process), std::cmp::Reverse(process.pid)))?;
+    let history = run_dir.join(format!("{HISTORY_PREFIX}{}.pickle", process.pid));
+    let log = run_dir.join(format!("{MEMORY_LOG_PREFIX}{}.log", process.pid));
+    if !history.exists() || !log.exists() {
+        return None;
+    }
+    Some(read(&history, &log, process, findings))
+}
+
+fn read(
+    history: &Path,
+    log: &Path,
+    process: &ProcessReport,
+    findings: &Findings,
+) -> Result<Recording, String> {
+    let snapshot = ghostgpu_trace::open(history).map_err(|error| error.to_string())?;
+    let log = std::fs::read(log).map_err(|error| error.to_string())?;
+    let outside = |device: u32| {
+        let on_card = findings.cards.get(device as usize);
+        let reserved = process.peaks.iter().find(|peaks| peaks.device == device);
+        match (on_card, reserved) {
+            (Some(card), Some(peaks)) => card.peak_bytes.saturating_sub(peaks.peak_reserved_bytes),
+            _ => 0,
+        }
+    };
+    let mut recording = assemble(&log, &snapshot, &outside);
+    recording.about.torch = process.torch.clone().unwrap_or_default();
+    recording.about.steps = u32::try_from(process.steps).unwrap_or(u32::MAX);
+    Ok(recording)
+}
+
+fn reserved_bytes(process: &ProcessReport) -> u64 {
+    process
+        .peaks
+        .iter()
+        .map(|peaks| peaks.peak_reserved_bytes)
+        .sum()
+}

@@ -1,0 +1,69 @@
+//! Memory that grows from step to step.
+
+use ghostgpu_ledger::recording::{CardLedger, GrowthSource, Places};
+use ghostgpu_recording::Category;
+
+use super::lines::place;
+use crate::report::sheet::Sheet;
+use crate::report::text::Look;
+use crate::size::{grouped, human};
+
+const MOST_SOURCES: usize = 3;
+
+pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
+    let growth = ledger.growth();
+    let Some(first) = growth.sources.first() else {
+        return;
+    };
+    let places = Places::of(ledger.recording(), ledger.card());
+    let mut sentences: Vec<String> = growth
+        .sources
+        .iter()
+        .take(MOST_SOURCES)
+        .map(|source| {
+            format!(
+                "{} more in each step from {} ({})",
+                human(source.bytes_per_step),
+                place(&places, &source.place, look),
+                source.category.title()
+            )
+        })
+        .collect();
+    let others = growth.sources.len().saturating_sub(MOST_SOURCES);
+    let mut all = match others {
+        0 => String::new(),
+        1 => "1 line more grows; ".to_owned(),
+        others => format!("{others} lines more grow; "),
+    };
+    all.push_str(&until_full(growth.steps_until_full));
+    if let Some(advice) = advice(first) {
+        all.push_str("; ");
+        all.push_str(advice);
+    }
+    sentences.push(all);
+    sheet.list("grows", &sentences);
+}
+
+fn until_full(steps: Option<u64>) -> String {
+    match steps {
+        Some(0) => "the card is full within the next step".to_owned(),
+        Some(1) => "after 1 step more the card is full".to_owned(),
+        Some(steps) => format!("after {} steps more the card is full", grouped(steps)),
+        None => "the card's memory is not known, so neither when it is full".to_owned(),
+    }
+}
+
+/// What usually keeps such memory.
+fn advice(source: &GrowthSource) -> Option<&'static str> {
+    match source.category {
+        Category::Activation => Some(
+            "something still refers to the graph of each step: keep `loss.item()` or \
+             `x.detach()`, not the tensor itself",
+        ),
+        Category::Kept | Category::Temporary => {
+            Some("something still refers to each step's result: keep `.item()` or `.cpu()` of it")
+        }
+        Category::Gradient => Some("gradients of each step are kept beside the new ones"),
+        _ => None,
+    }
+}

@@ -1,0 +1,121 @@
+//! The lines that made what is there at the peak.
+
+use ghostgpu_ledger::recording::{CardLedger, Place, Places};
+use ghostgpu_recording::{Category, Frame};
+
+use super::made_of::percent;
+use crate::report::sheet::Sheet;
+use crate::report::table::Table;
+use crate::report::text::Look;
+use crate::size::human;
+
+const MOST_LINES: usize = 5;
+
+/// Width of a place in the table.
+const PLACE_WIDTH: usize = 44;
+
+pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
+    let sums = ledger.by_place(ledger.peak().moment);
+    if sums.is_empty() {
+        return;
+    }
+    let places = Places::of(ledger.recording(), ledger.card());
+    let total = sums.iter().map(|sum| sum.held.requested_bytes()).sum();
+    let mut table = Table::new(&["line", ">at the peak", ">", "mostly"]);
+    for sum in sums.iter().take(MOST_LINES) {
+        let bytes = sum.held.requested_bytes();
+        let mostly = sum.held.requested.largest();
+        table.push(vec![
+            shown(&places, &sum.place, look),
+            human(bytes),
+            percent(bytes, total),
+            mostly
+                .map_or("", |(category, _)| short_title(category))
+                .to_owned(),
+        ]);
+    }
+    sheet.table("lines", &table);
+}
+
+/// The words for a category in a narrow column.
+pub(super) fn short_title(category: Category) -> &'static str {
+    match category {
+        Category::Activation => "activations",
+        other => other.title(),
+    }
+}
+
+/// A place as the user knows it: files below the current folder and those of packages without what is before.
+pub(super) fn place(places: &Places, place: &Place, look: Look) -> String {
+    let label = places.label(place);
+    let Place::Line(id) = place else {
+        return label;
+    };
+    let Some(Frame { file, .. }) = places.frame(*id) else {
+        return label;
+    };
+    let shown = shown_file(file, look);
+    match label.strip_prefix(file.as_str()) {
+        Some(rest) => format!("{shown}{rest}"),
+        None => label,
+    }
+}
+
+fn shown_file<'a>(file: &'a str, look: Look) -> &'a str {
+    let below = look.current_dir.and_then(|folder| {
+        let rest = file.strip_prefix(folder.to_str()?)?;
+        rest.strip_prefix('/')
+    });
+    let in_package = || file.rsplit_once("/site-packages/").map(|(_, rest)| rest);
+    below.or_else(in_package).unwrap_or(file)
+}
+
+/// A place in the width of its column.
+fn shown(places: &Places, which: &Place, look: Look) -> String {
+    let text = place(places, which, look);
+    match which {
+        // The beginning of a path says least.
+        Place::Line(_) | Place::Older => shortened(&text, PLACE_WIDTH, 0),
+        // The operator stands at the beginning, the module at the end.
+        Place::NoStack { .. } => shortened(&text, PLACE_WIDTH, PLACE_WIDTH / 2),
+    }
+}
+
+/// A text that is too long without its middle, of which so many characters at the beginning stay.
+pub(super) fn shortened(text: &str, width: usize, at_the_beginning: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let left_out = length + 1 - width;
+    let beginning: String = text.chars().take(at_the_beginning).collect();
+    let end: String = text.chars().skip(at_the_beginning + left_out).collect();
+    format!("{beginning}…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_place_keeps_its_end() {
+        assert_eq!(shortened("/a/b/train.py:5", 20, 0), "/a/b/train.py:5");
+        assert_eq!(shortened("/a/b/train.py:5", 11, 0), "…train.py:5");
+        assert_eq!(shortened("aten::mm in layer.0", 14, 8), "aten::mm…yer.0");
+    }
+
+    #[test]
+    fn files_are_named_from_the_current_folder_or_their_package() {
+        let look = Look {
+            has_colour: false,
+            current_dir: Some(std::path::Path::new("/home/me/job")),
+        };
+        for (file, shown) in [
+            ("/home/me/job/model.py", "model.py"),
+            ("/home/me/jobs/model.py", "/home/me/jobs/model.py"),
+            ("/v/lib/python3.11/site-packages/timm/vit.py", "timm/vit.py"),
+        ] {
+            assert_eq!(shown_file(file, look), shown);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a run's memory was made of, on one screen: categories, stages, modules, lines, growth.
+
+mod formula;
+mod growth;
+mod heading;
+mod lines;
+mod made_of;
+mod modules;
+mod stages;
+
+use ghostgpu_ledger::recording::CardLedger;
+use ghostgpu_recording::Recording;
+
+use super::sheet::Sheet;
+use super::text::Look;
+use crate::size::human;
+
+/// The report on a recording alone.
+pub fn breakdown_report(recording: &Recording, look: Look) -> String {
+    let mut sheet = Sheet::default();
+    heading::add(&mut sheet, recording);
+    add_breakdown(&mut sheet, recording, look);
+    sheet.list("warnings", &recording.warnings);
+    sheet.render()
+}
+
+/// Adds the breakdown of the card on which most was allocated.
+pub(super) fn add_breakdown(sheet: &mut Sheet, recording: &Recording, look: Look) {
+    let Some(ledger) = CardLedger::of_fullest(recording) else {
+        return;
+    };
+    made_of::add(sheet, &ledger);
+    if recording.cards.len() > 1 {
+        add_other_cards(sheet, &ledger);
+    }
+    stages::add(sheet, &ledger);
+    let rule = ledger.rule_of_thumb();
+    modules::add(sheet, &ledger, rule.as_ref());
+    lines::add(sheet, &ledger, look);
+    if let Some(rule) = &rule {
+        formula::add(sheet, rule);
+    }
+    growth::add(sheet, &ledger, look);
+}
+
+fn add_other_cards(sheet: &mut Sheet, shown: &CardLedger) {
+    let recording = shown.recording();
+    let others = recording
+        .cards
+        .iter()
+        .filter(|card| card.index != shown.card().index)
+        .map(|card| {
+            let peak = CardLedger::new(recording, card).peak().allocated_bytes;
+            format!("card {}: {} allocated", card.index, human(peak))
+        });
+    let mut texts = vec![format!("shown is card {}", shown.card().index)];
+    texts.extend(others);
+    sheet.paragraph("other cards", &texts.join("; "));
+}
+
+#[cfg(test)]
+mod tests;

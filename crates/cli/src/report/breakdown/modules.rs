@@ -1,0 +1,192 @@
+//! The modules that hold most at the peak, beside what the rule of thumb gives them.
+//!
+//! Modules that differ in a number only (the layers of a transformer) are one row. Beginning with the outermost, the
+//! largest row is replaced by those inside it as long as there is room.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ghostgpu_ledger::recording::{CardLedger, RuleOfThumb};
+
+use super::lines::shortened;
+use super::made_of::percent;
+use crate::report::sheet::Sheet;
+use crate::report::table::Table;
+use crate::size::human;
+
+const MOST_ROWS: usize = 6;
+
+/// Width of a module's name in the table.
+const LABEL_WIDTH: usize = 50;
+
+/// Modules of one pattern, with everything inside them.
+#[derive(Clone, Debug, Default)]
+struct Pattern {
+    exact_bytes: u64,
+    rule_bytes: u64,
+    /// What is their own, without those inside.
+    own: (u64, u64),
+    /// How many modules it stands for.
+    paths: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    label: String,
+    pattern: String,
+    exact_bytes: u64,
+    rule_bytes: u64,
+    /// Whether it may be replaced by what is inside.
+    is_open: bool,
+}
+
+pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, rule: Option<&RuleOfThumb>) {
+    let peak = ledger.peak().moment;
+    let held: Vec<(String, u64, u64)> = match rule {
+        Some(rule) => rule
+            .layers
+            .iter()
+            .map(|layer| {
+                (
+                    layer.path.clone(),
+                    layer.exact.requested_bytes(),
+                    layer.rule_bytes,
+                )
+            })
+            .collect(),
+        None => ledger
+            .by_module(peak)
+            .nodes
+            .into_iter()
+            .map(|node| (node.path, node.own.requested_bytes(), 0))
+            .collect(),
+    };
+    // One row would only repeat the total.
+    if held.iter().filter(|(path, ..)| !path.is_empty()).count() == 0 {
+        return;
+    }
+    let total = held.iter().map(|(_, bytes, _)| bytes).sum();
+    let rows = rows(&patterns(&held));
+    let mut headings = vec!["module", ">at the peak", ">"];
+    if rule.is_some() {
+        headings.push(">rule of thumb");
+    }
+    let mut table = Table::new(&headings);
+    for row in rows.iter().take(MOST_ROWS) {
+        let mut cells = vec![
+            shortened(&row.label, LABEL_WIDTH, 0),
+            human(row.exact_bytes),
+            percent(row.exact_bytes, total),
+        ];
+        if rule.is_some() {
+            cells.push(human(row.rule_bytes));
+        }
+        table.push(cells);
+    }
+    sheet.table("where", &table);
+}
+
+/// Sums by pattern, and by every beginning of it.
+fn patterns(held: &[(String, u64, u64)]) -> BTreeMap<String, Pattern> {
+    let mut all: BTreeMap<String, Pattern> = BTreeMap::new();
+    for (path, exact_bytes, rule_bytes) in held {
+        let (mut pattern, mut real) = (String::new(), String::new());
+        // Very deep paths stop to matter here.
+        let parts: Vec<&str> = path.splitn(16, '.').collect();
+        for (at, part) in parts.iter().enumerate() {
+            for (text, part) in [(&mut pattern, starred(part)), (&mut real, *part)] {
+                if at > 0 {
+                    text.push('.');
+                }
+                text.push_str(part);
+            }
+            let sum = all.entry(pattern.clone()).or_default();
+            sum.exact_bytes = sum.exact_bytes.saturating_add(*exact_bytes);
+            sum.rule_bytes = sum.rule_bytes.saturating_add(*rule_bytes);
+            sum.paths.insert(real.clone());
+            if at + 1 == parts.len() {
+                sum.own.0 = sum.own.0.saturating_add(*exact_bytes);
+                sum.own.1 = sum.own.1.saturating_add(*rule_bytes);
+            }
+        }
+    }
+    all
+}
+
+fn starred(part: &str) -> &str {
+    let is_number = !part.is_empty() && part.bytes().all(|one| one.is_ascii_digit());
+    if is_number { "*" } else { part }
+}
+
+fn rows(patterns: &BTreeMap<String, Pattern>) -> Vec<Row> {
+    let mut rows = below(patterns, "");
+    if let Some(outside) = patterns.get("") {
+        rows.push(Row {
+            label: "outside any module".to_owned(),
+            ..row("", outside, false)
+        });
+    }
+    loop {
+        sort(&mut rows);
+        let Some(at) = rows.iter().position(|row| row.is_open) else {
+            return rows;
+        };
+        let inside = below(patterns, &rows[at].pattern);
+        let own = patterns
+            .get(&rows[at].pattern)
+            .map_or((0, 0), |one| one.own);
+        let count = inside.len() + usize::from(own.0 > 0);
+        if inside.is_empty() || rows.len() - 1 + count > MOST_ROWS {
+            rows[at].is_open = false;
+            continue;
+        }
+        let parent = rows.swap_remove(at);
+        rows.extend(inside);
+        if own.0 > 0 {
+            rows.push(Row {
+                exact_bytes: own.0,
+                rule_bytes: own.1,
+                label: format!("{} itself", parent.label),
+                is_open: false,
+                ..parent
+            });
+        }
+    }
+}
+
+fn sort(rows: &mut [Row]) {
+    rows.sort_by(|one, other| {
+        let by_bytes = other.exact_bytes.cmp(&one.exact_bytes);
+        by_bytes.then_with(|| one.label.cmp(&other.label))
+    });
+}
+
+/// The patterns right inside one; those of the first part for the empty one.
+fn below(patterns: &BTreeMap<String, Pattern>, parent: &str) -> Vec<Row> {
+    let beginning = match parent {
+        "" => String::new(),
+        parent => format!("{parent}."),
+    };
+    let all = patterns.range(beginning.clone()..);
+    all.take_while(|(pattern, _)| pattern.starts_with(&beginning))
+        .filter(|(pattern, _)| {
+            let rest = &pattern[beginning.len()..];
+            !rest.is_empty() && !rest.contains('.')
+        })
+        .map(|(pattern, sum)| row(pattern, sum, true))
+        .collect()
+}
+
+fn row(pattern: &str, sum: &Pattern, is_open: bool) -> Row {
+    let label = match sum.paths.first() {
+        // A number that does not vary is shown.
+        Some(only) if sum.paths.len() == 1 => only.clone(),
+        _ => format!("{pattern} ({} modules)", sum.paths.len()),
+    };
+    Row {
+        label,
+        pattern: pattern.to_owned(),
+        exact_bytes: sum.exact_bytes,
+        rule_bytes: sum.rule_bytes,
+        is_open,
+    }
+}

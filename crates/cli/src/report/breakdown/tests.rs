@@ -1,0 +1,145 @@
+//! The breakdown of made-up trainings, as a user would see it.
+
+use ghostgpu_recording::made_up::{ByHand, MadeUp, Origin, recording};
+use ghostgpu_recording::{CardMemory, Category, Recording, Stage};
+
+use super::*;
+
+const PLAIN: Look = Look {
+    has_colour: false,
+    current_dir: None,
+};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_training_with_adam() {
+    let mut training = recording(MadeUp {
+        layers: 12,
+        steps: 3,
+    });
+    training.about.answer_json =
+        r#"{"fits": true, "peak_device_bytes": 1234567890, "needed_device_bytes": 1}"#.to_owned();
+    insta::assert_snapshot!(breakdown_report(&training, PLAIN));
+}
+
+/// A transformer whose script keeps the graph of each step.
+fn a_leaking_transformer() -> Recording {
+    let mut card = ByHand::new();
+    card.recording.about.gpu = "NVIDIA T4".to_owned();
+    card.recording.about.gpu_total_bytes = 14 << 30;
+    card.recording.about.command = vec!["train.py".to_owned(), "--fast".to_owned()];
+    card.card().outside_bytes = 300 * MIB;
+    card.enter(Stage::Moving);
+    let parts = ["attention.query", "attention.output", "mlp"];
+    let modules: Vec<String> = (0..4)
+        .flat_map(|layer| parts.map(|part| format!("bert.encoder.layer.{layer}.{part}")))
+        .chain(["bert.embeddings".to_owned(), "classifier".to_owned()])
+        .collect();
+    for module in &modules {
+        let origin = Origin {
+            lines: &["torch/module.py:1", "/home/me/job/train.py:9"],
+            name: &format!("{module}.weight"),
+            ..Origin::default()
+        };
+        card.allocate(7 * MIB, Category::Parameter, origin);
+    }
+    for step in 0..4 {
+        card.enter(Stage::Forward);
+        let mut saved = Vec::new();
+        for module in &modules {
+            let origin = Origin {
+                lines: &[
+                    "torch/linear.py:7",
+                    "/venv/lib/python3.11/site-packages/transformers/models/bert/modeling_bert.py:312",
+                    "/home/me/job/train.py:20",
+                ],
+                module,
+                operator: "aten::linear",
+                ..Origin::default()
+            };
+            saved.push(card.allocate(30 * MIB, Category::Activation, origin));
+        }
+        // What the list of losses keeps.
+        let kept = saved.split_off(13);
+        card.enter(Stage::Backward);
+        for module in &modules {
+            let origin = Origin {
+                name: &format!("{module}.weight"),
+                operator: "aten::mm",
+                module,
+                ..Origin::default()
+            };
+            card.allocate(7 * MIB, Category::Gradient, origin);
+        }
+        saved.into_iter().for_each(|one| card.free(one));
+        assert_eq!(kept.len(), 1);
+        card.enter(Stage::OptimizerStep);
+        if step == 0 {
+            for module in &modules {
+                let origin = Origin {
+                    lines: &["/home/me/job/train.py:24"],
+                    name: &format!("{module}.weight.momentum_buffer"),
+                    ..Origin::default()
+                };
+                card.allocate(7 * MIB, Category::OptimizerState, origin);
+            }
+        }
+        card.next_step();
+        card.enter(Stage::ZeroGrad);
+        let gradients: Vec<_> = (0..card.card().allocations.len())
+            .filter(|at| {
+                let one = card.card().allocations[*at];
+                one.category == Category::Gradient && one.freed_at.is_none()
+            })
+            .collect();
+        for at in gradients {
+            card.free(ghostgpu_recording::AllocationId(at as u32));
+        }
+        card.enter(Stage::Script);
+    }
+    card.recording
+}
+
+#[test]
+fn a_transformer_whose_script_keeps_graphs() {
+    let look = Look {
+        has_colour: false,
+        current_dir: Some(std::path::Path::new("/home/me/job")),
+    };
+    insta::assert_snapshot!(breakdown_report(&a_leaking_transformer(), look));
+}
+
+#[test]
+fn the_whole_report_fits_one_screen() {
+    for recording in [
+        recording(MadeUp {
+            layers: 12,
+            steps: 3,
+        }),
+        a_leaking_transformer(),
+    ] {
+        let report = breakdown_report(&recording, PLAIN);
+        assert!(report.lines().count() <= 42, "{report}");
+        for line in report.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_without_cards_or_events_has_a_report_too() {
+    let mut empty = Recording::default();
+    assert_eq!(
+        breakdown_report(&empty, PLAIN),
+        "recorded       , 0 optimizer steps\n"
+    );
+    empty.cards = vec![
+        CardMemory::default(),
+        CardMemory {
+            index: 1,
+            ..CardMemory::default()
+        },
+    ];
+    assert!(breakdown_report(&empty, PLAIN).contains("at the peak"));
+}

@@ -1,0 +1,82 @@
+//! `ghostgpu report`: every format of a recording, and what is none.
+
+mod common;
+
+use common::World;
+use ghostgpu_recording::file::write;
+use ghostgpu_recording::made_up::{MadeUp, recording};
+
+/// A world with a recording in the folder where commands run.
+fn world() -> World {
+    let world = World::new();
+    let file = std::fs::File::create(world.path("work/train.ghost")).expect("file");
+    let training = recording(MadeUp {
+        layers: 4,
+        steps: 3,
+    });
+    write(&training, file).expect("written");
+    world
+}
+
+#[test]
+fn a_recording_is_told_on_one_screen() {
+    let outcome = world().run(&["report", "train.ghost"]);
+    outcome.assert_code(0);
+    for part in [
+        "at the peak",
+        "stages",
+        "where",
+        "lines",
+        "rule of thumb",
+        "grows",
+    ] {
+        assert!(outcome.stdout.contains(&format!("\n{part:<15}")), "{part}");
+    }
+    assert!(outcome.stdout.lines().count() < 50);
+}
+
+#[test]
+fn a_recording_is_written_in_every_format() {
+    let world = world();
+    for (format, beginning) in [
+        ("text", &b"recorded "[..]),
+        ("json", b"{\n  \"schema\": \"ghostgpu.report/1\""),
+        ("pprof", b"\x1f\x8b"),
+        ("perfetto", b"\x0a"),
+    ] {
+        let outcome = world.run(&["report", "train.ghost", "--to", format, "-o", "out"]);
+        outcome.assert_code(0);
+        assert_eq!(outcome.stdout, "");
+        let written = std::fs::read(world.path("work/out")).expect("a file");
+        assert!(written.starts_with(beginning), "{format}");
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_refused_and_nothing_is_written() {
+    let world = world();
+    std::fs::write(
+        world.path("work/other.pickle"),
+        b"\x80\x04\x95 no recording",
+    )
+    .expect("file");
+    let whole = std::fs::read(world.path("work/train.ghost")).expect("the recording");
+    std::fs::write(world.path("work/half.ghost"), &whole[..whole.len() / 2]).expect("file");
+    let mut newer = whole.clone();
+    newer[8] = 9;
+    std::fs::write(world.path("work/newer.ghost"), newer).expect("file");
+    for (file, sentence) in [
+        ("none.ghost", "cannot read `none.ghost`: No such file"),
+        (
+            "other.pickle",
+            "this is no recording of GhostGPU's (at byte 0)",
+        ),
+        ("half.ghost", "the recording ends too early, at byte"),
+        ("newer.ghost", "this recording has format 9"),
+        (".", "Is a directory"),
+    ] {
+        let outcome = world.run(&["report", file, "--to", "json", "-o", "out.json"]);
+        outcome.assert_failure(sentence);
+        assert!(!world.path("work/out.json").exists());
+    }
+}

@@ -1,0 +1,171 @@
+//! Which module an allocation belongs to.
+//!
+//! Parameters and what belongs to them are their module's wherever they were made; everything else is of the
+//! module that was running.
+
+use std::collections::HashMap;
+
+use ghostgpu_recording::{Allocation, Category, ModuleId, Names};
+
+/// Names with more parts than this are looked at from their end only so far.
+const MOST_PARTS: usize = 64;
+
+/// Modules by name and number.
+#[derive(Clone, Debug)]
+pub struct OwnerModules<'a> {
+    names: &'a Names,
+    by_path: HashMap<&'a str, ModuleId>,
+    /// For each name of a parameter, the path of its module.
+    by_name: Vec<&'a str>,
+    /// The path of the model itself, if there is one model only.
+    only_model: &'a str,
+    patterns: Vec<String>,
+}
+
+impl<'a> OwnerModules<'a> {
+    pub fn of(names: &'a Names) -> Self {
+        let mut by_path = HashMap::new();
+        for (at, module) in names.modules.iter().enumerate().skip(1) {
+            by_path
+                .entry(module.path.as_str())
+                .or_insert(ModuleId(at as u32));
+        }
+        let by_name = names
+            .texts
+            .iter()
+            .map(|name| module_in_name(name, &by_path))
+            .collect();
+        let mut models = names.modules.iter().filter(|one| is_model(&one.path));
+        let only_model = match (models.next(), models.next()) {
+            (Some(only), None) => only.path.as_str(),
+            _ => "",
+        };
+        Self {
+            names,
+            by_path,
+            by_name,
+            only_model,
+            patterns: patterns(names),
+        }
+    }
+
+    /// The path of the module that an allocation belongs to; empty for none.
+    pub fn path_of(&self, allocation: &Allocation) -> &'a str {
+        let belongs_to_parameter = matches!(
+            allocation.category,
+            Category::Parameter | Category::Buffer | Category::Gradient | Category::OptimizerState
+        );
+        if belongs_to_parameter && allocation.name.0 != 0 {
+            let in_name = self.by_name.get(allocation.name.0 as usize);
+            match in_name.copied().unwrap_or_default() {
+                "" => {}
+                path => return path,
+            }
+            return match self.only_model {
+                "" => self.path(allocation.module),
+                model => model,
+            };
+        }
+        self.path(allocation.module)
+    }
+
+    /// The path of a module; empty for none.
+    pub fn path(&self, module: ModuleId) -> &'a str {
+        let found = self.names.modules.get(module.0 as usize);
+        found.map_or("", |module| &module.path)
+    }
+
+    /// The class of the module at a path; empty if it is not known.
+    pub fn class(&self, path: &str) -> &'a str {
+        let id = self.by_path.get(path);
+        let module = id.and_then(|id| self.names.modules.get(id.0 as usize));
+        module.map_or("", |module| &module.class)
+    }
+
+    /// A module's path with `*` for its numbers, where several modules differ in nothing else.
+    pub fn pattern(&self, module: ModuleId) -> &str {
+        self.patterns
+            .get(module.0 as usize)
+            .map_or("", String::as_str)
+    }
+}
+
+/// The path of a model itself is its class's name in brackets.
+fn is_model(path: &str) -> bool {
+    path.starts_with('[') && path.ends_with(']')
+}
+
+/// The longest beginning of a parameter's name that is a module's path; else what comes before its last dot.
+fn module_in_name<'a>(name: &'a str, known: &HashMap<&str, ModuleId>) -> &'a str {
+    let dots = name.rmatch_indices('.').take(MOST_PARTS);
+    let mut beginnings = dots.map(|(at, _)| &name[..at]);
+    beginnings
+        .find(|path| known.contains_key(path))
+        .or_else(|| name.rsplit_once('.').map(|(path, _)| path))
+        .unwrap_or("")
+}
+
+/// For each module its path, with `*` for numbers where that names several modules.
+fn patterns(names: &Names) -> Vec<String> {
+    let all: Vec<String> = names.modules.iter().map(|one| starred(&one.path)).collect();
+    let mut counts: HashMap<&str, u32> = HashMap::new();
+    for pattern in &all {
+        *counts.entry(pattern).or_default() += 1;
+    }
+    let is_shared: Vec<bool> = all.iter().map(|one| counts[one.as_str()] > 1).collect();
+    let mut all = all;
+    for ((pattern, is_shared), module) in all.iter_mut().zip(is_shared).zip(&names.modules) {
+        if !is_shared {
+            pattern.clone_from(&module.path);
+        }
+    }
+    all
+}
+
+fn starred(path: &str) -> String {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|one| one.is_ascii_digit());
+    let parts: Vec<&str> = path
+        .split('.')
+        .map(|part| if is_number(part) { "*" } else { part })
+        .collect();
+    parts.join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ghostgpu_recording::Module;
+
+    fn modules(paths: &[&str]) -> Names {
+        let mut names = Names::default();
+        names.modules.extend(paths.iter().map(|path| Module {
+            path: (*path).to_owned(),
+            class: String::new(),
+            output_bytes: 0,
+        }));
+        names
+    }
+
+    #[test]
+    fn a_parameters_module_is_the_longest_known_beginning_of_its_name() {
+        let names = modules(&["[Net]", "layer", "layer.0"]);
+        let known = OwnerModules::of(&names).by_path;
+        for (name, path) in [
+            ("layer.0.weight", "layer.0"),
+            ("layer.0.weight.exp_avg", "layer.0"),
+            ("layer.1.weight", "layer"),
+            ("head.weight", "head"),
+            ("scale", ""),
+        ] {
+            assert_eq!(module_in_name(name, &known), path, "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_become_stars_where_several_modules_differ_in_them_only() {
+        let names = modules(&["layer.0.fc", "layer.1.fc", "block.7", "head"]);
+        let owners = OwnerModules::of(&names);
+        let found: Vec<&str> = (0..5).map(|at| owners.pattern(ModuleId(at))).collect();
+        assert_eq!(found, ["", "layer.*.fc", "layer.*.fc", "block.7", "head"]);
+    }
+}

@@ -1,0 +1,164 @@
+//! Memory that grows from step to step is found, and an ordinary training raises no alarm.
+
+use ghostgpu_ledger::recording::{CardLedger, Growth};
+use ghostgpu_recording::made_up::{ByHand, MadeUp, Origin, recording};
+use ghostgpu_recording::{AllocationId, Category, Recording, Stage};
+
+const MIB: u64 = 1 << 20;
+
+fn growth(recording: &Recording) -> Growth {
+    CardLedger::new(recording, &recording.cards[0]).growth()
+}
+
+/// How a made-up loop treats its memory.
+#[derive(Clone, Copy, Default)]
+struct Loop {
+    steps: u32,
+    /// Gradients are zeroed in place instead of set to None.
+    keeps_gradients: bool,
+    /// Bytes of the batch of each step, in turn.
+    batches: &'static [u64],
+    /// What the script appends to a list in each step.
+    appended: Option<(u64, Category)>,
+    /// How many appended tensors the list has room for.
+    room: usize,
+}
+
+/// An Adam training; the loss and the batch of a step live until the next replaces them.
+fn training(settings: Loop) -> Recording {
+    let line = |lines| Origin {
+        lines,
+        ..Origin::default()
+    };
+    let mut card = ByHand::new();
+    card.recording.about.gpu_total_bytes = 1 << 30;
+    card.enter(Stage::Moving);
+    card.allocate(4 * MIB, Category::Parameter, line(&["train.py:5"]));
+    let (mut batch, mut loss, mut gradient): (Option<AllocationId>, Option<_>, Option<_>) =
+        Default::default();
+    let mut list = std::collections::VecDeque::new();
+    for step in 0..settings.steps {
+        let batches = settings.batches;
+        let bytes = match batches.len() {
+            0 => MIB,
+            count => batches[step as usize % count],
+        };
+        let new = card.allocate(bytes, Category::Input, line(&["train.py:20"]));
+        if let Some(old) = batch.replace(new) {
+            card.free(old);
+        }
+        card.enter(Stage::Forward);
+        let saved = card.allocate(2 * bytes, Category::Activation, line(&["model.py:3"]));
+        let new = card.allocate(bytes / 7, Category::Kept, line(&["train.py:22"]));
+        if let Some(old) = loss.replace(new) {
+            card.free(old);
+        }
+        card.enter(Stage::Backward);
+        if gradient.is_none() {
+            gradient = Some(card.allocate(4 * MIB, Category::Gradient, Origin::default()));
+        }
+        card.free(saved);
+        card.enter(Stage::OptimizerStep);
+        if step == 0 {
+            card.allocate(8 * MIB, Category::OptimizerState, line(&["train.py:24"]));
+        }
+        if let Some((bytes, category)) = settings.appended {
+            let origin = line(&["torch/x.py:1", "train.py:30", "train.py:40"]);
+            list.push_back(card.allocate(bytes, category, origin));
+            if list.len() > settings.room {
+                card.free(list.pop_front().expect("one"));
+            }
+        }
+        card.next_step();
+        if !settings.keeps_gradients {
+            card.enter(Stage::ZeroGrad);
+            card.free(gradient.take().expect("a gradient"));
+            card.enter(Stage::Script);
+        }
+    }
+    card.recording
+}
+
+#[test]
+fn an_ordinary_training_does_not_grow() {
+    for steps in 1..8 {
+        for keeps_gradients in [false, true] {
+            for batches in [&[][..], &[MIB, 2 * MIB, 3 * MIB, 4 * MIB], &[MIB, 5 * MIB]] {
+                let found = growth(&training(Loop {
+                    steps,
+                    keeps_gradients,
+                    batches,
+                    ..Loop::default()
+                }));
+                assert_eq!(found.sources, [], "{steps} steps");
+                assert_eq!(found.bytes_per_step, 0);
+                assert_eq!(found.steps_until_full, None);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_appended_in_each_step_is_found_with_its_line() {
+    let leak = Loop {
+        steps: 5,
+        appended: Some((3 * MIB, Category::Kept)),
+        room: usize::MAX,
+        ..Loop::default()
+    };
+    let recording = training(leak);
+    let found = growth(&recording);
+    let [source] = &found.sources[..] else {
+        panic!("{:?}", found.sources);
+    };
+    assert_eq!(source.label, "train.py:30 in main");
+    assert_eq!(source.category, Category::Kept);
+    assert_eq!(source.bytes_per_step, 3 * MIB);
+    assert_eq!(source.bytes_at_ends, [3, 6, 9, 12, 15].map(|mib| mib * MIB));
+    assert_eq!(found.bytes_per_step, 3 * MIB);
+    let ledger = CardLedger::new(&recording, &recording.cards[0]);
+    let used = ledger.peak_reserved().reserved_bytes;
+    assert_eq!(found.steps_until_full, Some(((1 << 30) - used) / (3 * MIB)));
+}
+
+#[test]
+fn a_kept_graph_is_found_after_three_steps_and_not_after_two() {
+    let graph = |steps| {
+        growth(&training(Loop {
+            steps,
+            appended: Some((MIB, Category::Activation)),
+            room: usize::MAX,
+            ..Loop::default()
+        }))
+    };
+    assert_eq!(graph(2).sources.len(), 0);
+    assert_eq!(graph(3).sources.len(), 1);
+    assert_eq!(graph(3).sources[0].category, Category::Activation);
+}
+
+#[test]
+fn a_buffer_that_has_filled_up_does_not_grow() {
+    let ring = Loop {
+        steps: 12,
+        appended: Some((MIB, Category::Kept)),
+        room: 4,
+        ..Loop::default()
+    };
+    assert_eq!(growth(&training(ring)).sources, []);
+}
+
+#[test]
+fn a_loss_that_is_kept_in_each_step_is_found() {
+    // The made-up training frees them after its last optimizer step only.
+    let found = growth(&recording(MadeUp {
+        layers: 2,
+        steps: 4,
+    }));
+    let [source] = &found.sources[..] else {
+        panic!("{:?}", found.sources);
+    };
+    assert_eq!(
+        (source.category, source.bytes_per_step),
+        (Category::Kept, 512)
+    );
+}

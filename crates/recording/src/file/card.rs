@@ -1,0 +1,361 @@
+//! The section of one card, column by column.
+
+use std::io::{self, BufRead};
+
+use super::error::FileError;
+use super::packed::Packed;
+use super::unpacked::Unpacked;
+use crate::allocation::{Allocation, AllocationId, Category};
+use crate::events::{Event, SegmentChange};
+use crate::names::{ModuleId, NameId, Names, OperatorId, StackId};
+use crate::phases::{Phase, Stage};
+use crate::recording::CardMemory;
+
+const ALLOCATE: u8 = 0;
+const FREE: u8 = 1;
+const RESERVE: u8 = 2;
+const RELEASE: u8 = 3;
+const OUT_OF_MEMORY: u8 = 4;
+
+pub(super) fn write_card(card: &CardMemory, out: &mut Packed) -> io::Result<()> {
+    out.number(card.index.into())?;
+    out.number(card.outside_bytes)?;
+    out.number(card.reserved_before.len() as u64)?;
+    write_segments(card.reserved_before.iter(), out)?;
+    write_allocations(&card.allocations, out)?;
+    write_events(&card.events, out)?;
+    let mut before = 0;
+    for time_us in &card.times_us {
+        out.difference(*time_us, before)?;
+        before = *time_us;
+    }
+    write_phases(&card.phases, out)
+}
+
+fn write_segments<'a>(
+    segments: impl Iterator<Item = &'a SegmentChange>,
+    out: &mut Packed,
+) -> io::Result<()> {
+    let mut before = 0;
+    for segment in segments {
+        out.difference(segment.address, before)?;
+        out.number(segment.bytes)?;
+        before = segment.address;
+    }
+    Ok(())
+}
+
+fn write_allocations(all: &[Allocation], out: &mut Packed) -> io::Result<()> {
+    out.number(all.len() as u64)?;
+    write_differences(all, |one| one.address, out)?;
+    for one in all {
+        out.number(one.requested_bytes)?;
+    }
+    for one in all {
+        out.number(one.block_bytes - one.requested_bytes)?;
+    }
+    for one in all {
+        out.byte(one.category as u8)?;
+    }
+    write_differences(all, |one| one.name.0.into(), out)?;
+    write_differences(all, |one| one.module.0.into(), out)?;
+    write_differences(all, |one| one.operator.0.into(), out)?;
+    write_differences(all, |one| one.stack.0.into(), out)
+}
+
+fn write_differences(
+    all: &[Allocation],
+    value: fn(&Allocation) -> u64,
+    out: &mut Packed,
+) -> io::Result<()> {
+    let mut before = 0;
+    for one in all {
+        out.difference(value(one), before)?;
+        before = value(one);
+    }
+    Ok(())
+}
+
+fn write_events(events: &[Event], out: &mut Packed) -> io::Result<()> {
+    out.number(events.len() as u64)?;
+    for event in events {
+        out.byte(match event {
+            Event::Allocate(_) => ALLOCATE,
+            Event::Free(_) => FREE,
+            Event::Reserve(_) => RESERVE,
+            Event::Release(_) => RELEASE,
+            Event::OutOfMemory { .. } => OUT_OF_MEMORY,
+        })?;
+    }
+    // Mostly each is the one after the one before.
+    let mut expected = 0;
+    for event in events {
+        if let Event::Allocate(id) = event {
+            out.difference(id.0.into(), expected)?;
+            expected = u64::from(id.0) + 1;
+        }
+    }
+    // What is freed was mostly made a little before.
+    let mut newest = 0;
+    for event in events {
+        match event {
+            Event::Allocate(id) => newest = id.0.into(),
+            Event::Free(id) => out.difference(newest, id.0.into())?,
+            _ => {}
+        }
+    }
+    let changes = events.iter().filter_map(|event| match event {
+        Event::Reserve(change) | Event::Release(change) => Some(change),
+        _ => None,
+    });
+    write_segments(changes, out)?;
+    for event in events {
+        if let Event::OutOfMemory { requested_bytes } = event {
+            out.number(*requested_bytes)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_phases(phases: &[Phase], out: &mut Packed) -> io::Result<()> {
+    out.number(phases.len() as u64)?;
+    let (mut step, mut first_event) = (0, 0);
+    for phase in phases {
+        out.byte(phase.stage as u8)?;
+        out.difference(phase.step.into(), step)?;
+        out.difference(phase.first_event.into(), first_event)?;
+        (step, first_event) = (phase.step.into(), phase.first_event.into());
+    }
+    Ok(())
+}
+
+pub(super) fn read_card(
+    input: &mut Unpacked<'_, impl BufRead>,
+    names: &Names,
+) -> Result<CardMemory, FileError> {
+    let index = input.short()?;
+    let outside_bytes = input.number()?;
+    let mut before = 0;
+    let reserved_before = input.list(|input| {
+        let change = read_segment(input, before)?;
+        before = change.address;
+        Ok(change)
+    })?;
+    let mut allocations = read_allocations(input, names)?;
+    let events = read_events(input, &mut allocations)?;
+    let mut times_us = Vec::new();
+    let mut before = 0;
+    for _ in 0..events.len() {
+        before = input.difference(before)?;
+        input.charge(size_of::<u64>())?;
+        times_us.push(before);
+    }
+    let phases = read_phases(input)?;
+    let card = CardMemory {
+        index,
+        outside_bytes,
+        reserved_before,
+        allocations,
+        events,
+        times_us,
+        phases,
+    };
+    card.check(names).map_err(|what| FileError::Inconsistent {
+        offset: input.offset,
+        what,
+    })?;
+    Ok(card)
+}
+
+fn read_segment(
+    input: &mut Unpacked<'_, impl BufRead>,
+    before: u64,
+) -> Result<SegmentChange, FileError> {
+    Ok(SegmentChange {
+        address: input.difference(before)?,
+        bytes: input.number()?,
+    })
+}
+
+fn read_allocations(
+    input: &mut Unpacked<'_, impl BufRead>,
+    names: &Names,
+) -> Result<Vec<Allocation>, FileError> {
+    let mut address = 0;
+    let mut all = input.list(|input| {
+        address = input.difference(address)?;
+        Ok(Allocation {
+            address,
+            requested_bytes: 0,
+            block_bytes: 0,
+            allocated_at: None,
+            freed_at: None,
+            category: Category::Temporary,
+            name: NameId(0),
+            module: ModuleId(0),
+            operator: OperatorId(0),
+            stack: StackId(0),
+        })
+    })?;
+    for one in &mut all {
+        one.requested_bytes = input.number()?;
+    }
+    for one in &mut all {
+        let more = input.number()?;
+        one.block_bytes = one
+            .requested_bytes
+            .checked_add(more)
+            .ok_or_else(|| input.wrong("a block is larger than 64 bits can count"))?;
+    }
+    for one in &mut all {
+        let number = usize::from(input.byte()?);
+        let found = Category::ALL
+            .into_iter()
+            .find(|one| *one as usize == number);
+        one.category =
+            found.ok_or_else(|| input.wrong(format!("no category has number {number}")))?;
+    }
+    read_numbers(
+        input,
+        &mut all,
+        ("name", names.texts.len()),
+        |one, number| {
+            one.name = NameId(number);
+        },
+    )?;
+    read_numbers(
+        input,
+        &mut all,
+        ("module", names.modules.len()),
+        |one, number| {
+            one.module = ModuleId(number);
+        },
+    )?;
+    read_numbers(
+        input,
+        &mut all,
+        ("operator", names.operators.len()),
+        |one, number| {
+            one.operator = OperatorId(number);
+        },
+    )?;
+    read_numbers(
+        input,
+        &mut all,
+        ("stack", names.stacks.len()),
+        |one, number| {
+            one.stack = StackId(number);
+        },
+    )?;
+    Ok(all)
+}
+
+/// A column of numbers of things, of which there are so many.
+fn read_numbers(
+    input: &mut Unpacked<'_, impl BufRead>,
+    all: &mut [Allocation],
+    (what, count): (&str, usize),
+    set: fn(&mut Allocation, u32),
+) -> Result<(), FileError> {
+    let mut number = 0;
+    for one in all {
+        number = input.short_difference(number)?;
+        if number as usize >= count {
+            return Err(input.wrong(format!("there is no {what} {number}")));
+        }
+        set(one, number);
+    }
+    Ok(())
+}
+
+fn read_events(
+    input: &mut Unpacked<'_, impl BufRead>,
+    allocations: &mut [Allocation],
+) -> Result<Vec<Event>, FileError> {
+    let nowhere = SegmentChange {
+        address: 0,
+        bytes: 0,
+    };
+    let mut events = input.list(|input| {
+        Ok(match input.byte()? {
+            ALLOCATE => Event::Allocate(AllocationId(0)),
+            FREE => Event::Free(AllocationId(0)),
+            RESERVE => Event::Reserve(nowhere),
+            RELEASE => Event::Release(nowhere),
+            OUT_OF_MEMORY => Event::OutOfMemory { requested_bytes: 0 },
+            other => return Err(input.wrong(format!("no kind of event has number {other}"))),
+        })
+    })?;
+    if u32::try_from(events.len()).is_err() {
+        return Err(input.wrong("there are more events than 32 bits can count"));
+    }
+    let mut expected = 0;
+    for (at, event) in events.iter_mut().enumerate() {
+        if let Event::Allocate(id) = event {
+            let number = input.difference(expected)?;
+            let one = allocation(input, allocations, number)?;
+            if one.allocated_at.replace(at as u32).is_some() {
+                return Err(input.wrong(format!("allocation {number} begins twice")));
+            }
+            *id = AllocationId(number as u32);
+            expected = number + 1;
+        }
+    }
+    let mut newest = 0;
+    for (at, event) in events.iter_mut().enumerate() {
+        match event {
+            Event::Allocate(id) => newest = u64::from(id.0),
+            Event::Free(id) => {
+                // Written as the newest minus this.
+                let number = newest.wrapping_sub(input.difference(0)?);
+                let one = allocation(input, allocations, number)?;
+                if one.freed_at.replace(at as u32).is_some() {
+                    return Err(input.wrong(format!("allocation {number} ends twice")));
+                }
+                *id = AllocationId(number as u32);
+            }
+            _ => {}
+        }
+    }
+    let mut before = 0;
+    for event in &mut events {
+        if let Event::Reserve(change) | Event::Release(change) = event {
+            *change = read_segment(input, before)?;
+            before = change.address;
+        }
+    }
+    for event in &mut events {
+        if let Event::OutOfMemory { requested_bytes } = event {
+            *requested_bytes = input.number()?;
+        }
+    }
+    Ok(events)
+}
+
+fn allocation<'a>(
+    input: &Unpacked<'_, impl BufRead>,
+    allocations: &'a mut [Allocation],
+    number: u64,
+) -> Result<&'a mut Allocation, FileError> {
+    let count = allocations.len();
+    let found = usize::try_from(number)
+        .ok()
+        .and_then(|number| allocations.get_mut(number));
+    found.ok_or_else(|| input.wrong(format!("there are {count} allocations, and no {number}")))
+}
+
+fn read_phases(input: &mut Unpacked<'_, impl BufRead>) -> Result<Vec<Phase>, FileError> {
+    let (mut step, mut first_event) = (0, 0);
+    input.list(|input| {
+        let number = usize::from(input.byte()?);
+        let found = Stage::ALL.into_iter().find(|one| *one as usize == number);
+        let stage = found.ok_or_else(|| input.wrong(format!("no stage has number {number}")))?;
+        step = input.short_difference(step)?;
+        first_event = input.short_difference(first_event)?;
+        Ok(Phase {
+            stage,
+            step,
+            first_event,
+        })
+    })
+}

@@ -1,0 +1,44 @@
+//! The file of a recording, `.ghost`: small, quick, and safe to open whoever wrote it.
+//!
+//! ```text
+//! 89 "ghost" 0d 0a      eight bytes that no other format begins with, and that a text mode would change
+//! version               4 bytes, little endian: 1
+//! sections              kind (1 byte), packed length (8 bytes, little endian), data packed with zlib
+//!   1 about             what was rehearsed
+//!   2 names             texts, operators, modules, frames, stacks
+//!   3 card              one for each card
+//!   4 end               nothing; and nothing follows
+//! ```
+//!
+//! Inside a section, numbers are variable in length, seven bits to a byte; those that may fall are differences to the
+//! one before, zigzag. Tables are columns: first all addresses, then all sizes, and so on, which is what makes ten
+//! million events small. When an allocation began and ended is not written: its events say so.
+//!
+//! A length in the file is a promise: room is made as data arrives, up to [`Limits`]. What was read is checked with
+//! [`Recording::check`](crate::Recording::check) before anybody sees it. An error says where in the file it is.
+
+mod card;
+mod error;
+mod names;
+mod packed;
+mod read;
+mod unpacked;
+mod write;
+
+pub use error::FileError;
+pub use read::{Limits, read};
+pub use write::write;
+
+/// What a file begins with.
+const MAGIC: [u8; 8] = *b"\x89ghost\r\n";
+
+/// The version that is written, and the latest that is read.
+pub const VERSION: u32 = 1;
+
+/// The kinds of sections.
+mod kind {
+    pub(super) const ABOUT: u8 = 1;
+    pub(super) const NAMES: u8 = 2;
+    pub(super) const CARD: u8 = 3;
+    pub(super) const END: u8 = 4;
+}

@@ -1,0 +1,188 @@
+//! Reading a recording from a file that anybody may have written.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+
+use super::card::read_card;
+use super::error::FileError;
+use super::names::{read_about, read_names};
+use super::unpacked::{Budget, Unpacked};
+use super::{MAGIC, VERSION, kind};
+use crate::names::Names;
+use crate::recording::Recording;
+
+/// A section's kind and length.
+pub(super) const SECTION_HEAD_BYTES: u64 = 9;
+
+/// What reading may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Memory for what is read, about.
+    pub memory_bytes: u64,
+}
+
+impl Default for Limits {
+    /// Enough for a hundred million events.
+    fn default() -> Self {
+        Self {
+            memory_bytes: 16 << 30,
+        }
+    }
+}
+
+/// Reads a whole file.
+pub fn read(input: impl Read, limits: Limits) -> Result<Recording, FileError> {
+    let mut reader = Reader {
+        input: BufReader::with_capacity(1 << 16, input),
+        offset: 0,
+        budget: Budget {
+            limit_bytes: limits.memory_bytes,
+            left_bytes: limits.memory_bytes,
+        },
+    };
+    reader.head()?;
+    let mut recording = Recording::default();
+    let mut names: Option<Names> = None;
+    let mut has_about = false;
+    let mut indices: BTreeSet<u32> = BTreeSet::new();
+    loop {
+        let section = reader.section_head()?;
+        match section.kind {
+            kind::ABOUT if !has_about => {
+                has_about = true;
+                let (about, warnings) = reader.section(section, read_about)?;
+                (recording.about, recording.warnings) = (about, warnings);
+            }
+            kind::NAMES if names.is_none() => {
+                let read = reader.section(section, read_names)?;
+                read.check().map_err(|what| FileError::Inconsistent {
+                    offset: section.offset,
+                    what,
+                })?;
+                names = Some(read);
+            }
+            kind::CARD => {
+                let Some(names) = &names else {
+                    return Err(section.wrong("a card comes before the names"));
+                };
+                let card = reader.section(section, |input| read_card(input, names))?;
+                if !indices.insert(card.index) {
+                    return Err(section.wrong(format!("card {} occurs twice", card.index)));
+                }
+                recording.cards.push(card);
+            }
+            kind::END => {
+                reader.section(section, |_| Ok(()))?;
+                recording.names = names.ok_or_else(|| section.wrong("there are no names"))?;
+                if !has_about {
+                    return Err(section.wrong("it is not said what was rehearsed"));
+                }
+                reader.nothing_follows()?;
+                return Ok(recording);
+            }
+            kind::ABOUT | kind::NAMES => {
+                return Err(section.wrong(format!("section {} occurs twice", section.kind)));
+            }
+            kind => return Err(section.wrong(format!("no section has kind {kind}"))),
+        }
+    }
+}
+
+struct Reader<R: Read> {
+    input: BufReader<R>,
+    /// Bytes read so far.
+    offset: u64,
+    budget: Budget,
+}
+
+#[derive(Clone, Copy)]
+struct Section {
+    kind: u8,
+    packed_bytes: u64,
+    offset: u64,
+}
+
+impl Section {
+    fn wrong(self, what: impl Into<String>) -> FileError {
+        FileError::Section {
+            offset: self.offset,
+            what: what.into(),
+        }
+    }
+}
+
+impl<R: Read> Reader<R> {
+    fn head(&mut self) -> Result<(), FileError> {
+        let magic: [u8; MAGIC.len()] = self.bytes().map_err(|error| match error {
+            FileError::Truncated { .. } => FileError::NotARecording,
+            other => other,
+        })?;
+        if magic != MAGIC {
+            return Err(FileError::NotARecording);
+        }
+        let version = u32::from_le_bytes(self.bytes()?);
+        match version {
+            VERSION => Ok(()),
+            version => Err(FileError::OtherVersion { version }),
+        }
+    }
+
+    fn section_head(&mut self) -> Result<Section, FileError> {
+        let offset = self.offset;
+        let [kind] = self.bytes()?;
+        let packed_bytes = u64::from_le_bytes(self.bytes()?);
+        Ok(Section {
+            kind,
+            packed_bytes,
+            offset,
+        })
+    }
+
+    fn section<T>(
+        &mut self,
+        section: Section,
+        values: impl FnOnce(&mut Unpacked<'_, BufReader<R>>) -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        let input = self.input.by_ref().take(section.packed_bytes);
+        let mut unpacked = Unpacked::new(
+            input,
+            section.offset,
+            section.packed_bytes,
+            &mut self.budget,
+        );
+        let value = values(&mut unpacked)?;
+        unpacked.finish()?;
+        self.offset = self.offset.saturating_add(section.packed_bytes);
+        Ok(value)
+    }
+
+    fn nothing_follows(&mut self) -> Result<(), FileError> {
+        match self.input.fill_buf()? {
+            [] => Ok(()),
+            _ => Err(FileError::Section {
+                offset: self.offset,
+                what: "something follows the recording's end".to_owned(),
+            }),
+        }
+    }
+
+    /// So many bytes of the file itself.
+    fn bytes<const COUNT: usize>(&mut self) -> Result<[u8; COUNT], FileError> {
+        let mut bytes = [0; COUNT];
+        let mut there = 0;
+        while there < COUNT {
+            match self.input.read(&mut bytes[there..]) {
+                Ok(0) => {
+                    return Err(FileError::Truncated {
+                        offset: self.offset + there as u64,
+                    });
+                }
+                Ok(read) => there += read,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.offset += COUNT as u64;
+        Ok(bytes)
+    }
+}

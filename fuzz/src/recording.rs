@@ -1,0 +1,93 @@
+//! What must hold for any bytes that are opened as a recording. Also run over the corpus by a test of `crates/report`.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use ghostgpu_ledger::recording::CardLedger;
+use ghostgpu_recording::Recording;
+use ghostgpu_recording::file::{FileError, Limits, read, write};
+use ghostgpu_report::{
+    RecordingJsonOptions, RecordingPerfettoOptions, write_recording_json, write_recording_perfetto,
+    write_recording_pprof,
+};
+
+/// Small, so that a file that would need more is an answer and not a slow machine.
+const LIMITS: Limits = Limits {
+    memory_bytes: 64 << 20,
+};
+
+/// The bytes as a file, and as what is packed inside one: nobody finds his way through the packing by chance.
+pub fn check_recording(bytes: &[u8]) {
+    check_file(bytes);
+    check_file(&packed(bytes));
+}
+
+/// A file whose names and card are these values: names up to a byte of 255, the card after it.
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut parts = bytes.splitn(2, |byte| *byte == 255);
+    let names = parts.next().unwrap_or_default();
+    let card = parts.next().unwrap_or_default();
+    let mut file = b"\x89ghost\r\n\x01\0\0\0".to_vec();
+    for (kind, values) in [(1, &[0; 8][..]), (2, names), (3, card), (4, &[])] {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::none());
+        encoder
+            .write_all(values)
+            .expect("a vector takes everything");
+        let values = encoder.finish().expect("a vector takes everything");
+        file.push(kind);
+        file.extend((values.len() as u64).to_le_bytes());
+        file.extend(values);
+    }
+    file
+}
+
+/// Reading ends, an error has an offset inside the file, and what is read adds up.
+fn check_file(file: &[u8]) {
+    match read(file, LIMITS) {
+        Ok(recording) => check_contents(&recording),
+        Err(error) => {
+            let offset = error.offset().expect("every error has a place");
+            assert!(
+                offset <= file.len() as u64,
+                "{error} in {} bytes",
+                file.len()
+            );
+            assert!(!matches!(
+                error,
+                FileError::Io(_) | FileError::NotWritten(_)
+            ));
+            assert_eq!(error.to_string().lines().count(), 1);
+        }
+    }
+}
+
+fn check_contents(recording: &Recording) {
+    recording.check().expect("what is read is consistent");
+    let mut file = Vec::new();
+    write(recording, &mut file).expect("what is consistent is written");
+    assert_eq!(&read(&file[..], LIMITS).expect("our own file"), recording);
+    for card in &recording.cards {
+        let ledger = CardLedger::new(recording, card);
+        for moment in [
+            ledger.start().moment,
+            ledger.peak().moment,
+            ledger.end().moment,
+        ] {
+            let accounts = ledger.accounts(moment);
+            let parts = accounts.parts().map(|(_, bytes)| bytes);
+            let sum = parts.fold(0, u64::saturating_add);
+            assert_eq!(sum, accounts.on_card_bytes());
+        }
+    }
+    let mut out = Vec::new();
+    let nothing_fails = "a vector takes everything";
+    write_recording_json(recording, &RecordingJsonOptions::default(), &mut out)
+        .expect(nothing_fails);
+    write_recording_pprof(recording, &mut out).expect(nothing_fails);
+    let options = RecordingPerfettoOptions {
+        min_block_bytes: 0,
+        ..RecordingPerfettoOptions::default()
+    };
+    write_recording_perfetto(recording, &options, &mut out).expect(nothing_fails);
+}

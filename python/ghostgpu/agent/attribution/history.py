@@ -1,0 +1,31 @@
+"""PyTorch's own history of its allocator, with Python stacks, from CUDA's start to the end."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from typing import Any
+
+
+class History:
+    """Has PyTorch record, and writes down what it recorded."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+
+    def start(self) -> None:
+        """Record from now on; raises RuntimeError for an allocator that keeps no history."""
+        # Stacks of Python alone: those of C++ would take milliseconds each to put into words.
+        self._torch.cuda.memory._record_memory_history(
+            "all", context="alloc", stacks="python", max_entries=sys.maxsize
+        )
+
+    def write(self, path: str) -> None:
+        """Write the history so far to a file."""
+        snapshot = self._torch._C._cuda_memorySnapshot(None)
+        with open(path, "wb") as file:
+            pickle.dump(snapshot, file, protocol=4)
+
+    def stop(self) -> None:
+        """Record no longer, and let go of what was recorded."""
+        self._torch.cuda.memory._record_memory_history(None)

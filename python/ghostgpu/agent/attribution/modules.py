@@ -1,0 +1,152 @@
+"""Which module runs: wraps the call of every `torch.nn.Module`.
+
+Modules are named when the model they belong to is first called, by their paths in it. The number of
+the running module is written into a cell of the calling thread, where the stand-in library reads it
+at each allocation.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any, Callable
+
+from ..dynamo_shield import shielded
+from ..guard import quietly
+from .memory_log import MemoryLog, ThreadCells
+
+
+class Modules:
+    """Numbers and names of the script's modules."""
+
+    def __init__(self, torch: Any, log: MemoryLog) -> None:
+        self._torch = torch
+        self._log = log
+        self._cells = ThreadCells(log)
+        # By the module's address; the weak reference removes the entry with its module.
+        self._numbers: dict[int, tuple[Any, int]] = {}
+        self._paths: set[str] = set()
+        # The largest output of each module so far.
+        self._outputs: dict[int, int] = {}
+        self.roots: weakref.WeakSet[Any] = weakref.WeakSet()
+        """The modules that the script has called itself."""
+        self.before_root: Callable[[Any, Any, Any], None] = lambda module, arguments, options: None
+        self.after_root: Callable[[Any, Any], None] = lambda module, result: None
+
+    def install(self) -> None:
+        """Wrap `Module.__call__`, through which every module is run."""
+        module_type = self._torch.nn.Module
+        original = module_type.__call__
+        numbers, cells, log = self._numbers, self._cells, self._log
+        tensor_type = self._torch.Tensor
+        begin, end = quietly(self._begin_root), quietly(self._end_root)
+
+        @functools.wraps(original)
+        def call(module: Any, *arguments: Any, **options: Any) -> Any:
+            if not log.is_on:
+                return original(module, *arguments, **options)
+            cell = cells.cell
+            outer = cell.value
+            if outer == 0:
+                begin(module, arguments, options)
+            entry = numbers.get(id(module))
+            cell.value = entry[1] if entry is not None else self._number_of_stranger(module)
+            try:
+                result = original(module, *arguments, **options)
+                if type(result) is tensor_type:
+                    self._note_output(cell.value, result)
+                if outer == 0:
+                    end(module, result)
+                return result
+            except BaseException:
+                if outer == 0:
+                    end(module, None)
+                raise
+            finally:
+                cell.value = outer
+
+        module_type.__call__ = shielded(self._torch, call)
+
+    def name_parameters(self, root: Any) -> list[tuple[int, str]]:
+        """Addresses and names of a model's parameters on the card."""
+        prefix = self._prefix_of(root)
+        return [
+            (address_of(parameter), prefix + name) for name, parameter in root.named_parameters()
+        ]
+
+    def name_buffers(self, root: Any) -> list[tuple[int, str]]:
+        """Addresses and names of a model's buffers on the card."""
+        prefix = self._prefix_of(root)
+        return [(address_of(buffer), prefix + name) for name, buffer in root.named_buffers()]
+
+    def _begin_root(self, module: Any, arguments: Any, options: Any) -> None:
+        if id(module) not in self._numbers:
+            self._name_model(module)
+        self.roots.add(module)
+        self.before_root(module, arguments, options)
+
+    def _end_root(self, module: Any, result: Any) -> None:
+        self.after_root(module, result)
+
+    def _note_output(self, number: int, result: Any) -> None:
+        size = result.nbytes if result.is_cuda else 0
+        if size > self._outputs.get(number, 0):
+            self._outputs[number] = size
+            self._log.note_module_output(number, size)
+
+    def _name_model(self, root: Any) -> None:
+        """Give numbers to a model and everything in it.
+
+        The paths of the first model with parts are as `named_modules` has them; those of further
+        ones begin with the model's class.
+        """
+        class_name = type(root).__name__
+        has_parts = next(root.children(), None) is not None
+        prefix = "" if has_parts and "" not in self._paths else self._unused(class_name)
+        self._paths.add(prefix)
+        _prefixes[root] = prefix + "." if prefix else ""
+        for path, module in root.named_modules():
+            if id(module) not in self._numbers:
+                full = ".".join(part for part in (prefix, path) if part) if path else ""
+                self._add(module, full or f"[{prefix or class_name}]")
+
+    def _prefix_of(self, root: Any) -> str:
+        return str(_prefixes.get(root, ""))
+
+    def _unused(self, name: str) -> str:
+        candidate, count = name, 1
+        while candidate in self._paths:
+            count += 1
+            candidate = f"{name}#{count}"
+        return candidate
+
+    def _number_of_stranger(self, module: Any) -> int:
+        """A module that was not there when its model was named."""
+        return self._add(module, f"[{type(module).__name__}]")
+
+    def _add(self, module: Any, path: str) -> int:
+        key = id(module)
+        number = len(self._numbers) + self._gone + 1
+        reference = weakref.ref(module, functools.partial(self._forget, key))
+        self._numbers[key] = (reference, number)
+        self._log.name_module(number, path, type(module).__name__)
+        return number
+
+    _gone = 0
+
+    def _forget(self, key: int, reference: Any) -> None:
+        if self._numbers.pop(key, None) is not None:
+            self._gone += 1
+
+
+_prefixes: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+def address_of(tensor: Any) -> int:
+    """Where a tensor's storage begins on the card; 0 if it has none there."""
+    if not tensor.is_cuda:
+        return 0
+    try:
+        return int(tensor.untyped_storage().data_ptr())
+    except (RuntimeError, NotImplementedError):
+        return 0  # a subclass without storage, a fake tensor

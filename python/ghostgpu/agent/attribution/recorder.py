@@ -1,0 +1,131 @@
+"""Starts the recording with CUDA, ties its parts together, and ends it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..guard import quietly
+from ..report import RECORD
+from . import memory_log
+from .history import History
+from .memory_log import MemoryLog
+from .modules import Modules
+from .operators import Operators
+from .owners import Owners
+from .stages import Stages
+
+MAX_ALLOCATIONS = 200_000
+"""After a step that ends beyond this the recording is closed: PyTorch puts its history into words
+at about 100,000 entries a second."""
+
+
+class MemoryRecorder:
+    """Records whose memory it is, in one process."""
+
+    def __init__(self, torch: Any, run_dir: str) -> None:
+        self._torch = torch
+        self._run_dir = run_dir
+        self._log = MemoryLog()
+        self._modules = Modules(torch, self._log)
+        self._stages = Stages(torch, self._log)
+        self._owners = Owners(torch, self._log, self._modules)
+        self._history = History(torch)
+        self._operators = Operators(torch)
+        self._optimizers: dict[int, Any] = {}
+
+    def install(self) -> None:
+        """Wrap what has to be seen; recording begins when the script starts CUDA."""
+        self._modules.before_root = self._before_root
+        self._modules.after_root = self._after_root
+        self._stages.before_backward = self._owners.note_saved
+        self._stages.after_backward = self._owners.note_gradients
+        self._modules.install()
+        self._stages.install()
+        self._owners.install()
+        self._watch_optimizers()
+        self._torch.cuda._lazy_call(quietly(self._start))
+
+    def note_sent(self, tensor: Any) -> None:
+        """A tensor was copied from the host to the card."""
+        # In a backward pass it is something that was kept on the host meanwhile.
+        if self._log.is_on and self._stages.current != memory_log.BACKWARD:
+            self._owners.note_sent(tensor)
+
+    def note_out_of_memory(self) -> None:
+        """Memory has run out: this may be the last chance to look."""
+        if self._log.is_on:
+            self._owners.note_everything(self._optimizers.values())
+            self._log.flush()
+
+    def finish(self) -> None:
+        """End the recording and write down PyTorch's part of it."""
+        if not self._log.is_on:
+            return
+        self._operators.stop()
+        self._history.write(self._path("history", "pickle"))
+        self._log.flush()
+        self._log.stop()
+        self._history.stop()
+
+    def forget_parent(self) -> None:
+        """A forked child records nothing: its parent's memory is not its own."""
+        self._log.stop()
+
+    def _path(self, name: str, ending: str) -> str:
+        return os.path.join(self._run_dir, f"{name}-{os.getpid()}.{ending}")
+
+    def _start(self) -> None:
+        try:
+            self._history.start()
+        except RuntimeError:
+            return  # `cudaMallocAsync` keeps no history
+        self._log.start(self._path("memory", "log"))
+        self._stages.tell()
+        self._operators.start()
+
+    def _before_root(self, module: Any, arguments: Any, options: Any) -> None:
+        is_evaluating = not self._torch.is_grad_enabled()
+        stage = memory_log.EVALUATION if is_evaluating else memory_log.FORWARD
+        if self._stages.enter(stage):
+            self._owners.note_model(module)
+            self._owners.note_inputs(arguments, options)
+
+    def _after_root(self, module: Any, result: Any) -> None:
+        if self._stages.current not in (memory_log.EVALUATION, memory_log.FORWARD):
+            return
+        # A model that is not in training may never see a backward pass, where this would be done.
+        if self._stages.current == memory_log.FORWARD and not module.training:
+            self._owners.note_saved(self._owners.tensors_in(result))
+        self._stages.leave()
+
+    def _watch_optimizers(self) -> None:
+        from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+        before = quietly(self._before_step)
+
+        def before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+            before(optimizer)
+
+        before_step._torchdynamo_disable = True  # type: ignore[attr-defined]
+        before_step._torchdynamo_disable_msg = "GhostGPU records"  # type: ignore[attr-defined]
+        register_optimizer_step_pre_hook(before_step)
+
+    def _before_step(self, optimizer: Any) -> None:
+        if self._stages.enter(memory_log.OPTIMIZER_STEP):
+            self._optimizers[id(optimizer)] = optimizer
+            self._owners.note_gradients([optimizer])
+
+    def note_step(self, optimizer: Any) -> None:
+        """An optimizer has made a step, and it has been counted."""
+        if not self._log.is_on or self._stages.current != memory_log.OPTIMIZER_STEP:
+            return
+        self._owners.note_optimizer(optimizer)
+        self._stages.leave()
+        self._owners.begin_step()
+        statistics = self._torch._C._cuda_memoryStats(self._torch.cuda.current_device())
+        if statistics["allocation"]["all"]["allocated"] > MAX_ALLOCATIONS:
+            RECORD.note(
+                f"whose memory it is was recorded for the first {RECORD.report.steps} steps"
+            )
+            self.finish()

@@ -1,0 +1,93 @@
+"""Which stage the script is in, written to the log where it changes.
+
+Stages nest: Lightning calls the whole training step from inside `optimizer.step`, a backward pass
+may run a layer again. The innermost counts, except that nothing counts inside a backward pass.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any, Callable
+
+from ..dynamo_shield import shielded
+from ..guard import quietly
+from ..report import RECORD
+from . import memory_log
+from .memory_log import MemoryLog
+
+
+class Stages:
+    """Keeps the stack of stages. Only the main thread's counts: others work for it."""
+
+    def __init__(self, torch: Any, log: MemoryLog) -> None:
+        self._torch = torch
+        self._log = log
+        self._stack: list[int] = []
+        self.before_backward: Callable[[Any], None] = lambda tensors: None
+        self.after_backward: Callable[[], None] = lambda: None
+
+    @property
+    def current(self) -> int:
+        """The stage now."""
+        return self._stack[-1] if self._stack else memory_log.SCRIPT
+
+    def enter(self, stage: int) -> bool:
+        """Begin a stage; returns whether it counts, and then `leave` must follow."""
+        if (
+            self.current == memory_log.BACKWARD
+            or threading.current_thread() is not threading.main_thread()
+        ):
+            return False
+        self._stack.append(stage)
+        self.tell()
+        return True
+
+    def leave(self) -> None:
+        """End the stage that was entered last."""
+        if self._stack:
+            self._stack.pop()
+        self.tell()
+
+    def tell(self) -> None:
+        """Write the present stage to the log."""
+        self._log.note_stage(self.current, RECORD.report.steps)
+
+    def install(self) -> None:
+        """Wrap the doors into each stage, except the calls of models, which `modules` sees."""
+        torch = self._torch
+        self._wrap(torch.nn.Module, "_apply", memory_log.MOVING)
+        self._wrap(torch.nn.Module, "zero_grad", memory_log.ZERO_GRAD)
+        self._wrap(torch.optim.Optimizer, "zero_grad", memory_log.ZERO_GRAD)
+        for module in (torch.autograd, torch.autograd.graph):
+            if hasattr(module, "_engine_run_backward"):
+                original = module._engine_run_backward
+                module._engine_run_backward = self._backward(original)
+
+    def _wrap(self, owner: Any, name: str, stage: int) -> None:
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def staged(*arguments: Any, **options: Any) -> Any:
+            if self.current == stage or not self.enter(stage):
+                return original(*arguments, **options)
+            try:
+                return original(*arguments, **options)
+            finally:
+                self.leave()
+
+        setattr(owner, name, shielded(self._torch, staged))
+
+    def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def run_backward(tensors: Any, *arguments: Any, **options: Any) -> Any:
+            if not self.enter(memory_log.BACKWARD):
+                return original(tensors, *arguments, **options)
+            quietly(self.before_backward)(tensors)
+            try:
+                return original(tensors, *arguments, **options)
+            finally:
+                quietly(self.after_backward)()
+                self.leave()
+
+        return shielded(self._torch, run_backward)

@@ -1,0 +1,137 @@
+"""The place where a batch is set: an option of the script's command line.
+
+The script is forked when it reads its arguments with `argparse`: it has imported what it needs by
+then, and has not yet done anything with the batch. Other ways of reading arguments are left to
+whole runs, which the command line starts with changed arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import functools
+import sys
+from typing import TYPE_CHECKING, Any, Sequence
+
+if TYPE_CHECKING:
+    from .probing import Prober
+
+_Parse = Any
+
+
+class ArgumentPlace:
+    """Stands before `argparse`."""
+
+    def __init__(self, prober: Prober, option: str) -> None:
+        self._prober = prober
+        self._option = option
+        self._known: list[str] = []
+
+    def install(self) -> None:
+        original: _Parse = argparse.ArgumentParser.parse_known_args
+        come_by = self._come_by
+
+        @functools.wraps(original)
+        def parse(
+            parser: argparse.ArgumentParser,
+            args: Sequence[str] | None = None,
+            namespace: Any = None,
+            **options: Any,
+        ) -> Any:
+            changed = come_by(parser, args)
+            return original(parser, changed, namespace, **options)
+
+        argparse.ArgumentParser.parse_known_args = parse  # type: ignore[assignment]
+
+    def _come_by(
+        self, parser: argparse.ArgumentParser, args: Sequence[str] | None
+    ) -> Sequence[str] | None:
+        prober = self._prober
+        if not prober.is_active or prober.report.is_found:
+            return args
+        if args is not None and list(args) != sys.argv[1:]:
+            return args  # not the command line
+        action = None
+        if not self._option.endswith("="):
+            actions = options_of(parser)
+            action = actions.get(self._option)
+            if action is None:
+                self._known += [name for name in actions if name not in self._known]
+                report = prober.report
+                report.similar_options = similar(self._option, self._known)
+                return args
+        report = prober.report
+        report.place = f"the argument {self._option}"
+        report.batch = present_value(sys.argv[1:], self._option)
+        default = getattr(action, "default", None)
+        if report.batch is None and isinstance(default, int) and not isinstance(default, bool):
+            report.batch = default
+        sizes = prober.arrive()
+        if not sizes or "batch" not in sizes:
+            return args
+        sys.argv[1:] = with_value(sys.argv[1:], self._option, int(sizes["batch"]))
+        return None if args is None else sys.argv[1:]
+
+
+def options_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """Every option that a parser and its sub-commands know."""
+    options: dict[str, argparse.Action] = dict(parser._option_string_actions)
+    for action in parser._actions:
+        choices = getattr(action, "choices", None)
+        if isinstance(action, argparse._SubParsersAction) and isinstance(choices, dict):
+            for inner in choices.values():
+                options.update(options_of(inner))
+    return options
+
+
+def similar(option: str, known: list[str]) -> list[str]:
+    """Options that may have been meant."""
+    close = difflib.get_close_matches(option, known, n=3, cutoff=0.6)
+    return close + [name for name in _about_batches(known) if name not in close]
+
+
+def _about_batches(names: list[str]) -> list[str]:
+    return [name for name in names if name.startswith("--") and "batch" in name]
+
+
+def batch_options(found: list[str]) -> None:
+    """Add the script's options that have to do with batches to `found`, as it declares them."""
+    original: _Parse = argparse.ArgumentParser.parse_known_args
+
+    @functools.wraps(original)
+    def parse(parser: argparse.ArgumentParser, *arguments: Any, **options: Any) -> Any:
+        found.extend(n for n in _about_batches(list(options_of(parser))) if n not in found)
+        return original(parser, *arguments, **options)
+
+    argparse.ArgumentParser.parse_known_args = parse  # type: ignore[assignment]
+
+
+def present_value(words: list[str], option: str) -> int | None:
+    """The number that an option has on a command line; `option` may end with `=` (`key=`)."""
+    value = None
+    prefix = option if option.endswith("=") else option + "="
+    for index, word in enumerate(words):
+        if word.startswith(prefix):
+            value = word[len(prefix) :]
+        elif word == option and index + 1 < len(words):
+            value = words[index + 1]
+    return int(value) if value is not None and value.isdigit() else None
+
+
+def with_value(words: list[str], option: str, number: int) -> list[str]:
+    """The command line with the option set to `number`: in its place, or at the end.
+
+    `crates/cli/src/commands/max_batch/words.rs` does the same for whole runs.
+    """
+    result = list(words)
+    prefix = option if option.endswith("=") else option + "="
+    places = [index for index, word in enumerate(words) if word.startswith(prefix)]
+    for index in places:
+        result[index] = f"{prefix}{number}"
+    for index, word in enumerate(words[:-1]):
+        if word == option:
+            result[index + 1] = str(number)
+            places.append(index)
+    if not places:
+        result += [f"{option}{number}"] if option.endswith("=") else [option, str(number)]
+    return result

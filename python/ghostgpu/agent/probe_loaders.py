@@ -1,0 +1,110 @@
+"""The place where a batch is set: the script's `DataLoader`.
+
+It is set when the script begins to go through the loader, not when it makes it: only then is known
+what the loader is for. The training loader is the one gone through with gradients enabled; loaders
+of the same batch that are gone through before the first optimizer step get the same new one.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .guard import quietly
+from .report import RECORD
+from .stacks import users_line
+
+if TYPE_CHECKING:
+    from .probing import Prober
+
+
+class LoaderPlace:
+    """Stands before `DataLoader.__iter__`."""
+
+    def __init__(self, torch: Any, prober: Prober, is_for_training: bool) -> None:
+        self._torch = torch
+        self._prober = prober
+        self._is_for_training = is_for_training
+        self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def install(self) -> None:
+        from torch.utils.data import DataLoader
+
+        patched: Any = DataLoader
+        original = DataLoader.__iter__
+        # Not guarded: the end of the last probe passes through here as an exception.
+        come_by = self._come_by
+
+        @functools.wraps(original)
+        def iterate(loader: Any) -> Any:
+            come_by(loader)
+            return original(loader)
+
+        patched.__iter__ = iterate
+
+    def _come_by(self, loader: Any) -> None:
+        report = self._prober.report
+        if not self._prober.is_active or loader in self._seen or RECORD.report.steps > 0:
+            return
+        if self._is_for_training and not self._torch.is_grad_enabled():
+            report.has_other_loader = True
+            return
+        self._seen.add(loader)
+        problem = why_not_settable(loader)
+        if report.is_found:
+            if problem is not None or loader.batch_sampler.batch_size != report.batch:
+                RECORD.assume(
+                    f"the batch of the DataLoader at {users_line()} was left as it is: it is "
+                    "another one than the training loader's"
+                )
+                return
+        elif problem is not None:
+            self._prober.refuse(f"the DataLoader at {users_line()} {problem}")
+            return
+        else:
+            report.place = f"the DataLoader gone through at {users_line()}"
+            report.batch = int(loader.batch_sampler.batch_size)
+            report.samples = _samples(loader)
+            report.drops_last = bool(getattr(loader.batch_sampler, "drop_last", False))
+        sizes = self._prober.arrive()
+        if sizes and "batch" in sizes:
+            _set_batch(loader, int(sizes["batch"]))
+
+
+def why_not_settable(loader: Any) -> str | None:
+    """Why this loader's batch cannot be changed, as the end of a sentence; None if it can."""
+    sampler = loader.batch_sampler
+    if sampler is None:
+        return "has no batch of its own (batch_size=None): the dataset makes the batches"
+    size = getattr(sampler, "batch_size", None)
+    if isinstance(size, bool) or not isinstance(size, int):
+        return f"takes its batches from a {type(sampler).__name__}, which has no `batch_size`"
+    return None
+
+
+def _set_batch(loader: Any, batch: int) -> None:
+    sampler = loader.batch_sampler
+    # A sampler that wraps another one shows the inner one's batch.
+    while not _has_own_batch(sampler) and hasattr(sampler, "batch_sampler"):
+        sampler = sampler.batch_sampler
+    sampler.batch_size = batch
+    # `DataLoader.__setattr__` refuses changes after construction.
+    if loader.__dict__.get("batch_size") is not None:
+        loader.__dict__["batch_size"] = batch
+    inner = loader.__dict__.get("base_dataloader")
+    if inner is not None and inner.__dict__.get("batch_size") is not None:
+        inner.__dict__["batch_size"] = batch
+
+
+def _has_own_batch(sampler: Any) -> bool:
+    return "batch_size" in getattr(sampler, "__dict__", {})
+
+
+@quietly
+def _samples(loader: Any) -> int | None:
+    """How many samples one pass has; None for data whose end is not known."""
+    try:
+        return len(loader.sampler)
+    except (TypeError, NotImplementedError, AttributeError):
+        return None

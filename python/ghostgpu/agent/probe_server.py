@@ -1,0 +1,147 @@
+"""Goes on in a forked copy of the script for each batch that the command line wants tried.
+
+A copy has everything the script had built: imported modules, the model, the optimizer, what lies on
+the virtual card, PyTorch's allocator in its present state. PyTorch forbids CUDA in such a copy,
+because a real driver does not survive a fork. The stand-in library does: it holds no threads and no
+files, and counts the copy's memory in the copy's own run (`ghostgpu_continue_in`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+from . import preload
+from .session import SESSION_VARIABLE
+
+_HARMLESS_THREADS = frozenset({"TMonitor"})
+"""Threads that nobody waits for: tqdm's, which redraws stuck progress bars."""
+
+_LONGEST_PAUSE_S = 0.02
+
+_forking = False
+
+
+def is_forking() -> bool:
+    """Whether a fork under way makes a probe, which goes on as the script itself."""
+    return _forking
+
+
+def why_not_forkable() -> str | None:
+    """Why a forked copy of this process could not go on as the script, or None if it can."""
+    if threading.current_thread() is not threading.main_thread():
+        return "the place is reached in a thread of its own"
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and type(thread).__name__ not in _HARMLESS_THREADS:
+            return f"the script runs threads ({thread.name})"
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        return "the script runs in several processes"
+    return None
+
+
+def keep_forkable(torch: Any) -> None:
+    """Have questions about the card not mark this process as one whose copies may not use CUDA.
+
+    `torch.cuda.is_available()` does that, and nearly every script asks it early.
+    """
+    try:
+        count = ctypes.CDLL(None).cudaGetDeviceCount
+    except (OSError, AttributeError):
+        return
+
+    def device_count() -> int:
+        number = ctypes.c_int(0)
+        return number.value if count(ctypes.byref(number)) == 0 else 0
+
+    if hasattr(torch._C, "_cuda_getDeviceCount"):
+        torch._C._cuda_getDeviceCount = device_count
+
+
+class ProbeServer:
+    """The script's side of the line to the command line: one JSON object per line."""
+
+    def __init__(self, path: str) -> None:
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._line.connect(path)
+        self._received = b""
+
+    def send(self, message: dict[str, Any]) -> None:
+        self._line.sendall(json.dumps(message).encode() + b"\n")
+
+    def serve(self) -> dict[str, Any] | None:
+        """Fork for each request. Returns a request in each copy, and None here, at the end."""
+        while True:
+            request = self._receive()
+            if request is None or "run_dir" not in request:
+                return None
+            started = time.monotonic()
+            child = _fork()
+            if child == 0:
+                self._line.close()
+                _settle_in(str(request["run_dir"]))
+                return request
+            status = self._wait_for(child)
+            if status is None:
+                return None
+            seconds = time.monotonic() - started
+            self.send({"status": status, "seconds": seconds})
+
+    def _receive(self) -> dict[str, Any] | None:
+        while b"\n" not in self._received:
+            part = self._line.recv(4096)
+            if not part:
+                return None
+            self._received += part
+        line, _, self._received = self._received.partition(b"\n")
+        message = json.loads(line)
+        return message if isinstance(message, dict) else None
+
+    def _wait_for(self, child: int) -> int | None:
+        """How the child ended; None if the command line hung up meanwhile: then it is killed."""
+        pause = 0.001
+        while True:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            readable, _, _ = select.select([self._line], [], [], pause)
+            if readable and self._line.recv(1, socket.MSG_PEEK) == b"":
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return None
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def _fork() -> int:
+    global _forking
+    # What is still in buffers would be written by every copy.
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    _forking = True
+    try:
+        return os.fork()
+    finally:
+        _forking = False
+
+
+def _settle_in(run_dir: str) -> None:
+    """Make this copy a process of its own run, which may use CUDA."""
+    if not preload.continue_in(run_dir):
+        sys.stderr.write("ghostgpu: the probe's memory ledger cannot be opened\n")
+        os._exit(preload.EXIT_OWN_FAILURE)
+    os.environ[SESSION_VARIABLE] = os.path.join(run_dir, "session.json")
+    import torch
+
+    anything: Any = torch
+    anything._C._cuda_isInBadFork = anything.cuda._is_in_bad_fork = lambda: False
+    # The threads of the pool did not come along, and OpenMP would wait for them.
+    torch.set_num_threads(1)
+    anything.set_num_threads = lambda number: None

@@ -1,0 +1,44 @@
+"""What cannot be estimated, and what the user can do about it."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+HINT_MARK = " || hint: "
+"""Between the sentence and the hint; `crates/cli/src/commands/estimate` splits there."""
+
+
+class CannotEstimate(Exception):
+    """One sentence, and a hint. The command line shows both; nobody wants a traceback."""
+
+    def __init__(self, sentence: str, hint: str = "") -> None:
+        super().__init__(sentence + (HINT_MARK + hint if hint else ""))
+
+
+def hide_tracebacks(*kinds: type[BaseException]) -> None:
+    """Have the command line alone tell the user about a `CannotEstimate`, and about these.
+
+    A traceback through a script that is not the user's says nothing to the user.
+    """
+    original = sys.excepthook
+    hidden = (CannotEstimate, *kinds)
+
+    def hook(
+        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
+        if not isinstance(error, hidden):
+            original(kind, error, traceback)
+
+    sys.excepthook = hook
+
+
+def need_package(name: str) -> None:
+    """Say which package is missing, unless it is there."""
+    from importlib.util import find_spec
+
+    if find_spec(name) is None:
+        raise CannotEstimate(
+            f"this needs {name}, which is not installed in the python {sys.executable}",
+            f"install it there (`pip install {name}`), or name another python with `--python PATH`",
+        )

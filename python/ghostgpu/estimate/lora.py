@@ -1,0 +1,97 @@
+"""Low-rank adapters: with peft where it is installed, else a small wrap of our own.
+
+Both freeze the model and put two matrices of the rank beside each projection of queries and values,
+in single precision unless the whole model is in it anyway, and add what they give to the
+projection's output.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from . import agent
+from .failures import CannotEstimate
+
+TARGETS = (
+    # Queries and values, by what the families of models call them; fused projections after them.
+    ("q_proj", "v_proj"),
+    ("query", "value"),
+    ("q_lin", "v_lin"),
+    ("q", "v"),
+    ("query_key_value",),
+    ("qkv_proj",),
+    ("qkv",),
+    ("c_attn",),
+    ("Wqkv",),
+    ("in_proj",),
+)
+
+
+def add_adapters(torch: Any, model: Any, rank: int) -> Any:
+    """The model with adapters of that rank, everything else frozen."""
+    targets = _targets(model)
+    try:
+        peft: Any = importlib.import_module("peft")
+    except Exception:  # not installed, or not for these versions of torch and transformers
+        peft = None
+    if peft is not None:
+        config = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=list(targets))
+        wrapped = peft.get_peft_model(model, config)
+        maker = f"peft {peft.__version__}"
+    else:
+        wrapped = _wrap(torch, model, targets, rank)
+        maker = "GhostGPU's own wrap, since peft cannot be imported here"
+    agent.assume(f"adapters of rank {rank} stand beside {' and '.join(targets)}, by {maker}")
+    return wrapped
+
+
+def _targets(model: Any) -> tuple[str, ...]:
+    names = {
+        name.rpartition(".")[2]
+        for name, module in model.named_modules()
+        if _sizes(module) is not None
+    }
+    for targets in TARGETS:
+        if names.issuperset(targets):
+            return targets
+    raise CannotEstimate(
+        "no projections of queries and values were found in this model to put adapters beside",
+        "leave `--lora` out; for adapters elsewhere, rehearse a script of your own with `run`",
+    )
+
+
+def _sizes(module: Any) -> tuple[int, int] | None:
+    """Width of input and output of a linear layer, of torch's kind or GPT-2's."""
+    kind = type(module).__name__
+    if kind == "Linear":
+        return int(module.in_features), int(module.out_features)
+    if kind == "Conv1D" and hasattr(module, "nf"):
+        return int(module.weight.shape[0]), int(module.nf)
+    return None
+
+
+def _wrap(torch: Any, model: Any, targets: tuple[str, ...], rank: int) -> Any:
+    class Adapted(torch.nn.Module):  # type: ignore[misc]
+        """A frozen layer with two matrices of low rank beside it."""
+
+        def __init__(self, base: Any, sizes: tuple[int, int]) -> None:
+            super().__init__()
+            self.base = base
+            self.down = torch.nn.Linear(sizes[0], rank, bias=False, dtype=torch.float32)
+            self.up = torch.nn.Linear(rank, sizes[1], bias=False, dtype=torch.float32)
+
+        def forward(self, inputs: Any) -> Any:
+            outputs = self.base(inputs)
+            kind = outputs.dtype
+            outputs = outputs + self.up(self.down(inputs.to(self.down.weight.dtype))) * 2.0
+            return outputs.to(kind)
+
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    for name, module in list(model.named_modules()):
+        path, _, last = name.rpartition(".")
+        sizes = _sizes(module)
+        if last in targets and sizes is not None:
+            setattr(model.get_submodule(path), last, Adapted(module, sizes))
+    return model

@@ -1,0 +1,22 @@
+"""Names that may have been meant."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Iterable
+
+
+def simplified(name: str) -> str:
+    """A name without what people write differently: case, dots, underscores, spaces."""
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint with the names that look most like this one."""
+    by_simple = {simplified(each): each for each in known}
+    wanted = simplified(name)
+    close = difflib.get_close_matches(wanted, list(by_simple), n=4, cutoff=0.5)
+    close += [each for each in by_simple if wanted and wanted in each and each not in close][:4]
+    if not close:
+        return "`ghostgpu estimate --list` names what is built in"
+    return "did you mean " + ", ".join(f"`{by_simple[each]}`" for each in close) + "?"
