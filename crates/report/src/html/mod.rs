@@ -62,7 +62,7 @@ fn fill(
                 Escaped(&figures)
             )?;
         }
-        "failed" => write!(out, "{}", answer.out_of_memory())?,
+        "failed" => write!(out, "{}{}", answer.out_of_memory(), answer.other_run())?,
         "rehearsed" => write_rehearsed(recording, out)?,
         "remarks" => write!(out, "{}", answer.remarks(&recording.warnings))?,
         "overview" => overview::overview_section(recording, swept)?.write("data-overview", out)?,
