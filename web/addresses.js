@@ -291,8 +291,10 @@ export class AddressMap {
   drawLabels(context, perByte) {
     context.textAlign = "right";
     context.fillStyle = colour("soft");
+    // As many of the last digits as there is room for.
+    const digits = this.left > 60 ? 7 : 5;
     const name = (offset, y) =>
-      context.fillText(`…${hexadecimal(this.packed.address(offset)).slice(-7)}`, this.left - 7, y);
+      context.fillText(`…${hexadecimal(this.packed.address(offset)).slice(-digits)}`, this.left - 7, y);
     name(this.to - 1, 8);
     name(this.from, this.height - 8);
     const scale = (this.to - this.from) / 5;

@@ -304,6 +304,7 @@ class Details {
   }
 }
 
+// Takes a range out of whatever segments it touches; the loop goes over a copy, since they change meanwhile.
 function cutOut(segments, from, to) {
   for (const [begin, bytes] of [...segments]) {
     const end = begin + bytes;

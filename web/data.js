@@ -12,6 +12,7 @@ function bytesOfBase64(text) {
 // The parts of a section are decoded with a pause between them, so that the page answers meanwhile.
 export async function readSection(name) {
   const pieces = [];
+  // A list of its own, since the other shrinks with every element that goes.
   for (const element of [...document.getElementsByClassName(`data-${name}`)]) {
     pieces.push(bytesOfBase64(element.textContent));
     // Half of the page's memory otherwise.

@@ -27,17 +27,22 @@ export class Names {
     return of("user") ?? of("package") ?? frames[0];
   }
 
-  line(stack) {
-    const frame = this.userFrame(stack);
-    return frame ? `${frame.file}:${frame.line} ${frame.functionName}` : "(no stack)";
-  }
-
   modulePath(module) {
     return this.modules[module]?.[0] || "(outside any module)";
   }
 }
 
-// "backward of step 1", for an event.
+// The line that an origin is blamed on. Backward has no Python stack of its own: there its operator and module.
+export function placeWords(page, origin) {
+  const { names } = page;
+  const { details } = page.card;
+  const frame = names.userFrame(details.stack[origin]);
+  if (frame) return `${frame.file}:${frame.line} ${frame.functionName}`;
+  const operator = names.operators[details.operator[origin]] || "(unknown)";
+  return `${operator} of ${names.modulePath(details.module[origin])}`;
+}
+
+// "backward, step 1", for an event.
 export function stageWords(card, overview, event) {
   const at = card.phaseIndexAt(event);
   if (at < 0) return "before the first stage";
@@ -64,7 +69,7 @@ export function describeAllocation(page, i) {
     module: names.modulePath(details.module[origin]),
     moduleClass: names.modules[details.module[origin]]?.[1] || "",
     operator: names.operators[details.operator[origin]] || "(unknown)",
-    line: names.line(details.stack[origin]),
+    line: placeWords(page, origin),
     frames: [...(names.stacks[details.stack[origin]] ?? [])].map((id) => names.frame(id)),
     requested: details.requestedBytes(i),
     block: details.blockBytes(i),

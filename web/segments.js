@@ -11,7 +11,9 @@ import { followPointer, hideTooltip, prepare, showTooltip } from "./canvas.js";
 const LINE = 22;
 const BAR = 17;
 const MOST_LINES = 26;
+// Room between segments; less where there are very many, so that it never takes more than a share.
 const GAP = 2;
+const GAPS_SHARE = 0.1;
 
 // Each segment with its blocks, free ones included, in the order of addresses.
 export function segmentsOf(card, live, event) {
@@ -87,7 +89,8 @@ export class SegmentMap {
     const total = this.segments.reduce((sum, segment) => sum + segment.to - segment.from, 0);
     // As few lines as needed for a block of a MiB to be a pixel or two, within reason.
     const lines = Math.min(MOST_LINES, Math.max(1, Math.ceil(total / (width * 0.5 * 2 ** 20))));
-    this.perPixel = Math.max(1, total / Math.max(1, lines * width - this.segments.length * GAP));
+    this.gap = Math.min(GAP, (GAPS_SHARE * lines * width) / Math.max(1, this.segments.length));
+    this.perPixel = Math.max(1, total / (lines * width - this.segments.length * this.gap));
     this.lay(width);
     const last = this.pieces.length > 0 ? this.pieces[this.pieces.length - 1].line + 1 : 1;
     const { context } = prepare(this.canvas, last * LINE);
@@ -126,7 +129,7 @@ export class SegmentMap {
           if (x >= width - 0.01) [x, line] = [0, line + 1];
         }
       }
-      x += GAP;
+      x += this.gap;
       if (x >= width) [x, line] = [0, line + 1];
     }
   }

@@ -152,7 +152,7 @@ export class Treemap {
     this.place(shown, 0, 0, Math.floor(width), Math.floor(height), cells);
     this.box.replaceChildren(...cells);
     byId("modules-caption").textContent =
-      `${size(shown.bytes)} in ${several(shown.blocks, "block", "blocks")}, by the module that was running; rounding is counted with its block.`;
+      `${size(shown.bytes)} in ${several(shown.blocks, "block", "blocks")}, by module: what belongs to a parameter is its module's, the rest is of the module that was running. Rounding is counted with its block.`;
   }
 
   drawPath() {

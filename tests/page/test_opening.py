@@ -99,7 +99,7 @@ def test_it_prints_in_light_colours(open_page: Open, small: Path) -> None:
 
 
 def test_a_second_card_can_be_chosen(open_page: Open, write: Write) -> None:
-    path = write("--two-cards")
+    path = write("--kind", "two-cards")
     second = read_facts(path.with_suffix(".json"))[1]
     page = open_page(path)
     first = composition(page)
@@ -113,7 +113,7 @@ def test_a_second_card_can_be_chosen(open_page: Open, write: Write) -> None:
 
 
 def test_hostile_names_are_text_and_nothing_else(open_page: Open, write: Write) -> None:
-    page = open_page(write("--hostile", "--layers", "1"))
+    page = open_page(write("--kind", "hostile", "--layers", "1"))
     open_everything(page)
     for key in ["ArrowUp", "ArrowUp"]:
         page.focus("#addresses")
@@ -129,6 +129,22 @@ def test_hostile_names_are_text_and_nothing_else(open_page: Open, write: Write) 
         "(all) => all.map((each) => each.ariaLabel)"
     )
     assert any(evil in label for label in labels)
+
+
+@pytest.mark.parametrize("kind", ["wild", "nothing", "no-card"])
+def test_a_recording_without_sense_or_without_anything_opens_all_the_same(
+    open_page: Open, write: Write, kind: str
+) -> None:
+    page = open_page(write("--kind", kind, "--layers", "1", "--steps", "1"))
+    assert page.get_attribute("html", "data-state") == "ready"
+    assert page.locator("#trouble").is_hidden()
+    assert page.inner_text("h1").startswith("Peak: " if kind == "wild" else "It fits:")
+    if kind != "no-card":
+        open_everything(page)
+        page.focus("#addresses")
+        for key in ["ArrowUp", "ArrowDown", "+", "End", "Enter", "s", "p", "0"]:
+            page.keyboard.press(key)
+            settle(page)
 
 
 def test_the_same_recording_gives_the_same_file(write: Write) -> None:

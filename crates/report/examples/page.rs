@@ -5,9 +5,9 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use ghostgpu_recording::made_up_transformer::{MadeUpTransformer, recording};
-use ghostgpu_recording::{CardMemory, Recording};
+use ghostgpu_recording::{CardMemory, Event, ModuleId, NameId, OperatorId, Recording, StackId};
 use serde_json::{Value, json};
 
 /// A name as nobody's friend would choose it.
@@ -28,35 +28,44 @@ struct Arguments {
     /// The card's memory in MiB.
     #[arg(long, default_value_t = 12 << 10)]
     card_mib: u64,
-    /// Every name that a script can choose is an attack.
-    #[arg(long)]
-    hostile: bool,
-    /// Two cards, of which the second did half as much.
-    #[arg(long)]
-    two_cards: bool,
+    #[arg(long, default_value = "usual")]
+    kind: Kind,
     /// Also writes the allocations as JSON, for a comparison with what the page shows.
     #[arg(long)]
     facts: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Usual,
+    /// Two cards, of which the second did half as much.
+    TwoCards,
+    /// Every name that a script can choose is an attack.
+    Hostile,
+    /// Numbers that lead nowhere: sizes beyond any card, names that are not there, no segments.
+    Wild,
+    /// A card on which nothing happened.
+    Nothing,
+    NoCard,
+}
+
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let mut recording = make(&arguments);
-    if arguments.two_cards {
-        let mut second = make(&Arguments {
-            layers: arguments.layers.div_ceil(2),
-            events: None,
-            out: PathBuf::new(),
-            facts: None,
-            ..arguments
-        });
-        for mut card in second.cards.drain(..) {
-            card.index = 1;
-            recording.cards.push(card);
+    match arguments.kind {
+        Kind::Usual => {}
+        Kind::TwoCards => {
+            let layers = arguments.layers.div_ceil(2);
+            let mut second = with_steps(layers, arguments.steps, arguments.card_mib);
+            for mut card in second.cards.drain(..) {
+                card.index = 1;
+                recording.cards.push(card);
+            }
         }
-    }
-    if arguments.hostile {
-        make_hostile(&mut recording);
+        Kind::Hostile => make_hostile(&mut recording),
+        Kind::Wild => make_wild(&mut recording),
+        Kind::Nothing => recording.cards = vec![CardMemory::default()],
+        Kind::NoCard => recording.cards.clear(),
     }
     if let Some(path) = &arguments.facts {
         serde_json::to_writer(BufWriter::new(File::create(path)?), &facts(&recording))?;
@@ -66,7 +75,7 @@ fn main() -> anyhow::Result<()> {
     println!(
         "{}",
         json!({
-            "events": recording.cards[0].events.len(),
+            "events": recording.cards.first().map_or(0, |card| card.events.len()),
             "write_seconds": begin.elapsed().as_secs_f64(),
             "bytes": std::fs::metadata(&arguments.out)?.len(),
         })
@@ -75,19 +84,42 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn make(arguments: &Arguments) -> Recording {
-    let with_steps = |steps| {
-        recording(MadeUpTransformer {
-            layers: arguments.layers,
-            steps,
-            gpu_total_bytes: arguments.card_mib << 20,
-        })
-    };
+    let make = |steps| with_steps(arguments.layers, steps, arguments.card_mib);
     let Some(wanted) = arguments.events else {
-        return with_steps(arguments.steps);
+        return make(arguments.steps);
     };
-    let events = |steps| with_steps(steps).cards[0].events.len();
+    let events = |steps| make(steps).cards[0].events.len();
     let per_step = (events(4) - events(2)) / 2;
-    with_steps(wanted.div_ceil(per_step) as u32)
+    make(wanted.div_ceil(per_step) as u32)
+}
+
+fn with_steps(layers: u32, steps: u32, card_mib: u64) -> Recording {
+    recording(MadeUpTransformer {
+        layers,
+        steps,
+        gpu_total_bytes: card_mib << 20,
+    })
+}
+
+fn make_wild(recording: &mut Recording) {
+    let card = &mut recording.cards[0];
+    for (place, allocation) in card.allocations.iter_mut().enumerate() {
+        match place % 7 {
+            0 => allocation.block_bytes = 1 << 60,
+            1 => allocation.requested_bytes = u64::MAX,
+            2 => allocation.module = ModuleId(u32::MAX),
+            3 => allocation.stack = StackId(u32::MAX),
+            4 => (allocation.name, allocation.operator) = (NameId(99_999), OperatorId(99_999)),
+            5 => (allocation.block_bytes, allocation.address) = (0, u64::MAX),
+            _ => {}
+        }
+    }
+    card.events
+        .retain(|event| !matches!(event, Event::Reserve(_)));
+    card.events.reverse();
+    card.phases.reverse();
+    recording.about.gpu_total_bytes = u64::MAX;
+    recording.about.answer_json = "[".to_owned();
 }
 
 fn make_hostile(recording: &mut Recording) {
@@ -149,12 +181,8 @@ fn card_facts(card: &CardMemory) -> Value {
         .iter()
         .enumerate()
         .filter_map(|(at, event)| match event {
-            ghostgpu_recording::Event::Reserve(change) => {
-                Some(json!([at, change.address, change.bytes]))
-            }
-            ghostgpu_recording::Event::Release(change) => {
-                Some(json!([at, change.address, -(change.bytes as i64)]))
-            }
+            Event::Reserve(change) => Some(json!([at, change.address, change.bytes])),
+            Event::Release(change) => Some(json!([at, change.address, -(change.bytes as i64)])),
             _ => None,
         })
         .collect();

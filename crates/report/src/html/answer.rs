@@ -16,8 +16,10 @@ pub(super) struct Answer {
     document: Value,
     gpu: String,
     gpu_total_bytes: u64,
-    /// The most that was in use on any card.
+    /// The most that was in use on any card, as the rehearsal says.
     peak_device_bytes: u64,
+    /// The same, as the recording says.
+    recorded_peak_bytes: u64,
 }
 
 impl Answer {
@@ -43,6 +45,7 @@ impl Answer {
                 name => name.to_owned(),
             },
             gpu_total_bytes: recording.about.gpu_total_bytes,
+            recorded_peak_bytes: recorded_peak,
             document,
         }
     }
@@ -128,6 +131,17 @@ impl Answer {
             );
         }
         html
+    }
+
+    /// A job that does not fit is recorded where it does: on a card without an end. As HTML.
+    pub fn other_run(&self) -> &'static str {
+        let is_misfit = self.document["fits"].as_bool() == Some(false);
+        if is_misfit && self.recorded_peak_bytes > self.gpu_total_bytes {
+            "<p class=\"rehearsed\">All figures and charts below are of a second run, on a card with \
+             unlimited memory: they show what the job needs.</p>"
+        } else {
+            ""
+        }
     }
 
     /// What the figures rest on, as HTML.
@@ -237,6 +251,17 @@ mod tests {
             )
         );
         assert!(html.contains("<p>&lt;b&gt;</p>"));
+    }
+
+    #[test]
+    fn a_recording_beyond_the_card_is_said_to_be_of_another_run() {
+        let mut misfit = answer(r#"{"fits": false}"#);
+        assert_eq!(misfit.other_run(), "");
+        misfit.recorded_peak_bytes = 16 << 30;
+        assert!(misfit.other_run().contains("a second run"));
+        let mut fitting = answer(r#"{"fits": true}"#);
+        fitting.recorded_peak_bytes = 16 << 30;
+        assert_eq!(fitting.other_run(), "");
     }
 
     #[test]

@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use ghostgpu_recording::{CardMemory, Event, FrameOwner, Names};
+use ghostgpu_ledger::recording::OwnerModules;
+use ghostgpu_recording::{Allocation, CardMemory, Event, FrameOwner, Names};
 use serde_json::json;
 
 use super::section::{Coding, Section};
@@ -39,8 +40,41 @@ impl<T: Copy + Eq + Hash> Interned<T> {
 /// Category, name, module, operator, stack.
 type Origin = [u32; 5];
 
+fn origin_of(allocation: &Allocation) -> Origin {
+    [
+        allocation.category as u32,
+        allocation.name.0,
+        allocation.module.0,
+        allocation.operator.0,
+        allocation.stack.0,
+    ]
+}
+
+/// The modules that own something, in the order in which they were met. A parameter, and what belongs to it, is
+/// its module's wherever it was made.
+pub(super) struct Owners<'a> {
+    modules: OwnerModules<'a>,
+    paths: Interned<&'a str>,
+}
+
+impl<'a> Owners<'a> {
+    pub fn of(names: &'a Names) -> Self {
+        let mut paths = Interned::new();
+        // Number 0 is "outside any module".
+        paths.place("");
+        Self {
+            modules: OwnerModules::of(names),
+            paths,
+        }
+    }
+
+    fn place(&mut self, allocation: &Allocation) -> u64 {
+        self.paths.place(self.modules.path_of(allocation))
+    }
+}
+
 /// The allocations that began, in the order in which they did, and the segments.
-pub(super) fn card_section(card: &CardMemory, swept: &Swept) -> Section {
+pub(super) fn card_section(card: &CardMemory, swept: &Swept, owners: &mut Owners<'_>) -> Section {
     let mut order: Vec<u32> = (0..card.allocations.len() as u32)
         .filter(|id| swept.lives[*id as usize].is_some())
         .collect();
@@ -60,17 +94,15 @@ pub(super) fn card_section(card: &CardMemory, swept: &Swept) -> Section {
         .iter()
         .map(|id| sizes.place((allocation(id).requested_bytes, allocation(id).block_bytes)))
         .collect();
-    let origin_of: Vec<u64> = order
+    let mut owner_of = Vec::new();
+    let origins_of: Vec<u64> = order
         .iter()
         .map(|id| {
-            let from = allocation(id);
-            origins.place([
-                from.category as u32,
-                from.name.0,
-                from.module.0,
-                from.operator.0,
-                from.stack.0,
-            ])
+            let place = origins.place(origin_of(allocation(id)));
+            if owner_of.len() < origins.values.len() {
+                owner_of.push(owners.place(allocation(id)));
+            }
+            place
         })
         .collect();
     let place_of_address = |id: &u32| {
@@ -88,7 +120,7 @@ pub(super) fn card_section(card: &CardMemory, swept: &Swept) -> Section {
     section.column("lifetime", Coding::Plain, order.iter().map(lifetime));
     section.column("address", Coding::Delta, order.iter().map(place_of_address));
     section.column("size", Coding::Plain, size_of);
-    section.column("origin", Coding::Plain, origin_of);
+    section.column("origin", Coding::Plain, origins_of);
     section.column("addresses", Coding::Delta, addresses.iter().copied());
     let requested = sizes.values.iter().map(|size| size.0);
     section.column("requested_bytes", Coding::Plain, requested);
@@ -97,13 +129,11 @@ pub(super) fn card_section(card: &CardMemory, swept: &Swept) -> Section {
         Coding::Plain,
         sizes.values.iter().map(|size| size.1),
     );
-    for (place, name) in ["category", "name", "module", "operator", "stack"]
-        .iter()
-        .enumerate()
-    {
+    for (place, name) in [(0, "category"), (1, "name"), (3, "operator"), (4, "stack")] {
         let values = origins.values.iter().map(|origin| u64::from(origin[place]));
         section.column(&format!("origin_{name}"), Coding::Plain, values);
     }
+    section.column("origin_module", Coding::Plain, owner_of);
     add_segments(&mut section, card);
     section
 }
@@ -140,14 +170,18 @@ fn add_segments(section: &mut Section, card: &CardMemory) {
 }
 
 /// What the numbers of origins stand for.
-pub(super) fn names_section(names: &Names) -> Result<Section, serde_json::Error> {
+pub(super) fn names_section(
+    names: &Names,
+    owners: &Owners<'_>,
+) -> Result<Section, serde_json::Error> {
     let mut section = Section::default();
     section.say("texts", &names.texts)?;
     section.say("operators", &names.operators)?;
-    let modules: Vec<_> = names
-        .modules
+    let modules: Vec<_> = owners
+        .paths
+        .values
         .iter()
-        .map(|module| json!([module.path, module.class]))
+        .map(|path| json!([path, owners.modules.class(path)]))
         .collect();
     section.say("modules", modules)?;
     let frames: Vec<_> = names

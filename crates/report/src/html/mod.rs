@@ -62,17 +62,18 @@ fn fill(
                 Escaped(&figures)
             )?;
         }
-        "failed" => write!(out, "{}", answer.out_of_memory())?,
+        "failed" => write!(out, "{}{}", answer.out_of_memory(), answer.other_run())?,
         "rehearsed" => write_rehearsed(recording, out)?,
         "remarks" => write!(out, "{}", answer.remarks(&recording.warnings))?,
         "overview" => overview::overview_section(recording, swept)?.write("data-overview", out)?,
         "script" => write!(out, "<script>\n{}</script>", bundle::script())?,
         "details" => {
-            details::names_section(&recording.names)?.write("data-names", out)?;
+            let mut owners = details::Owners::of(&recording.names);
             for (index, (card, swept)) in recording.cards.iter().zip(swept).enumerate() {
                 let class = format!("data-card{index}");
-                details::card_section(card, swept).write(&class, out)?;
+                details::card_section(card, swept, &mut owners).write(&class, out)?;
             }
+            details::names_section(&recording.names, &owners)?.write("data-names", out)?;
         }
         other => unreachable!("the template names the place {other}"),
     }
