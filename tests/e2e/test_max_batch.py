@@ -19,12 +19,13 @@ model = torch.nn.Sequential(
 ).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
 for inputs, labels in DataLoader(data, batch_size=batch, shuffle=True):
-    loss = torch.nn.functional.cross_entropy(model(inputs.cuda()), labels.cuda())
-    loss.backward()
+    # Every sample counts for many, so that the card is full before this test has cost much.
+    outputs = model(inputs.cuda().repeat(16, 1))
+    torch.nn.functional.cross_entropy(outputs, labels.cuda().repeat(16)).backward()
     optimizer.step()
     optimizer.zero_grad()
 """
-CARD = ("--gpu", "h200", "--memory", "1100MiB")
+CARD = ("--gpu", "h200", "--memory", "1500MiB")
 PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes")
 
 
@@ -57,7 +58,7 @@ def test_an_argument_leads_to_the_same_batch_forked_or_not(ask: Ask) -> None:
     assert by_argument["set_through"] == "the argument --batch-size"
     assert by_argument["not_forked"] is None
     largest = by_argument["largest_batch"]
-    options = ("--no-fork", "--arg", "--batch-size")
+    options = ("--no-fork", "--at-most", str(largest + 1), "--arg", "--batch-size")
     again = ask(
         "max-batch", *CARD, *options, "train.py", "--batch-size", str(largest), script=TRAINING
     ).expect(0)
@@ -76,7 +77,7 @@ arguments = TrainingArguments("out", per_device_train_batch_size=8, report_to=[]
                               save_strategy="no", disable_tqdm=True)
 Trainer(BertForSequenceClassification(config), arguments, train_dataset=rows).train()
 """
-    done = ask("max-batch", "--gpu", "h200", "--memory", "1200MiB", "train.py", script=script)
+    done = ask("max-batch", "--gpu", "h200", "--memory", "1500MiB", "train.py", script=script)
     done.expect(0)
     assert done["own_batch"] == 8
     assert done["largest_batch"] > 8
@@ -133,7 +134,7 @@ def test_a_script_without_a_batch_to_set_is_said_to_have_none(
 
 
 def test_a_batch_of_one_that_does_not_fit_is_exit_code_3(ask: Ask) -> None:
-    script = TRAINING.replace("inputs.cuda()", "inputs.cuda().repeat(100000, 1)")
+    script = TRAINING.replace("repeat(16", "repeat(200000")
     done = ask("max-batch", *CARD, "train.py", script=script).expect(3)
     assert done["largest_batch"] is None
     assert "not even 1 fits" in done.stdout
@@ -148,4 +149,4 @@ def test_a_script_that_fails_by_itself_keeps_its_exit_code_and_words(ask: Ask) -
 def test_a_card_has_room_for_what_was_found(ask: Ask) -> None:
     done = ask("max-batch", *CARD, "--at-most", "6", "train.py", script=TRAINING).expect(0)
     assert (done["largest_batch"], done["limited_by"]) == (6, {"kind": "asked"})
-    assert done["answer"]["peak_device_bytes"] <= 1100 * MIB
+    assert done["answer"]["peak_device_bytes"] <= 1500 * MIB
