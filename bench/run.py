@@ -8,6 +8,8 @@
   batches of the models' papers; the other jobs show where the card waits for the host, which has
   as much to do with a virtual card.
 * host memory: the most that any process of a rehearsal had in memory.
+* estimate: a decoder of seven billion parameters by its name, from start to end.
+* max-batch: the largest batch of BERT-base on a card of 11 GiB, found and confirmed by a run.
 """
 
 from __future__ import annotations
@@ -34,6 +36,12 @@ STEP_LIMIT = 5.0
 JUDGED_STEPS = (BERT, RESNET)
 TIMED_STEPS = "30"
 MEMORY_LIMITS_GIB = {LLAMA: 6.0, BERT: 1.5}
+ESTIMATES = (
+    ("llama-2-7b", "--dtype", "pure-bf16", "--batch", "1", "--seq", "2048"),
+    ("llama-2-7b", "--dtype", "pure-bf16", "--batch", "4", "--seq", "2048", "--lora", "16"),
+)
+ESTIMATE_LIMIT_S, ESTIMATE_LIMIT_GIB = 15.0, 6.0
+MAX_BATCH_LIMIT_S = 30.0
 
 
 @dataclass
@@ -123,6 +131,34 @@ def measure_memory(job: str) -> bool:
     return peak < limit
 
 
+def measure_estimate(words: tuple[str, ...]) -> bool:
+    done = run([PROGRAM, "estimate", *words, "--gpu", "h200", "--python", sys.executable])
+    peak = done.peak_bytes / (1 << 30)
+    is_good = done.seconds < ESTIMATE_LIMIT_S and peak < ESTIMATE_LIMIT_GIB
+    show(
+        f"estimate    {' '.join(words)}   {done.seconds:.1f} s   {peak:.2f} GiB"
+        f"   (under {ESTIMATE_LIMIT_S:g} s and {ESTIMATE_LIMIT_GIB:g} GiB)",
+        is_good,
+    )
+    return is_good
+
+
+def measure_max_batch() -> bool:
+    options = ["--gpu", "h200", "--memory", "11GiB", "--json", "-", "--python", sys.executable]
+    done = run([PROGRAM, "max-batch", *options, str(BENCH / "train_bert.py")])
+    answer = json.loads(done.stdout)
+    largest, probes = answer["largest_batch"], answer["probes"]
+    fits = {probe["batch"]: probe["fits"] for probe in probes}
+    is_exact = answer["confirmation"] == "equal" and fits[largest] and fits[largest + 1] is False
+    is_good = is_exact and done.seconds < MAX_BATCH_LIMIT_S
+    show(
+        f"max-batch   bert-base 128 tokens, 11 GiB   {largest} in {done.seconds:.1f} s,"
+        f" {len(probes)} batches tried   (under {MAX_BATCH_LIMIT_S:g} s, confirmed)",
+        is_good,
+    )
+    return is_good
+
+
 def show(line: str, is_good: bool | None) -> None:
     """Print a result; None where no limit was set."""
     mark = {True: "ok  ", False: "MISS", None: "    "}[is_good]
@@ -144,6 +180,8 @@ def main() -> None:
     results = [compare_start(job) for job in (BERT, RESNET)]
     results.append(compare_steps())
     results += [measure_memory(job) for job in MEMORY_LIMITS_GIB]
+    results += [measure_estimate(words) for words in ESTIMATES]
+    results.append(measure_max_batch())
     sys.exit(0 if all(results) else 1)
 
 

@@ -63,6 +63,14 @@ class Rehearse(Protocol):
     ) -> Answered: ...
 
 
+class Ask(Protocol):
+    """Gives any command to the program, with the reference environment, and reads its JSON."""
+
+    def __call__(
+        self, command: str, *words: str, script: str = "", python: str = ""
+    ) -> Answered: ...
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that asks for `any_python` runs once with each of them."""
     if "any_python" in metafunc.fixturenames:
@@ -132,3 +140,27 @@ def rehearse(any_python: str, tmp_path: Path, shared_cache: Path) -> Rehearse:
 def rehearse_reference(tmp_path: Path, shared_cache: Path) -> Rehearse:
     """Rehearse with the reference environment, which has more than torch."""
     return _rehearse_with(PYTHONS[0], tmp_path, shared_cache)
+
+
+@pytest.fixture
+def ask(tmp_path: Path, shared_cache: Path) -> Ask:
+    """Ask the program with the reference environment; a script lies in `train.py`."""
+
+    def asking(command: str, *words: str, script: str = "", python: str = "") -> Answered:
+        (tmp_path / "train.py").write_text(textwrap.dedent(script))
+        answer = tmp_path / "answer.json"
+        answer.unlink(missing_ok=True)
+        options = ["--python", python or PYTHONS[0], "--json", str(answer)]
+        done = subprocess.run(
+            [str(PROGRAM), command, *options, *words],
+            cwd=tmp_path,
+            env={**_clean_environment(), "XDG_CACHE_HOME": str(shared_cache)},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        written = json.loads(answer.read_text()) if answer.exists() else None
+        return Answered(done.returncode, done.stdout, done.stderr, written, tmp_path)
+
+    return asking

@@ -22,7 +22,7 @@ def hide_tracebacks(*kinds: type[BaseException]) -> None:
     A traceback through a script that is not the user's says nothing to the user.
     """
     original = sys.excepthook
-    hidden = (CannotEstimate, *kinds)
+    hidden: tuple[type[BaseException], ...] = (CannotEstimate, *kinds)
 
     def hook(
         kind: type[BaseException], error: BaseException, traceback: TracebackType | None

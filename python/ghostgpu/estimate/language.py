@@ -186,8 +186,8 @@ def _images(torch: Any, config: Any, image: int) -> Callable[[int, int | None], 
 def _texts(
     torch: Any, job: Job, config: Any, task: str
 ) -> Callable[[int, int | None], dict[str, Any]]:
-    if getattr(config, "pad_token_id", None) is None:
-        # Classifiers look for the last token that is no padding, and refuse batches without one.
+    if task == "seq-classification" and getattr(config, "pad_token_id", None) is None:
+        # They look for the last token that is no padding, and refuse batches without one.
         config.pad_token_id = 0
 
     def inputs(batch: int, seq: int | None) -> dict[str, Any]:

@@ -58,7 +58,9 @@ def run(torch: Any, job: Job, built: Any) -> None:
         for _ in range(job.accumulate):
             inputs = _moved(torch, built.inputs(batch, seq), device, own_kind)
             with _autocast(torch, job):
-                loss = built.loss(model, inputs) / job.accumulate
+                loss = built.loss(model, inputs)
+                if job.accumulate > 1:
+                    loss = loss / job.accumulate
             (loss if scaler is None else scaler.scale(loss)).backward()
         if scaler is None:
             optimizer.step()

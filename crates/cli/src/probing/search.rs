@@ -112,9 +112,7 @@ impl Search {
     }
 
     fn bold_guess(&self, low: u64) -> u64 {
-        let guess = self
-            .predicted(|peaks| peaks.allocated_bytes + (peaks.device_bytes - peaks.reserved_bytes))
-            .unwrap_or(low.saturating_mul(2));
+        let guess = self.predicted(least_use).unwrap_or(low.saturating_mul(2));
         guess
             .clamp(low + 1, low.saturating_mul(BOLDEST).max(2))
             .min(self.most)
@@ -131,9 +129,7 @@ impl Search {
         }
         // What is cached and unused can be given back, so the truth lies between these two.
         let guesses = [
-            self.predicted(|peaks| {
-                peaks.allocated_bytes + (peaks.device_bytes - peaks.reserved_bytes)
-            }),
+            self.predicted(least_use),
             self.predicted(|peaks| peaks.device_bytes),
         ];
         guesses
@@ -180,6 +176,11 @@ impl Search {
         let room = self.capacity_bytes.saturating_sub(used(high_peaks));
         Some(high + room / per_sample)
     }
+}
+
+/// What a card holds when everything that is cached and unused has been given back.
+fn least_use(peaks: &super::Peaks) -> u64 {
+    peaks.allocated_bytes + peaks.device_bytes.saturating_sub(peaks.reserved_bytes)
 }
 
 #[cfg(test)]

@@ -153,7 +153,8 @@ impl MaxBatch {
                 "memory does not simply grow with the batch: {gap} does not fit, though {batch} does"
             ));
         }
-        if let Some(samples) = self.samples.filter(|samples| batch * 3 > *samples) {
+        let drawn = batch * self.answer.steps.max(1);
+        if let Some(samples) = self.samples.filter(|samples| drawn > *samples) {
             notes.push(format!(
                 "a pass over the data has only {samples} samples, so that later steps may have had \
                  smaller batches than {batch}"

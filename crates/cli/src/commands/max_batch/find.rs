@@ -90,7 +90,7 @@ pub fn find(
     };
     if !wish.is_forked {
         let because = "because of --no-fork".to_owned();
-        return find_by_runs(plan, place, because, &bounds, log, progress);
+        return find_by_runs(plan, place, because, None, &bounds, log, progress);
     }
     let way = find_forked(plan, place, &bounds, log, progress)?;
     match way {
@@ -98,14 +98,16 @@ pub fn find(
         Forked::OnlyOtherLoaders => {
             match find_forked(plan, &ProbePlace::FirstLoader, &bounds, log, progress)? {
                 Forked::Way(way) => Ok(way),
-                Forked::ByRuns(because) => {
+                Forked::ByRuns(because, own) => {
                     let place = ProbePlace::FirstLoader;
-                    find_by_runs(plan, &place, because, &bounds, log, progress)
+                    find_by_runs(plan, &place, because, own, &bounds, log, progress)
                 }
                 Forked::OnlyOtherLoaders => Ok(Way::Refused(Refusal::NoLoader(Vec::new()))),
             }
         }
-        Forked::ByRuns(because) => find_by_runs(plan, place, because, &bounds, log, progress),
+        Forked::ByRuns(because, own) => {
+            find_by_runs(plan, place, because, own, &bounds, log, progress)
+        }
         Forked::Way(way) => Ok(way),
     }
 }
@@ -113,8 +115,8 @@ pub fn find(
 /// What forking led to.
 enum Forked {
     Way(Way),
-    /// It cannot be done, for this reason.
-    ByRuns(String),
+    /// It cannot be done, for this reason; the script's own batch, as far as known.
+    ByRuns(String, Option<u64>),
     OnlyOtherLoaders,
 }
 
@@ -161,9 +163,10 @@ fn find_forked(
     Ok(match served.result {
         Some(Ok(search)) => match refusal_of(&search) {
             // A copy may fail where a whole run does not: it shares files with its elders.
-            Some(Refusal::Fails { because, .. }) => Forked::ByRuns(format!(
-                "since a forked copy of the script failed: {because}"
-            )),
+            Some(Refusal::Fails { because, .. }) => Forked::ByRuns(
+                format!("since a forked copy of the script failed: {because}"),
+                served.report.batch,
+            ),
             Some(refusal) => Forked::Way(Way::Refused(refusal)),
             None => Forked::Way(Way::Found(Box::new(found(
                 search,
@@ -175,7 +178,10 @@ fn find_forked(
         Some(Err(_)) if served.rehearsal.supervised.cause == Cause::TimedOut => {
             Forked::Way(Way::Refused(Refusal::TimedOut))
         }
-        Some(Err(error)) => Forked::ByRuns(format!("since forking did not work: {error:#}")),
+        Some(Err(error)) => Forked::ByRuns(
+            format!("since forking did not work: {error:#}"),
+            served.report.batch,
+        ),
         None => never_there(place, served.rehearsal, served.report),
     })
 }
@@ -198,7 +204,7 @@ fn sizes_for_growth(search: &Search) -> Vec<u64> {
 /// The script has ended, or cannot be forked, before anything could be tried.
 fn never_there(place: &ProbePlace, run: Rehearsal, report: ProbeReport) -> Forked {
     if let Some(because) = report.unforkable {
-        return Forked::ByRuns(format!("since {because}"));
+        return Forked::ByRuns(format!("since {because}"), report.batch);
     }
     if let Some(problem) = report.problem {
         return Forked::Way(Way::Refused(Refusal::NotSettable {
@@ -224,9 +230,10 @@ fn never_there(place: &ProbePlace, run: Rehearsal, report: ProbeReport) -> Forke
     }
     match place {
         // It reads its arguments in another way than with argparse.
-        ProbePlace::Option(_) => {
-            Forked::ByRuns("since the script does not read its arguments with argparse".to_owned())
-        }
+        ProbePlace::Option(_) => Forked::ByRuns(
+            "since the script does not read its arguments with argparse".to_owned(),
+            None,
+        ),
         ProbePlace::TrainingLoader if report.has_other_loader => Forked::OnlyOtherLoaders,
         _ => Forked::Way(Way::Refused(Refusal::NoLoader(report.batch_options))),
     }
@@ -236,14 +243,15 @@ fn find_by_runs(
     plan: &Plan,
     place: &ProbePlace,
     because: String,
+    own: Option<u64>,
     bounds: &Bounds,
     log: &Path,
     progress: &mut Progress,
 ) -> anyhow::Result<Way> {
-    let own = match place {
+    let own = own.or_else(|| match place {
         ProbePlace::Option(option) => present_value(&plan.words, option),
         _ => None,
-    };
+    });
     let mut search = bounds.search(own, None).without_looking_further();
     let mut seen: Option<ProbeReport> = None;
     let mut last_fit: Option<(u64, Rehearsal)> = None;

@@ -1,0 +1,152 @@
+"""`ghostgpu max-batch`: the largest batch that fits, found by trying, and what has none."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import MIB, Ask, Rehearse
+
+# The script reads its batch from the environment, so that a plain run can have any.
+TRAINING = """
+import argparse, os, torch
+from torch.utils.data import DataLoader, TensorDataset
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", type=int, default=int(os.environ.get("BATCH", "4")))
+batch = parser.parse_args().batch_size
+data = TensorDataset(torch.randn(3000, 256), torch.zeros(3000, dtype=torch.long))
+model = torch.nn.Sequential(
+    torch.nn.Linear(256, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 4096), torch.nn.GELU(),
+    torch.nn.Linear(4096, 10)
+).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for inputs, labels in DataLoader(data, batch_size=batch, shuffle=True):
+    # Every sample counts for many, so that the card is full before this test has cost much.
+    outputs = model(inputs.cuda().repeat(16, 1))
+    torch.nn.functional.cross_entropy(outputs, labels.cuda().repeat(16)).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+CARD = ("--gpu", "h200", "--memory", "1500MiB")
+PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes")
+
+
+def test_the_batch_of_the_loader_is_found_and_equals_plain_runs(
+    ask: Ask, rehearse_reference: Rehearse
+) -> None:
+    done = ask("max-batch", *CARD, "train.py", script=TRAINING).expect(0)
+    largest = done["largest_batch"]
+    assert done["confirmation"] == "equal"
+    assert done["limited_by"]["kind"] == "memory"
+    assert done["set_through"] == "the DataLoader gone through at train.py:13"
+    assert (done["own_batch"], done["samples"]) == (4, 3000)
+    probes = {probe["batch"]: probe for probe in done["probes"]}
+    assert probes[largest]["fits"] is True
+    assert probes[largest + 1]["fits"] is False
+    assert done["growth"]["bytes_each"] > 4096 * 4
+    smaller = min(batch for batch in probes if batch < largest // 2 and batch > 2)
+    for batch, code in ((smaller, 0), (largest, 0), (largest + 1, 3)):
+        plain = rehearse_reference(
+            TRAINING, *CARD, "--no-retry", environment={"BATCH": str(batch)}
+        ).expect(code)
+        if code == 0:
+            assert [plain[name] for name in PEAKS] == [probes[batch][name] for name in PEAKS]
+
+
+def test_an_argument_leads_to_the_same_batch_forked_or_not(ask: Ask) -> None:
+    by_argument = ask(
+        "max-batch", *CARD, "--arg", "--batch-size", "train.py", script=TRAINING
+    ).expect(0)
+    assert by_argument["set_through"] == "the argument --batch-size"
+    assert by_argument["not_forked"] is None
+    largest = by_argument["largest_batch"]
+    options = ("--no-fork", "--at-most", str(largest + 1), "--arg", "--batch-size")
+    again = ask(
+        "max-batch", *CARD, *options, "train.py", "--batch-size", str(largest), script=TRAINING
+    ).expect(0)
+    assert again["largest_batch"] == largest
+    assert again["confirmation"] == "found-by-runs"
+
+
+def test_the_trainer_of_transformers_is_searched_through_its_loader(ask: Ask) -> None:
+    script = """
+import torch
+from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+config = BertConfig(hidden_size=256, num_hidden_layers=2, num_attention_heads=4,
+                    intermediate_size=1024, vocab_size=1000)
+rows = [{"input_ids": [1] * 64, "labels": 0}] * 5000
+arguments = TrainingArguments("out", per_device_train_batch_size=8, report_to=[],
+                              save_strategy="no", disable_tqdm=True)
+Trainer(BertForSequenceClassification(config), arguments, train_dataset=rows).train()
+"""
+    done = ask("max-batch", "--gpu", "h200", "--memory", "1500MiB", "train.py", script=script)
+    done.expect(0)
+    assert done["own_batch"] == 8
+    assert done["largest_batch"] > 8
+    assert done["confirmation"] == "equal"
+
+
+def test_data_that_ends_before_the_memory_does_is_the_limit(ask: Ask) -> None:
+    script = TRAINING.replace("3000", "50")
+    done = ask("max-batch", "--gpu", "h200", "train.py", script=script).expect(0)
+    assert (done["largest_batch"], done["limited_by"]) == (50, {"kind": "data"})
+    assert "all of them fit in one batch" in done.stdout
+
+
+LOOP = """
+import argparse, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", type=int, default=4)
+parser.add_argument("--lr", type=float, default=0.1)
+batch = parser.parse_args().batch_size
+model = torch.nn.Linear(1024, 1024).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    model(torch.randn(batch, 1024).cuda()).sum().backward()
+    optimizer.step()
+"""
+
+OWN_SAMPLER = """
+import torch
+from torch.utils.data import DataLoader
+class Pairs:
+    def __iter__(self):
+        return iter([[0, 1], [2, 3]])
+model = torch.nn.Linear(4, 4).cuda()
+for inputs in DataLoader(torch.randn(10, 4), batch_sampler=Pairs()):
+    model(inputs.cuda())
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "sentence", "hint"),
+    [
+        (LOOP, (), "the script never went through a torch.utils.data.DataLoader", "--batch-size"),
+        (LOOP, ("--arg", "--batch"), "the script has no argument `--batch`", "`--batch-size`"),
+        (OWN_SAMPLER, (), "takes its batches from a Pairs, which has no `batch_size`", "--arg"),
+    ],
+)
+def test_a_script_without_a_batch_to_set_is_said_to_have_none(
+    ask: Ask, script: str, words: tuple[str, ...], sentence: str, hint: str
+) -> None:
+    done = ask("max-batch", "--gpu", "t4", *words, "train.py", script=script).expect(2)
+    assert sentence in done.stderr
+    assert hint in done.stderr
+    assert done.answer is None
+
+
+def test_a_batch_of_one_that_does_not_fit_is_exit_code_3(ask: Ask) -> None:
+    script = TRAINING.replace("repeat(16", "repeat(200000")
+    done = ask("max-batch", *CARD, "train.py", script=script).expect(3)
+    assert done["largest_batch"] is None
+    assert "not even 1 fits" in done.stdout
+
+
+def test_a_script_that_fails_by_itself_keeps_its_exit_code_and_words(ask: Ask) -> None:
+    script = TRAINING.replace("optimizer.step()", "raise SystemExit(7)")
+    done = ask("max-batch", *CARD, "train.py", script=script).expect(7)
+    assert "the script failed with a batch of" in done.stderr
+
+
+def test_a_card_has_room_for_what_was_found(ask: Ask) -> None:
+    done = ask("max-batch", *CARD, "--at-most", "6", "train.py", script=TRAINING).expect(0)
+    assert (done["largest_batch"], done["limited_by"]) == (6, {"kind": "asked"})
+    assert done["answer"]["peak_device_bytes"] <= 1500 * MIB
