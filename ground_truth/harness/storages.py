@@ -81,8 +81,9 @@ def main() -> int:
     parser.add_argument("name")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    import cases  # noqa: F401
     import torch
+
+    import cases  # noqa: F401
     from case import CASES
     from context import Context
     from training import train

@@ -68,7 +68,7 @@ class Owners:
 
     def note_gradients(self, optimizers: Iterable[Any] = ()) -> None:
         """The gradients of all parameters that are known."""
-        owners = {}
+        owners: dict[int, str] = {}
         for root in list(self._modules.roots):
             for parameter in root.parameters():
                 self._add_gradient(parameter, owners)
@@ -113,7 +113,9 @@ class Owners:
         for optimizer in optimizers:
             self.note_optimizer(optimizer)
         tensor_type = self._torch.Tensor
-        self.note_saved([each for each in gc.get_objects() if isinstance(each, tensor_type)])
+        # By their types, not by `isinstance`: that asks objects for their class, and some of those
+        # that only pretend to be something answer with a warning.
+        self.note_saved([each for each in gc.get_objects() if issubclass(type(each), tensor_type)])
 
     def tensors_in(self, value: Any) -> Iterator[Any]:
         """Tensors in lists and dictionaries."""
