@@ -100,7 +100,7 @@ test-page: ## The report page in a real Chromium
 	cargo build --release --locked -p ghostgpu-report --example page
 	python=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/page" tests/environments/page.txt); \
 	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$python"); export GHOSTGPU_TEST_BROWSER; \
-	"$$python" -m pytest tests/page
+	"$$python" -m pytest -n 2 tests/page
 
 .PHONY: prove-allocator
 prove-allocator: build ## Drive PyTorch's own allocator at length, with every option, and compare the replica

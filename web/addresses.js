@@ -3,13 +3,15 @@
 // A rectangle keeps its place for life, since that is what memory does; free room between them is what
 // fragmentation means. Addresses that were never reserved are left out.
 
-import { NEVER, upperBound } from "./card.js";
+import { NEVER } from "./card.js";
+import { ReservedRanges } from "./ranges.js";
 import { announce, byId, make } from "./elements.js";
 import { colour, inkOn } from "./theme.js";
 import { count, hexadecimal, several, size } from "./format.js";
 import { describeAllocation } from "./moment.js";
 import { fittingText, followPointer, hideTooltip, prepare, showTooltip } from "./canvas.js";
 import { leftMargin } from "./timeline.js";
+import { upperBound } from "./search.js";
 
 // Width and height from which a rectangle has room for words; with more of them nobody reads any.
 const LABELLED = [90, 15];
@@ -67,30 +69,14 @@ class PackedAddresses {
   }
 }
 
-// Every range that was reserved, with the events between which it was; a release may take a part of one.
+// Every range that was reserved, with the events between which it was.
 function reservedRectangles(card, packed) {
-  const { kind, event, address, bytes } = card.details.segmentChanges;
   const rectangles = [];
-  const open = new Map();
   const close = (from, to, begin, end) =>
     rectangles.push({ offset: packed.offset(from), bytes: to - from, begin, end });
-  for (let i = 0; i < kind.length; i++) {
-    const [low, high] = [address[i], address[i] + bytes[i]];
-    if (kind[i] !== 2) {
-      open.set(low, [high, kind[i] === 0 ? 0 : event[i]]);
-      continue;
-    }
-    const touched = open.get(low)?.[0] === high ? [low] : [...open.keys()];
-    for (const from of touched) {
-      const [to, begin] = open.get(from);
-      if (to <= low || from >= high) continue;
-      open.delete(from);
-      close(Math.max(from, low), Math.min(to, high), begin, event[i]);
-      if (from < low) open.set(from, [low, begin]);
-      if (to > high) open.set(high, [to, begin]);
-    }
-  }
-  for (const [from, [to, begin]] of open) close(from, to, begin, card.events);
+  const ranges = new ReservedRanges(card.details.segmentChanges);
+  ranges.follow(Infinity, close);
+  ranges.each((from, to, since) => close(from, to, since, card.events));
   return rectangles;
 }
 

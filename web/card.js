@@ -4,7 +4,9 @@
 // events plus one, so that 0 can mean "older than the recording" and NEVER "lived to its end": an allocation
 // is live after event e if begin <= e + 1 < end.
 
+import { ReservedRanges } from "./ranges.js";
 import { readColumn, readSection } from "./data.js";
+import { upperBound } from "./search.js";
 
 export const NEVER = 0xffffffff;
 
@@ -290,38 +292,12 @@ class Details {
     return live;
   }
 
-  // The ranges that are reserved after an event, by address. A range that was given back in part is what is
-  // left of it.
+  // The ranges that are reserved after an event, by address.
   segmentsAt(event) {
-    const { kind, event: when, address, bytes } = this.segmentChanges;
-    const segments = new Map();
-    for (let i = 0; i < kind.length && (kind[i] === 0 || when[i] <= event); i++) {
-      if (kind[i] !== 2) segments.set(address[i], bytes[i]);
-      else if (segments.get(address[i]) === bytes[i]) segments.delete(address[i]);
-      else cutOut(segments, address[i], address[i] + bytes[i]);
-    }
-    return [...segments].sort((a, b) => a[0] - b[0]).map(([from, length]) => ({ from, to: from + length }));
+    const segments = [];
+    const ranges = new ReservedRanges(this.segmentChanges);
+    ranges.follow(event);
+    ranges.each((from, to) => segments.push({ from, to }));
+    return segments;
   }
-}
-
-// Takes a range out of whatever segments it touches; the loop goes over a copy, since they change meanwhile.
-function cutOut(segments, from, to) {
-  for (const [begin, bytes] of [...segments]) {
-    const end = begin + bytes;
-    if (end <= from || begin >= to) continue;
-    segments.delete(begin);
-    if (begin < from) segments.set(begin, from - begin);
-    if (end > to) segments.set(to, end - to);
-  }
-}
-
-// How many of the sorted values are not greater.
-export function upperBound(sorted, value) {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (sorted[middle] <= value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

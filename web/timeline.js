@@ -271,8 +271,12 @@ export class Timeline {
 
   drawFailures() {
     const { context, page } = this;
+    let last = -Infinity;
     for (const [event] of page.card.out_of_memory) {
       const x = this.x(event + 0.5);
+      // A script that tries again and again: one mark for each place.
+      if (x - last < 1 || x > this.left + this.plotWidth + 6) continue;
+      last = x;
       context.fillStyle = colour("bad");
       context.beginPath();
       context.moveTo(x - 6, MARGIN_TOP - 12);

@@ -82,6 +82,11 @@ class Plot:
     first: float
     last: float
 
+    def x_of(self, event: int) -> float:
+        """The middle of an event."""
+        share = (event + 0.5 - self.first) / (self.last - self.first)
+        return self.plot_left + share * (self.plot_right - self.plot_left)
+
     def event_at(self, x: float) -> int:
         share = (x - self.plot_left) / (self.plot_right - self.plot_left)
         return int(self.first + share * (self.last - self.first))

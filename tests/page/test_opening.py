@@ -8,7 +8,7 @@ import pytest
 from conftest import Open, Write
 from facts import CardFacts, read_facts
 from playwright.sync_api import Page
-from reading import colours_on, composition, moment, open_everything, palette, settle
+from reading import colours_on, composition, moment, open_everything, palette, plot, settle
 
 
 def test_the_answer_stands_on_top(open_page: Open, write: Write) -> None:
@@ -48,6 +48,20 @@ def test_the_figures_are_the_recordings_peaks(page: Page, facts: CardFacts) -> N
         12 << 30,
     ]
     assert titles == [f"{each:,} bytes" for each in expected]
+
+
+@pytest.mark.parametrize("seed", ["3", "5"])
+def test_every_moment_of_any_recording_adds_up(open_page: Open, write: Write, seed: str) -> None:
+    path = write("--kind", "at-random", "--seed", seed, "--events", "150")
+    card = read_facts(path.with_suffix(".json"))[0]
+    page = open_page(path)
+    assert moment(page) == card.peak_event()
+    place = plot(page, "#timeline")
+    for event in range(0, card.events, 13):
+        page.mouse.click(place.left + place.x_of(event), place.top + 150)
+        settle(page)
+        assert moment(page) == event
+        assert composition(page) == card.composition(event)
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])

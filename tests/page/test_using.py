@@ -294,9 +294,7 @@ def test_a_long_recording_keeps_its_peak_when_it_is_shown_whole(
     assert moment(page) == peak
 
     def top_of_the_peak() -> int:
-        place = plot(page, "#timeline")
-        share = (peak + 0.5 - place.first) / (place.last - place.first)
-        x = place.plot_left + share * (place.plot_right - place.plot_left)
+        x = plot(page, "#timeline").x_of(peak)
         return cast(int, page.evaluate(TOP_OF_BANDS, [x, palette(page, "activation")]))
 
     page.click("[data-act=step]")

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
+use ghostgpu_recording::made_up::recording_at_random;
 use ghostgpu_recording::made_up_transformer::{MadeUpTransformer, recording};
 use ghostgpu_recording::{CardMemory, Event, ModuleId, NameId, OperatorId, Recording, StackId};
 use serde_json::{Value, json};
@@ -30,6 +31,9 @@ struct Arguments {
     card_mib: u64,
     #[arg(long, default_value = "usual")]
     kind: Kind,
+    /// Another number gives another recording at random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     /// Also writes the allocations as JSON, for a comparison with what the page shows.
     #[arg(long)]
     facts: Option<PathBuf>,
@@ -40,6 +44,8 @@ enum Kind {
     Usual,
     /// Two cards, of which the second did half as much.
     TwoCards,
+    /// Everything that may occur, in any order, and alike in nothing.
+    AtRandom,
     /// Every name that a script can choose is an attack.
     Hostile,
     /// Numbers that lead nowhere: sizes beyond any card, names that are not there, no segments.
@@ -53,7 +59,7 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let mut recording = make(&arguments);
     match arguments.kind {
-        Kind::Usual => {}
+        Kind::Usual | Kind::AtRandom => {}
         Kind::TwoCards => {
             let layers = arguments.layers.div_ceil(2);
             let mut second = with_steps(layers, arguments.steps, arguments.card_mib);
@@ -84,6 +90,9 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn make(arguments: &Arguments) -> Recording {
+    if arguments.kind == Kind::AtRandom {
+        return recording_at_random(arguments.seed, arguments.events.unwrap_or(300));
+    }
     let make = |steps| with_steps(arguments.layers, steps, arguments.card_mib);
     let Some(wanted) = arguments.events else {
         return make(arguments.steps);

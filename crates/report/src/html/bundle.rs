@@ -6,11 +6,13 @@
 //! export fits on a line.
 
 /// Each after all that it imports.
-const MODULES: [(&str, &str); 15] = [
+const MODULES: [(&str, &str); 17] = [
     ("format.js", include_str!("../../../../web/format.js")),
     ("elements.js", include_str!("../../../../web/elements.js")),
     ("theme.js", include_str!("../../../../web/theme.js")),
     ("data.js", include_str!("../../../../web/data.js")),
+    ("search.js", include_str!("../../../../web/search.js")),
+    ("ranges.js", include_str!("../../../../web/ranges.js")),
     ("card.js", include_str!("../../../../web/card.js")),
     ("moment.js", include_str!("../../../../web/moment.js")),
     ("view.js", include_str!("../../../../web/view.js")),
