@@ -66,6 +66,7 @@ def test_an_argument_leads_to_the_same_batch_forked_or_not(ask: Ask) -> None:
     assert again["confirmation"] == "found-by-runs"
 
 
+@pytest.mark.reference
 def test_the_trainer_of_transformers_is_searched_through_its_loader(ask: Ask) -> None:
     script = """
 import torch

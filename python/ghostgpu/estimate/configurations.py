@@ -1,7 +1,8 @@
 """Well-known configurations, so that their names work without a download.
 
-The figures are those that their makers published with the models (`config.json`). What is left
-out is the default of the model's own configuration class in transformers.
+The sizes are the commonly known ones; they have not been compared with each model's published
+`config.json`, which is the authority: give that file instead where it matters. What is left out is
+the default of the model's own configuration class in transformers.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ use super::Outcome;
 /// Without a size that does not fit, a guess goes at most this many times beyond what fits.
 const BOLDEST: u64 = 16;
 
-/// Sizes above the first that does not fit, up to a multiple of this, are tried too: people like them.
+/// The next multiple of this above a size that does not fit is tried, too: people like them, and some
+/// libraries take less for them.
 const ROUND: u64 = 8;
 
 /// A search under way.
@@ -24,7 +25,7 @@ pub struct Search {
     tried: BTreeMap<u64, Outcome>,
     /// How many sizes were in question before the last try.
     width_before: Option<u64>,
-    /// Whether a few sizes above the first that does not fit are tried, too.
+    /// Whether a round size above the first that does not fit is tried, too.
     looks_further: bool,
 }
 
@@ -139,14 +140,13 @@ impl Search {
             .unwrap_or(middle)
     }
 
-    /// The answer is known if memory simply grows; a few sizes more show whether it does.
+    /// The answer is known if memory simply grows; one size more is a sign of whether it does.
     fn further_up(&self, low: u64) -> Option<u64> {
         if !self.looks_further {
             return None;
         }
-        [low + 2, (low + 2).next_multiple_of(ROUND)]
-            .into_iter()
-            .find(|size| *size <= self.most && !self.tried.contains_key(size))
+        let round = (low + 2).next_multiple_of(ROUND);
+        (round <= self.most && !self.tried.contains_key(&round)).then_some(round)
     }
 
     /// How many sizes are in question, once both ends are known.

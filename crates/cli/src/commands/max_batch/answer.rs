@@ -246,6 +246,12 @@ impl Probed {
 pub fn growth_sentences(growth: &Growth, size: &str, one: &str) -> Vec<String> {
     let each = growth.bytes_each.max(0) as u64;
     let (from, to) = (growth.linear_from, growth.linear_to);
+    if growth.points < 3 && growth.off_the_line.is_empty() {
+        return vec![format!(
+            "each {one} takes {} between {from} and {to}; two sizes do not show whether that is linear",
+            human(each)
+        )];
+    }
     if growth.points < 3 {
         let first = growth.bytes_each_at_first.max(0) as u64;
         return vec![
@@ -295,8 +301,35 @@ fn off_the_line(growth: &Growth) -> String {
             format!("{} is {} {side}", off.size, human(off.bytes.unsigned_abs()))
         })
         .collect();
-    match named.as_slice() {
-        [] => "no other size was tried".to_owned(),
-        named => format!("not on that line: {}", named.join(", ")),
+    format!("not on that line: {}", named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentences(points: &[(u64, u64)]) -> String {
+        let found = growth(points).expect("two sizes or more");
+        growth_sentences(&found, "batch", "sample").join("; ")
+    }
+
+    #[test]
+    fn a_line_is_told_with_what_does_not_grow() {
+        let points = [1, 2, 4, 8].map(|size| (size, (100 + 10 * size) << 20));
+        assert_eq!(
+            sentences(&points),
+            "each sample takes 10.00 MiB (10,485,760 bytes), and 100.00 MiB (104,857,600 bytes) do \
+             not depend on the batch; linear from 1 to 8: 4 sizes are at most 0 bytes off that line"
+        );
+    }
+
+    #[test]
+    fn what_is_no_line_is_not_called_one() {
+        let squares = [1, 2, 4, 8].map(|size| (size, (size * size) << 20));
+        let text = sentences(&squares);
+        assert!(text.starts_with("not linear: each sample takes 3.00 MiB at the smallest sizes"));
+        assert!(text.contains("not on that line: 1 is"), "{text}");
+        let two = [1, 4].map(|size| (size, size << 20));
+        assert!(sentences(&two).ends_with("two sizes do not show whether that is linear"));
     }
 }

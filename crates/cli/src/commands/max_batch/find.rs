@@ -195,7 +195,7 @@ fn sizes_for_growth(search: &Search) -> Vec<u64> {
     let Some(largest) = search.largest() else {
         return Vec::new();
     };
-    let mut sizes = vec![1, 2, largest / 4, largest / 2];
+    let mut sizes = vec![1, largest / 4, largest / 2];
     sizes.retain(|size| *size > 0 && *size < largest && !search.tried().contains_key(size));
     sizes.dedup();
     sizes
