@@ -34,8 +34,8 @@ print("never")
     lines = [line for line in done.stdout.splitlines() if line in ("finally", "at exit", "never")]
     assert lines == ["finally", "at exit"]
     assert done["steps"] == 2
-    assert "step 0" in done.stdout
-    assert "step 2" not in done.stdout
+    assert "step 0" in done.stdout.splitlines()
+    assert "step 2" not in done.stdout.splitlines()
 
 
 def test_the_scripts_own_exit_code_passes_through(rehearse: Rehearse) -> None:

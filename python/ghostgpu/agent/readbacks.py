@@ -10,6 +10,7 @@ a value in the middle of their work, to learn how long their result is; those ge
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -39,9 +40,13 @@ class Readbacks:
         put_in_front(self._torch, "_local_scalar_dense", "CUDA", self._read)
 
     @contextlib.contextmanager
-    def answering(self, length: int) -> Iterator[None]:
-        """Inside, when the thread reads a number it gets `length`, and every check succeeds."""
+    def answering(self, length: int, *, checks: float = math.inf) -> Iterator[None]:
+        """Inside, when the thread reads a number it gets `length`, and its first checks succeed.
+
+        A check is a truth value; `checks` says how many of them are true, all others are not.
+        """
         self._prepared.length = length
+        self._prepared.checks = checks
         try:
             yield
         finally:
@@ -64,8 +69,10 @@ class Readbacks:
         elif length is None:
             self.remember_line()
         else:
-            is_check = tensor.dtype is self._torch.bool
-            self._answerer.answer(1 if is_check else length, tensor.element_size())
+            if tensor.dtype is self._torch.bool:
+                length = int(self._prepared.checks > 0)
+                self._prepared.checks -= 1
+            self._answerer.answer(length, tensor.element_size())
         return original(tensor)
 
     def _bits(self, value: Any) -> int:
