@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from types import FrameType
 from typing import Any
 
 from ..guard import quietly
@@ -14,6 +16,8 @@ from .modules import Modules
 from .operators import Operators
 from .owners import Owners
 from .stages import Stages
+
+_CHECKPOINT_FILE = os.path.join("torch", "utils", "checkpoint.py")
 
 MAX_ALLOCATIONS = 200_000
 """After a step that ends beyond this the recording is closed: PyTorch puts its history into words
@@ -85,7 +89,7 @@ class MemoryRecorder:
         self._operators.start()
 
     def _before_root(self, module: Any, arguments: Any, options: Any) -> None:
-        is_evaluating = not self._torch.is_grad_enabled()
+        is_evaluating = not self._torch.is_grad_enabled() and not _is_checkpointing()
         stage = memory_log.EVALUATION if is_evaluating else memory_log.FORWARD
         if self._stages.enter(stage):
             self._owners.note_model(module)
@@ -129,3 +133,13 @@ class MemoryRecorder:
                 f"whose memory it is was recorded for the first {RECORD.report.steps} steps"
             )
             self.finish()
+
+
+def _is_checkpointing() -> bool:
+    """Whether a checkpoint is running the script's forward pass: it may do so without autograd."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_CHECKPOINT_FILE):
+            return True
+        frame = frame.f_back
+    return False

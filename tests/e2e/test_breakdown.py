@@ -1,0 +1,178 @@
+"""What a run's memory was made of: every byte has the right owner, whatever the script does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from conftest import MIB, PROGRAM, Answered, Rehearse
+
+# 64 MiB of parameters in one layer of 4096 x 4096, with 16 MiB for a batch of 1024.
+MODEL = """
+import torch
+from torch import nn
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4096, 4096, bias=False)
+
+    def forward(self, x):
+        return torch.tanh(self.inner(x))
+
+model = nn.Sequential(Layer(), Layer()).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+
+def batch():
+    return torch.randn(1024, 4096).cuda()
+"""
+
+
+KEEPING = '    kept.append(torch.ones(4 << 20, device="cuda") * loss.detach())'
+
+
+def report(done: Answered) -> dict[str, Any]:
+    """The report on the recording that a run has left."""
+    words = [str(PROGRAM), "report", str(done.folder / "run.ghost"), "--to", "json"]
+    document: dict[str, Any] = json.loads(subprocess.check_output(words))
+    assert document["warnings"] == []
+    return document
+
+
+def recorded(rehearse: Rehearse, script: str, *options: str, code: int = 0) -> dict[str, Any]:
+    done = rehearse(script, "--record", "run.ghost", *options).expect(code)
+    assert not [note for note in done["notes"] if "agent failed" in note]
+    (card,) = report(done)["cards"]
+    peaks = (done["peak_allocated_bytes"], done["peak_reserved_bytes"])
+    if code == 0:
+        at_peak, at_most = card["at_peak"], card["at_reserved_peak"]
+        assert (at_peak["allocated_bytes"], at_most["reserved_bytes"]) == peaks
+    return dict(card)
+
+
+def test_every_byte_of_a_training_has_its_owner(rehearse: Rehearse) -> None:
+    script = (
+        MODEL
+        + """
+for _ in range(3):
+    loss = model(batch()).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+"""
+    )
+    card = recorded(rehearse, script)
+    parts = card["at_peak"]["parts"]
+    assert parts["parameter"] == 2 * 64 * MIB
+    assert parts["gradient"] == 2 * 64 * MIB
+    assert parts["optimizer_state"] == 4 * 64 * MIB
+    assert sum(parts.values()) == card["at_peak"]["on_card_bytes"]
+    stages = [row["stage"] for row in card["stages"]["rows"]]
+    for stage in ("moving", "forward", "backward", "optimizer_step"):
+        assert stage in stages
+    paths = {module["path"] for module in card["modules"]}
+    assert {"0.inner", "1.inner"} <= paths
+
+
+def test_what_autograd_keeps_is_known_when_memory_runs_out(rehearse: Rehearse) -> None:
+    script = (
+        MODEL
+        + """
+kept = model(batch())
+hidden = batch()
+for _ in range(1000):
+    hidden = model[0](hidden)
+"""
+    )
+    card = recorded(rehearse, script, "--memory", "2GiB", "--no-retry", code=3)
+    assert card["out_of_memory"]
+    assert card["at_end"]["parts"]["activation"] > 500 * MIB
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpointed_layers_keep_only_their_inputs(
+    rehearse_reference: Rehearse, reentrant: bool
+) -> None:
+    script = (
+        MODEL
+        + f"""
+from torch.utils.checkpoint import checkpoint
+for _ in range(2):
+    x = batch().requires_grad_()
+    for layer in model:
+        x = checkpoint(layer, x, use_reentrant={reentrant})
+    x.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    )
+    card = recorded(rehearse_reference, script)
+    assert card["at_peak"]["parts"]["parameter"] == 2 * 64 * MIB
+    rows = card["stages"]["rows"]
+    (forward,) = (row for row in rows if row["stage"] == "forward" and row["part"] == "first_step")
+    assert forward["stayed"].get("activation", 0) <= 2 * 16 * MIB
+
+
+def test_a_script_that_profiles_itself_is_recorded(rehearse_reference: Rehearse) -> None:
+    script = (
+        MODEL
+        + """
+model(batch()).sum().backward()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+    model(batch()).sum().backward()
+optimizer.step()
+print("operators", any(each.key == "aten::linear" for each in profile.key_averages()))
+"""
+    )
+    done = rehearse_reference(script, "--record", "run.ghost").expect(0)
+    assert "operators True" in done.stdout
+    assert report(done)["cards"][0]["at_peak"]["parts"]["parameter"] == 2 * 64 * MIB
+
+
+def test_a_result_that_is_kept_in_each_step_is_named_with_its_line(rehearse: Rehearse) -> None:
+    script = (
+        MODEL
+        + f"""
+kept = []
+for _ in range(4):
+    loss = model(batch()).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+{KEEPING}
+"""
+    )
+    done = rehearse(script, "--record", "run.ghost", "--steps", "0").expect(0)
+    line = script.splitlines().index(KEEPING) + 1
+    assert f"16.00 MiB more in each step from train.py:{line}" in done.stdout
+    assert report(done)["cards"][0]["growth"]["bytes_per_step"] == 16 * MIB
+
+
+def test_with_and_without_it_the_same_is_allocated(rehearse: Rehearse) -> None:
+    script = (
+        MODEL
+        + """
+for _ in range(3):
+    with torch.autocast("cuda", torch.bfloat16):
+        loss = model(batch()).float().sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    )
+    fields = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes", "allocations")
+    with_it = rehearse(script).expect(0)
+    without = rehearse(script, "--no-breakdown").expect(0)
+    assert "at the peak" in with_it.stdout
+    assert "at the peak" not in without.stdout
+    for field in fields:
+        if field in with_it.answer:  # type: ignore[operator]
+            assert with_it[field] == without[field], field
+
+
+def test_there_is_nothing_to_record_without_cuda(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference("import torch", "--record", "run.ghost").expect(2)
+    assert "there is no recording to write" in done.stderr
+    assert not (done.folder / "run.ghost").exists()
