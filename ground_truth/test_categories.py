@@ -58,9 +58,8 @@ def recorded(
 
     def rehearse(name: str) -> tuple[str, Recorded]:
         recording, result = folder / f"{name}.ghost", folder / f"{name}.json"
-        *command, separator, python = ghostgpu()
-        command += ["--record", str(recording), separator, python]
-        command += [str(HARNESS / "run_case.py"), name, "--out", str(result)]
+        command = [*ghostgpu("--record", str(recording)), str(HARNESS / "run_case.py")]
+        command += [name, "--out", str(result)]
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
         return name, Recorded(recording, result, done.stdout + done.stderr)
 
