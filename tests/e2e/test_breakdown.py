@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from typing import Any
 
@@ -176,3 +177,23 @@ def test_there_is_nothing_to_record_without_cuda(rehearse_reference: Rehearse) -
     done = rehearse_reference("import torch", "--record", "run.ghost").expect(2)
     assert "there is no recording to write" in done.stderr
     assert not (done.folder / "run.ghost").exists()
+
+
+def test_compiled_models_are_compiled_as_without_it(rehearse: Rehearse) -> None:
+    script = (
+        MODEL
+        + """
+from torch._dynamo.utils import counters
+compiled = torch.compile(Layer().cuda(), backend="aot_eager")
+for _ in range(2):
+    compiled(batch()).sum().backward()
+print("graphs", counters["stats"]["unique_graphs"], "calls", counters["stats"]["calls_captured"])
+"""
+    )
+    with_it = rehearse(script).expect(0)
+    without = rehearse(script, "--no-breakdown").expect(0)
+    found = re.search(r"graphs (\d+) calls (\d+)", with_it.stdout)
+    assert found and int(found[1]) == 1 and int(found[2]) > 0, with_it.stdout
+    assert found[0] in without.stdout
+    assert with_it["peak_allocated_bytes"] == without["peak_allocated_bytes"]
+    assert "forward" in with_it.stdout
