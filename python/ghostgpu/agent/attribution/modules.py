@@ -21,7 +21,7 @@ from .memory_log import MemoryLog, ThreadCells
 class _Call:
     """What stands in the place of `Module.__call__`: our function, but not for `torch.compile`.
 
-    Dynamo compiles `model.__call__` and asks whether it is PyTorch's own; it must be shown that one.
+    Dynamo compiles `model.__call__` and asks whether it is PyTorch's own: it is shown that one.
     Only where an optimized module calls itself, from Dynamo's own file, is it a call like others.
     `torch.fx` takes it away while it traces a model, and puts back what it was given.
     """
