@@ -31,7 +31,7 @@ BENCH = REPOSITORY / "bench"
 PROGRAM = os.environ.get("GHOSTGPU_COMMAND") or str(REPOSITORY / "target/release/ghostgpu")
 RECORDED_STEPS = REPOSITORY / "ground_truth" / "h200" / "step_times.json"
 
-ROUNDS = 5
+ROUNDS = 3
 START_LIMIT = 1.3
 BREAKDOWN_LIMIT = 1.3
 PLAIN = ("--no-breakdown",)
