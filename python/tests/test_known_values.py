@@ -151,6 +151,22 @@ def test_what_a_triton_kernel_was_given_is_no_longer_known(rehearse_on_card: Reh
     assert done.stdout.split() == ["64", "3"], done.stderr
 
 
+def test_a_selection_into_a_tensor_of_the_scripts_is_assumed_aloud(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        found = torch.empty(0, 2, dtype=torch.long, device="cuda")
+        print(len(torch.nonzero(torch.rand(3, 4, device="cuda") > 0.5, out=found)), len(found))
+        print(len(torch.nonzero(torch.tensor([[1, 0, 1]], device="cuda"), out=found)))
+        """
+    )
+    assert done.stdout.split() == ["12", "12", "2"], done.stderr
+    (sentence,) = done.report["assumptions"]
+    assert "assumed that all 12 elements are selected" in sentence
+
+
 @pytest.mark.parametrize("read", ["scores.tolist()", "scores.cpu()", "scores[0].item()"])
 def test_every_way_to_read_values_that_nobody_knows_is_said(
     rehearse_on_card: Rehearse, read: str

@@ -42,6 +42,7 @@ class ShapeAssumptions:
         """Stand in front of the CUDA kernels concerned."""
         for operator, replacement in (
             ("nonzero", self._nonzero),
+            ("nonzero.out", self._nonzero),
             ("_unique2", self._unique),
             ("unique_consecutive", self._unique_consecutive),
             ("unique_dim", self._unique_dim),
@@ -64,20 +65,22 @@ class ShapeAssumptions:
         with self._readbacks.answering_copy(count, INT32_BYTES):
             return original(tensor)
 
-    def _nonzero(self, original: Any, tensor: Any) -> Any:
+    def _nonzero(self, original: Any, tensor: Any, **options: Any) -> Any:
         count = tensor.numel()
         if not count:
-            return original(tensor)
+            return original(tensor, **options)
         length = getattr(self._certain, "selected", None)
         if length is not None:
             with self._readbacks.answering_copy(length, INT32_BYTES):
-                return original(tensor)
+                return original(tensor, **options)
         values = self._known.of(tensor)
         if values is not None:
             indices = values.nonzero()
             with self._readbacks.answering_copy(len(indices), INT32_BYTES):
-                result = original(tensor)
-            self._known.learn(result, indices)
+                result = original(tensor, **options)
+            # A result that the script brought along may be a part of something larger.
+            if not options:
+                self._known.learn(result, indices)
             return result
         if not _is_printing():
             self._assume(
@@ -86,7 +89,7 @@ class ShapeAssumptions:
             )
         # Not through `item()`: the kernel copies one `int` itself.
         with self._readbacks.answering_copy(count, INT32_BYTES):
-            return original(tensor)
+            return original(tensor, **options)
 
     def _combinations(self, original: Any) -> Any:
         """PyTorch selects them with a mask, but how many there are does not depend on values."""
