@@ -6,11 +6,11 @@ use ghostgpu_recording::{
     Allocation, AllocationId, CardMemory, Category, Event, ModuleId, NameId, Names, OperatorId,
     Phase, Recording, SegmentChange, Stage,
 };
-use ghostgpu_session::memory_log::{OwnerKind, Totals};
+use ghostgpu_session::memory_log::{LogEntry, OwnerKind, Totals};
 use ghostgpu_trace::{DeviceTrace, EventKind, Snapshot};
 
 use crate::category::{End, Evidence};
-use crate::log::{CardLog, Remark, Step};
+use crate::log::CardLog;
 use crate::names::{Stacks, names_of_log};
 
 /// What is on a card and not from PyTorch's allocator, by the card's index.
@@ -154,12 +154,13 @@ impl<'a> Card<'a> {
         stack: ghostgpu_recording::StackId,
     ) -> AllocationId {
         let (block_bytes, operator, module) = match self.peek() {
-            Some(Step::Allocated {
+            Some(LogEntry::Allocated {
                 address: there,
                 block_bytes,
                 operator,
                 module,
                 totals,
+                ..
             }) if there == address => {
                 self.log.advance();
                 self.counted.allocated_bytes += block_bytes;
@@ -225,9 +226,10 @@ impl<'a> Card<'a> {
         let allocation = &mut self.memory.allocations[id.0 as usize];
         allocation.freed_at = Some(now);
         let block_bytes = allocation.block_bytes;
-        if let Some(Step::Freed {
+        if let Some(LogEntry::Freed {
             address: there,
             totals,
+            ..
         }) = self.peek()
             && there == address
         {
@@ -241,7 +243,7 @@ impl<'a> Card<'a> {
     }
 
     /// The log's next step; remarks before it are taken to heart.
-    fn peek(&mut self) -> Option<Step> {
+    fn peek(&mut self) -> Option<LogEntry<'a>> {
         let now = self.memory.events.len() as u32;
         let Self {
             log,
@@ -253,7 +255,7 @@ impl<'a> Card<'a> {
             ..
         } = self;
         log.peek(|remark| match remark {
-            Remark::Stage {
+            LogEntry::Stage {
                 stage: number,
                 step,
             } => {
@@ -262,7 +264,7 @@ impl<'a> Card<'a> {
                     enter(&mut memory.phases, entered, step, now);
                 }
             }
-            Remark::Owner {
+            LogEntry::Owner {
                 kind,
                 name,
                 address,
@@ -273,11 +275,13 @@ impl<'a> Card<'a> {
                     memory.allocations[id.0 as usize].name = NameId(known(name, names.texts.len()));
                 }
             }
-            Remark::Workspace { address } => {
+            LogEntry::Workspace { address } => {
                 if let Some(&id) = live.get(&address) {
                     evidence[id.0 as usize].is_workspace = true;
                 }
             }
+            // Names are read beforehand; failed requests are in PyTorch's history, too.
+            _ => {}
         })
     }
 

@@ -117,9 +117,6 @@ fn is_agent(file: &str) -> bool {
 }
 
 fn owner(file: &str) -> FrameOwner {
-    if is_generated(file) {
-        return FrameOwner::Torch;
-    }
     match owner_of(file) {
         ghostgpu_ledger::FrameOwner::User => FrameOwner::User,
         _ if is_torch(file) => FrameOwner::Torch,
@@ -127,12 +124,7 @@ fn owner(file: &str) -> FrameOwner {
     }
 }
 
-/// Code that Inductor or Triton wrote during the rehearsal, into its private caches.
-fn is_generated(file: &str) -> bool {
-    file.contains("/cache/inductor/") || file.contains("/cache/triton")
-}
-
-/// PyTorch itself, and Python's own library.
+/// PyTorch itself, what it generates, and Python's own library.
 fn is_torch(file: &str) -> bool {
     match file.rsplit_once("-packages/") {
         Some((_, inside)) => inside.starts_with("torch/"),

@@ -56,6 +56,8 @@ pub fn owner_of(file: &str) -> FrameOwner {
             "site-packages" | "dist-packages" => true,
             // Compiled by Inductor or Triton.
             folder if folder.starts_with("torchinductor_") => true,
+            // The same in a rehearsal, whose caches are its own.
+            "cache" => next.is_some_and(|next| next == "inductor" || next.starts_with("triton")),
             // /usr/lib/python3.11/threading.py, and the same in every environment.
             "lib" | "lib64" => next.is_some_and(is_python_folder),
             // What GhostGPU puts between the script and torch in a rehearsal.

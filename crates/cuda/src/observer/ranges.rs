@@ -89,7 +89,7 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(get_table: Option<GetExportTab
 /// `nvtxRangePushA`.
 unsafe extern "C" fn push(message: *const c_char) -> c_int {
     // SAFETY: NVTX's callers pass a C string.
-    enter(unsafe { text(message) });
+    context::enter(unsafe { text(message) });
     0
 }
 
@@ -104,7 +104,7 @@ unsafe extern "C" fn push_with_attributes(attributes: *const EventAttributes) ->
             _ => "",
         }
     };
-    enter(message);
+    context::enter(message);
     0
 }
 
@@ -112,10 +112,6 @@ unsafe extern "C" fn push_with_attributes(attributes: *const EventAttributes) ->
 unsafe extern "C" fn pop() -> c_int {
     context::leave();
     0
-}
-
-fn enter(message: &str) {
-    context::enter(message);
 }
 
 /// # Safety

@@ -8,6 +8,7 @@ at each allocation.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import weakref
 from types import MethodType
@@ -52,6 +53,9 @@ class Modules:
         self._cells = ThreadCells(log)
         # By the module's address; the weak reference removes the entry with its module.
         self._numbers: dict[int, tuple[Any, int]] = {}
+        self._next_number = itertools.count(1)
+        # What stands before the names of each model's parts.
+        self._prefixes: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._paths: set[str] = set()
         # The largest output of each module so far.
         self._outputs: dict[int, int] = {}
@@ -131,14 +135,14 @@ class Modules:
         has_parts = next(root.children(), None) is not None
         prefix = "" if has_parts and "" not in self._paths else self._unused(class_name)
         self._paths.add(prefix)
-        _prefixes[root] = prefix + "." if prefix else ""
+        self._prefixes[root] = prefix + "." if prefix else ""
         for path, module in root.named_modules():
             if id(module) not in self._numbers:
                 full = ".".join(part for part in (prefix, path) if part) if path else ""
                 self._add(module, full or f"[{prefix or class_name}]")
 
     def _prefix_of(self, root: Any) -> str:
-        return str(_prefixes.get(root, ""))
+        return self._prefixes.get(root, "")
 
     def _unused(self, name: str) -> str:
         candidate, count = name, 1
@@ -153,20 +157,14 @@ class Modules:
 
     def _add(self, module: Any, path: str) -> int:
         key = id(module)
-        number = len(self._numbers) + self._gone + 1
+        number = next(self._next_number)
         reference = weakref.ref(module, functools.partial(self._forget, key))
         self._numbers[key] = (reference, number)
         self._log.name_module(number, path, type(module).__name__)
         return number
 
-    _gone = 0
-
     def _forget(self, key: int, reference: Any) -> None:
-        if self._numbers.pop(key, None) is not None:
-            self._gone += 1
-
-
-_prefixes: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._numbers.pop(key, None)
 
 
 def address_of(tensor: Any) -> int:
