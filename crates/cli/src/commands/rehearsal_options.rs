@@ -9,7 +9,7 @@ use crate::duration::parse_duration;
 use crate::size::parse_size;
 
 /// Options of `ghostgpu run` that mean the same elsewhere.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct RehearsalOptions {
     /// The card, as people call it: `3060`, `RTX 4090`, `a100-80` (see `ghostgpu gpus`)
     #[arg(long, value_name = "NAME")]
@@ -19,11 +19,13 @@ pub struct RehearsalOptions {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
 
-    /// Stop after this many optimizer steps; 0 runs to the end
+    /// Stop after this many optimizer steps; 0 runs the script to its end
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub steps: u64,
 
-    /// Write the answer as JSON to this file; `-` is standard output
+    /// Write the answer as JSON to this file
+    ///
+    /// `-` writes it to standard output, where nothing else goes then.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
@@ -31,7 +33,7 @@ pub struct RehearsalOptions {
     #[arg(long, value_name = "PATH")]
     pub python: Option<OsString>,
 
-    /// Give up after this long: `90s`, `5m`, `1h30m`
+    /// End the script if it runs longer than this: `90s`, `5m`, `1h30m`
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
 
@@ -52,16 +54,8 @@ impl RehearsalOptions {
     /// The same as arguments of `ghostgpu run`, for a command to run.
     pub fn for_running(&self, command: Vec<OsString>) -> run::Arguments {
         run::Arguments {
-            gpu: self.gpu.clone(),
+            options: self.clone(),
             count: 1,
-            memory: self.memory,
-            steps: self.steps,
-            json: self.json.clone(),
-            python: self.python.clone(),
-            timeout: self.timeout,
-            full_init: self.full_init,
-            no_cudnn: self.no_cudnn,
-            tables: self.tables.clone(),
             command,
             ..run::Arguments::default()
         }

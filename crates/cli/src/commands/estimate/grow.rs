@@ -19,10 +19,8 @@ type Points = Vec<(u64, u64)>;
 
 /// Runs the job at a few sizes on a card whose memory does not end, and prints what they say.
 pub fn show(run_arguments: &run::Arguments, arguments: &Arguments) -> anyhow::Result<()> {
-    let quiet = run::Arguments {
-        json: None,
-        ..run_arguments.clone()
-    };
+    let mut quiet = run_arguments.clone();
+    quiet.options.json = None;
     let prepared = prepare(&quiet)?;
     let folder = temporary_folder()?;
     let log = folder.path().join("output.txt");

@@ -2,10 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use crate::duration::parse_duration;
-use crate::size::parse_size;
+use crate::commands::rehearsal_options::RehearsalOptions;
 
 /// Rehearse a script on a virtual card and say whether it fits
 ///
@@ -33,28 +31,13 @@ Examples:
 Exit codes: 0 it fits, 3 it does not fit, 2 wrong usage or a failure of ghostgpu's own,
 otherwise the code of the script (128 and the signal's number if it was killed).")]
 pub struct Arguments {
-    /// The card, as people call it: `3060`, `RTX 4090`, `a100-80` (see `ghostgpu gpus`)
-    #[arg(long, value_name = "NAME")]
-    pub gpu: Option<String>,
+    #[command(flatten)]
+    pub options: RehearsalOptions,
 
     /// How many such cards the machine has
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub count: u32,
-
-    /// Give the card this much memory instead of its own: `11GiB`, `24564MiB`, `16GB` (decimal)
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub memory: Option<u64>,
-
-    /// Stop after this many optimizer steps; 0 runs the script to its end
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub steps: u64,
-
-    /// Write the answer as JSON to this file
-    ///
-    /// `-` writes it to standard output, and what the script prints goes to standard error.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
 
     /// Write what the memory was made of as a page to this file: it opens offline in any browser
     #[arg(long, value_name = "FILE.html", conflicts_with = "no_breakdown")]
@@ -68,31 +51,11 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// The Python to use [default: the first on the PATH that has torch]
-    #[arg(long, value_name = "PATH")]
-    pub python: Option<OsString>,
-
-    /// End the script if it runs longer than this: `90s`, `5m`, `1h30m`
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub timeout: Option<Duration>,
-
     /// Keep the checkpoints that the script writes
     ///
     /// They hold no trained weights, so they are removed after the run otherwise.
     #[arg(long)]
     pub keep_checkpoints: bool,
-
-    /// Run weight initialisation on the CPU in full, even where it only feeds the virtual card
-    #[arg(long)]
-    pub full_init: bool,
-
-    /// Do not ask the installed cuDNN for workspace sizes: use recorded and modelled ones
-    #[arg(long)]
-    pub no_cudnn: bool,
-
-    /// Take workspace sizes from this table first, which `ghostgpu record` wrote on a real card
-    #[arg(long = "table", value_name = "FILE")]
-    pub tables: Vec<PathBuf>,
 
     /// Do not record whose memory it is, and leave the breakdown out of the answer
     #[arg(long)]

@@ -230,7 +230,7 @@ fn preload_failure(run: &Rehearsal) -> Failure {
 }
 
 fn timeout_failure(arguments: &Arguments) -> Failure {
-    let limit = arguments.timeout.map(seconds).unwrap_or_default();
+    let limit = arguments.options.timeout.map(seconds).unwrap_or_default();
     Failure::new(format!("the script did not end within {limit} (--timeout)"))
         .with_hint("a longer `--timeout`, or fewer `--steps`, may let it end")
 }

@@ -47,7 +47,12 @@ impl Prepared {
 pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
     let card = find_card(arguments)?;
     let target = Target::from_words(&arguments.command)?;
-    let json = arguments.json.as_deref().map(Output::prepare).transpose()?;
+    let json = arguments
+        .options
+        .json
+        .as_deref()
+        .map(Output::prepare)
+        .transpose()?;
     let report = arguments
         .report
         .as_deref()
@@ -58,7 +63,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         .as_deref()
         .map(Output::prepare)
         .transpose()?;
-    let tables = read_tables(&arguments.tables)?;
+    let tables = read_tables(&arguments.options.tables)?;
     let layout = Layout::find()?;
     // From here on there is a folder to remove: nothing may end us in between.
     hold_signals();
@@ -73,7 +78,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
     };
     assumptions.append(&mut remarks.clone());
     let devices = sheets(card, arguments);
-    if let Some(memory) = arguments.memory {
+    if let Some(memory) = arguments.options.memory {
         assumptions.push(format!(
             "the card is a {} with {} instead of its own {}",
             card.driver_name,
@@ -95,13 +100,13 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         run_dir: run_dir.path().to_owned(),
         devices,
         elastic: false,
-        steps: arguments.steps,
+        steps: arguments.options.steps,
         trace: arguments
             .trace
             .as_deref()
             .map(prepare_appendable)
             .transpose()?,
-        cudnn: match arguments.no_cudnn {
+        cudnn: match arguments.options.no_cudnn {
             true => CudnnSource::Recorded,
             false => CudnnSource::Installed,
         },
@@ -112,7 +117,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
             .map(|recorded| recorded.path.clone())
             .collect(),
         keep_checkpoints: arguments.keep_checkpoints,
-        full_initialisation: arguments.full_init,
+        full_initialisation: arguments.options.full_init,
         attribution: !arguments.no_breakdown,
         probe: None,
     };
@@ -122,7 +127,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
             words,
             layout,
             session,
-            timeout: arguments.timeout,
+            timeout: arguments.options.timeout,
             ignores_python_variables,
         },
         run_dir,
@@ -151,7 +156,7 @@ fn without_isolation_of(target: Target) -> (Target, bool) {
 }
 
 fn find_card(arguments: &Arguments) -> Result<&'static Card, Failure> {
-    let Some(name) = &arguments.gpu else {
+    let Some(name) = &arguments.options.gpu else {
         let is_behind_script = arguments
             .command
             .iter()
@@ -172,7 +177,7 @@ fn find_card(arguments: &Arguments) -> Result<&'static Card, Failure> {
 
 /// One sheet per card, each on a bus of its own.
 fn sheets(card: &Card, arguments: &Arguments) -> Vec<DeviceSheet> {
-    let sheet = match arguments.memory {
+    let sheet = match arguments.options.memory {
         Some(bytes) => card.sheet_with_total(bytes),
         None => card.sheet(),
     };
@@ -193,7 +198,7 @@ fn choose_program(
 ) -> Result<(Option<Interpreter>, PathBuf, Vec<OsString>), Failure> {
     let preload = run_dir.preload();
     let search = Search {
-        named: arguments.python.as_deref(),
+        named: arguments.options.python.as_deref(),
         word: None,
         preload: Some(&preload),
     };
