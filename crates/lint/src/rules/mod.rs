@@ -1,0 +1,88 @@
+//! The rules: one per file, each with its documentation and its check.
+//!
+//! A rule's documentation has a fixed shape (see [`Rule::docs`]); its examples are tests: the
+//! first code block must be found by the rule and by no other of its family, the second one must
+//! not.
+
+use std::ops::Range;
+
+use crate::facts::Facts;
+use crate::finding::{Finding, Fix, Severity};
+
+mod summed_loss;
+
+/// Every rule, in order of family and name.
+pub const RULES: &[&Rule] = &[&summed_loss::RULE];
+
+/// What kind of mistake a rule looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    KeptGraphs,
+    Evaluation,
+    Placement,
+    Accumulation,
+    NeedlessMemory,
+}
+
+impl Family {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::KeptGraphs => "kept graphs",
+            Self::Evaluation => "evaluation",
+            Self::Placement => "placement",
+            Self::Accumulation => "accumulation",
+            Self::NeedlessMemory => "needless memory",
+        }
+    }
+}
+
+/// One mistake that can be found.
+#[derive(Debug)]
+pub struct Rule {
+    /// As it stands in `# ghostgpu: ignore[...]` and in the configuration.
+    pub name: &'static str,
+    pub family: Family,
+    pub severity: Severity,
+    /// One line: what it finds.
+    pub summary: &'static str,
+    /// Markdown with the sections "What it does", "Why it costs memory", "Example" (a code block
+    /// that is found), "Use instead" (one that is not) and "When it is fine".
+    pub docs: &'static str,
+    pub(crate) check: fn(&Facts<'_>, &mut Report<'_>),
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// Where a rule puts what it found.
+pub struct Report<'a> {
+    pub(crate) rule: &'static Rule,
+    pub(crate) findings: &'a mut Vec<Finding>,
+}
+
+impl Report<'_> {
+    /// A finding without a fix.
+    pub fn add(&mut self, range: Range<usize>, message: String, help: impl Into<String>) {
+        self.add_with(range, message, help, None);
+    }
+
+    /// A finding, perhaps with a fix.
+    pub fn add_with(
+        &mut self,
+        range: Range<usize>,
+        message: String,
+        help: impl Into<String>,
+        fix: Option<Fix>,
+    ) {
+        self.findings.push(Finding {
+            rule: self.rule,
+            message,
+            help: help.into(),
+            range,
+            fix,
+        });
+    }
+}
