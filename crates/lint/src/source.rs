@@ -37,6 +37,8 @@ pub struct Position {
 pub enum Unreadable {
     /// Not UTF-8 text.
     NotText,
+    /// Holds zero bytes, which no Python source has.
+    Binary,
     /// Ends in `.ipynb`, but is not a notebook; with the reason.
     NotANotebook(String),
     /// A notebook of another language.
@@ -49,6 +51,7 @@ impl std::fmt::Display for Unreadable {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotText => write!(out, "not UTF-8 text"),
+            Self::Binary => write!(out, "not text: it holds zero bytes"),
             Self::NotANotebook(reason) => write!(out, "not a notebook: {reason}"),
             Self::NotPython => write!(out, "a notebook of another language than Python"),
             Self::TooLarge => write!(out, "larger than 1 GiB"),
@@ -71,7 +74,7 @@ impl Source {
     /// A Jupyter notebook (`.ipynb`).
     pub fn notebook(contents: &[u8]) -> Result<Self, Unreadable> {
         let notebook = Notebook::from_source_code(text_of(contents)?)
-            .map_err(|error: NotebookError| Unreadable::NotANotebook(error.to_string()))?;
+            .map_err(|error| Unreadable::NotANotebook(reason(&error)))?;
         if !notebook.is_python_notebook() {
             return Err(Unreadable::NotPython);
         }
@@ -127,6 +130,12 @@ impl Source {
                 }
             }
         }
+    }
+
+    /// The line of [`Self::text`] that holds a byte, counted from 0 through all cells.
+    pub fn row(&self, byte: usize) -> usize {
+        let byte = offset(byte.min(self.text.len()));
+        self.lines.line_index(byte).to_zero_indexed()
     }
 
     /// The line of text that holds a byte, without its line end.
@@ -188,12 +197,29 @@ fn notebook_with(notebook: &Notebook, edits: &[Edit], text: String) -> String {
     String::from_utf8(written).expect("JSON is UTF-8")
 }
 
+fn reason(error: &NotebookError) -> String {
+    match error {
+        NotebookError::Io(error) => error.to_string(),
+        NotebookError::Json(error) | NotebookError::InvalidJson(error) => {
+            format!("its JSON is broken: {error}")
+        }
+        NotebookError::InvalidSchema(error) => error.to_string(),
+        NotebookError::InvalidFormat(version) => {
+            format!("its format is version {version}, and only version 4 is known")
+        }
+    }
+}
+
 fn text_of(contents: &[u8]) -> Result<&str, Unreadable> {
     if contents.len() > 1 << 30 {
         return Err(Unreadable::TooLarge);
     }
     let contents = contents.strip_prefix(MARK).unwrap_or(contents);
-    std::str::from_utf8(contents).map_err(|_| Unreadable::NotText)
+    let text = std::str::from_utf8(contents).map_err(|_| Unreadable::NotText)?;
+    match text.contains('\0') {
+        true => Err(Unreadable::Binary),
+        false => Ok(text),
+    }
 }
 
 fn offset(byte: usize) -> TextSize {

@@ -1,0 +1,68 @@
+//! The arguments of `ghostgpu lint`.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ghostgpu_lint::FailOn;
+
+/// Find memory mistakes in PyTorch code without running it
+///
+/// Reads scripts and notebooks (in folders: every `*.py` and `*.ipynb` that git does not ignore)
+/// and follows losses, outputs, models and loaders through them. `# ghostgpu: ignore[rule]` at the
+/// end of a line, or alone above it, switches a finding off; `[tool.ghostgpu.lint]` in the nearest
+/// `pyproject.toml` chooses rules.
+#[derive(Clone, Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Examples:
+  ghostgpu lint
+      everything below the current folder
+  ghostgpu lint train.py src/ notebooks/*.ipynb
+  ghostgpu lint --format github --fail-on error
+      annotations on a pull request; only errors make it fail
+
+Exit codes: 0 nothing found, 3 something found that --fail-on counts, 2 wrong usage, or a file that
+could not be read or is not Python (the others are still checked, and shown).")]
+pub struct Arguments {
+    /// Files and folders [default: the current folder]; `-` reads a script from standard input
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// How to show what was found
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: Format,
+
+    /// The least severity that makes the command fail with 3 [default: warning]
+    #[arg(long, value_name = "SEVERITY", value_parser = fail_on_parser())]
+    pub fail_on: Option<FailOn>,
+
+    /// Ask only these rules: names, names of families, or `all`; separated by commas
+    #[arg(long, value_name = "RULES", value_delimiter = ',')]
+    pub select: Vec<String>,
+
+    /// Do not ask these rules, beside those that the configuration leaves out
+    #[arg(long, value_name = "RULES", value_delimiter = ',')]
+    pub ignore: Vec<String>,
+
+    /// Leave out files and folders of folders: `build`, `*_test.py`, `vendor/**`
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub exclude: Vec<String>,
+
+    /// Take the configuration from this file for all files
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// How to show what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people: the line, carets, advice
+    Text,
+    /// For programs: docs/lint-json.md
+    Json,
+}
+
+fn fail_on_parser() -> impl TypedValueParser<Value = FailOn> {
+    PossibleValuesParser::new(FailOn::WORDS)
+        .map(|word| FailOn::from_word(&word).unwrap_or_default())
+}
