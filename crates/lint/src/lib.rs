@@ -19,6 +19,7 @@ pub mod ignores;
 #[cfg(test)]
 mod made_up;
 pub mod names;
+mod notebook;
 pub mod pattern;
 pub mod python;
 pub mod rules;
