@@ -1,15 +1,265 @@
-//! What the code of one file does (under construction).
-use crate::python::Tree;
-use crate::source::Source;
+//! What the code of one file does: everything the rules may ask.
+//!
+//! - [`structure`]: where everything stands (functions, loops, conditions, calls, assignments);
+//! - [`imports`]: what imported names mean;
+//! - [`usage`]: what names are used for;
+//! - [`flow`]: what values are, followed through the code.
 
-/// Everything the rules may ask.
+pub mod flow;
+pub mod imports;
+pub mod paths;
+pub mod structure;
+pub mod torch_names;
+pub mod usage;
+pub mod value;
+
+use crate::python::{Expr, ExprCall, Ranged, Stmt, Tree, span};
+use crate::source::Source;
+use flow::Flow;
+use imports::Imports;
+use structure::{Assign, BlockId, BlockKind, Call, Structure, UnitId};
+use usage::{Usage, Usages};
+use value::{Kind, Truth, Value};
+
+/// Everything the rules may ask about one file.
 pub struct Facts<'a> {
     pub source: &'a Source,
     pub tree: &'a Tree,
+    pub structure: Structure<'a>,
+    pub imports: Imports<'a>,
+    usages: Usages<'a>,
+    flow: Flow,
 }
 
 impl<'a> Facts<'a> {
     pub fn of(source: &'a Source, tree: &'a Tree) -> Self {
-        Self { source, tree }
+        let structure = Structure::of(tree.body());
+        let imports = Imports::of(&structure);
+        let usages = Usages::of(source.text(), &structure);
+        let flow = flow::follow(source.text(), &structure, &imports, &usages);
+        Self {
+            source,
+            tree,
+            structure,
+            imports,
+            usages,
+            flow,
+        }
     }
+
+    /// The source text of a piece of syntax.
+    pub fn text(&self, node: &impl Ranged) -> &'a str {
+        &self.source.text()[span(node)]
+    }
+
+    /// The access path an expression names (`loss`, `self.model`, `history["loss"]`).
+    pub fn path(&self, expression: &Expr) -> Option<&'a str> {
+        paths::path(self.source.text(), expression)
+    }
+
+    /// What an expression is.
+    pub fn value(&self, expression: &Expr) -> Value {
+        self.flow.value(expression)
+    }
+
+    /// The elements of a tuple whose elements are known.
+    pub fn elements(&self, value: Value) -> Option<&[Value]> {
+        self.flow.elements(value)
+    }
+
+    /// Whether gradients are recorded where a call stands.
+    pub fn gradients_at(&self, call: &ExprCall) -> Truth {
+        self.flow.gradients_at(call)
+    }
+
+    /// The full name of what a call calls, if it is imported: `torch.load`.
+    pub fn callee(&self, call: &ExprCall) -> Option<String> {
+        self.imports.qualified(&call.func)
+    }
+
+    /// The receiver and the name of a method call: `optimizer` and `step`.
+    pub fn method<'c>(&self, call: &'c ExprCall) -> Option<(&'c Expr, &'c str)> {
+        match &*call.func {
+            Expr::Attribute(function) if self.callee(call).is_none() => {
+                Some((&function.value, function.attr.as_str()))
+            }
+            _ => None,
+        }
+    }
+
+    /// How a path is used in a unit.
+    pub fn usage(&self, unit: UnitId, path: &str) -> Usage {
+        self.usages.usage(&self.structure, unit, path)
+    }
+
+    pub fn calls_in_unit(&self, unit: UnitId) -> impl Iterator<Item = &Call<'a>> {
+        self.structure
+            .calls
+            .iter()
+            .filter(move |call| self.structure.unit_of(call.place.block) == unit)
+    }
+
+    pub fn assigns_in_unit(&self, unit: UnitId) -> impl Iterator<Item = &Assign<'a>> {
+        self.structure
+            .assigns
+            .iter()
+            .filter(move |assign| self.structure.unit_of(assign.place.block) == unit)
+    }
+
+    /// The calls that stand inside a block (a loop, a `with`), within its unit.
+    pub fn calls_inside(&self, block: BlockId) -> impl Iterator<Item = &Call<'a>> {
+        let unit = self.structure.unit_of(block);
+        self.calls_in_unit(unit)
+            .filter(move |call| self.structure.is_inside(call.place.block, block))
+    }
+
+    /// Whether a call backpropagates: `loss.backward()`, `accelerator.backward(loss)`.
+    pub fn is_backward(&self, call: &ExprCall) -> bool {
+        matches!(&*call.func, Expr::Attribute(function)
+            if matches!(function.attr.as_str(), "backward" | "manual_backward"))
+    }
+
+    /// Whether a call is an optimizer's step: of what is known to be an optimizer (or a scaler
+    /// that is given one), or of something that also gets `zero_grad()`.
+    pub fn is_optimizer_step(&self, call: &Call<'a>) -> bool {
+        let Some((receiver, "step")) = self.method(call.node) else {
+            return false;
+        };
+        match self.value(receiver).kind {
+            Kind::Optimizer | Kind::Scaler => true,
+            Kind::Unknown => self.path(receiver).is_some_and(|path| {
+                self.usage(self.structure.unit_of(call.place.block), path)
+                    .zero_grad
+            }),
+            _ => false,
+        }
+    }
+
+    /// Whether a call is a scheduler's step.
+    pub fn is_scheduler_step(&self, call: &Call<'a>) -> bool {
+        matches!(self.method(call.node), Some((receiver, "step"))
+            if self.value(receiver).kind == Kind::Scheduler)
+    }
+
+    /// Whether a loop runs once per batch: it backpropagates or steps an optimizer directly in
+    /// it (not only in a loop further inside), or goes over a `DataLoader`.
+    pub fn is_step_loop(&self, block: BlockId) -> bool {
+        if let BlockKind::For(node) = self.structure.blocks[block].kind
+            && self.iterates_loader(&node.iter)
+        {
+            return true;
+        }
+        self.calls_inside(block).any(|call| {
+            (self.is_backward(call.node) || self.is_optimizer_step(call))
+                && self.structure.loop_around(call.place.block) == Some(block)
+        })
+    }
+
+    /// Whether an expression goes over a loader, also through `enumerate`, `tqdm`, `zip`.
+    pub fn iterates_loader(&self, iterated: &Expr) -> bool {
+        if self.value(iterated).kind == Kind::Loader {
+            return true;
+        }
+        match iterated {
+            Expr::Call(call) => call
+                .arguments
+                .args
+                .iter()
+                .any(|argument| self.iterates_loader(argument)),
+            _ => false,
+        }
+    }
+
+    /// Whether what a path holds in a unit ends in a `backward()`, directly or through other
+    /// names: `total` of `loss = total / n; loss.backward()`.
+    pub fn reaches_backward(&self, unit: UnitId, path: &str) -> bool {
+        let mut reached = vec![path];
+        let mut next = 0;
+        while next < reached.len() {
+            let current = reached[next];
+            next += 1;
+            if self.usage(unit, current).backward.is_some() {
+                return true;
+            }
+            for assign in self.assigns_in_unit(unit) {
+                let Some(target) = self.path(assign.target) else {
+                    continue;
+                };
+                if !reached.contains(&target) && self.mentions(assign.value, current) {
+                    reached.push(target);
+                }
+            }
+        }
+        self.calls_in_unit(unit).any(|call| {
+            self.is_backward(call.node)
+                && reached.iter().any(|path| {
+                    self.mentions(&call.node.func, path)
+                        || call
+                            .node
+                            .arguments
+                            .args
+                            .iter()
+                            .any(|each| self.mentions(each, path))
+                })
+        })
+    }
+
+    /// Whether a unit returns something that names a path.
+    pub fn is_returned(&self, unit: UnitId, path: &str) -> bool {
+        self.structure.statements.iter().any(|(statement, place)| {
+            self.structure.unit_of(place.block) == unit
+                && matches!(statement, Stmt::Return(node)
+                    if node.value.as_ref().is_some_and(|value| self.mentions(value, path)))
+        })
+    }
+
+    /// Whether an expression names a path somewhere.
+    pub fn mentions(&self, expression: &Expr, path: &str) -> bool {
+        let mut found = false;
+        each_expression(expression, &mut |part| {
+            found |= self.path(part) == Some(path);
+        });
+        found
+    }
+
+    /// Whether a path is bound anew inside a block: not by `+=`, not by `x = x + y`.
+    pub fn is_bound_inside(&self, block: BlockId, path: &str) -> bool {
+        let unit = self.structure.unit_of(block);
+        self.assigns_in_unit(unit).any(|assign| {
+            assign.operator.is_none()
+                && self.structure.is_inside(assign.place.block, block)
+                && self.targets(assign.target, path)
+                && !self.mentions(assign.value, path)
+        }) || self.structure.statements.iter().any(|(statement, place)| {
+            self.structure.is_inside(place.block, block)
+                && match statement {
+                    Stmt::For(node) => self.targets(&node.target, path),
+                    Stmt::Delete(node) => node.targets.iter().any(|each| self.targets(each, path)),
+                    _ => false,
+                }
+        })
+    }
+
+    /// Whether a target binds a path, by itself or as a part.
+    pub fn targets(&self, target: &Expr, path: &str) -> bool {
+        match target {
+            Expr::Tuple(tuple) => tuple.elts.iter().any(|each| self.targets(each, path)),
+            Expr::List(list) => list.elts.iter().any(|each| self.targets(each, path)),
+            Expr::Starred(starred) => self.targets(&starred.value, path),
+            _ => self.path(target) == Some(path),
+        }
+    }
+}
+
+/// Calls `visit` for an expression and everything in it.
+pub fn each_expression<'e>(expression: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
+    use crate::python::ast::visitor::{Visitor, walk_expr};
+    struct Each<'v, 'e>(&'v mut dyn FnMut(&'e Expr));
+    impl<'e> Visitor<'e> for Each<'_, 'e> {
+        fn visit_expr(&mut self, expression: &'e Expr) {
+            (self.0)(expression);
+            crate::python::deep(|| walk_expr(self, expression));
+        }
+    }
+    Each(visit).visit_expr(expression);
 }

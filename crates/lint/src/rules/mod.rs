@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::facts::Facts;
 use crate::finding::{Finding, Fix, Severity};
 
+mod fixes;
 mod summed_loss;
 
 /// Every rule, in order of family and name.

@@ -1,8 +1,11 @@
 //! `total += loss` keeps every step's graph.
 
+use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::finding::Severity;
+use crate::facts::structure::Assign;
+use crate::finding::{Fix, Severity};
+use crate::python::{Expr, Operator, span};
 
 pub static RULE: Rule = Rule {
     name: "summed-loss",
@@ -44,4 +47,62 @@ When the total itself is backpropagated, or begins anew in every step.
     check,
 };
 
-fn check(_facts: &Facts<'_>, _report: &mut Report<'_>) {}
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let Some(total) = facts.path(assign.target) else {
+            continue;
+        };
+        let Some(added) = added(facts, assign, total) else {
+            continue;
+        };
+        let value = facts.value(added);
+        if !value.is_tensor() || !value.graph.is_yes() {
+            continue;
+        }
+        let block = assign.place.block;
+        let unit = facts.structure.unit_of(block);
+        let Some(steps) = facts.structure.loop_around(block) else {
+            continue;
+        };
+        if !facts.is_step_loop(steps)
+            || facts.is_bound_inside(steps, total)
+            || facts.reaches_backward(unit, total)
+        {
+            continue;
+        }
+        // Without a `backward()` in the loop, a returned total may be the loss itself.
+        let trains = facts
+            .calls_inside(steps)
+            .any(|call| facts.is_backward(call.node));
+        if !trains && facts.is_returned(unit, total) {
+            continue;
+        }
+        let name = facts.text(added);
+        report.add_with(
+            span(assign.statement),
+            format!("`{total}` keeps the graph of every step's `{name}`"),
+            "add `.item()` for a number, or `.detach()` for a tensor without its graph",
+            Some(Fix::safe("Add `.detach()`", without_graph(facts, added))),
+        );
+    }
+}
+
+/// What is added to a total: of `total += x`, and of `total = total + x` either way round.
+fn added<'a>(facts: &Facts<'a>, assign: &Assign<'a>, total: &str) -> Option<&'a Expr> {
+    match assign.operator {
+        Some(Operator::Add) => Some(assign.value),
+        Some(_) => None,
+        None => match assign.value {
+            Expr::BinOp(sum) if sum.op == Operator::Add => {
+                if facts.path(&sum.left) == Some(total) {
+                    Some(&sum.right)
+                } else if facts.path(&sum.right) == Some(total) {
+                    Some(&sum.left)
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        },
+    }
+}

@@ -1,0 +1,403 @@
+//! Reads expressions: what they are, made of what.
+
+use super::Reader;
+use crate::facts::paths::path;
+use crate::facts::value::{Kind, Truth, Value};
+use crate::python::{Expr, Ranged, ast, deep, span};
+
+impl<'a> Reader<'_, 'a> {
+    /// What an expression is; remembered for the rules.
+    pub(super) fn eval(&mut self, expression: &'a Expr) -> Value {
+        let value = deep(|| self.eval_inner(expression));
+        self.flow.values.insert(expression.range(), value);
+        value
+    }
+
+    fn eval_inner(&mut self, expression: &'a Expr) -> Value {
+        match expression {
+            Expr::Name(name) => self.get(name.id.as_str()).unwrap_or(Value::UNKNOWN),
+            Expr::Attribute(attribute) => self.attribute(expression, attribute),
+            Expr::Subscript(subscript) => self.subscript(expression, subscript),
+            Expr::Call(call) => self.call(call),
+            Expr::BinOp(operation) => {
+                let left = self.eval(&operation.left);
+                let right = self.eval(&operation.right);
+                self.combined(left, right)
+            }
+            Expr::UnaryOp(operation) => {
+                let value = self.eval(&operation.operand);
+                if operation.op == ast::UnaryOp::Not {
+                    Value::number()
+                } else {
+                    value
+                }
+            }
+            Expr::BoolOp(operation) => {
+                let mut joined = Value::UNSET;
+                for part in &operation.values {
+                    let value = self.eval(part);
+                    joined = self.join(joined, value);
+                }
+                joined
+            }
+            Expr::Compare(comparison) => {
+                let mut any = self.eval(&comparison.left);
+                for part in &comparison.comparators {
+                    let value = self.eval(part);
+                    if value.is_tensor() {
+                        any = value;
+                    }
+                }
+                if any.is_tensor() {
+                    Value::tensor(Truth::No, any.card, Truth::Maybe)
+                } else {
+                    Value::number()
+                }
+            }
+            Expr::If(choice) => {
+                self.eval(&choice.test);
+                let yes = self.eval(&choice.body);
+                let no = self.eval(&choice.orelse);
+                let joined = self.join(yes, no);
+                match joined.kind {
+                    // `"cuda" if torch.cuda.is_available() else "cpu"`: the card where there is one.
+                    Kind::Text | Kind::Device => Value {
+                        card: yes.card.or(no.card),
+                        ..joined
+                    },
+                    _ => joined,
+                }
+            }
+            Expr::Named(named) => {
+                let value = self.eval(&named.value);
+                self.assign(&named.target, value, span(named).start);
+                value
+            }
+            Expr::Tuple(tuple) => {
+                let elements = tuple.elts.iter().map(|each| self.eval(each)).collect();
+                self.tuple(elements)
+            }
+            Expr::List(ast::ExprList { elts, .. }) | Expr::Set(ast::ExprSet { elts, .. }) => {
+                let mut all = Value::plain(Kind::Container);
+                for each in elts {
+                    let value = self.eval(each);
+                    all.graph = all.graph.or(value.graph);
+                    all.card = all.card.or(value.card);
+                }
+                all
+            }
+            Expr::Dict(dict) => {
+                let mut all = Value::plain(Kind::Container);
+                for item in &dict.items {
+                    if let Some(key) = &item.key {
+                        self.eval(key);
+                    }
+                    let value = self.eval(&item.value);
+                    all.graph = all.graph.or(value.graph);
+                    all.card = all.card.or(value.card);
+                }
+                all
+            }
+            Expr::ListComp(ast::ExprListComp {
+                elt, generators, ..
+            })
+            | Expr::SetComp(ast::ExprSetComp {
+                elt, generators, ..
+            })
+            | Expr::Generator(ast::ExprGenerator {
+                elt, generators, ..
+            }) => {
+                self.generators(generators);
+                let element = self.eval(elt);
+                Value {
+                    kind: Kind::Container,
+                    scalar: Truth::No,
+                    ..element
+                }
+            }
+            Expr::DictComp(comprehension) => {
+                self.generators(&comprehension.generators);
+                if let Some(key) = &comprehension.key {
+                    self.eval(key);
+                }
+                let element = self.eval(&comprehension.value);
+                Value {
+                    kind: Kind::Container,
+                    scalar: Truth::No,
+                    ..element
+                }
+            }
+            Expr::Starred(starred) => self.eval(&starred.value),
+            Expr::Await(waiting) => self.eval(&waiting.value),
+            Expr::Yield(given) => {
+                if let Some(value) = &given.value {
+                    self.eval(value);
+                }
+                Value::UNKNOWN
+            }
+            Expr::YieldFrom(given) => {
+                self.eval(&given.value);
+                Value::UNKNOWN
+            }
+            Expr::Lambda(lambda) => {
+                // Its parameters hide names of the unit; its body is read for its calls.
+                let before = self.frame.values.clone();
+                if let Some(parameters) = &lambda.parameters {
+                    for parameter in parameters.iter() {
+                        self.set(parameter.name().as_str(), Value::UNKNOWN);
+                    }
+                }
+                self.eval(&lambda.body);
+                let all = self.frame.values.len();
+                self.frame.values = before;
+                self.frame.values.resize(all, Value::UNSET);
+                Value::UNKNOWN
+            }
+            Expr::StringLiteral(literal) => {
+                let card = super::calls::device_text(literal.value.to_str());
+                Value {
+                    card,
+                    ..Value::plain(Kind::Text)
+                }
+            }
+            Expr::FString(_) | Expr::TString(_) => {
+                if let Expr::FString(text) = expression {
+                    for part in text.value.elements() {
+                        if let ast::InterpolatedStringElement::Interpolation(part) = part {
+                            self.eval(&part.expression);
+                        }
+                    }
+                }
+                Value::plain(Kind::Text)
+            }
+            Expr::BytesLiteral(_) => Value::plain(Kind::Text),
+            Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) => Value::number(),
+            Expr::NoneLiteral(_) => Value::plain(Kind::None),
+            Expr::Slice(slice) => {
+                for part in [&slice.lower, &slice.upper, &slice.step]
+                    .into_iter()
+                    .flatten()
+                {
+                    self.eval(part);
+                }
+                Value::plain(Kind::Unknown)
+            }
+            Expr::EllipsisLiteral(_) | Expr::IpyEscapeCommand(_) => Value::UNKNOWN,
+        }
+    }
+
+    fn generators(&mut self, generators: &'a [ast::Comprehension]) {
+        for generator in generators {
+            let element = self.element_of(&generator.iter);
+            self.assign(&generator.target, element, span(generator).start);
+            for condition in &generator.ifs {
+                self.eval(condition);
+            }
+        }
+    }
+
+    fn attribute(&mut self, expression: &'a Expr, attribute: &'a ast::ExprAttribute) -> Value {
+        let receiver = self.eval(&attribute.value);
+        let name = attribute.attr.as_str();
+        if let Some(path) = path(self.text, expression)
+            && let Some(value) = self.get(path)
+        {
+            return value;
+        }
+        match receiver.kind {
+            Kind::Tensor => tensor_attribute(receiver, name),
+            Kind::Module(Some(class)) | Kind::Object(class) => {
+                if let Some(unit) = self.structure.classes[class].method(name) {
+                    return Value::plain(Kind::Function(unit));
+                }
+                match self.attributes.get(&(class, name)) {
+                    Some(value) => *value,
+                    None => self.by_use(expression),
+                }
+            }
+            Kind::Module(None) if name == "module" => receiver,
+            _ => self.by_use(expression),
+        }
+    }
+
+    /// A path nothing is known of but its use.
+    fn by_use(&self, expression: &'a Expr) -> Value {
+        match path(self.text, expression) {
+            Some(path) => self.refined(path, Value::UNKNOWN, span(expression).start),
+            None => Value::UNKNOWN,
+        }
+    }
+
+    fn subscript(&mut self, expression: &'a Expr, subscript: &'a ast::ExprSubscript) -> Value {
+        let held = self.eval(&subscript.value);
+        self.eval(&subscript.slice);
+        if let Some(path) = path(self.text, expression)
+            && let Some(value) = self.get(path)
+        {
+            return value;
+        }
+        if let (Some(elements), Some(index)) =
+            (self.flow.elements(held), constant_index(&subscript.slice))
+        {
+            let length = isize::try_from(elements.len()).unwrap_or(isize::MAX);
+            let index = if index < 0 { index + length } else { index };
+            if let Some(value) = usize::try_from(index)
+                .ok()
+                .and_then(|index| elements.get(index))
+            {
+                return *value;
+            }
+        }
+        self.part_of(held)
+    }
+
+    /// One element of a value that has several.
+    pub(super) fn part_of(&self, value: Value) -> Value {
+        match value.kind {
+            // Which part of a model's output is the loss is not known.
+            Kind::Tensor => Value {
+                scalar: Truth::Maybe,
+                ..value
+            },
+            Kind::Loader => Value::tensor(Truth::No, Truth::No, Truth::No),
+            Kind::StateDict => Value::tensor(Truth::No, value.card, Truth::Maybe),
+            Kind::Parameters => Value::tensor(Truth::Maybe, Truth::Maybe, Truth::No),
+            Kind::Number => Value::number(),
+            Kind::Text => Value::plain(Kind::Text),
+            Kind::Container | Kind::Tuple(_) => Value {
+                kind: if value.graph.is_yes() {
+                    Kind::Tensor
+                } else {
+                    Kind::Unknown
+                },
+                scalar: Truth::Maybe,
+                ..value
+            },
+            _ => Value::UNKNOWN,
+        }
+    }
+
+    /// What a loop over an expression takes in each round.
+    pub(super) fn element_of(&mut self, iterated: &'a Expr) -> Value {
+        if let Expr::Call(call) = iterated {
+            let arguments = &call.arguments.args;
+            let name = match &*call.func {
+                Expr::Name(name) => name.id.as_str(),
+                Expr::Attribute(attribute) => attribute.attr.as_str(),
+                _ => "",
+            };
+            match (name, arguments.first()) {
+                ("enumerate", Some(first)) => {
+                    self.eval(iterated);
+                    let element = self.element_of(first);
+                    return self.tuple(vec![Value::number(), element]);
+                }
+                ("zip", Some(_)) => {
+                    self.eval(iterated);
+                    let elements = arguments.iter().map(|each| self.element_of(each)).collect();
+                    return self.tuple(elements);
+                }
+                (
+                    "tqdm" | "trange" | "track" | "reversed" | "iter" | "list" | "islice"
+                    | "sorted",
+                    Some(first),
+                ) if !matches!(first, Expr::NumberLiteral(_)) => {
+                    self.eval(iterated);
+                    return self.element_of(first);
+                }
+                ("items", None) => {
+                    let held = self.eval(iterated);
+                    let element = self.part_of(held);
+                    return self.tuple(vec![Value::plain(Kind::Text), element]);
+                }
+                ("range", Some(_)) => {
+                    self.eval(iterated);
+                    return Value::number();
+                }
+                _ => {}
+            }
+        }
+        let value = self.eval(iterated);
+        self.part_of(value)
+    }
+
+    /// The result of an operation on two values.
+    pub(super) fn combined(&self, left: Value, right: Value) -> Value {
+        if left.kind == Kind::Text {
+            return left;
+        }
+        if left.is_tensor() || right.is_tensor() {
+            let scalar = match (left.scalar, right.scalar) {
+                (Truth::Yes, Truth::Yes) => Truth::Yes,
+                (Truth::No, _) | (_, Truth::No) => Truth::No,
+                _ => Truth::Maybe,
+            };
+            let card = if left.is_tensor() {
+                left.card
+            } else {
+                right.card
+            };
+            let plain = |value: Value| {
+                if value.is_tensor() || value.kind == Kind::Unknown {
+                    value.graph
+                } else {
+                    Truth::No
+                }
+            };
+            return Value::tensor(plain(left).or(plain(right)), card, scalar);
+        }
+        if left.kind == Kind::Number && right.kind == Kind::Number {
+            return Value::number();
+        }
+        if left.kind == Kind::Container && right.kind == Kind::Container {
+            return Value {
+                graph: left.graph.or(right.graph),
+                ..left
+            };
+        }
+        Value {
+            graph: left.graph.or(right.graph),
+            card: left.card.or(right.card),
+            ..Value::UNKNOWN
+        }
+    }
+}
+
+fn tensor_attribute(receiver: Value, name: &str) -> Value {
+    match name {
+        "data" | "grad" => Value {
+            graph: Truth::No,
+            ..receiver
+        },
+        "shape" | "dtype" | "ndim" | "requires_grad" | "is_cuda" | "grad_fn" | "names" => {
+            Value::number()
+        }
+        "device" => Value::plain(Kind::Device),
+        "loss" => Value {
+            scalar: Truth::Yes,
+            ..receiver
+        },
+        _ => Value {
+            scalar: Truth::Maybe,
+            ..receiver
+        },
+    }
+}
+
+/// The number of a constant index (`x[0]`, `x[-1]`).
+fn constant_index(slice: &Expr) -> Option<isize> {
+    match slice {
+        Expr::NumberLiteral(ast::ExprNumberLiteral {
+            value: ast::Number::Int(number),
+            ..
+        }) => number
+            .as_u64()
+            .and_then(|number| isize::try_from(number).ok()),
+        Expr::UnaryOp(ast::ExprUnaryOp {
+            op: ast::UnaryOp::USub,
+            operand,
+            ..
+        }) => constant_index(operand).map(|number| -number),
+        _ => None,
+    }
+}

@@ -1,0 +1,262 @@
+//! Reads method calls: what tensors, modules, optimizers and containers give.
+
+use super::Reader;
+use crate::facts::torch_names::{method_gives_number, method_reduces, method_without_gradient};
+use crate::facts::value::{Kind, Truth, Value};
+use crate::python::{ExprAttribute, ExprCall};
+
+impl<'a> Reader<'_, 'a> {
+    /// What a method gives; nothing if the receiver is of a kind that says nothing about it.
+    pub(super) fn method(
+        &mut self,
+        call: &'a ExprCall,
+        function: &'a ExprAttribute,
+        receiver: Value,
+        given: &[(Option<&'a str>, Value)],
+    ) -> Option<Value> {
+        let name = function.attr.as_str();
+        match receiver.kind {
+            Kind::Tensor => Some(self.tensor_method(call, name, receiver, given)),
+            Kind::Module(class) => self.module_method(call, function, receiver, class, given),
+            Kind::Criterion => match name {
+                "to" | "cuda" | "cpu" | "eval" | "train" => Some(receiver),
+                "forward" => {
+                    let graph = given
+                        .iter()
+                        .fold(Truth::No, |all, (_, each)| all.or(each.graph));
+                    Some(Value::tensor(graph, Truth::Maybe, Truth::Yes))
+                }
+                _ => None,
+            },
+            Kind::Optimizer => match name {
+                "state_dict" => Some(Value::of(Kind::StateDict)),
+                "step" if given.is_empty() => Some(Value::plain(Kind::None)),
+                _ => None,
+            },
+            Kind::Scaler => match name {
+                "scale" => given.first().map(|(_, value)| *value),
+                _ => Some(Value::plain(Kind::None)),
+            },
+            Kind::Accelerator => self.accelerator_method(name, given),
+            Kind::StateDict => match name {
+                "values" | "items" | "copy" => Some(receiver),
+                "keys" => Some(Value::plain(Kind::Container)),
+                _ => None,
+            },
+            Kind::Container => self.container_method(function, receiver, given),
+            Kind::Text => Some(Value::plain(Kind::Text)),
+            Kind::Number => Some(Value::number()),
+            Kind::Unknown | Kind::Device => self.unknown_method(call, name, receiver),
+            _ => None,
+        }
+    }
+
+    fn tensor_method(
+        &mut self,
+        call: &'a ExprCall,
+        name: &str,
+        receiver: Value,
+        given: &[(Option<&'a str>, Value)],
+    ) -> Value {
+        let mut graph = if self.frame.mode.is_no() {
+            Truth::No
+        } else {
+            receiver.graph
+        };
+        for (_, value) in given {
+            if value.is_tensor() && !self.frame.mode.is_no() {
+                graph = graph.or(value.graph);
+            }
+        }
+        let positional = call.arguments.args.len()
+            + usize::from(
+                call.arguments.find_keyword("dim").is_some()
+                    || call.arguments.find_keyword("axis").is_some(),
+            );
+        match name {
+            "backward" => Value::plain(Kind::None),
+            "cuda" => Value {
+                card: Truth::Yes,
+                ..receiver
+            },
+            "cpu" => Value {
+                card: Truth::No,
+                ..receiver
+            },
+            "to" => Value {
+                card: self.destination(call, receiver.card),
+                ..receiver
+            },
+            "requires_grad_" => Value {
+                graph: Truth::Yes,
+                ..receiver
+            },
+            "max" | "min" | "sort" | "topk" | "median" if positional > 0 => {
+                let values = Value {
+                    graph,
+                    scalar: Truth::No,
+                    ..receiver
+                };
+                let indices = Value {
+                    graph: Truth::No,
+                    scalar: Truth::No,
+                    ..receiver
+                };
+                self.tuple(vec![values, indices])
+            }
+            _ if method_gives_number(name) => Value::number(),
+            _ if method_without_gradient(name) => Value {
+                graph: Truth::No,
+                ..receiver
+            },
+            _ if method_reduces(name) && positional == 0 => Value {
+                graph,
+                scalar: Truth::Yes,
+                ..receiver
+            },
+            "clone" | "float" | "half" | "double" | "bfloat16" | "contiguous" | "type"
+            | "squeeze" | "to_dense" | "abs" | "exp" | "log" | "sqrt" | "neg" | "mul" | "div"
+            | "add" | "sub" | "mul_" | "div_" | "add_" | "sub_" => Value { graph, ..receiver },
+            _ => Value {
+                graph,
+                scalar: Truth::Maybe,
+                ..receiver
+            },
+        }
+    }
+
+    /// Where `.to(...)` puts a tensor or a module: a type alone leaves it where it is.
+    fn destination(&mut self, call: &'a ExprCall, before: Truth) -> Truth {
+        match call.arguments.find_argument_value("device", 0) {
+            Some(device) => match self.device_is_card(device) {
+                Truth::Maybe if is_type(device) => before,
+                found => found,
+            },
+            None => before,
+        }
+    }
+
+    fn module_method(
+        &mut self,
+        call: &'a ExprCall,
+        function: &'a ExprAttribute,
+        receiver: Value,
+        class: Option<usize>,
+        given: &[(Option<&'a str>, Value)],
+    ) -> Option<Value> {
+        let name = function.attr.as_str();
+        let own = class.and_then(|class| self.structure.classes[class].method(name));
+        match name {
+            _ if own.is_some() && name != "forward" => None,
+            "to" => Some(Value {
+                card: self.destination(call, receiver.card),
+                ..receiver
+            }),
+            "cuda" => Some(Value {
+                card: Truth::Yes,
+                ..receiver
+            }),
+            "cpu" => Some(Value {
+                card: Truth::No,
+                ..receiver
+            }),
+            "eval" | "train" | "half" | "float" | "double" | "bfloat16" | "apply"
+            | "requires_grad_" | "share_memory" => Some(receiver),
+            "parameters" | "named_parameters" => Some(Value::of(Kind::Parameters)),
+            "state_dict" => Some(Value {
+                kind: Kind::StateDict,
+                graph: Truth::No,
+                ..receiver
+            }),
+            "forward" => Some(self.run_module(&function.value, class, given)),
+            "zero_grad" | "load_state_dict" => Some(Value::plain(Kind::None)),
+            // Lightning's own methods of logging give nothing back.
+            "log" | "log_dict" => Some(Value::plain(Kind::None)),
+            _ => None,
+        }
+    }
+
+    fn accelerator_method(
+        &mut self,
+        name: &str,
+        given: &[(Option<&'a str>, Value)],
+    ) -> Option<Value> {
+        match name {
+            "prepare" => match given {
+                [(_, only)] => Some(*only),
+                _ => {
+                    let values = given.iter().map(|(_, value)| *value).collect();
+                    Some(self.tuple(values))
+                }
+            },
+            "gather" | "gather_for_metrics" | "reduce" | "pad_across_processes" => {
+                Some(Value::tensor(Truth::No, Truth::Yes, Truth::Maybe))
+            }
+            "unwrap_model" => given.first().map(|(_, value)| *value),
+            _ => Some(Value {
+                graph: Truth::No,
+                ..Value::UNKNOWN
+            }),
+        }
+    }
+
+    fn container_method(
+        &mut self,
+        function: &'a ExprAttribute,
+        receiver: Value,
+        given: &[(Option<&'a str>, Value)],
+    ) -> Option<Value> {
+        match function.attr.as_str() {
+            "append" | "add" | "extend" | "insert" | "appendleft" => {
+                if let Some((_, value)) = given.last() {
+                    self.put_into(&function.value, *value);
+                }
+                Some(Value::plain(Kind::None))
+            }
+            "items" | "values" | "copy" => Some(receiver),
+            "keys" => Some(Value::plain(Kind::Container)),
+            "pop" | "get" | "popleft" => Some(self.part_of(receiver)),
+            _ => Some(Value::UNKNOWN),
+        }
+    }
+
+    /// Methods that say what they give whatever they are called on.
+    fn unknown_method(&mut self, call: &'a ExprCall, name: &str, receiver: Value) -> Option<Value> {
+        match name {
+            "item" | "tolist" | "numpy" => Some(Value::number()),
+            "detach" => Some(Value::tensor(Truth::No, receiver.card, receiver.scalar)),
+            "backward" => Some(Value::plain(Kind::None)),
+            "cuda" => Some(Value {
+                card: Truth::Yes,
+                ..receiver
+            }),
+            "cpu" => Some(Value {
+                card: Truth::No,
+                ..receiver
+            }),
+            "to" => Some(Value {
+                card: self.destination(call, receiver.card),
+                ..receiver
+            }),
+            "state_dict" => Some(Value::of(Kind::StateDict)),
+            "parameters" => Some(Value::of(Kind::Parameters)),
+            _ => None,
+        }
+    }
+}
+
+/// `torch.float16`, `dtype`: `.to` of a type.
+fn is_type(expression: &crate::python::Expr) -> bool {
+    use crate::python::Expr;
+    match expression {
+        Expr::Attribute(attribute) => {
+            let name = attribute.attr.as_str();
+            name.contains("float")
+                || name.contains("int")
+                || name.ends_with("dtype")
+                || matches!(name, "half" | "long" | "bool" | "double")
+        }
+        Expr::Name(name) => name.id.as_str().ends_with("dtype"),
+        _ => false,
+    }
+}

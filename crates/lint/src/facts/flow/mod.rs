@@ -1,0 +1,432 @@
+//! Follows values through the code: within a function in the order of its statements, across the
+//! functions of the file by what they are given and what they return.
+//!
+//! Every unit is read as written, branches apart and joined after, loops twice so that what one
+//! round leaves behind is seen in the next. What a unit is called with and what it returns is
+//! carried into the next round over all units, until nothing changes or [`ROUNDS`] are done:
+//! what is still open then stays open ([`Truth::Maybe`]), and rules report only what is sure.
+
+mod calls;
+mod expressions;
+mod methods;
+mod statements;
+
+use rustc_hash::FxHashMap;
+
+use super::imports::Imports;
+use super::structure::{ClassId, Structure, Unit, UnitId};
+use super::torch_names;
+use super::usage::{Usages, class_of};
+use super::value::{Kind, Truth, Value};
+use crate::python::{Expr, Ranged, StmtFunctionDef, TextRange};
+
+/// How often all units are read at most.
+const ROUNDS: usize = 4;
+
+/// What is known of every expression, and of every call's mode.
+#[derive(Debug, Default)]
+pub struct Flow {
+    values: FxHashMap<TextRange, Value>,
+    modes: FxHashMap<TextRange, Truth>,
+    tuples: Vec<Vec<Value>>,
+}
+
+impl Flow {
+    /// What an expression is, at the last time it is read.
+    pub fn value(&self, expression: &Expr) -> Value {
+        self.values
+            .get(&expression.range())
+            .copied()
+            .unwrap_or(Value::UNKNOWN)
+    }
+
+    /// Whether gradients are recorded where a call stands.
+    pub fn gradients_at(&self, call: &impl Ranged) -> Truth {
+        self.modes
+            .get(&call.range())
+            .copied()
+            .unwrap_or(Truth::Maybe)
+    }
+
+    /// The elements of a tuple.
+    pub fn elements(&self, value: Value) -> Option<&[Value]> {
+        match value.kind {
+            Kind::Tuple(id) => self.tuples.get(id).map(Vec::as_slice),
+            _ => None,
+        }
+    }
+}
+
+/// What is carried from one round to the next about a unit.
+#[derive(Debug, Clone, PartialEq)]
+struct Summary {
+    /// What it is called with, in the order of its parameters.
+    given: Vec<Value>,
+    returns: Value,
+    /// Whether gradients are recorded where it is called; open while no call was seen.
+    mode: Option<Truth>,
+}
+
+/// Follows the values of a file.
+pub fn follow<'a>(
+    text: &'a str,
+    structure: &Structure<'a>,
+    imports: &Imports<'a>,
+    usages: &Usages<'a>,
+) -> Flow {
+    let mut reader = Reader {
+        text,
+        structure,
+        imports,
+        usages,
+        flow: Flow::default(),
+        modules: module_classes(structure, imports),
+        summaries: structure
+            .units
+            .iter()
+            .map(|unit| Summary {
+                given: vec![Value::UNSET; parameter_count(unit)],
+                returns: Value::UNSET,
+                mode: None,
+            })
+            .collect(),
+        attributes: FxHashMap::default(),
+        exits: vec![FxHashMap::default(); structure.units.len()],
+        frame: Frame::default(),
+        changed: false,
+    };
+    for _ in 0..ROUNDS {
+        reader.changed = false;
+        reader.flow.tuples.clear();
+        for unit in 0..structure.units.len() {
+            reader.unit(unit);
+        }
+        if !reader.changed {
+            break;
+        }
+    }
+    reader.flow
+}
+
+struct Reader<'f, 'a> {
+    text: &'a str,
+    structure: &'f Structure<'a>,
+    imports: &'f Imports<'a>,
+    usages: &'f Usages<'a>,
+    flow: Flow,
+    /// Which classes of the file are modules.
+    modules: Vec<bool>,
+    summaries: Vec<Summary>,
+    /// What the methods of a class put into `self`.
+    attributes: FxHashMap<(ClassId, &'a str), Value>,
+    /// What each unit left in its names: what its inner functions find there.
+    exits: Vec<FxHashMap<&'a str, Value>>,
+    frame: Frame<'a>,
+    changed: bool,
+}
+
+/// The unit that is being read.
+#[derive(Debug, Default)]
+struct Frame<'a> {
+    unit: UnitId,
+    /// The place of each path in `values`.
+    slots: FxHashMap<&'a str, usize>,
+    /// The places of the longer paths that begin with a path: `model.head` of `model`.
+    below: FxHashMap<&'a str, Vec<usize>>,
+    values: Vec<Value>,
+    /// Whether gradients are recorded here.
+    mode: Truth,
+    /// How many loops are around: inner ones are read once.
+    loops: usize,
+    returns: Value,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn unit(&mut self, id: UnitId) {
+        let unit = &self.structure.units[id];
+        self.frame = Frame {
+            unit: id,
+            mode: self.mode_of(id),
+            returns: Value::UNSET,
+            ..Frame::default()
+        };
+        if let Some(node) = unit.node {
+            for (index, parameter) in node.parameters.iter().enumerate() {
+                let name = parameter.name().as_str();
+                let value = self.parameter(id, index, name);
+                self.set(name, value);
+            }
+        }
+        self.block(unit.body);
+        let exit = std::mem::take(&mut self.frame);
+        let returns = if exit.returns.kind == Kind::Unset {
+            Value::plain(Kind::None)
+        } else {
+            exit.returns
+        };
+        // Tuples are numbered anew in every round: their numbers alone are no change.
+        let same = match (returns.kind, self.summaries[id].returns.kind) {
+            (Kind::Tuple(_), Kind::Tuple(_)) => true,
+            _ => returns == self.summaries[id].returns,
+        };
+        self.changed |= !same;
+        self.summaries[id].returns = returns;
+        self.exits[id] = exit
+            .slots
+            .iter()
+            .map(|(path, slot)| (*path, exit.values[*slot]))
+            .collect();
+    }
+
+    /// What a parameter is: what the file's own calls give, else what its use says.
+    fn parameter(&self, id: UnitId, index: usize, name: &'a str) -> Value {
+        let unit = &self.structure.units[id];
+        if index == 0
+            && let Some(class) = unit.class
+            && !unit.node.is_some_and(|node| is_static(node))
+        {
+            return self.instance(class);
+        }
+        let given = self.summaries[id]
+            .given
+            .get(index)
+            .copied()
+            .unwrap_or(Value::UNSET);
+        let value = if given.kind == Kind::Unset {
+            Value::UNKNOWN
+        } else {
+            given
+        };
+        self.refined(name, value, 0)
+    }
+
+    fn instance(&self, class: ClassId) -> Value {
+        if self.modules[class] {
+            Value::of(Kind::Module(Some(class)))
+        } else {
+            Value::of(Kind::Object(class))
+        }
+    }
+
+    /// Whether gradients are recorded in a unit: its decorators, its framework, its callers.
+    fn mode_of(&self, id: UnitId) -> Truth {
+        let unit = &self.structure.units[id];
+        let decorated = unit.node.and_then(|node| {
+            node.decorator_list.iter().find_map(|decorator| {
+                let called = match &decorator.expression {
+                    Expr::Call(call) => &call.func,
+                    other => other,
+                };
+                let name = self.imports.qualified(called)?;
+                if torch_names::is_no_grad(&name) {
+                    Some(Truth::No)
+                } else {
+                    torch_names::is_enable_grad(&name).then_some(Truth::Yes)
+                }
+            })
+        });
+        if let Some(mode) = decorated {
+            return mode;
+        }
+        if unit.class.is_some_and(|class| self.is_lightning(class)) && is_evaluation_hook(unit.name)
+        {
+            return Truth::No;
+        }
+        self.summaries[id].mode.unwrap_or(Truth::Yes)
+    }
+
+    /// Lightning and the like run a module's evaluation hooks without gradients.
+    fn is_lightning(&self, class: ClassId) -> bool {
+        self.structure.classes[class]
+            .method("training_step")
+            .is_some()
+            || self.structure.classes[class]
+                .node
+                .bases()
+                .iter()
+                .any(|base| {
+                    self.imports.qualified(base).is_some_and(|name| {
+                        name.ends_with("LightningModule") || name.ends_with("Trainer")
+                    })
+                })
+    }
+
+    /// What a path holds here: in this unit, in `self`, in the units around it.
+    fn get(&self, path: &str) -> Option<Value> {
+        if let Some(slot) = self.frame.slots.get(path) {
+            let value = self.frame.values[*slot];
+            if value.kind != Kind::Unset {
+                return Some(value);
+            }
+        }
+        if let Some(name) = path.strip_prefix("self.")
+            && let Some(class) = class_of(self.structure, self.frame.unit)
+            && let Some(value) = self.attributes.get(&(class, name))
+        {
+            return Some(*value);
+        }
+        let mut next = self.structure.units[self.frame.unit].parent;
+        while let Some(unit) = next {
+            if let Some(value) = self.exits[unit].get(path)
+                && value.kind != Kind::Unset
+            {
+                return Some(*value);
+            }
+            next = self.structure.units[unit].parent;
+        }
+        None
+    }
+
+    fn set(&mut self, path: &'a str, value: Value) {
+        let next = self.frame.values.len();
+        let slot = *self.frame.slots.entry(path).or_insert(next);
+        if slot == next {
+            self.frame.values.push(value);
+            for (end, _) in path.match_indices(['.', '[']) {
+                self.frame.below.entry(&path[..end]).or_default().push(slot);
+            }
+        } else {
+            self.frame.values[slot] = value;
+        }
+    }
+
+    /// Binds a path to a value: attributes of `self` are seen by the other methods, too.
+    fn bind(&mut self, path: &'a str, value: Value, byte: usize) {
+        let value = self.refined(path, value, byte);
+        // What hung on the old value is gone: `model = other` forgets `model.head`.
+        for slot in self.frame.below.get(path).into_iter().flatten() {
+            self.frame.values[*slot] = Value::UNSET;
+        }
+        self.set(path, value);
+        if let Some(name) = path.strip_prefix("self.")
+            && let Some(class) = class_of(self.structure, self.frame.unit)
+        {
+            let before = self.attributes.get(&(class, name)).copied();
+            let after = before.map_or(value, |before| before.join(value));
+            if before != Some(after) {
+                self.changed = true;
+                self.attributes.insert((class, name), after);
+            }
+        }
+    }
+
+    /// What the use of a path adds to what is known of its value.
+    fn refined(&self, path: &str, value: Value, byte: usize) -> Value {
+        let open = match value.kind {
+            Kind::Unknown => true,
+            Kind::Tensor => value.graph == Truth::Maybe,
+            _ => false,
+        };
+        if !open {
+            return value;
+        }
+        let usage = self.usages.usage(self.structure, self.frame.unit, path);
+        match usage.value(byte) {
+            Some(known) if value.kind == Kind::Unknown => Value {
+                card: if value.card == Truth::Maybe {
+                    known.card
+                } else {
+                    value.card
+                },
+                ..known
+            },
+            Some(known) if known.is_tensor() => Value {
+                graph: known.graph,
+                scalar: known.scalar,
+                ..value
+            },
+            _ => value,
+        }
+    }
+
+    fn tuple(&mut self, elements: Vec<Value>) -> Value {
+        let graph = elements
+            .iter()
+            .fold(Truth::No, |all, each| all.or(each.graph));
+        let card = elements
+            .iter()
+            .fold(Truth::No, |all, each| all.or(each.card));
+        self.flow.tuples.push(elements);
+        let kind = Kind::Tuple(self.flow.tuples.len() - 1);
+        Value {
+            kind,
+            graph,
+            card,
+            scalar: Truth::No,
+        }
+    }
+
+    fn join(&mut self, left: Value, right: Value) -> Value {
+        if let (Kind::Tuple(a), Kind::Tuple(b)) = (left.kind, right.kind)
+            && a != b
+            && self.flow.tuples[a].len() == self.flow.tuples[b].len()
+        {
+            let pairs: Vec<(Value, Value)> = self.flow.tuples[a]
+                .iter()
+                .copied()
+                .zip(self.flow.tuples[b].iter().copied())
+                .collect();
+            let elements = pairs.into_iter().map(|(x, y)| self.join(x, y)).collect();
+            return self.tuple(elements);
+        }
+        left.join(right)
+    }
+}
+
+fn parameter_count(unit: &Unit<'_>) -> usize {
+    unit.node.map_or(0, |node| node.parameters.len())
+}
+
+fn is_static(node: &StmtFunctionDef) -> bool {
+    node.decorator_list.iter().any(|decorator| {
+        matches!(&decorator.expression, Expr::Name(name)
+            if matches!(name.id.as_str(), "staticmethod" | "classmethod"))
+    })
+}
+
+/// Which classes are modules: those that derive from one, or that have a `forward` and a base
+/// that is not of this file.
+fn module_classes(structure: &Structure<'_>, imports: &Imports<'_>) -> Vec<bool> {
+    let mut modules = vec![false; structure.classes.len()];
+    // Classes may derive from later ones only in odd files; two passes see those, too.
+    for _ in 0..2 {
+        for (id, class) in structure.classes.iter().enumerate() {
+            modules[id] = modules[id]
+                || class.node.bases().iter().any(|base| {
+                    if let Expr::Name(name) = base
+                        && let Some(other) = structure
+                            .classes
+                            .iter()
+                            .position(|other| other.node.name.as_str() == name.id.as_str())
+                        && other != id
+                    {
+                        return modules[other];
+                    }
+                    match imports.qualified(base) {
+                        Some(name) => {
+                            name.starts_with("torch.nn.") && !name.contains(".functional.")
+                                || name.ends_with("Module")
+                                || name.ends_with("PreTrainedModel")
+                                || class.method("forward").is_some()
+                        }
+                        None => class.method("forward").is_some(),
+                    }
+                });
+        }
+    }
+    modules
+}
+
+/// Hooks that Lightning calls under `torch.no_grad`.
+fn is_evaluation_hook(name: &str) -> bool {
+    [
+        "validation_",
+        "test_",
+        "predict_",
+        "on_validation_",
+        "on_test_",
+        "on_predict_",
+    ]
+    .iter()
+    .any(|prefix| name.starts_with(prefix))
+}

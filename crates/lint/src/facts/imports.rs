@@ -1,0 +1,89 @@
+//! What the names of a file mean: `F.cross_entropy` is `torch.nn.functional.cross_entropy`.
+
+use rustc_hash::FxHashMap;
+
+use super::structure::Structure;
+use crate::python::{Expr, Stmt};
+
+/// The imports of a file, wherever they stand in it.
+#[derive(Debug, Default)]
+pub struct Imports<'a> {
+    names: FxHashMap<&'a str, String>,
+    /// Modules of which everything was imported (`from torch.nn import *`).
+    stars: Vec<&'a str>,
+}
+
+impl<'a> Imports<'a> {
+    pub fn of(structure: &Structure<'a>) -> Self {
+        let mut imports = Self::default();
+        for (statement, _) in &structure.statements {
+            match statement {
+                Stmt::Import(node) => {
+                    for alias in &node.names {
+                        let module = alias.name.as_str();
+                        match &alias.asname {
+                            Some(name) => imports.names.insert(name.as_str(), module.to_owned()),
+                            // `import torch.nn` binds `torch`.
+                            None => {
+                                let root = module.split('.').next().unwrap_or(module);
+                                imports.names.insert(root, root.to_owned())
+                            }
+                        };
+                    }
+                }
+                Stmt::ImportFrom(node) => {
+                    let module = node.module.as_ref().map_or("", |module| module.as_str());
+                    let dots = ".".repeat(node.level as usize);
+                    for alias in &node.names {
+                        let name = alias.name.as_str();
+                        if name == "*" {
+                            imports.stars.push(module);
+                            continue;
+                        }
+                        let bound = alias.asname.as_ref().map_or(name, |other| other.as_str());
+                        let joined = if module.is_empty() {
+                            format!("{dots}{name}")
+                        } else {
+                            format!("{dots}{module}.{name}")
+                        };
+                        imports.names.insert(bound, joined);
+                    }
+                }
+                _ => {}
+            }
+        }
+        imports
+    }
+
+    /// The full name of an imported thing: of a name, or of attributes of one.
+    pub fn qualified(&self, expression: &Expr) -> Option<String> {
+        match expression {
+            Expr::Name(name) => self.names.get(name.id.as_str()).cloned().or_else(|| {
+                // Classes of `torch.nn` and `torch.optim` are known by their star imports.
+                let module = self
+                    .stars
+                    .iter()
+                    .find(|module| super::torch_names::has_class(module, name.id.as_str()))?;
+                Some(format!("{module}.{}", name.id))
+            }),
+            Expr::Attribute(attribute) => {
+                let mut base = self.qualified(&attribute.value)?;
+                base.push('.');
+                base.push_str(attribute.attr.as_str());
+                Some(base)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the file imports this package or something of it.
+    pub fn uses(&self, package: &str) -> bool {
+        let of = |name: &str| {
+            name == package
+                || name
+                    .strip_prefix(package)
+                    .is_some_and(|rest| rest.starts_with('.'))
+        };
+        self.names.values().any(|name| of(name)) || self.stars.iter().any(|name| of(name))
+    }
+}

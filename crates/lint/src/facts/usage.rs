@@ -1,0 +1,259 @@
+//! How names are used: what is called `.backward()` on is a loss, what is asked for its
+//! `parameters()` is a model. A parameter of a function says what it is only by its use.
+
+use rustc_hash::FxHashMap;
+
+use super::paths::{attribute_of_self, path};
+use super::structure::{BlockKind, ClassId, Structure, UnitId};
+use super::value::{Kind, Truth, Value};
+use crate::python::{Expr, Stmt, span};
+
+/// What was done with one path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Where the last `x.backward()`, `accelerator.backward(x)`, `scaler.scale(x).backward()` or
+    /// `manual_backward(x)` stands (a byte of the file): what `x` is given later is something else.
+    pub backward: Option<usize>,
+    /// `x.parameters()`, `x.named_parameters()`, `x.modules()`.
+    pub parameters: bool,
+    /// `x.eval()` or `x.train()`.
+    pub mode: bool,
+    /// `x(...)`.
+    pub called: bool,
+    /// `x.step()`.
+    pub step: bool,
+    /// `x.zero_grad()`.
+    pub zero_grad: bool,
+    /// Some or all of its parameters were told not to want gradients.
+    pub frozen: bool,
+}
+
+impl Usage {
+    fn merge(&mut self, other: Self) {
+        self.backward = self.backward.max(other.backward);
+        self.parameters |= other.parameters;
+        self.mode |= other.mode;
+        self.called |= other.called;
+        self.step |= other.step;
+        self.zero_grad |= other.zero_grad;
+        self.frozen |= other.frozen;
+    }
+
+    /// What a value of unknown kind that is bound at `byte` must be to be used like this.
+    pub fn value(self, byte: usize) -> Option<Value> {
+        if self.backward.is_some_and(|backward| backward > byte) {
+            Some(Value::tensor(Truth::Yes, Truth::Maybe, Truth::Yes))
+        } else if self.parameters || self.mode && self.called {
+            Some(Value::of(Kind::Module(None)))
+        } else if self.step && self.zero_grad {
+            Some(Value::of(Kind::Optimizer))
+        } else {
+            None
+        }
+    }
+}
+
+/// The use of every path of a file.
+#[derive(Debug, Default)]
+pub struct Usages<'a> {
+    units: Vec<FxHashMap<&'a str, Usage>>,
+    attributes: FxHashMap<(ClassId, &'a str), Usage>,
+}
+
+impl<'a> Usages<'a> {
+    pub fn of(text: &'a str, structure: &Structure<'a>) -> Self {
+        let mut usages = Self {
+            units: vec![FxHashMap::default(); structure.units.len()],
+            ..Self::default()
+        };
+        for call in &structure.calls {
+            let unit = structure.unit_of(call.place.block);
+            let mut note = |expression: &Expr, change: &dyn Fn(&mut Usage)| {
+                if let Some(path) = path(text, expression) {
+                    usages.note(structure, unit, path, change);
+                }
+            };
+            note(&call.node.func, &|usage| usage.called = true);
+            let Expr::Attribute(function) = &*call.node.func else {
+                continue;
+            };
+            let receiver = &function.value;
+            let at = span(call.node).start;
+            let backward = |usage: &mut Usage| usage.backward = usage.backward.max(Some(at));
+            match function.attr.as_str() {
+                "backward" => match call.node.arguments.args.first() {
+                    // Accelerate, DeepSpeed, Fabric: the loss is the argument.
+                    Some(loss) => note(loss, &backward),
+                    None => note(receiver, &backward),
+                },
+                "manual_backward" => {
+                    if let Some(loss) = call.node.arguments.args.first() {
+                        note(loss, &backward);
+                    }
+                }
+                "scale" => {
+                    // `scaler.scale(loss).backward()`
+                    if let (Some(loss), 1) =
+                        (call.node.arguments.args.first(), call.node.arguments.len())
+                        && is_backpropagated(structure, call.node)
+                    {
+                        note(loss, &backward);
+                    }
+                }
+                "parameters" | "named_parameters" | "modules" | "named_modules" => {
+                    note(receiver, &|usage| usage.parameters = true);
+                }
+                "eval" | "train" => note(receiver, &|usage| usage.mode = true),
+                "step" => note(receiver, &|usage| usage.step = true),
+                "zero_grad" => note(receiver, &|usage| usage.zero_grad = true),
+                "requires_grad_" => note(receiver, &|usage| usage.frozen = true),
+                _ => {}
+            }
+        }
+        usages.note_frozen(text, structure);
+        usages.share_globals(structure);
+        usages
+    }
+
+    fn note(
+        &mut self,
+        structure: &Structure<'a>,
+        unit: UnitId,
+        path: &'a str,
+        change: impl Fn(&mut Usage),
+    ) {
+        change(self.units[unit].entry(path).or_default());
+        if attribute_of_self(path) == path.strip_prefix("self.")
+            && let (Some(class), Some(name)) = (class_of(structure, unit), attribute_of_self(path))
+        {
+            change(self.attributes.entry((class, name)).or_default());
+        }
+    }
+
+    /// `for p in model.parameters(): p.requires_grad = False`
+    fn note_frozen(&mut self, text: &'a str, structure: &Structure<'a>) {
+        for assign in &structure.assigns {
+            let Expr::Attribute(target) = assign.target else {
+                continue;
+            };
+            if target.attr.as_str() != "requires_grad" {
+                continue;
+            }
+            for (_, kind) in structure.enclosing(assign.place.block) {
+                let BlockKind::For(node) = kind else { continue };
+                let mut iterated = &*node.iter;
+                while let Expr::Call(call) = iterated {
+                    let Expr::Attribute(function) = &*call.func else {
+                        break;
+                    };
+                    iterated = &function.value;
+                }
+                if let Some(path) = path(text, iterated) {
+                    let unit = structure.unit_of(assign.place.block);
+                    self.note(structure, unit, path, |usage| usage.frozen = true);
+                }
+            }
+        }
+    }
+
+    /// A name of the file that functions use without binding it themselves is used in the file.
+    fn share_globals(&mut self, structure: &Structure<'a>) {
+        let bound: Vec<Vec<&str>> = (0..structure.units.len())
+            .map(|unit| bound_names(structure, unit))
+            .collect();
+        let mut shared: Vec<(&'a str, Usage)> = Vec::new();
+        for (usages, bound) in self.units.iter().zip(&bound).skip(1) {
+            shared.extend(
+                usages
+                    .iter()
+                    .filter(|(path, _)| {
+                        let root = path.split(['.', '[']).next().unwrap_or(path);
+                        root != "self" && !bound.contains(&root)
+                    })
+                    .map(|(path, usage)| (*path, *usage)),
+            );
+        }
+        for (path, usage) in shared {
+            self.units[0].entry(path).or_default().merge(usage);
+        }
+    }
+
+    /// How a path is used in a unit; attributes of `self` in all methods of the class.
+    pub fn usage(&self, structure: &Structure<'_>, unit: UnitId, path: &str) -> Usage {
+        let mut usage = self.units[unit].get(path).copied().unwrap_or_default();
+        if let (Some(class), Some(name)) = (class_of(structure, unit), path.strip_prefix("self.")) {
+            usage.merge(
+                self.attributes
+                    .get(&(class, name))
+                    .copied()
+                    .unwrap_or_default(),
+            );
+        }
+        usage
+    }
+}
+
+/// The class whose `self` a unit speaks of: its own, or that of the method it is written in.
+pub fn class_of(structure: &Structure<'_>, unit: UnitId) -> Option<ClassId> {
+    let mut next = Some(unit);
+    while let Some(id) = next {
+        if structure.units[id].class.is_some() {
+            return structure.units[id].class;
+        }
+        next = structure.units[id].parent;
+    }
+    None
+}
+
+/// The names a unit binds itself: parameters, assignments, loop targets.
+pub fn bound_names<'a>(structure: &Structure<'a>, unit: UnitId) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    if let Some(node) = structure.units[unit].node {
+        names.extend(
+            node.parameters
+                .iter()
+                .map(|parameter| parameter.name().as_str()),
+        );
+    }
+    let mut add = |target: &'a Expr| names_of(target, &mut names);
+    for assign in &structure.assigns {
+        if structure.unit_of(assign.place.block) == unit {
+            add(assign.target);
+        }
+    }
+    for (statement, place) in &structure.statements {
+        if structure.unit_of(place.block) != unit {
+            continue;
+        }
+        match statement {
+            Stmt::For(node) => add(&node.target),
+            Stmt::With(node) => {
+                node.items
+                    .iter()
+                    .filter_map(|item| item.optional_vars.as_deref())
+                    .for_each(&mut add);
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn names_of<'a>(target: &'a Expr, names: &mut Vec<&'a str>) {
+    match target {
+        Expr::Name(name) => names.push(name.id.as_str()),
+        Expr::Tuple(tuple) => tuple.elts.iter().for_each(|each| names_of(each, names)),
+        Expr::List(list) => list.elts.iter().for_each(|each| names_of(each, names)),
+        Expr::Starred(starred) => names_of(&starred.value, names),
+        _ => {}
+    }
+}
+
+/// Whether `.backward()` is called on the result of this call.
+fn is_backpropagated(structure: &Structure<'_>, scaled: &crate::python::ExprCall) -> bool {
+    structure.calls.iter().any(|call| {
+        matches!(&*call.node.func, Expr::Attribute(function)
+            if function.attr.as_str() == "backward"
+                && matches!(&*function.value, Expr::Call(inner) if std::ptr::eq(inner, scaled)))
+    })
+}

@@ -1,0 +1,52 @@
+//! Edits that several rules offer.
+
+use crate::facts::Facts;
+use crate::finding::Edit;
+use crate::python::{Expr, span};
+
+/// Adds `.detach()` to an expression.
+pub fn without_graph(facts: &Facts<'_>, expression: &Expr) -> Vec<Edit> {
+    with_method(facts, expression, ".detach()")
+}
+
+/// Adds a method call to an expression, in parentheses where it needs them.
+pub fn with_method(facts: &Facts<'_>, expression: &Expr, method: &str) -> Vec<Edit> {
+    let range = span(expression);
+    let binds_tightly = matches!(
+        expression,
+        Expr::Name(_) | Expr::Attribute(_) | Expr::Subscript(_) | Expr::Call(_)
+    ) || is_parenthesized(facts, expression);
+    if binds_tightly {
+        vec![Edit::insert(
+            end_with_parentheses(facts, expression),
+            method,
+        )]
+    } else {
+        vec![
+            Edit::insert(range.start, "("),
+            Edit::insert(range.end, format!("){method}")),
+        ]
+    }
+}
+
+fn is_parenthesized(facts: &Facts<'_>, expression: &Expr) -> bool {
+    end_with_parentheses(facts, expression) != span(expression).end
+}
+
+/// Behind the parenthesis that closes directly around an expression, if one does.
+fn end_with_parentheses(facts: &Facts<'_>, expression: &Expr) -> usize {
+    let text = facts.source.text();
+    let range = span(expression);
+    let before = text[..range.start].trim_end_matches([' ', '\t']);
+    let after = &text[range.end..];
+    let inner = after.trim_start_matches([' ', '\t']);
+    // `f(x)` has parentheses around `x`, too: those are a call's, not the expression's own.
+    let opens = before.strip_suffix('(').is_some_and(|call| {
+        !call.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | ')' | ']'))
+    });
+    if opens && inner.starts_with(')') {
+        range.end + (after.len() - inner.len()) + 1
+    } else {
+        range.end
+    }
+}

@@ -1,0 +1,132 @@
+# case: a running loss in a training function
+import torch.nn.functional as F
+
+def train(model, loader, optimizer):
+    running = 0.0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        running += loss  # <- found
+    return running / len(loader)
+
+# case: a criterion of unknown kind is known by its backward
+def train(net, batches, criterion, opt):
+    total = 0
+    for x, y in batches:
+        loss = criterion(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total = total + loss * x.size(0)  # <- found
+    print(total)
+
+# case: the number is added
+def train(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+
+# case: a sum of terms that is backpropagated
+def step(model, loader, optimizer, criterion):
+    for x, ys in loader:
+        loss = 0
+        for y in ys:
+            loss += criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+# case: the total is backpropagated after the loop
+def step(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        total += criterion(model(x), y)
+    total.backward()
+    optimizer.step()
+
+# case: a helper that returns a number
+def train_step(model, x, y, optimizer, criterion):
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+def train(model, loader, optimizer, criterion):
+    total = 0.0
+    for x, y in loader:
+        loss = train_step(model, x, y, optimizer, criterion)
+        total += loss
+
+# case: a helper that returns the loss itself
+import torch
+from torch.utils.data import DataLoader
+
+def train_step(model, x, y, optimizer, criterion):
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+def train(model, data, optimizer, criterion):
+    total = 0.0
+    for x, y in DataLoader(data):
+        loss = train_step(model, x, y, optimizer, criterion)
+        total += loss  # <- found
+    print(total)
+
+# case: evaluation without gradients
+import torch
+
+def evaluate(model, loader, criterion):
+    total = 0
+    with torch.no_grad():
+        for x, y in loader:
+            total += criterion(model(x), y)
+    return total
+
+# case: a scaled loss with a gradient scaler
+import torch
+
+def train(model, loader, optimizer, criterion):
+    scaler = torch.cuda.amp.GradScaler()
+    total = 0
+    for x, y in loader:
+        with torch.autocast("cuda"):
+            loss = criterion(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        total += loss  # <- found
+
+# case: a loss reduced by something unknown after backward
+from utils import reduce_value
+
+def train(model, loader, optimizer, criterion):
+    mean_loss = 0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        loss = reduce_value(loss)
+        mean_loss += loss
+        optimizer.step()
+
+# case: an attribute of a trainer class
+from torch import nn
+
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optimizer = optimizer
+        self.criterion = nn.MSELoss()
+        self.total = 0
+
+    def epoch(self, loader):
+        for x, y in loader:
+            loss = self.criterion(self.model(x), y)
+            loss.backward()
+            self.optimizer.step()
+            self.total += loss  # <- found
