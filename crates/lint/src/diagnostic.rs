@@ -99,6 +99,10 @@ pub fn examine(source: &Source, settings: &Settings) -> Vec<Diagnostic> {
     }
     diagnostics.append(&mut remarks);
     diagnostics.extend(kept.into_iter().map(|finding| of_rule(finding, settings)));
+    if !errors.is_empty() {
+        // Nothing is mended in a file that is not Python as a whole.
+        diagnostics.iter_mut().for_each(|remark| remark.fix = None);
+    }
     diagnostics.sort_by(|a, b| place(a).cmp(&place(b)));
     diagnostics
 }

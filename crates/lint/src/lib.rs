@@ -10,10 +10,13 @@
 //!
 //! Nothing here reads files or prints.
 
+pub mod catalogue;
 pub mod config;
 pub mod diagnostic;
+pub mod diff;
 pub mod facts;
 pub mod finding;
+pub mod fixing;
 pub mod formats;
 pub mod ignores;
 #[cfg(test)]

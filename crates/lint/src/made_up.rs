@@ -5,7 +5,7 @@ use crate::facts::Facts;
 use crate::finding::{Edit, Fix, Severity};
 use crate::rules::{Family, Report, Rule};
 
-pub const RULES: &[&Rule] = &[&NOISY, &QUIET, &IMPORTING];
+pub const RULES: &[&Rule] = &[&NOISY, &QUIET, &IMPORTING, &BROKEN, &USELESS];
 
 /// Finds `noisy`, and makes it `calm`.
 pub static NOISY: Rule = Rule {
@@ -36,6 +36,42 @@ pub static IMPORTING: Rule = Rule {
     docs: "",
     check: importing,
 };
+
+/// Finds `broken_fix`, and makes it something that is not Python.
+pub static BROKEN: Rule = Rule {
+    name: "made-up-broken",
+    family: Family::NeedlessMemory,
+    severity: Severity::Warning,
+    summary: "a fix that breaks the file",
+    docs: "",
+    check: broken,
+};
+
+/// Finds `useless_fix`, and adds a space to it.
+pub static USELESS: Rule = Rule {
+    name: "made-up-useless",
+    family: Family::NeedlessMemory,
+    severity: Severity::Warning,
+    summary: "a fix that mends nothing",
+    docs: "",
+    check: useless,
+};
+
+fn broken(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for (start, word) in words(facts.source.text(), "broken_fix") {
+        let range = start..start + word.len();
+        let fix = Fix::safe("Break it", vec![Edit::replace(range.clone(), "(")]);
+        report.add_with(range, "broken".into(), "", Some(fix));
+    }
+}
+
+fn useless(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for (start, word) in words(facts.source.text(), "useless_fix") {
+        let range = start..start + word.len();
+        let fix = Fix::safe("Add a space", vec![Edit::insert(range.end, " ")]);
+        report.add_with(range, "useless".into(), "", Some(fix));
+    }
+}
 
 /// Where the word stands, but not inside a rule's name.
 fn words<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = (usize, &'t str)> {

@@ -121,6 +121,10 @@ impl Source {
         &self.text
     }
 
+    pub fn is_notebook(&self) -> bool {
+        self.notebook.is_some()
+    }
+
     pub fn dialect(&self) -> Dialect {
         if self.notebook.is_some() {
             Dialect::Notebook
@@ -201,6 +205,14 @@ impl Source {
             && (self.notebook.as_ref()).is_none_or(|cells| cells.text.takes(edit))
     }
 
+    /// The same file with other contents.
+    pub fn reread(&self, contents: &[u8]) -> Result<Self, Unreadable> {
+        match self.notebook {
+            None => Self::script(contents),
+            Some(_) => Self::notebook(contents),
+        }
+    }
+
     /// The file as it is.
     pub fn contents(&self) -> String {
         self.with_edits(&[])
@@ -249,9 +261,8 @@ fn has_python_kernel(json: &str) -> bool {
     let Ok(Notebook { metadata }) = serde_json::from_str(json) else {
         return false;
     };
-    let is_python = |kernel: Kernel| {
-        kernel.language.is_none() && kernel.name.to_lowercase().contains("python")
-    };
+    let is_python =
+        |kernel: Kernel| kernel.language.is_none() && kernel.name.to_lowercase().contains("python");
     metadata.language_info.is_none() && metadata.kernelspec.is_some_and(is_python)
 }
 

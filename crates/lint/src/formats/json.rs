@@ -8,13 +8,12 @@ use crate::finding::{Fix, Safety};
 use crate::names;
 use crate::source::{Position, Source};
 
-/// Changes when a field goes or changes its meaning.
-const FORMAT_VERSION: u32 = 1;
+/// Counts up when a field goes or changes its meaning.
+const SCHEMA: &str = "ghostgpu.lint/1";
 
 #[derive(Serialize)]
 struct Document<'a> {
-    format: &'static str,
-    format_version: u32,
+    schema: &'static str,
     ghostgpu: &'static str,
     summary: Totals,
     findings: Vec<Finding<'a>>,
@@ -77,8 +76,7 @@ impl From<Position> for Place {
 /// The document, with a line end.
 pub fn render(reports: &[FileReport]) -> String {
     let document = Document {
-        format: "ghostgpu-lint",
-        format_version: FORMAT_VERSION,
+        schema: SCHEMA,
         ghostgpu: env!("CARGO_PKG_VERSION"),
         summary: Totals::of(reports),
         findings: reports.iter().flat_map(findings).collect(),

@@ -1,6 +1,8 @@
 //! The ways to show reports: for people, for programs, for code hosts. Text out; nothing is printed.
 
+pub mod github;
 pub mod json;
+pub mod sarif;
 mod snippet;
 pub mod text;
 
@@ -57,3 +59,6 @@ impl Totals {
 pub fn is_finding(remark: &Diagnostic) -> bool {
     remark.origin != Origin::Syntax
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,11 +18,14 @@ Examples:
   ghostgpu lint
       everything below the current folder
   ghostgpu lint train.py src/ notebooks/*.ipynb
+  ghostgpu lint --fix train.py
+  ghostgpu lint --diff --unsafe-fixes src/ | patch -p0
   ghostgpu lint --format github --fail-on error
       annotations on a pull request; only errors make it fail
 
-Exit codes: 0 nothing found, 3 something found that --fail-on counts, 2 wrong usage, or a file that
-could not be read or is not Python (the others are still checked, and shown).")]
+Exit codes: 0 nothing found, 3 something found that --fail-on counts (with --diff: something to
+change), 2 wrong usage, or a file that could not be read or written or is not Python (the others are
+still checked, and shown).")]
 pub struct Arguments {
     /// Files and folders [default: the current folder]; `-` reads a script from standard input
     #[arg(value_name = "PATH")]
@@ -48,6 +51,26 @@ pub struct Arguments {
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub exclude: Vec<String>,
 
+    /// Mend what can be mended without changing what the script computes, then show what is left
+    #[arg(long)]
+    pub fix: bool,
+
+    /// Mend also where results may change or a look is needed (implies --fix)
+    #[arg(long)]
+    pub unsafe_fixes: bool,
+
+    /// Show what --fix (or --unsafe-fixes) would change, and write nothing
+    #[arg(long)]
+    pub diff: bool,
+
+    /// Explain a rule: what it finds, why that costs memory, what to do, when it is fine
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["paths", "rules"])]
+    pub explain: Option<String>,
+
+    /// List the rules
+    #[arg(long, conflicts_with = "paths")]
+    pub rules: bool,
+
     /// Take the configuration from this file for all files
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -60,6 +83,10 @@ pub enum Format {
     Text,
     /// For programs: docs/lint-json.md
     Json,
+    /// SARIF 2.1.0, for code hosts and editors
+    Sarif,
+    /// Annotations of a workflow on GitHub
+    Github,
 }
 
 fn fail_on_parser() -> impl TypedValueParser<Value = FailOn> {

@@ -3,16 +3,21 @@
 mod arguments;
 mod configuration;
 mod files;
+mod one_file;
+mod rules;
 mod workers;
 
-use std::io::{IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal;
+use std::path::PathBuf;
 
 pub use arguments::Arguments;
 use arguments::Format;
 use configuration::Configurations;
 use files::{Files, Found};
-use ghostgpu_lint::{FileReport, Source, examine, formats};
+use ghostgpu_lint::fixing::Wanted;
+use ghostgpu_lint::formats::{self, Totals};
+use ghostgpu_lint::{FileReport, diagnostic::Diagnostic};
+use one_file::{Mending, Outcome, deal_with};
 
 use crate::failure::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
 use crate::output::print_all;
@@ -21,12 +26,63 @@ use crate::output::print_all;
 const EXIT_FOUND: u8 = EXIT_DOES_NOT_FIT;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    if let Some(name) = &arguments.explain {
+        print_all(&rules::page(name)?)?;
+        return Ok(0);
+    }
+    if arguments.rules {
+        print_all(&rules::list(arguments.format)?)?;
+        return Ok(0);
+    }
+    let mut configurations = Configurations::new(arguments)?;
+    let found = files_to_check(arguments, &mut configurations)?;
+    let mending = mending(arguments);
+    let outcomes: Vec<Outcome> = workers::on_all_cores(&found, |file| {
+        deal_with(file, &configurations.settings(&file.path), mending)
+    })
+    .into_iter()
+    .zip(&found)
+    .map(|(outcome, file)| outcome.unwrap_or_else(|fault| faulty(file, &fault)))
+    .collect();
+    let has_changes = outcomes.iter().any(|outcome| !outcome.diff.is_empty());
+    let diff: String = outcomes
+        .iter()
+        .map(|outcome| outcome.diff.as_str())
+        .collect();
+    let reports: Vec<FileReport> = outcomes.into_iter().map(|outcome| outcome.report).collect();
+    let fails = match mending {
+        Mending::Show(_) => {
+            print_all(&diff)?;
+            complain(&reports);
+            has_changes
+        }
+        _ => {
+            print_all(&show(&reports, arguments.format))?;
+            let files = reports.iter().zip(&found);
+            files.into_iter().any(|(report, file)| {
+                let fail_on = configurations.fail_on(&file.path);
+                let counts = |remark: &Diagnostic| fail_on.counts(remark.severity);
+                report.diagnostics.iter().any(counts)
+            })
+        }
+    };
+    Ok(match fails {
+        _ if reports.iter().any(FileReport::is_broken) => EXIT_FAILURE,
+        true => EXIT_FOUND,
+        false => 0,
+    })
+}
+
+/// What the paths lead to, without what the configuration leaves out.
+fn files_to_check(
+    arguments: &Arguments,
+    configurations: &mut Configurations,
+) -> Result<Vec<Found>, Failure> {
     let here = [PathBuf::from(".")];
     let paths = match arguments.paths.as_slice() {
         [] => &here,
         paths => paths,
     };
-    let mut configurations = Configurations::new(arguments)?;
     let Files { mut found, empty } = files::find(paths);
     for file in &found {
         configurations.learn(&file.path)?;
@@ -36,89 +92,54 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         eprintln!("ghostgpu: there is no Python file and no notebook in `{folder}`");
     }
     if found.is_empty() {
-        return Err(Failure::new("there is nothing to check")
-            .with_hint(
-                "name files, or a folder with `*.py` or `*.ipynb` that neither git nor the \
-                 configuration leaves out",
-            )
-            .into());
+        return Err(Failure::new("there is nothing to check").with_hint(
+            "name files, or a folder with `*.py` or `*.ipynb` that neither git nor the \
+             configuration leaves out",
+        ));
     }
-    let reports: Vec<FileReport> =
-        workers::on_all_cores(&found, |file| check_file(file, &configurations))
-            .into_iter()
-            .zip(&found)
-            .map(|(report, found)| report.unwrap_or_else(|fault| faulty(found, &fault)))
-            .collect();
-    print_all(&match arguments.format {
-        Format::Text => formats::text::render(&reports, wants_colour()),
-        Format::Json => formats::json::render(&reports),
-    })?;
-    let fails = reports.iter().zip(&found).any(|(report, file)| {
-        let fail_on = configurations.fail_on(&file.path);
-        let mut remarks = report.diagnostics.iter();
-        remarks.any(|remark| fail_on.counts(remark.severity))
-    });
-    Ok(match fails {
-        _ if reports.iter().any(FileReport::is_broken) => EXIT_FAILURE,
-        true => EXIT_FOUND,
-        false => 0,
-    })
+    Ok(found)
 }
 
-/// Reads and checks one file.
-fn check_file(found: &Found, configurations: &Configurations) -> FileReport {
-    let mut report = FileReport {
-        path: found.shown.clone(),
-        problem: found.problem.clone(),
-        ..FileReport::default()
+fn mending(arguments: &Arguments) -> Mending {
+    let wanted = match arguments.unsafe_fixes {
+        true => Wanted::All,
+        false => Wanted::Safe,
     };
-    if report.problem.is_some() {
-        return report;
+    match (arguments.diff, arguments.fix || arguments.unsafe_fixes) {
+        (true, _) => Mending::Show(wanted),
+        (false, true) => Mending::Write(wanted),
+        (false, false) => Mending::Nothing,
     }
-    let source = match read(&found.path) {
-        Ok(contents) => source(&found.path, &contents),
-        Err(error) => Err(files::unreadable(&found.path, &error)),
-    };
-    match source {
-        Ok(source) => {
-            report.diagnostics = examine(&source, &configurations.settings(&found.path));
-            // Of a file about which nothing is said, nothing will be shown.
-            report.source = Some(source).filter(|_| !report.diagnostics.is_empty());
-        }
-        Err(problem) => report.problem = Some(problem),
-    }
-    report
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    if path != Path::new("-") {
-        return std::fs::read(path);
+fn show(reports: &[FileReport], format: Format) -> String {
+    match format {
+        Format::Text => formats::text::render(reports, wants_colour()),
+        Format::Json => formats::json::render(reports),
+        Format::Sarif => formats::sarif::render(reports),
+        Format::Github => formats::github::render(reports),
     }
-    let mut contents = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut contents)?;
-    Ok(contents)
 }
 
-fn source(path: &Path, contents: &[u8]) -> Result<Source, String> {
-    let is_notebook = path
-        .extension()
-        .is_some_and(|extension| extension == "ipynb");
-    let source = match is_notebook {
-        true => Source::notebook(contents),
-        false => Source::script(contents),
-    };
-    source.map_err(|error| error.to_string())
+/// What goes beside a diff: what could not be read, and how much would change.
+fn complain(reports: &[FileReport]) {
+    for report in reports.iter().filter(|report| report.is_broken()) {
+        let problem = report.problem.as_deref().unwrap_or("not Python as a whole");
+        eprintln!("ghostgpu: {}: {problem}", report.path);
+    }
+    let totals = Totals::of(reports);
+    eprintln!(
+        "ghostgpu: {} would be fixed, nothing was written",
+        totals.fixed
+    );
 }
 
 /// A fault of ours must not hide what was found elsewhere.
-fn faulty(found: &Found, fault: &str) -> FileReport {
-    FileReport {
-        path: found.shown.clone(),
-        problem: Some(format!(
-            "a fault of ghostgpu's own kept it from being checked: {fault}"
-        )),
-        ..FileReport::default()
-    }
+fn faulty(found: &Found, fault: &str) -> Outcome {
+    Outcome::problem(
+        found,
+        format!("a fault of ghostgpu's own kept it from being checked: {fault}"),
+    )
 }
 
 fn wants_colour() -> bool {
