@@ -1,9 +1,12 @@
 //! The arguments of `ghostgpu lint`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ghostgpu_lint::FailOn;
+
+use crate::commands::rehearsal_options::RehearsalOptions;
 
 /// Find memory mistakes in PyTorch code without running it
 ///
@@ -13,6 +16,11 @@ use ghostgpu_lint::FailOn;
 /// `pyproject.toml` chooses rules.
 #[derive(Clone, Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(override_usage = "\
+ghostgpu lint [OPTIONS] [PATH]...
+       ghostgpu lint --measure --gpu <NAME> [OPTIONS] <SCRIPT> [-- <ARGUMENTS>...]
+       ghostgpu lint --rules
+       ghostgpu lint --explain <RULE>")]
 #[command(after_help = "\
 Examples:
   ghostgpu lint
@@ -22,10 +30,12 @@ Examples:
   ghostgpu lint --diff --unsafe-fixes src/ | patch -p0
   ghostgpu lint --format github --fail-on error
       annotations on a pull request; only errors make it fail
+  ghostgpu lint --measure --gpu 3060 train.py -- --batch-size 64
+      what the fixes would save on a GeForce RTX 3060
 
 Exit codes: 0 nothing found, 3 something found that --fail-on counts (with --diff: something to
-change), 2 wrong usage, or a file that could not be read or written or is not Python (the others are
-still checked, and shown).")]
+change; with --measure: it does not fit with all fixes), 2 wrong usage, or a file that could not be
+read or written or is not Python (the others are still checked, and shown).")]
 pub struct Arguments {
     /// Files and folders [default: the current folder]; `-` reads a script from standard input
     #[arg(value_name = "PATH")]
@@ -74,6 +84,19 @@ pub struct Arguments {
     /// Take the configuration from this file for all files
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+
+    /// Rehearse one script on a virtual card without its fixes and with them: what do they save?
+    ///
+    /// Each fix is tried alone, then all together; no file is changed. Needs --gpu.
+    #[arg(long, conflicts_with_all = ["fix", "diff", "format"])]
+    pub measure: bool,
+
+    #[command(flatten, next_help_heading = "Options of --measure")]
+    pub measured: RehearsalOptions,
+
+    /// Arguments of the script for --measure
+    #[arg(value_name = "ARGUMENTS", last = true)]
+    pub script_arguments: Vec<OsString>,
 }
 
 /// How to show what was found.

@@ -3,6 +3,7 @@
 mod arguments;
 mod configuration;
 mod files;
+mod measure;
 mod one_file;
 mod rules;
 mod workers;
@@ -34,6 +35,10 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         print_all(&rules::list(arguments.format)?)?;
         return Ok(0);
     }
+    if arguments.measure {
+        return measure::execute(arguments);
+    }
+    refuse_options_of_measuring(arguments)?;
     let mut configurations = Configurations::new(arguments)?;
     let found = files_to_check(arguments, &mut configurations)?;
     let mending = mending(arguments);
@@ -71,6 +76,29 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         true => EXIT_FOUND,
         false => 0,
     })
+}
+
+/// Options that would have no effect are a mistake.
+fn refuse_options_of_measuring(arguments: &Arguments) -> Result<(), Failure> {
+    let options = &arguments.measured;
+    let given = [
+        (options.gpu.is_some(), "--gpu"),
+        (options.memory.is_some(), "--memory"),
+        (options.json.is_some(), "--json"),
+        (options.python.is_some(), "--python"),
+        (options.timeout.is_some(), "--timeout"),
+        (options.full_init, "--full-init"),
+        (options.no_cudnn, "--no-cudnn"),
+        (!options.tables.is_empty(), "--table"),
+        (!arguments.script_arguments.is_empty(), "--"),
+    ];
+    match given.iter().find(|(is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((_, "--json")) => Err(Failure::new("`--json` belongs to --measure")
+            .with_hint("`--format json` prints what was found as JSON")),
+        Some((_, option)) => Err(Failure::new(format!("`{option}` belongs to --measure"))
+            .with_hint("without --measure nothing is run")),
+    }
 }
 
 /// What the paths lead to, without what the configuration leaves out.
