@@ -4,6 +4,7 @@ mod completions;
 mod doctor;
 mod estimate;
 mod gpus;
+mod lint;
 mod max_batch;
 mod record;
 mod rehearsal_options;
@@ -29,6 +30,7 @@ Examples:
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
   ghostgpu report train.ghost
+  ghostgpu lint train.py src/
   ghostgpu gpus 30
   ghostgpu doctor
 
@@ -49,6 +51,7 @@ enum Command {
     Snapshot(snapshot::Arguments),
     Replay(replay::Arguments),
     Report(report::Arguments),
+    Lint(lint::Arguments),
     Gpus(gpus::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
@@ -65,6 +68,7 @@ impl CommandLine {
             Command::Snapshot(arguments) => snapshot::execute(&arguments),
             Command::Replay(arguments) => replay::execute(&arguments),
             Command::Report(arguments) => report::execute(&arguments),
+            Command::Lint(arguments) => lint::execute(&arguments),
             Command::Gpus(arguments) => gpus::execute(&arguments),
             Command::Doctor(arguments) => doctor::execute(&arguments),
             Command::Completions(arguments) => completions::execute(&arguments),
@@ -136,6 +140,11 @@ mod tests {
     #[test]
     fn help_of_report() {
         insta::assert_snapshot!(help(&["report"]));
+    }
+
+    #[test]
+    fn help_of_lint() {
+        insta::assert_snapshot!(help(&["lint"]));
     }
 
     #[test]
