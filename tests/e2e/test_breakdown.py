@@ -226,3 +226,28 @@ def test_an_allocator_without_a_history_is_named_as_the_reason(rehearse: Rehears
     assert "nobody knows whose memory it was: the allocator that the script chose" in done.stdout
     refused = rehearse(script, "--report", "page.html", environment=setting).expect(2)
     assert "there is no recording to write: the allocator" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "torch.linalg.eigh(a)",
+        "torch.linalg.qr(a)",
+        "torch.triangular_solve(a, sparse)",
+        "torch.nn.Conv2d(64, 64, 3, padding=1).cuda()(a.view(1, 64, 64, 64))",
+    ],
+)
+def test_what_libraries_were_given_to_work_in_is_a_workspace(
+    rehearse_reference: Rehearse, work: str
+) -> None:
+    script = f"""
+import torch
+a = torch.randn(512, 512, device="cuda")
+rows = torch.arange(513, device="cuda")
+sparse = torch.sparse_csr_tensor(rows, rows[:-1], torch.ones(512, device="cuda"), (512, 512))
+torch.cuda.synchronize()
+{work}
+"""
+    card = recorded(rehearse_reference, script)
+    came = [row["came"]["workspace"] for row in card["stages"]["rows"]]
+    assert sum(came) > 0

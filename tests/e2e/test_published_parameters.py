@@ -66,11 +66,10 @@ pairs = {}
 for name in list_models(module=torchvision.models):
     if name.startswith("regnet"):
         continue  # computes its widths with tensors, which have no values here
-    weights = next(iter(get_model_weights(name)))
     with torch.device("meta"):
         model = torchvision.models.get_model(name, weights=None)
     count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    pairs[name] = [count, weights.meta["num_params"]]
+    pairs[name] = [count, [each.meta["num_params"] for each in get_model_weights(name)]]
 print(json.dumps(pairs))
 """
 
@@ -80,11 +79,11 @@ def test_torchvision_builds_what_it_published() -> None:
     done = subprocess.run([PYTHONS[0], "-c", VISION], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     pairs = json.loads(done.stdout.splitlines()[-1])
-    # These train with a second head, which their published weights do not count.
-    extra_heads = {"googlenet", "inception_v3"}
-    different = {name for name, (built, told) in pairs.items() if built != told}
-    assert different <= extra_heads
-    assert pairs["resnet50"] == [25557032, 25557032]
+    # Some weights are for larger images, with more positions.
+    different = {name for name, (built, told) in pairs.items() if built not in told}
+    # It trains with two more heads, which its published weights do not count.
+    assert different == {"googlenet"}
+    assert pairs["resnet50"][0] == 25557032
 
 
 @pytest.mark.parametrize(
