@@ -66,13 +66,13 @@ def read_verdicts() -> dict[Place, str]:
 
 def findings_in(text: str) -> Iterator[tuple[str, str, str, str]]:
     """Path, line (`cell:line` in a notebook), rule and message of every finding in the output."""
-    if text.lstrip().startswith(("{", "[")):
-        document = json.loads(text)
-        listed = document["findings"] if isinstance(document, dict) else document
-        for finding in listed:
-            cell = finding.get("cell")
-            line = f"{cell}:{finding['line']}" if cell else str(finding["line"])
-            yield finding["path"], line, finding["rule"], finding["message"]
+    if text.lstrip().startswith("{"):
+        for finding in json.loads(text)["findings"]:
+            start = finding["start"]
+            if start is not None:
+                cell = f"{start['cell']}:" if start["cell"] else ""
+                line = f"{cell}{start['line']}"
+                yield finding["file"], line, finding["rule"], finding["message"]
         return
     for line in text.splitlines():
         match = PLAIN.fullmatch(line)
