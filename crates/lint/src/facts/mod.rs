@@ -3,11 +3,17 @@
 //! - [`structure`]: where everything stands (functions, loops, conditions, calls, assignments);
 //! - [`imports`]: what imported names mean;
 //! - [`usage`]: what names are used for;
-//! - [`flow`]: what values are, followed through the code.
+//! - [`flow`]: what values are, followed through the code;
+//! - [`reach`], [`keeping`], [`evaluating`], [`origin`]: what several rules ask: which functions
+//!   a call runs, what containers keep, where a model is in evaluation mode, where values are made.
 
+pub mod evaluating;
 pub mod flow;
 pub mod imports;
+pub mod keeping;
+pub mod origin;
 pub mod paths;
+pub mod reach;
 pub mod structure;
 pub mod torch_names;
 pub mod usage;

@@ -9,11 +9,17 @@ use std::ops::Range;
 use crate::facts::Facts;
 use crate::finding::{Finding, Fix, Severity};
 
+mod collected_losses;
+mod collected_outputs;
 mod fixes;
 mod summed_loss;
 
 /// Every rule, in order of family and name.
-pub const RULES: &[&Rule] = &[&summed_loss::RULE];
+pub const RULES: &[&Rule] = &[
+    &collected_losses::RULE,
+    &collected_outputs::RULE,
+    &summed_loss::RULE,
+];
 
 /// What kind of mistake a rule looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
