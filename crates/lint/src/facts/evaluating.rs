@@ -2,7 +2,8 @@
 
 use super::Facts;
 use super::structure::{BlockId, Call, UnitId};
-use crate::python::{Expr, ExprCall};
+use super::value::Kind;
+use crate::python::{Expr, ExprCall, Stmt, span};
 
 /// The part of a unit for which a model was put into evaluation mode.
 #[derive(Debug, Clone, Copy)]
@@ -89,6 +90,12 @@ impl<'a> Facts<'a> {
         })
     }
 
+    /// Whether a unit passes `volatile=True`: before PyTorch 0.4 that was what `no_grad` is now.
+    pub fn says_volatile(&self, unit: UnitId) -> bool {
+        self.calls_in_unit(unit)
+            .any(|call| call.node.arguments.find_keyword("volatile").is_some())
+    }
+
     /// The path of the module that a call runs: `model` of `model(x)` and `model.forward(x)`.
     pub fn called_module(&self, call: &ExprCall) -> Option<&'a str> {
         let module = match &*call.func {
@@ -96,7 +103,7 @@ impl<'a> Facts<'a> {
             other => other,
         };
         match self.value(module).kind {
-            super::value::Kind::Module(_) => self.path(module),
+            Kind::Module(_) => self.path(module),
             _ => None,
         }
     }
@@ -116,6 +123,55 @@ impl<'a> Facts<'a> {
             // `model.eval()` is about `model.module`, and the other way round.
             part(path, model) || part(model, path) && path.ends_with(".module")
         })
+    }
+
+    /// Whether the output of a call may be backpropagated by whoever called this unit: it is
+    /// returned with its graph outside of a loop over data, or a caller in this file does so.
+    pub fn hands_on_graph(&self, unit: UnitId, call: &Call<'a>) -> bool {
+        let in_data_loop = self
+            .structure
+            .loop_around(call.place.block)
+            .is_some_and(|id| self.is_step_loop(id));
+        let mut outputs = Vec::new();
+        for assign in self.assigns_in_unit(unit) {
+            if span(assign.value) == span(call.node) {
+                self.each_target(assign.target, &mut |target| outputs.push(target));
+            }
+        }
+        let with_graph = |value: &Expr| {
+            let known = self.value(value);
+            match known.kind {
+                Kind::Tensor | Kind::Container => !known.graph.is_no(),
+                Kind::Unknown => {
+                    !known.graph.is_no() && outputs.iter().any(|path| self.mentions(value, path))
+                }
+                _ => false,
+            }
+        };
+        let returns_graph = self.structure.statements.iter().any(|(statement, place)| {
+            self.structure.unit_of(place.block) == unit
+                && matches!(statement, Stmt::Return(node)
+                if node.value.as_deref().is_some_and(|value| match value {
+                    Expr::Tuple(tuple) => tuple.elts.iter().any(with_graph),
+                    other => with_graph(other),
+                }))
+        });
+        if !returns_graph {
+            return false;
+        }
+        !in_data_loop
+            || self.callers(unit).any(|caller| {
+                let around = self.structure.unit_of(caller.place.block);
+                let mut used = false;
+                for assign in self.assigns_in_unit(around) {
+                    if span(assign.value) == span(caller.node) {
+                        self.each_target(assign.target, &mut |target| {
+                            used |= self.ends_in_backward(around, target);
+                        });
+                    }
+                }
+                used
+            })
     }
 
     fn loop_of_both(&self, one: BlockId, other: BlockId) -> Option<BlockId> {
