@@ -9,11 +9,25 @@ use std::ops::Range;
 use crate::facts::Facts;
 use crate::finding::{Finding, Fix, Severity};
 
+mod collected_losses;
+mod collected_outputs;
+mod evaluation_with_gradients;
 mod fixes;
+mod load_without_map_location;
+mod state_dict_aliased;
+mod state_dict_copied_on_card;
 mod summed_loss;
 
 /// Every rule, in order of family and name.
-pub const RULES: &[&Rule] = &[&summed_loss::RULE];
+pub const RULES: &[&Rule] = &[
+    &collected_losses::RULE,
+    &collected_outputs::RULE,
+    &summed_loss::RULE,
+    &evaluation_with_gradients::RULE,
+    &load_without_map_location::RULE,
+    &state_dict_aliased::RULE,
+    &state_dict_copied_on_card::RULE,
+];
 
 /// What kind of mistake a rule looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -33,7 +33,7 @@ pub struct Flow {
 
 impl Flow {
     /// What an expression is, at the last time it is read.
-    pub fn value(&self, expression: &Expr) -> Value {
+    pub fn value(&self, expression: &impl Ranged) -> Value {
         self.values
             .get(&expression.range())
             .copied()
