@@ -5,6 +5,8 @@
 //! - [`usage`]: what names are used for;
 //! - [`flow`]: what values are, followed through the code.
 
+pub mod accumulation;
+pub mod conditions;
 pub mod flow;
 pub mod imports;
 pub mod paths;

@@ -9,11 +9,19 @@ use std::ops::Range;
 use crate::facts::Facts;
 use crate::finding::{Finding, Fix, Severity};
 
+mod clipping_every_micro_batch;
 mod fixes;
+mod scheduler_every_micro_batch;
 mod summed_loss;
+mod zero_grad_while_accumulating;
 
 /// Every rule, in order of family and name.
-pub const RULES: &[&Rule] = &[&summed_loss::RULE];
+pub const RULES: &[&Rule] = &[
+    &summed_loss::RULE,
+    &clipping_every_micro_batch::RULE,
+    &scheduler_every_micro_batch::RULE,
+    &zero_grad_while_accumulating::RULE,
+];
 
 /// What kind of mistake a rule looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
