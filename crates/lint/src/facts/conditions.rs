@@ -1,7 +1,7 @@
 //! Under which conditions a place is reached, and which of them hold once in so many rounds.
 
 use super::Facts;
-use super::structure::{Assign, BlockId, Call, Place};
+use super::structure::{Assign, BlockId, BlockKind, Call, Place};
 use crate::python::{CmpOp, Expr, Number, Operator, Stmt, UnaryOp, ast, span};
 
 /// A test and whether it held.
@@ -138,7 +138,7 @@ impl<'a> Facts<'a> {
         self.assigns_in_unit(unit).any(|assign| {
             self.structure.is_inside(assign.place.block, block) && self.targets(assign.target, path)
         }) || self.structure.blocks.iter().enumerate().any(|(id, other)| {
-            matches!(other.kind, super::BlockKind::For(node)
+            matches!(other.kind, BlockKind::For(node)
                 if self.targets(&node.target, path) && self.structure.is_inside(id, block))
         })
     }
@@ -179,6 +179,7 @@ impl<'a> Facts<'a> {
                 value: Number::Int(number),
                 ..
             }) => number.as_i64(),
+            Expr::Attribute(attribute) => self.constant_attribute(attribute.attr.as_str()),
             _ => {
                 let path = self.path(expression)?;
                 let mut bound = self
@@ -195,10 +196,36 @@ impl<'a> Facts<'a> {
                     return None;
                 }
                 match only.value {
-                    Expr::NumberLiteral(_) => self.constant(only.value),
+                    Expr::NumberLiteral(_) | Expr::Attribute(_) => self.constant(only.value),
                     _ => None,
                 }
             }
+        }
+    }
+
+    /// The number of an attribute that only a class body of the file sets: a configuration.
+    fn constant_attribute(&self, name: &str) -> Option<i64> {
+        let mut bound = self
+            .structure
+            .assigns
+            .iter()
+            .filter(|assign| match assign.target {
+                Expr::Attribute(target) => target.attr.as_str() == name,
+                Expr::Name(target) => {
+                    target.id.as_str() == name
+                        && matches!(
+                            self.structure.blocks[assign.place.block].kind,
+                            BlockKind::Class(_)
+                        )
+                }
+                _ => false,
+            });
+        let only = bound.next()?;
+        match only.value {
+            Expr::NumberLiteral(_) if bound.next().is_none() && only.operator.is_none() => {
+                self.constant(only.value)
+            }
+            _ => None,
         }
     }
 

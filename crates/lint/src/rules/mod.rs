@@ -11,7 +11,9 @@ use crate::finding::{Finding, Fix, Severity};
 
 mod clipping_every_micro_batch;
 mod fixes;
+mod last_window_forgotten;
 mod scheduler_every_micro_batch;
+mod step_every_micro_batch;
 mod summed_loss;
 mod zero_grad_while_accumulating;
 
@@ -19,7 +21,9 @@ mod zero_grad_while_accumulating;
 pub const RULES: &[&Rule] = &[
     &summed_loss::RULE,
     &clipping_every_micro_batch::RULE,
+    &last_window_forgotten::RULE,
     &scheduler_every_micro_batch::RULE,
+    &step_every_micro_batch::RULE,
     &zero_grad_while_accumulating::RULE,
 ];
 

@@ -107,3 +107,20 @@ def train(model, loader, optimizer, criterion, n):
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
+
+# case: a configuration of the file says that the window is one
+from accelerate import Accelerator
+
+class Config:
+    gradient_accumulation_steps = 1
+
+config = Config()
+
+def train(model, loader, optimizer, criterion):
+    accelerator = Accelerator(gradient_accumulation_steps=config.gradient_accumulation_steps)
+    for x, y in loader:
+        with accelerator.accumulate(model):
+            accelerator.backward(criterion(model(x), y))
+            accelerator.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
