@@ -10,6 +10,7 @@ pub mod conditions;
 pub mod flow;
 pub mod imports;
 pub mod paths;
+pub mod reduction;
 pub mod structure;
 pub mod torch_names;
 pub mod usage;

@@ -6,7 +6,7 @@ use crate::facts::accumulation::Window;
 use crate::facts::structure::BlockKind;
 use crate::facts::value::Kind;
 use crate::finding::Severity;
-use crate::python::{Expr, Operator, StmtFor, span};
+use crate::python::{Expr, StmtFor, span};
 
 pub static RULE: Rule = Rule {
     name: "last-window-forgotten",
@@ -15,8 +15,8 @@ pub static RULE: Rule = Rule {
     summary: "the last micro-batches of an epoch make no step when they do not fill a window",
     docs: "\
 ## What it does
-Finds accumulation whose only way to a step is `(i + 1) % n == 0`, with `i` counted anew in every
-epoch, and no step behind the loop.
+Finds accumulation whose only way to a step is a count such as `(i + 1) % n == 0`, with `i` counted
+anew in every epoch, and no step behind the loop.
 
 ## Why it costs memory
 Accumulation is there to train with a large batch in the memory of a small one. When the number of
@@ -57,14 +57,16 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         if window.has_alternative
-            || !ends_a_window(facts, &window)
             || !counts_anew(facts, node, window.every.counter)
             || has_later_step(facts, &window)
             || leaves_early(facts, &window)
         {
             continue;
         }
-        let count = facts.text(window.every.count);
+        let (counter, count) = (
+            facts.text(window.every.counter),
+            facts.text(window.every.count),
+        );
         let left = if zeroed_before(facts, &window) {
             "are thrown away by the `zero_grad()` before the next epoch"
         } else {
@@ -73,29 +75,12 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         report.add(
             span(window.step.node),
             format!(
-                "no step for the last micro-batches of the loop when they are fewer than \
-                 `{count}`: their gradients {left}"
+                "no step for the micro-batches after the last multiple of `{count}` in \
+                 `{counter}`: their gradients {left}"
             ),
             "step in the last round, too: `or i + 1 == len(loader)`",
         );
     }
-}
-
-/// Whether the condition closes a window (`(i + 1) % n == 0`, `i % n == n - 1`). `i % n == 0`
-/// opens one: it leaves micro-batches over in any case, and means something else.
-fn ends_a_window(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
-    let adds_one = matches!(window.every.counter, Expr::BinOp(sum)
-        if sum.op == Operator::Add
-            && (facts.constant(&sum.right) == Some(1) || facts.constant(&sum.left) == Some(1)));
-    adds_one
-        || facts
-            .conditions_of(window.step, window.rounds)
-            .iter()
-            .any(|condition| {
-                matches!(condition.test, Expr::Compare(comparison)
-                    if matches!(&comparison.comparators[0], Expr::BinOp(difference)
-                        if difference.op == Operator::Sub))
-            })
 }
 
 /// Whether the counter is the number that `enumerate` gives over something whose length is not

@@ -9,6 +9,8 @@ use std::ops::Range;
 use crate::facts::Facts;
 use crate::finding::{Finding, Fix, Severity};
 
+mod accumulated_loss_not_divided;
+mod batch_norm_while_accumulating;
 mod clipping_every_micro_batch;
 mod fixes;
 mod last_window_forgotten;
@@ -20,6 +22,8 @@ mod zero_grad_while_accumulating;
 /// Every rule, in order of family and name.
 pub const RULES: &[&Rule] = &[
     &summed_loss::RULE,
+    &accumulated_loss_not_divided::RULE,
+    &batch_norm_while_accumulating::RULE,
     &clipping_every_micro_batch::RULE,
     &last_window_forgotten::RULE,
     &scheduler_every_micro_batch::RULE,
