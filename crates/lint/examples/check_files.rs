@@ -26,7 +26,10 @@ fn main() -> std::io::Result<()> {
 
 fn print_findings(path: &str, out: &mut impl Write) -> std::io::Result<()> {
     let contents = std::fs::read(path)?;
-    let source = if Path::new(path).extension().is_some_and(|end| end == "ipynb") {
+    let source = if Path::new(path)
+        .extension()
+        .is_some_and(|end| end == "ipynb")
+    {
         Source::notebook(&contents)
     } else {
         Source::script(&contents)

@@ -7,6 +7,8 @@
 //! - [`reach`], [`keeping`], [`evaluating`], [`origin`], [`placement`]: what several rules ask: which functions
 //!   a call runs, what containers keep, where a model is in evaluation mode, where values are made.
 
+pub mod accumulation;
+pub mod conditions;
 pub mod evaluating;
 pub mod flow;
 pub mod imports;
@@ -15,6 +17,7 @@ pub mod origin;
 pub mod paths;
 pub mod placement;
 pub mod reach;
+pub mod reduction;
 pub mod structure;
 pub mod torch_names;
 pub mod usage;
