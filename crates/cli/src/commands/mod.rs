@@ -3,6 +3,7 @@
 mod completions;
 mod doctor;
 mod estimate;
+mod explain;
 mod gpus;
 mod max_batch;
 mod record;
@@ -29,6 +30,7 @@ Examples:
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
   ghostgpu report train.ghost
+  ghostgpu explain error.log
   ghostgpu gpus 30
   ghostgpu doctor
 
@@ -49,6 +51,7 @@ enum Command {
     Snapshot(snapshot::Arguments),
     Replay(replay::Arguments),
     Report(report::Arguments),
+    Explain(explain::Arguments),
     Gpus(gpus::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
@@ -65,6 +68,7 @@ impl CommandLine {
             Command::Snapshot(arguments) => snapshot::execute(&arguments),
             Command::Replay(arguments) => replay::execute(&arguments),
             Command::Report(arguments) => report::execute(&arguments),
+            Command::Explain(arguments) => explain::execute(&arguments),
             Command::Gpus(arguments) => gpus::execute(&arguments),
             Command::Doctor(arguments) => doctor::execute(&arguments),
             Command::Completions(arguments) => completions::execute(&arguments),
@@ -136,6 +140,11 @@ mod tests {
     #[test]
     fn help_of_report() {
         insta::assert_snapshot!(help(&["report"]));
+    }
+
+    #[test]
+    fn help_of_explain() {
+        insta::assert_snapshot!(help(&["explain"]));
     }
 
     #[test]
