@@ -3,6 +3,7 @@
 //! One fact carries much of it: before PyTorch raises, it has given every whole cached segment back to
 //! the driver and asked again. What is still cached then lies in segments that are partly in use.
 
+use super::others::{other_process, small_others};
 use super::{Reasoned, Situation, Stage, stage, suspect};
 use crate::account::Account;
 use crate::amount::Amount;
@@ -11,7 +12,6 @@ use crate::kind::Kind;
 use crate::reader::Log;
 
 const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
 
 pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reasoned> {
     let stage = stage(finding);
@@ -31,10 +31,14 @@ pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reason
     if found.is_empty() {
         found.push(full(finding));
     }
+    let is_known = found
+        .iter()
+        .any(|each| each.situation == Situation::OtherProcess);
+    found.extend(small_others(finding, account).filter(|_| !is_known));
     found
 }
 
-fn percent(part: Amount, whole: Amount) -> u64 {
+pub fn percent(part: Amount, whole: Amount) -> u64 {
     part.bytes.saturating_mul(100) / whole.bytes.max(1)
 }
 
@@ -101,71 +105,6 @@ fn free_but_refused(finding: &Finding, log: &Log) -> Option<Reasoned> {
         }
     };
     Some(Reasoned::new(Situation::FreeButRefused, reason).and(why))
-}
-
-/// A context takes so much at most; more is somebody else's.
-const CONTEXT: u64 = 3 * GIB / 2;
-
-fn other_process(finding: &Finding, account: &Account) -> Option<Reasoned> {
-    let figures = &finding.figures;
-    let (total, free) = (figures.total?, figures.free?);
-    let asked = figures.asked?;
-    if let Some(others) = account.others {
-        if others.bytes * 10 < total.bytes || free.plus(others).bytes < asked.bytes {
-            return None;
-        }
-        let own = account.own_pid_elsewhere;
-        let named: Vec<String> = figures
-            .processes
-            .iter()
-            .filter(|each| Some(each.pid) != own)
-            .map(|each| format!("process {} has {}", each.pid, each.used))
-            .collect();
-        let reason = format!(
-            "{others} of {total} ({} %) belong to other processes: {}",
-            percent(others, total),
-            named.join(", ")
-        );
-        return Some(
-            Reasoned::new(Situation::OtherProcess, reason)
-                .and(format!(
-                    "without them, {} would have been free",
-                    free.plus(others)
-                ))
-                .and_if(ranks_on_one_card(finding, account)),
-        );
-    }
-    let outside = account.outside?;
-    let is_much = outside.bytes >= CONTEXT.max(total.bytes / 5);
-    if !is_much || free.plus(outside).bytes < asked.bytes {
-        return None;
-    }
-    let reserved = figures.reserved?;
-    Some(
-        Reasoned::new(
-            Situation::OtherProcess,
-            format!(
-                "{total} in all - {free} free - {reserved} of this PyTorch's leaves {outside}, and a CUDA \
-                 context takes 0.3 to 0.8 GiB"
-            ),
-        )
-        .and("the rest is another process, another rank on the same card, or a display (this old text names none)"),
-    )
-}
-
-/// Several small processes beside ours are contexts of ranks that touched the wrong card.
-fn ranks_on_one_card(finding: &Finding, account: &Account) -> Option<String> {
-    let contexts = finding.figures.processes.iter().filter(|each| {
-        Some(each.pid) != account.own_pid_elsewhere
-            && (150 * MIB..1200 * MIB).contains(&each.used.bytes)
-    });
-    let count = contexts.count();
-    (count >= 2).then(|| {
-        format!(
-            "{count} of them have no more than a context: ranks that opened this card by mistake \
-             (torch.cuda.set_device(local_rank) comes before anything else)"
-        )
-    })
 }
 
 fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
@@ -293,8 +232,8 @@ fn evaluation(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
         None => "the log counts batches of an evaluation".to_owned(),
     };
     Some(Reasoned::new(Situation::Evaluation, reason).and(
-        "training fitted before: outputs that are kept on the card, a larger batch, longer samples or a \
-         missing no_grad() make the difference",
+        "where training fits and this does not, outputs that are kept on the card, a larger batch, longer \
+         samples or a missing no_grad() make the difference",
     ))
 }
 
@@ -325,10 +264,8 @@ fn activations(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
         .progress
         .as_ref()
         .is_some_and(|progress| progress.is_under_way());
-    let is_training = matches!(
-        stage,
-        Some(Stage::Backward | Stage::Training | Stage::Optimizer)
-    );
+    // The optimizer's first step comes when activations are gone.
+    let is_training = matches!(stage, Some(Stage::Backward | Stage::Training));
     if !is_training && !is_under_way {
         return None;
     }
