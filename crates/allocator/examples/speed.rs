@@ -1,6 +1,6 @@
 //! How many allocator events a second, and how often the heap is touched meanwhile:
 //!
-//!     cargo run --release -p ghostgpu-allocator --example speed
+//!     cargo run --release -p ghostgpu-allocator --example speed [PART OF A NAME]
 //!
 //! An event is an entry of PyTorch's memory history: an allocation is one, a free is two. Each job runs
 //! until its sets and tables have reached their size, and is measured from then on.
@@ -9,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ghostgpu_allocator::replay::{
-    Circumstances, Context, Operation, Program, Recording, exact, what_if,
+    Circumstances, Context, ExactRun, Operation, Program, Recording, WhatIfRun,
 };
 use ghostgpu_allocator::{
     Address, Allocator, Release, Settings, SimpleDriver, StreamId, TraceEvent, TraceSink,
@@ -164,6 +164,9 @@ fn once<S: TraceSink>(
     }
 }
 
+/// So much is measured of each job.
+const EVENTS: u64 = 20_000_000;
+
 fn measure(name: &str, settings: &str, steps: &[Step]) {
     let release = Release::REFERENCE;
     let settings = Settings::parse(settings, release).expect("settings of this release");
@@ -172,7 +175,7 @@ fn measure(name: &str, settings: &str, steps: &[Step]) {
     for _ in 0..3 {
         once(&mut allocator, steps, &mut live);
     }
-    let rounds = (20_000_000 / events(steps)).max(1);
+    let rounds = (EVENTS / events(steps)).max(1);
     let begin = core_seconds();
     let calls = HEAP_CALLS.load(Ordering::Relaxed);
     for _ in 0..rounds {
@@ -186,6 +189,16 @@ fn measure(name: &str, settings: &str, steps: &[Step]) {
 fn report(name: &str, events: u64, seconds: f64, heap_calls: u64) {
     let rate = events as f64 / seconds / 1e6;
     println!("{name:<34} {rate:>7.1} million events a second, {heap_calls} heap allocations");
+}
+
+/// Seconds that something takes, and how often it touches the heap.
+fn cost<T>(what: impl FnOnce() -> T) -> (T, f64, u64) {
+    // Looking at the clock touches the heap, too.
+    let begin = core_seconds();
+    let calls = HEAP_CALLS.load(Ordering::Relaxed);
+    let done = what();
+    let calls = HEAP_CALLS.load(Ordering::Relaxed) - calls;
+    (done, core_seconds() - begin, calls)
 }
 
 /// A recording of a job, for the replays: as a snapshot would have it.
@@ -213,43 +226,35 @@ fn recording(steps: &[Step], rounds: usize) -> Recording {
     }
 }
 
-fn measure_replays(steps: &[Step]) {
+/// Replays a recording exactly, and under another setting: all of it, of which the loop over the events
+/// is said beside it.
+fn measure_replays(name: &str, steps: &[Step]) {
     let rounds = (1_000_000 / events(steps)).max(1) as usize;
     let recording = recording(steps, rounds);
     let entries = recording.operations.len() as u64;
-    let circumstances = Circumstances::new(Release::REFERENCE, Settings::default());
-    let calls = HEAP_CALLS.load(Ordering::Relaxed);
-    let begin = core_seconds();
-    let replay = exact(&recording, &circumstances);
+    let release = Release::REFERENCE;
+    let circumstances = Circumstances::new(release, Settings::default());
+    let (mut run, before, _) = cost(|| ExactRun::new(&recording, &circumstances));
+    let ((), inside, calls) = cost(|| run.run());
+    let (replay, after, _) = cost(|| run.finish());
     assert_eq!(replay.difference, None);
-    let seconds = core_seconds() - begin;
-    report(
-        "exact replay of a recording",
-        entries,
-        seconds,
-        HEAP_CALLS.load(Ordering::Relaxed) - calls,
-    );
-    let begin = core_seconds();
-    let program = Program::of(&recording, &circumstances);
-    let reading = core_seconds() - begin;
-    let calls = HEAP_CALLS.load(Ordering::Relaxed);
-    let begin = core_seconds();
-    let settings = Settings::parse("max_split_size_mb:64", Release::REFERENCE);
+    report_replay(name, "exact replay", entries, inside, before + after, calls);
+
+    let (program, reading, _) = cost(|| Program::of(&recording, &circumstances));
+    let settings = Settings::parse("max_split_size_mb:64", release);
     let settings = settings.expect("settings of this release");
-    let answer = what_if(
-        &program,
-        Release::REFERENCE,
-        settings,
-        None,
-        SimpleDriver::new(1 << 44),
-    );
+    let driver = SimpleDriver::new(1 << 44);
+    let (mut run, before, _) = cost(|| WhatIfRun::new(&program, release, settings, None, driver));
+    let ((), inside, calls) = cost(|| run.run());
+    let (answer, after, _) = cost(|| run.finish());
     assert!(answer.failure.is_none());
-    let seconds = core_seconds() - begin;
-    report(
-        "what-if replay of a recording",
+    report_replay(
+        name,
+        "what-if replay",
         entries,
-        seconds,
-        HEAP_CALLS.load(Ordering::Relaxed) - calls,
+        inside,
+        before + after,
+        calls,
     );
     println!(
         "  (reading the program off the recording took {:.0} ms for {entries} entries)",
@@ -257,16 +262,43 @@ fn measure_replays(steps: &[Step]) {
     );
 }
 
-fn main() {
-    measure("training step", "", &training(100, 1));
-    measure("training step, four streams", "", &training(100, 4));
-    measure(
-        "training step, expandable segments",
-        "expandable_segments:True",
-        &training(100, 1),
+fn report_replay(name: &str, kind: &str, entries: u64, inside: f64, outside: f64, heap_calls: u64) {
+    report(
+        &format!("{kind}, {name}"),
+        entries,
+        inside + outside,
+        heap_calls,
     );
-    measure("random lifetimes, 1000 live", "", &churn(1_000, 100_000));
-    measure("random lifetimes, 20000 live", "", &churn(20_000, 400_000));
-    measure_replays(&training(100, 1));
-    measure_replays(&churn(5_000, 300_000));
+    let rate = entries as f64 / inside / 1e6;
+    println!(
+        "  (the loop alone: {rate:.1}; before and behind it {:.0} ms)",
+        outside * 1e3
+    );
+}
+
+fn main() {
+    // Jobs whose names have this in them.
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    let job = |name: &str, settings: &str, steps: fn() -> Vec<Step>| {
+        if name.contains(&wanted) {
+            measure(name, settings, &steps());
+        }
+    };
+    let one_stream = || training(100, 1);
+    job("training step", "", one_stream);
+    job("training step, four streams", "", || training(100, 4));
+    let expandable = "expandable_segments:True";
+    job("training step, expandable segments", expandable, one_stream);
+    job("random lifetimes, 1000 live", "", || churn(1_000, 100_000));
+    job("random lifetimes, 20000 live", "", || {
+        churn(20_000, 400_000)
+    });
+    let replays = |name: &str, steps: fn() -> Vec<Step>| {
+        if format!("replay, {name}").contains(&wanted) {
+            measure_replays(name, &steps());
+        }
+    };
+    replays("training", one_stream);
+    replays("random, 1000 live", || churn(1_000, 300_000));
+    replays("random, 20000 live", || churn(20_000, 400_000));
 }

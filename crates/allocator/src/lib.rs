@@ -75,7 +75,7 @@ mod trace;
 
 pub use allocator::{
     AdoptError, AllocError, Allocation, Allocator, BlockImage, BlockState, BlockView,
-    InvalidPointer, Request, SegmentImage, SegmentView, StreamIdentity,
+    InvalidPointer, Request, Room, SegmentImage, SegmentView, StreamIdentity,
 };
 pub use driver::{Driver, DriverRequest, MemoryInfo, RecordedEvent};
 pub use ids::{Address, BlockId, PoolId, PoolKind, StreamId, ThreadId};

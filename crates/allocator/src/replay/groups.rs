@@ -258,7 +258,14 @@ impl Iterator for Groups<'_> {
             Action::Snapshot => Group::Snapshot { at },
             _ => self.run(at),
         };
-        self.follow(group);
+        match group {
+            // Most are of these, which leave nothing to follow.
+            Group::Request { first, last } if first == last => self.at = at + 1,
+            Group::Free {
+                completes: true, ..
+            } => self.at = at + 2,
+            _ => self.follow(group),
+        }
         Some(group)
     }
 }

@@ -94,6 +94,14 @@ impl Operations {
         }
     }
 
+    /// Whether an entry asks for the free that another one completes.
+    #[inline]
+    pub(super) fn is_request_of(&self, index: usize, completed: &Operation) -> bool {
+        self.actions[index] == Action::FreeRequested
+            && self.addresses[index] == completed.address.0
+            && is_possible(completed.address, self.bytes[index])
+    }
+
     #[must_use]
     pub fn actions(&self) -> &[Action] {
         &self.actions
@@ -102,6 +110,12 @@ impl Operations {
     #[must_use]
     pub fn addresses(&self) -> &[u64] {
         &self.addresses
+    }
+
+    /// The streams and pools that there are.
+    #[must_use]
+    pub fn contexts(&self) -> &[Context] {
+        &self.known_contexts
     }
 
     #[must_use]

@@ -22,6 +22,8 @@ impl ScriptedDriver {
         Self {
             total,
             mappings,
+            // More than most groups have.
+            script: Vec::with_capacity(256),
             ..Self::default()
         }
     }

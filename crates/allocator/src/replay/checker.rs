@@ -1,0 +1,94 @@
+//! Compares what the replica does with what is recorded, entry by entry, while it does it.
+
+use super::exact::Difference;
+use super::operations::{Operation, Operations};
+use crate::trace::{Action, TraceEvent, TraceSink};
+
+/// Takes the replica's entries. One group of recorded entries is expected at a time.
+#[derive(Clone, Debug)]
+pub(super) struct Checker<'a> {
+    operations: &'a Operations,
+    /// The next entry that is expected, and one behind the last of the group.
+    at: usize,
+    end: usize,
+    /// Driver calls of the group.
+    segment_events: Vec<(usize, TraceEvent)>,
+    difference: Option<Difference>,
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn new(operations: &'a Operations, segment_events: usize) -> Self {
+        Self {
+            operations,
+            at: 0,
+            end: 0,
+            segment_events: Vec::with_capacity(segment_events),
+            difference: None,
+        }
+    }
+
+    /// From now on these entries are expected.
+    #[inline]
+    pub(super) fn expect(&mut self, first: usize, end: usize) {
+        self.at = first;
+        self.end = end;
+        self.segment_events.clear();
+        self.difference = None;
+    }
+
+    /// The first difference in the group, now that nothing comes any more.
+    #[inline]
+    pub(super) fn finish(&mut self) -> Option<Difference> {
+        if self.at < self.end && self.difference.is_none() {
+            self.difference = Some(self.difference(None));
+        }
+        self.difference
+    }
+
+    /// Entries of the group, from `first` on, that were as recorded.
+    #[inline]
+    pub(super) fn agreed_since(&self, first: usize) -> usize {
+        self.at - first
+    }
+
+    /// Driver calls of the group that were as recorded.
+    #[inline]
+    pub(super) fn segment_events(&self) -> &[(usize, TraceEvent)] {
+        &self.segment_events
+    }
+
+    #[cold]
+    fn difference(&self, predicted: Option<TraceEvent>) -> Difference {
+        Difference {
+            index: self.at,
+            recorded: (self.at < self.end).then(|| self.operations.at(self.at)),
+            predicted,
+        }
+    }
+}
+
+impl TraceSink for Checker<'_> {
+    #[inline]
+    fn record(&mut self, event: TraceEvent) {
+        if self.difference.is_some() {
+            return;
+        }
+        if self.at == self.end || !is_same(event, self.operations.at(self.at)) {
+            self.difference = Some(self.difference(Some(event)));
+            return;
+        }
+        if event.action.is_segment() {
+            self.segment_events.push((self.at, event));
+        }
+        self.at += 1;
+    }
+}
+
+#[inline]
+fn is_same(here: TraceEvent, there: Operation) -> bool {
+    here.action == there.action
+        && here.bytes == there.bytes
+        && (here.address == there.address || here.action == Action::Oom)
+        && (here.stream == there.context.stream || here.action == Action::Snapshot)
+        && there.context.pool.is_none_or(|pool| pool == here.pool)
+}
