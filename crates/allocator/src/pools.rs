@@ -2,9 +2,10 @@
 //! has a small and a large half, and each half a set of free blocks per stream.
 
 use crate::ids::{PoolId, PoolKind, StreamId, ThreadId};
+use crate::structures::entry::Entry;
 use crate::structures::hash_order::HashOrder;
-use crate::structures::ordered_set::OrderedSet;
 use crate::structures::size_bins::SizeBins;
+use crate::structures::trees::{Nodes, Tree};
 
 /// What a `MemPool` was made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub(crate) struct StreamSet {
     pub(crate) stream: StreamId,
     pub(crate) free: SizeBins,
     /// Holes of expandable segments, by address.
-    pub(crate) unmapped: OrderedSet,
+    pub(crate) unmapped: Tree,
 }
 
 #[derive(Clone, Debug)]
@@ -96,6 +97,8 @@ pub(crate) struct Scope {
 pub(crate) struct Pools {
     pub(crate) pools: Vec<Option<Pool>>,
     pub(crate) sets: Vec<StreamSet>,
+    /// What the sets are made of.
+    pub(crate) nodes: Nodes,
     /// Pools that nobody uses any more: a flush may release what is cached there.
     pub(crate) freeable: HashOrder<PoolId>,
     /// Pools that help out when memory runs out, the newest last.
@@ -108,6 +111,7 @@ impl Pools {
         let mut pools = Self {
             pools: Vec::new(),
             sets: Vec::new(),
+            nodes: Nodes::default(),
             freeable: HashOrder::default(),
             helpers: Vec::new(),
             spare_sets: Vec::new(),
@@ -183,6 +187,11 @@ impl Pools {
         })
     }
 
+    /// What is free in a set, in order.
+    pub(crate) fn free_in(&self, set: u32) -> impl Iterator<Item = Entry> + '_ {
+        self.sets[set as usize].free.iter(&self.nodes)
+    }
+
     /// The set of a stream in half a pool, made if it is not there.
     #[inline]
     pub(crate) fn set(&mut self, pool: u32, kind: PoolKind, stream: StreamId) -> u32 {
@@ -219,7 +228,7 @@ impl Pools {
                     kind,
                     stream,
                     free: SizeBins::default(),
-                    unmapped: OrderedSet::default(),
+                    unmapped: Tree::default(),
                 });
                 self.sets.len() as u32 - 1
             }

@@ -202,6 +202,9 @@ impl<'a> Card<'a> {
 
     fn free(&mut self, address: u64, bytes: u64) -> AllocationId {
         let now = self.now();
+        // What the log says before this was said of what still lives: a work area is mostly given back as
+        // soon as it was used.
+        self.peek();
         let id = match self.live.remove(&address) {
             Some(id) => id,
             // Older than the recording.

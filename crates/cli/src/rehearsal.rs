@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use ghostgpu_recording::Recording;
 use ghostgpu_session::Session;
 
 use crate::environment;
@@ -15,7 +14,7 @@ use crate::findings::Findings;
 use crate::judge::Rehearsal;
 use crate::layout::Layout;
 use crate::process::supervise;
-use crate::recorded_memory;
+use crate::recorded_memory::{self, Memory};
 use crate::run_dir::RunDir;
 use crate::written_files::remove_written_files;
 
@@ -50,8 +49,8 @@ pub enum ScriptOutput {
 pub struct Finished {
     pub rehearsal: Rehearsal,
     pub removed_files: Vec<PathBuf>,
-    /// Whose memory it was, where that was recorded; `Err` is why it cannot be read.
-    pub recording: Option<Result<Recording, String>>,
+    /// Whose memory it was.
+    pub memory: Memory,
 }
 
 impl Plan {
@@ -119,7 +118,10 @@ impl Plan {
             ))
         })?;
         let findings = Findings::gather(run_dir.path());
-        let recording = recorded_memory::gather(run_dir.path(), &findings);
+        let memory = match session.attribution {
+            true => recorded_memory::gather(run_dir.path(), &findings),
+            false => Memory::Unwanted,
+        };
         let removed_files = match session.keep_checkpoints {
             true => Vec::new(),
             false => remove_written_files(run_dir.path(), started),
@@ -134,7 +136,7 @@ impl Plan {
                 },
             },
             removed_files,
-            recording,
+            memory,
         })
     }
 }

@@ -22,7 +22,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let mut whole: Vec<u32> = half
             .sets
             .iter()
-            .flat_map(|&(_, set)| self.pools.sets[set as usize].free.iter())
+            .flat_map(|&(_, set)| self.pools.free_in(set))
             .map(|entry| entry.block)
             .filter(|&block| !self.blocks[block].is_split())
             .collect();

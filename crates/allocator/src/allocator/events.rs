@@ -54,7 +54,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         if address == Address(0) {
             return Ok(());
         }
-        let number = match self.by_address.get(address.0) {
+        let number = match self.find(address) {
             Some(number) if self.blocks[number].state == State::Allocated => number,
             _ => return Err(InvalidPointer(address)),
         };
@@ -211,7 +211,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
     /// graph capture that knows the block to be unused. Whether there was such a block.
     pub fn complete(&mut self, address: Address) -> bool {
         let pending = |number: &u32| self.blocks[*number].state == State::Pending;
-        let Some(number) = self.by_address.get(address.0).filter(pending) else {
+        let Some(number) = self.find(address).filter(pending) else {
             return false;
         };
         self.take_off_waiting(number);

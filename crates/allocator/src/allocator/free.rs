@@ -17,7 +17,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         if address == Address(0) {
             return Ok(());
         }
-        match self.by_address.get(address.0) {
+        match self.find(address) {
             Some(number) if self.blocks[number].state == State::Allocated => {
                 self.request_free(number);
                 Ok(())
@@ -41,7 +41,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
 
     /// The live or pending block that starts at `address`.
     pub fn block_at(&self, address: Address) -> Option<BlockId> {
-        self.by_address.get(address.0).map(BlockId)
+        self.find(address).map(BlockId)
     }
 
     #[inline]
@@ -79,7 +79,8 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let (prev, next, is_ordinary) = (block.prev, block.next, !block.is_expandable());
         let kind = self.pools.sets[set as usize].kind;
         self.tell(Action::FreeCompleted, address, requested, set);
-        self.by_address.remove(address);
+        let address_of = |number| self.blocks.address_of(number);
+        self.by_address.remove(address, address_of);
         let mut split_blocks = 0_i64;
         let mut split_bytes = 0_i64;
         for neighbour in [prev, next] {

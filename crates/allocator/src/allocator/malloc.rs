@@ -274,7 +274,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             .private()
             .flat_map(|(_, pool)| &pool.halves)
             .flat_map(|half| &half.sets)
-            .flat_map(|&(_, set)| self.pools.sets[set as usize].free.iter())
+            .flat_map(|&(_, set)| self.pools.free_in(set))
             .map(|entry| entry.size)
             .sum()
     }

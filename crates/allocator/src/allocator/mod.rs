@@ -29,8 +29,8 @@ use crate::settings::{Settings, SettingsError};
 use crate::stats::Stats;
 use crate::structures::address_map::AddressMap;
 use crate::structures::blocks::{Block, Blocks};
+use crate::structures::entry::Entry;
 use crate::structures::hash_order::HashOrder;
-use crate::structures::ordered_set::Entry;
 use crate::trace::{Action, NoTrace, TraceEvent, TraceSink};
 
 /// PyTorch's caching allocator for one device: give it a driver and the operations of a program, and
@@ -274,6 +274,20 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
+    /// The live or pending block that starts at an address.
+    #[inline]
+    fn find(&self, address: Address) -> Option<u32> {
+        let address_of = |number| self.blocks.address_of(number);
+        self.by_address.get(address.0, address_of)
+    }
+
+    /// Enters a block that is live or pending from now on under its address.
+    #[inline]
+    fn enter(&mut self, address: u64, number: u32) {
+        let address_of = |number| self.blocks.address_of(number);
+        self.by_address.insert(address, number, address_of);
+    }
+
     /// Puts a block among the free ones of its set; its age starts now.
     #[inline]
     fn insert_free(&mut self, number: u32) {
@@ -284,15 +298,16 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             let pool = self.pools.pools[set.pool as usize].as_ref();
             block.age_base = pool.map_or(0, |pool| pool.halves[set.kind.index()].searches);
         }
-        set.free.insert(Self::entry(number, block));
+        let entry = Self::entry(number, block);
+        set.free.insert(&mut self.pools.nodes, entry);
     }
 
     #[inline]
     fn remove_free(&mut self, number: u32) {
         let block = &self.blocks[number];
-        let found = self.pools.sets[block.set as usize]
-            .free
-            .remove(&Self::entry(number, block));
+        let entry = Self::entry(number, block);
+        let set = &mut self.pools.sets[block.set as usize];
+        let found = set.free.remove(&mut self.pools.nodes, &entry);
         debug_assert!(found, "a free block stands in its set");
     }
 }

@@ -6,6 +6,7 @@ use crate::driver::Driver;
 use crate::ids::{Address, PoolId, PoolKind};
 use crate::pools::{DEFAULT_POOL, PoolError};
 use crate::settings::UNLIMITED;
+use crate::structures::entry::Entry;
 use crate::trace::{Action, TraceSink};
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
@@ -70,7 +71,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let sets = &self.pools.pool(pool).halves[kind.index()].sets;
         let free: Vec<u32> = sets
             .iter()
-            .flat_map(|&(_, set)| self.pools.sets[set as usize].free.iter())
+            .flat_map(|&(_, set)| self.pools.free_in(set))
             .map(|entry| entry.block)
             .collect();
         let (expandable, ordinary): (Vec<u32>, Vec<u32>) = free
@@ -114,9 +115,9 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let wanted = quest.size.max(max_split);
         let skips = self.behaviour.oversize_release_skips_expandable;
         let free = &self.pools.sets[quest.set as usize].free;
-        let first = free.first_not_before(&self.search_key(wanted));
-        if let Some(position) = first {
-            let block = free.at(position).block;
+        let nodes = &self.pools.nodes;
+        let first = free.first_not_before(nodes, &self.search_key(wanted));
+        if let Some(Entry { block, .. }) = first {
             if !(skips && self.blocks[block].is_expandable()) {
                 if self.blocks[block].is_expandable() {
                     return false;
@@ -127,13 +128,12 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
         // Largest first, from just before the place where one large enough would stand.
         let mut oversize = Vec::new();
-        let mut position = match first {
-            Some(position) => free.before(position),
-            None => free.last(),
+        let mut next = match &first {
+            Some(first) => free.before(nodes, first),
+            None => free.last(nodes),
         };
         let mut released = 0;
-        while let Some(here) = position {
-            let entry = free.at(here);
+        while let Some(entry) = next {
             if entry.size < max_split || released >= wanted {
                 break;
             }
@@ -141,7 +141,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
                 oversize.push(entry.block);
                 released += entry.size;
             }
-            position = free.before(here);
+            next = free.before(nodes, &entry);
         }
         for block in oversize {
             self.release_block(block);

@@ -43,8 +43,13 @@ struct Live {
 }
 
 impl Live {
+    fn place_of(&self, address: u64) -> Option<u32> {
+        self.places
+            .get(address, |place| self.blocks[place as usize].0)
+    }
+
     fn insert(&mut self, address: u64, block: StartBlock) -> bool {
-        let is_new = self.places.get(address).is_none();
+        let is_new = self.place_of(address).is_none();
         let place = match self.vacant.pop() {
             Some(place) => {
                 self.blocks[place as usize] = (address, block);
@@ -55,33 +60,30 @@ impl Live {
                 self.blocks.len() as u32 - 1
             }
         };
-        self.places.insert(address, place);
+        self.places
+            .insert(address, place, |place| self.blocks[place as usize].0);
         is_new
     }
 
     fn get(&mut self, address: u64) -> Option<&mut StartBlock> {
-        let place = self.places.get(address)?;
+        let place = self.place_of(address)?;
         Some(&mut self.blocks[place as usize].1)
     }
 
     fn remove(&mut self, address: u64) -> bool {
-        let place = self.places.remove(address);
+        let place = self
+            .places
+            .remove(address, |place| self.blocks[place as usize].0);
         self.vacant.extend(place);
         place.is_some()
     }
 
     fn into_sorted(self) -> BTreeMap<u64, StartBlock> {
-        let is_there = |&&(address, _): &&(u64, StartBlock)| self.places.get(address).is_some();
         // A vacant place may name an address that another place has now: the map decides.
-        let entries = self
-            .blocks
-            .iter()
-            .enumerate()
-            .filter(|(place, (address, _))| self.places.get(*address) == Some(*place as u32));
+        let entries = (0_u32..).zip(&self.blocks);
         entries
-            .map(|(_, entry)| entry)
-            .filter(is_there)
-            .copied()
+            .filter(|&(place, &(address, _))| self.place_of(address) == Some(place))
+            .map(|(_, &entry)| entry)
             .collect()
     }
 }

@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut};
 pub(crate) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
-
+#[repr(align(64))]
 pub(crate) struct Block {
     pub(crate) address: u64,
     pub(crate) size: u64,
@@ -105,6 +105,12 @@ impl Blocks {
         (0..)
             .zip(&self.blocks)
             .filter(|(_, block)| block.state != State::Vacant)
+    }
+
+    /// What an address map asks.
+    #[inline]
+    pub(crate) fn address_of(&self, number: u32) -> u64 {
+        self[number].address
     }
 
     pub(crate) fn get(&self, number: u32) -> Option<&Block> {

@@ -1,5 +1,6 @@
 //! The commands: one file each.
 
+mod breakdown_options;
 mod completions;
 mod doctor;
 mod estimate;
@@ -11,6 +12,7 @@ mod rehearsal_options;
 mod replay;
 mod report;
 mod run;
+pub mod scaling;
 mod snapshot;
 
 use clap::{Parser, Subcommand};

@@ -3,11 +3,21 @@
 //! - [`structure`]: where everything stands (functions, loops, conditions, calls, assignments);
 //! - [`imports`]: what imported names mean;
 //! - [`usage`]: what names are used for;
-//! - [`flow`]: what values are, followed through the code.
+//! - [`flow`]: what values are, followed through the code;
+//! - [`reach`], [`keeping`], [`evaluating`], [`origin`], [`placement`]: what several rules ask: which functions
+//!   a call runs, what containers keep, where a model is in evaluation mode, where values are made.
 
+pub mod accumulation;
+pub mod conditions;
+pub mod evaluating;
 pub mod flow;
 pub mod imports;
+pub mod keeping;
+pub mod origin;
 pub mod paths;
+pub mod placement;
+pub mod reach;
+pub mod reduction;
 pub mod structure;
 pub mod torch_names;
 pub mod usage;
@@ -60,6 +70,11 @@ impl<'a> Facts<'a> {
     /// What an expression is.
     pub fn value(&self, expression: &Expr) -> Value {
         self.flow.value(expression)
+    }
+
+    /// What a call gives.
+    pub fn result(&self, call: &ExprCall) -> Value {
+        self.flow.value(call)
     }
 
     /// The elements of a tuple whose elements are known.

@@ -1,6 +1,7 @@
 //! Edits that several rules offer.
 
 use crate::facts::Facts;
+use crate::facts::structure::UnitId;
 use crate::finding::Edit;
 use crate::python::{Expr, span};
 
@@ -27,6 +28,24 @@ pub fn with_method(facts: &Facts<'_>, expression: &Expr, method: &str) -> Vec<Ed
             Edit::insert(range.end, format!("){method}")),
         ]
     }
+}
+
+/// Puts a decorator of `torch` on a function that takes no gradients itself.
+pub fn decorated(facts: &Facts<'_>, unit: UnitId, decorator: &str) -> Option<Vec<Edit>> {
+    let node = facts.structure.units[unit].node?;
+    let differentiates = facts
+        .calls_in_unit(unit)
+        .any(|call| facts.differentiates(call.node));
+    if differentiates || !facts.imports.has_plain("torch") {
+        return None;
+    }
+    // The line of the name, not of the first decorator.
+    let line = facts.source.whole_lines(&span(&node.name)).start;
+    let indent: String = facts.source.text()[line..]
+        .chars()
+        .take_while(|letter| matches!(letter, ' ' | '\t'))
+        .collect();
+    Some(vec![Edit::insert(line, format!("{indent}@{decorator}\n"))])
 }
 
 fn is_parenthesized(facts: &Facts<'_>, expression: &Expr) -> bool {

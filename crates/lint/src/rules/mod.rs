@@ -9,11 +9,39 @@ use std::ops::Range;
 use crate::facts::Facts;
 use crate::finding::{Finding, Fix, Severity};
 
+mod accumulated_loss_not_divided;
+mod batch_norm_while_accumulating;
+mod clipping_every_micro_batch;
+mod collected_losses;
+mod collected_outputs;
+mod evaluation_with_gradients;
 mod fixes;
+mod last_window_forgotten;
+mod load_without_map_location;
+mod scheduler_every_micro_batch;
+mod state_dict_aliased;
+mod state_dict_copied_on_card;
+mod step_every_micro_batch;
 mod summed_loss;
+mod zero_grad_while_accumulating;
 
 /// Every rule, in order of family and name.
-pub const RULES: &[&Rule] = &[&summed_loss::RULE];
+pub const RULES: &[&Rule] = &[
+    &collected_losses::RULE,
+    &collected_outputs::RULE,
+    &summed_loss::RULE,
+    &evaluation_with_gradients::RULE,
+    &load_without_map_location::RULE,
+    &state_dict_aliased::RULE,
+    &state_dict_copied_on_card::RULE,
+    &accumulated_loss_not_divided::RULE,
+    &batch_norm_while_accumulating::RULE,
+    &clipping_every_micro_batch::RULE,
+    &last_window_forgotten::RULE,
+    &scheduler_every_micro_batch::RULE,
+    &step_every_micro_batch::RULE,
+    &zero_grad_while_accumulating::RULE,
+];
 
 /// What kind of mistake a rule looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

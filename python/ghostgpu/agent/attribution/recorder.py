@@ -83,7 +83,12 @@ class MemoryRecorder:
         try:
             self._history.start()
         except RuntimeError:
-            return  # `cudaMallocAsync` keeps no history
+            backend = self._torch.cuda.get_allocator_backend()
+            RECORD.report.unrecorded = (
+                f"the allocator that the script chose ({backend}) keeps no history of what it "
+                "hands out; PyTorch's own (`backend:native`) does"
+            )
+            return
         self._log.start(self._path("memory", "log"))
         self._stages.tell()
         self._operators.start()

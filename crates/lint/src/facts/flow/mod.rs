@@ -33,7 +33,7 @@ pub struct Flow {
 
 impl Flow {
     /// What an expression is, at the last time it is read.
-    pub fn value(&self, expression: &Expr) -> Value {
+    pub fn value(&self, expression: &impl Ranged) -> Value {
         self.values
             .get(&expression.range())
             .copied()
@@ -183,7 +183,7 @@ impl<'a> Reader<'_, 'a> {
         let unit = &self.structure.units[id];
         if index == 0
             && let Some(class) = unit.class
-            && !unit.node.is_some_and(|node| is_static(node))
+            && !unit.node.is_some_and(is_static)
         {
             return self.instance(class);
         }

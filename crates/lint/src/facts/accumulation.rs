@@ -1,0 +1,259 @@
+//! Gradient accumulation: loops that backpropagate every micro-batch and step every so many.
+
+use super::conditions::{Condition, Every};
+use super::structure::{BlockId, BlockKind, Call};
+use super::value::Kind;
+use super::{Facts, each_expression};
+use crate::python::{Expr, ExprCall, Operator, StmtWith, span};
+
+/// A loop that accumulates gradients: every round backpropagates, one in so many steps.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'a, 'f> {
+    /// The loop that takes one micro-batch per round; for a function that handles one
+    /// micro-batch per call, its body.
+    pub rounds: BlockId,
+    pub every: Every<'a>,
+    /// The step has another way to happen (`or i + 1 == len(loader)`).
+    pub has_alternative: bool,
+    pub step: &'f Call<'a>,
+    /// The first `backward()` of a round.
+    pub backward: &'f Call<'a>,
+}
+
+/// The body of `with accelerator.accumulate(model):` with more than one micro-batch per step.
+#[derive(Debug, Clone, Copy)]
+pub struct Accelerated {
+    pub block: BlockId,
+}
+
+impl<'a> Facts<'a> {
+    /// The loops of the file that accumulate gradients by a condition on a counter.
+    pub fn windows(&self) -> Vec<Window<'a, '_>> {
+        let mut windows: Vec<Window<'a, '_>> = Vec::new();
+        for step in &self.structure.calls {
+            let Some(rounds) = self.rounds_of(step) else {
+                continue;
+            };
+            if windows.iter().any(|window| window.rounds == rounds) || !self.is_some_step(step) {
+                continue;
+            }
+            if let Some(window) = self.window(step, rounds) {
+                windows.push(window);
+            }
+        }
+        windows
+    }
+
+    fn window<'f>(&'f self, step: &'f Call<'a>, rounds: BlockId) -> Option<Window<'a, 'f>> {
+        let (condition, every) = self.periodic(step, rounds)?;
+        if !self.counts_rounds(rounds, every.counter) {
+            return None;
+        }
+        let mut backward = None;
+        for call in self.calls_inside(rounds) {
+            let is_guarded = || self.periodic(call, rounds).is_some();
+            if self.is_backward(call.node) {
+                // One optimizer of several that is trained more rarely: no accumulation.
+                if is_guarded() {
+                    return None;
+                }
+                if self.rounds_of(call) == Some(rounds) && backward.is_none() {
+                    backward = Some(call);
+                }
+            } else if self.is_optimizer_step(call) && !is_guarded() {
+                return None;
+            }
+        }
+        Some(Window {
+            rounds,
+            every,
+            has_alternative: condition.has_alternative,
+            step,
+            backward: backward?,
+        })
+    }
+
+    /// The loop whose rounds a call runs in; in a function without one, the function itself.
+    pub fn rounds_of(&self, call: &Call<'a>) -> Option<BlockId> {
+        let unit = self.structure.unit_of(call.place.block);
+        self.structure
+            .loop_around(call.place.block)
+            .or_else(|| (unit != 0).then_some(self.structure.units[unit].block))
+    }
+
+    /// The condition that lets a call happen once in so many rounds.
+    pub fn periodic(&self, call: &Call<'a>, rounds: BlockId) -> Option<(Condition<'a>, Every<'a>)> {
+        self.conditions_of(call, rounds)
+            .into_iter()
+            .find_map(|condition| Some((condition, self.every(&condition)?)))
+    }
+
+    /// Whether a call happens in every round: no condition on its way changes between rounds,
+    /// and none speaks of the window's length.
+    pub fn is_every_round(&self, call: &Call<'a>, window: &Window<'a, '_>) -> bool {
+        let count = self.path(window.every.count);
+        self.structure.loop_around(call.place.block)
+            == self.structure.loop_around(window.step.place.block)
+            && !self
+                .structure
+                .enclosing(call.place.block)
+                .take_while(|(block, _)| *block != window.rounds)
+                .any(|(_, kind)| {
+                    matches!(
+                        kind,
+                        BlockKind::Handler(_) | BlockKind::Lambda(_) | BlockKind::Comprehension(_)
+                    )
+                })
+            && self
+                .conditions_of(call, window.rounds)
+                .iter()
+                .all(|condition| {
+                    !self.varies_in(window.rounds, condition.test)
+                        && !count.is_some_and(|count| self.mentions(condition.test, count))
+                })
+    }
+
+    /// Whether an expression counts the rounds of a loop: the loop binds or changes it; in a
+    /// function, anything but a number may.
+    fn counts_rounds(&self, rounds: BlockId, counter: &Expr) -> bool {
+        match self.structure.blocks[rounds].kind {
+            BlockKind::For(_) | BlockKind::While(_) => self.varies_in(rounds, counter),
+            _ => !matches!(counter, Expr::NumberLiteral(_)),
+        }
+    }
+
+    /// An optimizer's step, also of an optimizer that is known by nothing but this.
+    fn is_some_step(&self, call: &Call<'a>) -> bool {
+        if self.is_optimizer_step(call) {
+            return true;
+        }
+        let Some((receiver, "step")) = self.method(call.node) else {
+            return false;
+        };
+        self.value(receiver).kind == Kind::Unknown
+            && call.node.arguments.is_empty()
+            && self.structure.calls.iter().any(|other| {
+                other.place.block == call.place.block
+                    && matches!(self.method(other.node), Some((_, "zero_grad")))
+            })
+    }
+
+    /// The tensor a `backward()` starts from: `loss` of `loss.backward()`, of
+    /// `scaler.scale(loss).backward()` and of Apex's `scale_loss`. Nothing where a framework is
+    /// given the loss, because it may scale it itself.
+    pub fn backpropagated(&self, call: &'a ExprCall) -> Option<&'a Expr> {
+        let Expr::Attribute(function) = &*call.func else {
+            return None;
+        };
+        if function.attr.as_str() != "backward" || !call.arguments.args.is_empty() {
+            return None;
+        }
+        match &*function.value {
+            Expr::Call(inner) => match &*inner.func {
+                Expr::Attribute(scale) if scale.attr.as_str() == "scale" => {
+                    inner.arguments.args.first()
+                }
+                _ => Some(&function.value),
+            },
+            receiver => Some(self.scaled_by_apex(receiver).unwrap_or(receiver)),
+        }
+    }
+
+    /// `loss` of `with amp.scale_loss(loss, optimizer) as scaled:`.
+    fn scaled_by_apex(&self, scaled: &Expr) -> Option<&'a Expr> {
+        let path = self.path(scaled)?;
+        self.structure.statements.iter().find_map(|(statement, _)| {
+            let crate::python::Stmt::With(StmtWith { items, range, .. }) = statement else {
+                return None;
+            };
+            if !crate::python::bytes(*range).contains(&span(scaled).start) {
+                return None;
+            }
+            items.iter().find_map(|item| {
+                let target = item.optional_vars.as_deref()?;
+                match &item.context_expr {
+                    Expr::Call(call)
+                        if self.path(target) == Some(path)
+                            && matches!(&*call.func, Expr::Attribute(function)
+                                if function.attr.as_str() == "scale_loss") =>
+                    {
+                        call.arguments.args.first()
+                    }
+                    _ => None,
+                }
+            })
+        })
+    }
+
+    /// The bodies of `with accelerator.accumulate(...)` where more than one micro-batch makes a
+    /// step.
+    pub fn accelerated(&self) -> Vec<Accelerated> {
+        if !self.accelerator_accumulates() {
+            return Vec::new();
+        }
+        self.structure
+            .blocks
+            .iter()
+            .enumerate()
+            .filter_map(|(block, found)| {
+                let BlockKind::With(node) = found.kind else {
+                    return None;
+                };
+                node.items
+                    .iter()
+                    .any(|item| {
+                        matches!(&item.context_expr, Expr::Call(call)
+                            if matches!(self.method(call), Some((receiver, "accumulate"))
+                                if self.value(receiver).kind == Kind::Accelerator))
+                    })
+                    .then_some(Accelerated { block })
+            })
+            .collect()
+    }
+
+    /// Whether an `Accelerator` of the file is told to accumulate more than one micro-batch.
+    fn accelerator_accumulates(&self) -> bool {
+        let given = self.structure.calls.iter().any(|call| {
+            self.callee(call.node)
+                .is_some_and(|name| name == "accelerate.Accelerator")
+                && call.node.arguments.keywords.iter().any(|keyword| {
+                    keyword.arg.as_ref().is_some_and(|name| {
+                        matches!(
+                            name.as_str(),
+                            "gradient_accumulation_steps" | "gradient_accumulation_plugin"
+                        )
+                    }) && self.constant(&keyword.value) != Some(1)
+                })
+        });
+        given
+            || self.structure.assigns.iter().any(|assign| {
+                matches!(assign.target, Expr::Attribute(target)
+                    if target.attr.as_str() == "gradient_accumulation_steps"
+                        && self.value(&target.value).kind == Kind::Accelerator)
+            })
+    }
+
+    /// Whether two expressions are written the same, spaces aside.
+    pub fn same_text(&self, left: &Expr, right: &Expr) -> bool {
+        let plain = |expression: &Expr| {
+            self.text(expression)
+                .chars()
+                .filter(|each| !each.is_whitespace())
+                .collect::<String>()
+        };
+        plain(left) == plain(right)
+    }
+
+    /// Whether an expression divides something by what `count` names.
+    pub fn divides_by(&self, expression: &Expr, count: &Expr) -> bool {
+        let mut found = false;
+        each_expression(expression, &mut |part| {
+            if let Expr::BinOp(operation) = part
+                && operation.op == Operator::Div
+            {
+                found |= self.same_text(&operation.right, count);
+            }
+        });
+        found
+    }
+}

@@ -1,0 +1,250 @@
+//! Under which conditions a place is reached, and which of them hold once in so many rounds.
+
+use super::Facts;
+use super::structure::{Assign, BlockId, BlockKind, Call, Place};
+use crate::python::{CmpOp, Expr, Number, Operator, Stmt, UnaryOp, ast, span};
+
+/// A test and whether it held.
+#[derive(Debug, Clone, Copy)]
+pub struct Condition<'a> {
+    pub test: &'a Expr,
+    pub holds: bool,
+    /// The test is one way of several (`every or last`).
+    pub has_alternative: bool,
+}
+
+/// `counter % count == 0`: holds once in `count` rounds.
+#[derive(Debug, Clone, Copy)]
+pub struct Every<'a> {
+    pub counter: &'a Expr,
+    pub count: &'a Expr,
+}
+
+impl<'a> Facts<'a> {
+    /// The conditions under which a call inside `until` is reached.
+    pub fn conditions_of(&self, call: &Call<'a>, until: BlockId) -> Vec<Condition<'a>> {
+        self.conditions_at(call.place, span(call.node).start, until)
+    }
+
+    /// The conditions under which a place (at this byte) inside `until` is reached: the `if`s
+    /// around it, and the `if ...: continue` before it. Names of conditions are followed to
+    /// their tests.
+    pub fn conditions_at(&self, place: Place, at: usize, until: BlockId) -> Vec<Condition<'a>> {
+        let mut found = Vec::new();
+        for (test, holds) in self.structure.conditions(place.block, until) {
+            self.take_apart(test, holds, false, 0, &mut found);
+        }
+        let around: Vec<BlockId> = self
+            .structure
+            .enclosing(place.block)
+            .map(|(id, _)| id)
+            .take_while(|id| *id != until)
+            .chain([until])
+            .collect();
+        for (statement, other) in &self.structure.statements {
+            if other.order >= place.order {
+                break;
+            }
+            if let Stmt::If(node) = statement
+                && around.contains(&other.block)
+                && node.body.last().is_some_and(leaves)
+                // The place may stand in that very branch.
+                && !span(node).contains(&at)
+            {
+                self.take_apart(&node.test, false, false, 0, &mut found);
+            }
+        }
+        found
+    }
+
+    /// Splits a test into the parts that must all hold.
+    fn take_apart(
+        &self,
+        test: &'a Expr,
+        holds: bool,
+        has_alternative: bool,
+        depth: usize,
+        found: &mut Vec<Condition<'a>>,
+    ) {
+        match test {
+            Expr::UnaryOp(ast::ExprUnaryOp {
+                op: UnaryOp::Not,
+                operand,
+                ..
+            }) => self.take_apart(operand, !holds, has_alternative, depth, found),
+            Expr::BoolOp(operation) => {
+                let all = (operation.op == ast::BoolOp::And) == holds;
+                for part in &operation.values {
+                    self.take_apart(part, holds, has_alternative || !all, depth, found);
+                }
+            }
+            Expr::Name(name) if depth < 2 => {
+                let mut bound = self
+                    .structure
+                    .assigns
+                    .iter()
+                    .filter(|assign| self.path(assign.target) == Some(name.id.as_str()));
+                match (bound.next(), bound.next()) {
+                    (
+                        Some(Assign {
+                            value,
+                            operator: None,
+                            ..
+                        }),
+                        None,
+                    ) => self.take_apart(value, holds, has_alternative, depth + 1, found),
+                    _ => found.push(Condition {
+                        test,
+                        holds,
+                        has_alternative,
+                    }),
+                }
+            }
+            _ => found.push(Condition {
+                test,
+                holds,
+                has_alternative,
+            }),
+        }
+    }
+
+    /// Whether a test can come out differently from one round of a loop to the next: it names
+    /// something the loop binds, or asks something by a call.
+    pub fn varies_in(&self, rounds: BlockId, test: &Expr) -> bool {
+        let mut varies = false;
+        super::each_expression(test, &mut |part| {
+            varies |= match part {
+                Expr::Call(call) => !self.is_fixed_call(call),
+                _ => self
+                    .path(part)
+                    .is_some_and(|path| self.is_changed_inside(rounds, path)),
+            };
+        });
+        varies
+    }
+
+    /// Whether a call gives the same in every round: `hasattr(args, "clip")`.
+    fn is_fixed_call(&self, call: &ast::ExprCall) -> bool {
+        matches!(&*call.func, Expr::Name(name)
+            if matches!(name.id.as_str(), "hasattr" | "getattr" | "isinstance" | "len" | "bool"))
+            || self
+                .callee(call)
+                .is_some_and(|name| name.starts_with("torch.cuda.") || name.starts_with("os."))
+    }
+
+    /// Whether a path gets another value inside a block in any way, also by `+=`.
+    pub fn is_changed_inside(&self, block: BlockId, path: &str) -> bool {
+        let unit = self.structure.unit_of(block);
+        self.assigns_in_unit(unit).any(|assign| {
+            self.structure.is_inside(assign.place.block, block) && self.targets(assign.target, path)
+        }) || self.structure.blocks.iter().enumerate().any(|(id, other)| {
+            matches!(other.kind, BlockKind::For(node)
+                if self.targets(&node.target, path) && self.structure.is_inside(id, block))
+        })
+    }
+
+    /// The count of a condition that holds once in so many rounds.
+    pub fn every(&self, condition: &Condition<'a>) -> Option<Every<'a>> {
+        let remainder = |expression: &'a Expr| match expression {
+            Expr::BinOp(operation) if operation.op == Operator::Mod => Some(Every {
+                counter: &operation.left,
+                count: &operation.right,
+            }),
+            _ => None,
+        };
+        let every = match condition.test {
+            Expr::Compare(comparison) => {
+                let wanted = if condition.holds {
+                    CmpOp::Eq
+                } else {
+                    CmpOp::NotEq
+                };
+                if *comparison.ops != [wanted] {
+                    return None;
+                }
+                remainder(&comparison.left).or_else(|| remainder(&comparison.comparators[0]))
+            }
+            test if !condition.holds => remainder(test),
+            _ => None,
+        }?;
+        // A text's `%` is no remainder, and every round is not "every so many".
+        let is_text = matches!(every.counter, Expr::StringLiteral(_) | Expr::FString(_));
+        (!is_text && self.constant(every.count) != Some(1)).then_some(every)
+    }
+
+    /// The whole number an expression is: written there, or in the only place that binds it.
+    pub fn constant(&self, expression: &Expr) -> Option<i64> {
+        match expression {
+            Expr::NumberLiteral(ast::ExprNumberLiteral {
+                value: Number::Int(number),
+                ..
+            }) => number.as_i64(),
+            Expr::Attribute(attribute) => self.constant_attribute(attribute.attr.as_str()),
+            _ => {
+                let path = self.path(expression)?;
+                let mut bound = self
+                    .structure
+                    .assigns
+                    .iter()
+                    .filter(|assign| self.targets(assign.target, path));
+                let only = bound.next()?;
+                if bound.next().is_some()
+                    || only.operator.is_some()
+                    || self.path(only.target) != Some(path)
+                    || self.is_parameter(path)
+                {
+                    return None;
+                }
+                match only.value {
+                    Expr::NumberLiteral(_) | Expr::Attribute(_) => self.constant(only.value),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    /// The number of an attribute that only a class body of the file sets: a configuration.
+    fn constant_attribute(&self, name: &str) -> Option<i64> {
+        let mut bound = self
+            .structure
+            .assigns
+            .iter()
+            .filter(|assign| match assign.target {
+                Expr::Attribute(target) => target.attr.as_str() == name,
+                Expr::Name(target) => {
+                    target.id.as_str() == name
+                        && matches!(
+                            self.structure.blocks[assign.place.block].kind,
+                            BlockKind::Class(_)
+                        )
+                }
+                _ => false,
+            });
+        let only = bound.next()?;
+        match only.value {
+            Expr::NumberLiteral(_) if bound.next().is_none() && only.operator.is_none() => {
+                self.constant(only.value)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a function of the file has a parameter of this name.
+    pub fn is_parameter(&self, name: &str) -> bool {
+        self.structure.units.iter().any(|unit| {
+            unit.node.is_some_and(|node| {
+                node.parameters
+                    .iter()
+                    .any(|parameter| parameter.name().as_str() == name)
+            })
+        })
+    }
+}
+
+/// Whether a statement does not go on to the next one.
+pub fn leaves(statement: &Stmt) -> bool {
+    matches!(
+        statement,
+        Stmt::Continue(_) | Stmt::Break(_) | Stmt::Return(_) | Stmt::Raise(_)
+    )
+}

@@ -1,0 +1,209 @@
+//! A mean loss that is backpropagated `n` times before a step gives `n` times the gradient.
+
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::reduction::Reduction;
+use crate::facts::structure::{BlockId, BlockKind, Call};
+use crate::finding::{Edit, Fix, Severity};
+use crate::python::{Expr, Operator, span};
+
+pub static RULE: Rule = Rule {
+    name: "accumulated-loss-not-divided",
+    family: Family::Accumulation,
+    severity: Severity::Error,
+    summary: "a mean loss is accumulated over micro-batches without being divided by their number",
+    docs: "\
+## What it does
+Finds a loop that backpropagates every micro-batch, steps once in several, and nowhere divides the
+mean loss of a micro-batch by their number.
+
+## Why it costs memory
+Accumulation is there to train with a large batch in the memory of a small one. The gradient of the
+large batch is the mean over the micro-batches; without the division it is their sum, so that the
+learning rate grows with the window, and whoever splits a batch to save memory trains something
+else.
+
+## Example
+```python
+for i, (inputs, targets) in enumerate(loader):
+    loss = criterion(model(inputs), targets)
+    loss.backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## Use instead
+```python
+for i, (inputs, targets) in enumerate(loader):
+    loss = criterion(model(inputs), targets)
+    (loss / 4).backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## When it is fine
+When the loss adds up (`reduction=\"sum\"`), or the learning rate was chosen for the sum; Adam
+hardly sees the difference, but clipping and weight decay do.
+",
+    check,
+};
+
+const HELP: &str = "divide the loss by the number of micro-batches before `backward()`";
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    let mut windows: Vec<(BlockId, &Call<'_>, &Expr)> = facts
+        .windows()
+        .iter()
+        .map(|window| (window.rounds, window.backward, window.every.count))
+        .collect();
+    windows.extend(inner_loops(facts));
+    if windows.is_empty() || facts.sums_losses() {
+        return;
+    }
+    for (rounds, backward, count) in windows {
+        let Some(loss) = facts.backpropagated(backward.node) else {
+            continue;
+        };
+        if facts.reduction(rounds, loss) != Reduction::Mean
+            || is_divided_elsewhere(facts, count)
+            || changes_gradients(facts, rounds)
+        {
+            continue;
+        }
+        let name = facts.text(loss);
+        report.add_with(
+            span(backward.node),
+            format!(
+                "the gradients of `{}` micro-batches are added up, but `{name}` is not divided \
+                 by their number",
+                facts.text(count)
+            ),
+            HELP,
+            Some(Fix::unsafe_(
+                format!("Divide by `{}`", facts.text(count)),
+                divided(facts, loss, count),
+            )),
+        );
+    }
+}
+
+fn divided(facts: &Facts<'_>, loss: &Expr, count: &Expr) -> Vec<Edit> {
+    let range = span(loss);
+    let count = match count {
+        Expr::Name(_) | Expr::Attribute(_) | Expr::NumberLiteral(_) | Expr::Call(_) => {
+            facts.text(count).to_owned()
+        }
+        _ => format!("({})", facts.text(count)),
+    };
+    match loss {
+        Expr::Name(_) | Expr::Attribute(_) | Expr::Subscript(_) | Expr::Call(_) => vec![
+            Edit::insert(range.start, "("),
+            Edit::insert(range.end, format!(" / {count})")),
+        ],
+        _ => vec![
+            Edit::insert(range.start, "(("),
+            Edit::insert(range.end, format!(") / {count})")),
+        ],
+    }
+}
+
+/// `for _ in range(n):` over micro-batches taken one by one, with the step right behind it.
+fn inner_loops<'a, 'f>(facts: &'f Facts<'a>) -> Vec<(BlockId, &'f Call<'a>, &'a Expr)> {
+    let mut found = Vec::new();
+    for (rounds, block) in facts.structure.blocks.iter().enumerate() {
+        let BlockKind::For(node) = block.kind else {
+            continue;
+        };
+        let Expr::Call(range) = &*node.iter else {
+            continue;
+        };
+        let is_range = matches!(&*range.func, Expr::Name(name) if name.id.as_str() == "range");
+        let ([count], Some(outer)) = (&*range.arguments.args, block.parent) else {
+            continue;
+        };
+        if !is_range || facts.constant(count) == Some(1) {
+            continue;
+        }
+        let mut backward = None;
+        let mut takes_data = false;
+        let mut steps_inside = false;
+        for call in facts.calls_inside(rounds) {
+            if facts.is_backward(call.node) {
+                backward = backward.or(Some(call));
+            }
+            takes_data |= matches!(&*call.node.func, Expr::Name(name)
+                if name.id.as_str() == "next");
+            steps_inside |= facts.is_optimizer_step(call);
+        }
+        let end = span(node).end;
+        let steps_behind = facts
+            .calls_inside(outer)
+            .any(|call| span(call.node).start > end && facts.is_optimizer_step(call));
+        if let (Some(backward), true, false, true) =
+            (backward, takes_data, steps_inside, steps_behind)
+        {
+            found.push((rounds, backward, count));
+        }
+    }
+    found
+}
+
+/// A division by the window somewhere else in the file: in a helper, in a learning rate. The
+/// number of steps of an epoch is a division of a number, and does not count.
+fn is_divided_elsewhere(facts: &Facts<'_>, count: &Expr) -> bool {
+    let last = |expression: &Expr| {
+        facts
+            .path(expression)
+            .map(|path| path.rsplit('.').next().unwrap_or(path))
+    };
+    let Some(count) = last(count) else {
+        return false;
+    };
+    let mut found = false;
+    let mut look = |expression: &Expr| {
+        crate::facts::each_expression(expression, &mut |part| {
+            if let Expr::BinOp(operation) = part
+                && operation.op == Operator::Div
+                && last(&operation.right) == Some(count)
+            {
+                found |= facts.value(&operation.left).kind != crate::facts::value::Kind::Number;
+            }
+        });
+    };
+    for assign in &facts.structure.assigns {
+        look(assign.value);
+    }
+    for call in &facts.structure.calls {
+        look(&call.node.func);
+        for argument in call.node.arguments.args.iter() {
+            look(argument);
+        }
+    }
+    found
+        || facts.structure.assigns.iter().any(|assign| {
+            assign.operator == Some(Operator::Div) && last(assign.value) == Some(count)
+        })
+}
+
+/// Gradients that are divided themselves: `p.grad /= n`.
+fn changes_gradients(facts: &Facts<'_>, rounds: BlockId) -> bool {
+    let unit = facts.structure.unit_of(rounds);
+    let is_gradient = |expression: &Expr| {
+        let mut found = false;
+        crate::facts::each_expression(expression, &mut |part| {
+            found |=
+                matches!(part, Expr::Attribute(attribute) if attribute.attr.as_str() == "grad");
+        });
+        found
+    };
+    facts
+        .assigns_in_unit(unit)
+        .any(|assign| is_gradient(assign.target))
+        || facts.calls_in_unit(unit).any(|call| {
+            matches!(&*call.node.func, Expr::Attribute(function)
+                if matches!(function.attr.as_str(), "div_" | "mul_" | "copy_")
+                    && is_gradient(&function.value))
+        })
+}

@@ -1,0 +1,119 @@
+//! `outputs.append(model(x))` fills the card with outputs, or with whole graphs.
+
+use super::fixes::with_method;
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::value::Kind;
+use crate::finding::{Fix, Severity};
+use crate::python::span;
+
+pub static RULE: Rule = Rule {
+    name: "collected-outputs",
+    family: Family::KeptGraphs,
+    severity: Severity::Warning,
+    summary: "a model's outputs are collected on the card, batch after batch",
+    docs: "\
+## What it does
+Finds a list or a dict into which a model's output is put for every batch, on the card, with or
+without its graph.
+
+## Why it costs memory
+With gradients recorded and no `backward()`, every output keeps the activations of its whole
+forward pass: a few batches fill the card. Under `torch.no_grad()` the outputs themselves stay on
+the card until the list is gone, so that memory grows with the data set.
+
+## Example
+```python
+outputs = []
+for inputs, targets in loader:
+    output = model(inputs.to(device))
+    loss = criterion(output, targets.to(device))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    outputs.append(output)
+```
+
+## Use instead
+```python
+outputs = []
+for inputs, targets in loader:
+    output = model(inputs.to(device))
+    loss = criterion(output, targets.to(device))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    outputs.append(output.detach().cpu())
+```
+
+## When it is fine
+When the outputs are backpropagated together later, or few and small and wanted on the card.
+Only outputs as large as the model gives them are looked at: of `output.argmax(1)` little is
+kept. Without gradients, only outputs that are surely on the card are reported.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for kept in facts.kept() {
+        let value = facts.value(kept.value);
+        if !matches!(value.kind, Kind::Tensor) || value.scalar.is_yes() || value.card.is_no() {
+            continue;
+        }
+        let Some(steps) = facts.structure.loop_around(kept.place.block) else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(steps);
+        if !facts.is_step_loop(steps)
+            || !facts.outlives(steps, kept.container)
+            || facts
+                .path(kept.value)
+                .is_some_and(|path| facts.is_backpropagated_inside(steps, path))
+        {
+            continue;
+        }
+        let Some(call) = facts.model_call(unit, kept.value) else {
+            continue;
+        };
+        let trains = facts
+            .calls_inside(steps)
+            .any(|call| facts.is_backward(call.node));
+        let name = facts.text(kept.value);
+        let container = kept.container;
+        if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
+            let evaluates = facts
+                .calls_inside(steps)
+                .find(|each| std::ptr::eq(each.node, call))
+                .is_some_and(|each| facts.evaluation_at(each).is_some());
+            if facts.ends_in_backward(unit, container)
+                || !trains && !evaluates && facts.escapes(unit, container)
+            {
+                continue;
+            }
+            let held = if trains {
+                "with what its graph still holds"
+            } else {
+                "with all activations of its forward pass"
+            };
+            report.add_with(
+                span(kept.statement),
+                format!("`{container}` keeps `{name}` of every batch, {held}"),
+                "add `.detach().cpu()`",
+                Some(Fix::unsafe_(
+                    "Add `.detach().cpu()`",
+                    with_method(facts, kept.value, ".detach().cpu()"),
+                )),
+            );
+        } else if value.graph.is_no() && value.card.is_yes() {
+            report.add_with(
+                span(kept.statement),
+                format!("`{container}` keeps `{name}` of every batch on the card"),
+                "add `.cpu()`, or reduce the outputs batch by batch",
+                Some(Fix::unsafe_(
+                    "Add `.cpu()`",
+                    with_method(facts, kept.value, ".cpu()"),
+                )),
+            );
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The micro-batches after the last full window are computed and never stepped.
+
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::accumulation::Window;
+use crate::facts::structure::BlockKind;
+use crate::facts::value::Kind;
+use crate::finding::Severity;
+use crate::python::{Expr, StmtFor, span};
+
+pub static RULE: Rule = Rule {
+    name: "last-window-forgotten",
+    family: Family::Accumulation,
+    severity: Severity::Warning,
+    summary: "the last micro-batches of an epoch make no step when they do not fill a window",
+    docs: "\
+## What it does
+Finds accumulation whose only way to a step is a count such as `(i + 1) % n == 0`, with `i` counted
+anew in every epoch, and no step behind the loop.
+
+## Why it costs memory
+Accumulation is there to train with a large batch in the memory of a small one. When the number of
+micro-batches is no multiple of the window, the gradients of the last ones are left over: thrown
+away where an epoch begins with `zero_grad()`, otherwise added to the next epoch's first window and
+lost after the last epoch. Until then they keep their memory.
+
+## Example
+```python
+for i, (inputs, targets) in enumerate(loader):
+    loss = criterion(model(inputs), targets) / 4
+    loss.backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## Use instead
+```python
+for i, (inputs, targets) in enumerate(loader):
+    loss = criterion(model(inputs), targets) / 4
+    loss.backward()
+    if (i + 1) % 4 == 0 or i + 1 == len(loader):
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## When it is fine
+When the loader's length is known to be a multiple of the window. Loaders with `drop_last=True`
+and counters that go on over epochs are not reported.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for window in facts.windows() {
+        let BlockKind::For(node) = facts.structure.blocks[window.rounds].kind else {
+            continue;
+        };
+        if window.has_alternative
+            || !counts_anew(facts, node, window.every.counter)
+            || has_later_step(facts, &window)
+            || leaves_early(facts, &window)
+        {
+            continue;
+        }
+        let (counter, count) = (
+            facts.text(window.every.counter),
+            facts.text(window.every.count),
+        );
+        let left = if zeroed_before(facts, &window) {
+            "are thrown away by the `zero_grad()` before the next epoch"
+        } else {
+            "go into the next epoch's first window, and are lost after the last epoch"
+        };
+        report.add(
+            span(window.step.node),
+            format!(
+                "no step for the micro-batches after the last multiple of `{count}` in \
+                 `{counter}`: their gradients {left}"
+            ),
+            "step in the last round, too: `or i + 1 == len(loader)`",
+        );
+    }
+}
+
+/// Whether the counter is the number that `enumerate` gives over something whose length is not
+/// made for the window.
+fn counts_anew(facts: &Facts<'_>, node: &StmtFor, counter: &Expr) -> bool {
+    let Expr::Tuple(targets) = &*node.target else {
+        return false;
+    };
+    let (Some(first), Some(iterated)) = (targets.elts.first(), enumerated(&node.iter)) else {
+        return false;
+    };
+    let Some(index) = facts.path(first) else {
+        return false;
+    };
+    facts.mentions(counter, index) && !is_made_to_measure(facts, iterated)
+}
+
+/// What `enumerate` goes over, also inside a progress bar.
+fn enumerated(iterated: &Expr) -> Option<&Expr> {
+    let Expr::Call(call) = iterated else {
+        return None;
+    };
+    let first = call.arguments.args.first()?;
+    match &*call.func {
+        // From another start, the counter counts something else.
+        Expr::Name(name) if name.id.as_str() == "enumerate" => {
+            (call.arguments.len() == 1).then_some(first)
+        }
+        _ => enumerated(first),
+    }
+}
+
+/// Ranges and slices have the length somebody chose; a loader that drops the last batch was
+/// thought about.
+fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
+    match iterated {
+        Expr::Call(call) => {
+            let name = match &*call.func {
+                Expr::Name(name) => name.id.as_str(),
+                Expr::Attribute(attribute) => attribute.attr.as_str(),
+                _ => "",
+            };
+            matches!(name, "range" | "islice" | "zip" | "cycle" | "repeat")
+                || drops_last(iterated)
+                || call
+                    .arguments
+                    .args
+                    .first()
+                    .is_some_and(|first| is_made_to_measure(facts, first))
+        }
+        _ => {
+            let bound = facts.path(iterated).is_some_and(|path| {
+                facts.structure.assigns.iter().any(|assign| {
+                    facts.targets(assign.target, path)
+                        && (drops_last(assign.value)
+                            || matches!(assign.value, Expr::Call(call)
+                                if matches!(&*call.func, Expr::Name(name)
+                                    if matches!(name.id.as_str(), "range" | "cycle"))))
+                })
+            });
+            bound || facts.value(iterated).kind == Kind::Number
+        }
+    }
+}
+
+fn drops_last(expression: &Expr) -> bool {
+    let mut found = false;
+    crate::facts::each_expression(expression, &mut |part| {
+        if let Expr::Call(call) = part {
+            found |= call
+                .arguments
+                .find_keyword("drop_last")
+                .is_some_and(|keyword| {
+                    !matches!(&keyword.value, Expr::BooleanLiteral(literal) if !literal.value)
+                });
+        }
+    });
+    found
+}
+
+/// A step behind the loop, in this unit, takes what is left over.
+fn has_later_step(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
+    let unit = facts.structure.unit_of(window.rounds);
+    facts.calls_in_unit(unit).any(|call| {
+        matches!(facts.method(call.node), Some((_, "step")))
+            && call.place.order > window.step.place.order
+            && !facts.structure.is_inside(call.place.block, window.rounds)
+            && facts.is_optimizer_step(call)
+    })
+}
+
+/// A loop that is left by `break` counts its rounds otherwise.
+fn leaves_early(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
+    facts.structure.statements.iter().any(|(statement, place)| {
+        matches!(statement, crate::python::Stmt::Break(_))
+            && facts.structure.loop_around(place.block) == Some(window.rounds)
+            && facts
+                .structure
+                .conditions(place.block, window.rounds)
+                .is_empty()
+    })
+}
+
+/// Whether `zero_grad()` stands before the loop in what an epoch does.
+fn zeroed_before(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
+    let outer = facts.structure.blocks[window.rounds].parent;
+    facts
+        .calls_in_unit(facts.structure.unit_of(window.rounds))
+        .any(|call| {
+            matches!(facts.method(call.node), Some((_, "zero_grad")))
+                && call.place.order < window.step.place.order
+                && Some(call.place.block) == outer
+        })
+}

@@ -1,0 +1,152 @@
+//! A scheduler that runs in every micro-batch decays several times too fast.
+
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::{Call, UnitId};
+use crate::facts::value::Kind;
+use crate::finding::Severity;
+use crate::python::{Expr, span};
+
+pub static RULE: Rule = Rule {
+    name: "scheduler-every-micro-batch",
+    family: Family::Accumulation,
+    severity: Severity::Warning,
+    summary: "the learning rate is changed in every micro-batch while gradients are accumulated",
+    docs: "\
+## What it does
+Finds `scheduler.step()` in every micro-batch of a loop that steps its optimizer once in several.
+
+## Why it costs memory
+Accumulation is there to train with a large batch in the memory of a small one. A schedule counted
+in micro-batches runs as many times faster as a window has micro-batches, so that the run is not
+the one with the large batch.
+
+## Example
+```python
+for i, (inputs, targets) in enumerate(loader):
+    loss = criterion(model(inputs), targets) / 4
+    loss.backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+    scheduler.step()
+```
+
+## Use instead
+```python
+for i, (inputs, targets) in enumerate(loader):
+    loss = criterion(model(inputs), targets) / 4
+    loss.backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+        scheduler.step()
+```
+
+## When it is fine
+When the schedule was made for a count of micro-batches. A schedule whose length is computed in
+this file from the length of the loader, without the window, is taken for such a one.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for window in facts.windows() {
+        let unit = facts.structure.unit_of(window.rounds);
+        for call in facts.calls_inside(window.rounds) {
+            if is_schedule(facts, unit, call)
+                && facts.is_every_round(call, &window)
+                && !is_made_for_batches(facts, call, window.every.count)
+            {
+                report.add(
+                    span(call.node),
+                    format!(
+                        "`{}` runs in every micro-batch, the optimizer in one of `{}`",
+                        facts.text(call.node),
+                        facts.text(window.every.count)
+                    ),
+                    "move it behind the optimizer's step, under the same condition",
+                );
+            }
+        }
+    }
+}
+
+/// `scheduler.step()` without an argument: one with a fraction of the epoch counts by itself.
+fn is_schedule(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
+    let Some((receiver, "step")) = facts.method(call.node) else {
+        return false;
+    };
+    if !call.node.arguments.is_empty() {
+        return false;
+    }
+    match facts.value(receiver).kind {
+        Kind::Scheduler => true,
+        // Known by being asked for the learning rate.
+        Kind::Unknown => facts.path(receiver).is_some_and(|path| {
+            facts.calls_in_unit(unit).any(|other| {
+                matches!(facts.method(other.node), Some((asked, "get_last_lr" | "get_lr"))
+                    if facts.path(asked) == Some(path))
+            })
+        }),
+        _ => false,
+    }
+}
+
+/// Whether the schedule was made in this file from a number of batches that knows nothing of
+/// the window: `OneCycleLR(optimizer, 0.1, epochs=3, steps_per_epoch=len(loader))`.
+fn is_made_for_batches(facts: &Facts<'_>, step: &Call<'_>, count: &Expr) -> bool {
+    let Some((receiver, _)) = facts.method(step.node) else {
+        return false;
+    };
+    let Some(path) = facts.path(receiver) else {
+        return false;
+    };
+    facts.structure.assigns.iter().any(|assign| {
+        if !facts.targets(assign.target, path) {
+            return false;
+        }
+        let parts = reached(facts, assign.value);
+        let mentions_length = parts.iter().any(|part| {
+            matches!(part, Expr::Call(call)
+                if matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "len"))
+        });
+        let last = |expression: &Expr| -> Option<String> {
+            facts
+                .path(expression)
+                .map(|path| path.rsplit('.').next().unwrap_or(path).to_owned())
+        };
+        let mentions_window = last(count).is_some_and(|count| {
+            parts
+                .iter()
+                .any(|part| last(part).as_deref() == Some(count.as_str()))
+        });
+        mentions_length && !mentions_window
+    })
+}
+
+/// The parts of an expression, and of what the names in it are bound to.
+fn reached<'a>(facts: &Facts<'a>, expression: &'a Expr) -> Vec<&'a Expr> {
+    let mut parts: Vec<&'a Expr> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    let mut next = vec![expression];
+    while let Some(current) = next.pop() {
+        crate::facts::each_expression(current, &mut |part| {
+            parts.push(part);
+            if let Some(path) = facts.path(part)
+                && !seen.contains(&path)
+            {
+                seen.push(path);
+                next.extend(
+                    facts
+                        .structure
+                        .assigns
+                        .iter()
+                        .filter(|assign| facts.path(assign.target) == Some(path))
+                        .map(|assign| assign.value),
+                );
+            }
+        });
+    }
+    parts
+}

@@ -1,0 +1,106 @@
+# case: only full windows make a step
+def train(model, loader, optimizer, criterion, n):
+    for epoch in range(10):
+        for i, (x, y) in enumerate(loader):
+            (criterion(model(x), y) / n).backward()
+            if (i + 1) % n == 0:
+                optimizer.step()  # <- found
+                optimizer.zero_grad()
+
+# case: an epoch begins with zero_grad, inside a progress bar
+from tqdm import tqdm
+
+def train_epoch(model, loader, optimizer, criterion, args):
+    optimizer.zero_grad()
+    for step, (x, y) in tqdm(enumerate(loader), total=len(loader)):
+        (criterion(model(x), y) / args.n).backward()
+        if (step + 1) % args.n == 0:
+            optimizer.step()  # <- found
+            optimizer.zero_grad()
+
+# case: the window ends at its last index
+def train(model, loader, optimizer, criterion, n):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        if i % n == n - 1:
+            optimizer.step()  # <- found
+            optimizer.zero_grad()
+
+# case: the last round makes a step, too
+def train(model, loader, optimizer, criterion, n):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0 or i == len(loader) - 1:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: a step behind the loop
+def train(model, loader, optimizer, criterion, n):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+    if (i + 1) % n != 0:
+        optimizer.step()
+        optimizer.zero_grad()
+
+# case: a counter that goes on over epochs
+def train(model, loader, optimizer, criterion, n):
+    seen = 0
+    for epoch in range(10):
+        for x, y in loader:
+            (criterion(model(x), y) / n).backward()
+            seen += 1
+            if seen % n == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+# case: a loader that drops the last batch
+from torch.utils.data import DataLoader
+
+def train(model, data, optimizer, criterion, n):
+    loader = DataLoader(data, batch_size=8, drop_last=True)
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: a loop of a chosen length
+def train(model, batch, optimizer, criterion, n, steps):
+    for i, _ in enumerate(range(steps)):
+        x, y = batch()
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: batches without end
+def train(model, stream, optimizer, criterion, n):
+    i = 0
+    while True:
+        x, y = next(stream)
+        (criterion(model(x), y) / n).backward()
+        i += 1
+        if i % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: the condition has a name and another way
+def train(model, loader, optimizer, criterion, n):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        full = (i + 1) % n == 0
+        last = i + 1 == len(loader)
+        if full or last:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: the first round makes a step, the last ones do not
+def train(model, loader, optimizer, criterion, n):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        if i % n == 0:
+            optimizer.step()  # <- found
+            optimizer.zero_grad()

@@ -1,0 +1,104 @@
+# case: the scheduler behind the condition
+import torch
+
+def train(model, loader, criterion, n):
+    optimizer = torch.optim.AdamW(model.parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 100)
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        scheduler.step()  # <- found
+
+# case: a schedule made for windows, called for micro-batches
+import torch
+from transformers import get_linear_schedule_with_warmup
+
+def train(model, loader, criterion, args):
+    optimizer = torch.optim.AdamW(model.parameters())
+    total = len(loader) // args.accumulate * args.epochs
+    scheduler = get_linear_schedule_with_warmup(optimizer, 0, total)
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / args.accumulate).backward()
+        scheduler.step()  # <- found
+        if (i + 1) % args.accumulate == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: known by being asked for its learning rate
+def train(model, loader, optimizer, schedule, criterion, n):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        schedule.step()  # <- found
+        print(schedule.get_last_lr())
+
+# case: a schedule made for micro-batches
+import torch
+
+def train(model, loader, criterion, n, epochs):
+    optimizer = torch.optim.AdamW(model.parameters())
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 0.1, epochs=epochs, steps_per_epoch=len(loader)
+    )
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        scheduler.step()
+
+# case: the scheduler under the condition
+import torch
+
+def train(model, loader, criterion, n):
+    optimizer = torch.optim.AdamW(model.parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 100)
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0:
+            optimizer.step()
+            scheduler.step()
+            optimizer.zero_grad()
+
+# case: once per epoch
+import torch
+
+def train(model, loader, criterion, n):
+    optimizer = torch.optim.AdamW(model.parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 100)
+    for epoch in range(10):
+        for i, (x, y) in enumerate(loader):
+            (criterion(model(x), y) / n).backward()
+            if (i + 1) % n == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+        scheduler.step()
+
+# case: told the fraction of the epoch
+import torch
+
+def train(model, loader, criterion, n, epoch):
+    optimizer = torch.optim.AdamW(model.parameters())
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 10)
+    for i, (x, y) in enumerate(loader):
+        scheduler.step(epoch + i / len(loader))
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: no accumulation
+import torch
+
+def train(model, loader, criterion):
+    optimizer = torch.optim.AdamW(model.parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 100)
+    for x, y in loader:
+        criterion(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        scheduler.step()
