@@ -11,9 +11,12 @@ use crate::finding::{Finding, Fix, Severity};
 
 mod collected_losses;
 mod collected_outputs;
+mod create_graph;
 mod evaluation_with_gradients;
 mod fixes;
 mod load_without_map_location;
+mod recurrent_state;
+mod retain_graph;
 mod state_dict_aliased;
 mod state_dict_copied_on_card;
 mod summed_loss;
@@ -22,6 +25,9 @@ mod summed_loss;
 pub const RULES: &[&Rule] = &[
     &collected_losses::RULE,
     &collected_outputs::RULE,
+    &create_graph::RULE,
+    &recurrent_state::RULE,
+    &retain_graph::RULE,
     &summed_loss::RULE,
     &evaluation_with_gradients::RULE,
     &load_without_map_location::RULE,
