@@ -6,34 +6,36 @@ use super::{Facts, each_expression};
 use crate::python::{Expr, Stmt, ast, span};
 
 impl<'a> Facts<'a> {
-    /// Calls `visit` for every expression of the file, with the unit it stands in.
-    pub fn each_expression_of_file(&self, visit: &mut dyn FnMut(UnitId, &'a Expr)) {
+    /// Calls `visit` for every expression in a statement, but not in statements inside it.
+    pub fn each_expression_of_statement(
+        &self,
+        statement: &'a Stmt,
+        visit: &mut dyn FnMut(&'a Expr),
+    ) {
         use ast::visitor::{Visitor, walk_stmt};
         struct Direct<'v, 'e>(&'v mut dyn FnMut(&'e Expr));
         impl<'e> Visitor<'e> for Direct<'_, 'e> {
-            // The statements inside are visited for themselves.
             fn visit_stmt(&mut self, _: &'e Stmt) {}
             fn visit_expr(&mut self, expression: &'e Expr) {
                 each_expression(expression, self.0);
             }
         }
-        for (statement, place) in &self.structure.statements {
-            let unit = self.structure.unit_of(place.block);
-            walk_stmt(&mut Direct(&mut |part| visit(unit, part)), statement);
-        }
+        walk_stmt(&mut Direct(visit), statement);
     }
 
     /// The units that read an attribute of this name, of whatever object.
     pub fn readers_of_attribute(&self, name: &str) -> Vec<UnitId> {
         let mut units = Vec::new();
-        self.each_expression_of_file(&mut |unit, part| {
-            if let Expr::Attribute(attribute) = part
-                && attribute.attr.as_str() == name
-                && attribute.ctx == ast::ExprContext::Load
-            {
-                units.push(unit);
-            }
-        });
+        for (statement, place) in &self.structure.statements {
+            self.each_expression_of_statement(statement, &mut |part| {
+                if let Expr::Attribute(attribute) = part
+                    && attribute.attr.as_str() == name
+                    && attribute.ctx.is_load()
+                {
+                    units.push(self.structure.unit_of(place.block));
+                }
+            });
+        }
         units
     }
 

@@ -9,12 +9,16 @@ use std::ops::Range;
 use crate::facts::Facts;
 use crate::finding::{Finding, Fix, Severity};
 
+mod activations_kept_by_hook;
+mod cached_tensors;
 mod collected_losses;
 mod collected_outputs;
 mod create_graph;
 mod evaluation_with_gradients;
 mod fixes;
 mod load_without_map_location;
+mod logged_loss;
+mod output_kept_on_self;
 mod recurrent_state;
 mod retain_graph;
 mod state_dict_aliased;
@@ -23,9 +27,13 @@ mod summed_loss;
 
 /// Every rule, in order of family and name.
 pub const RULES: &[&Rule] = &[
+    &activations_kept_by_hook::RULE,
+    &cached_tensors::RULE,
     &collected_losses::RULE,
     &collected_outputs::RULE,
     &create_graph::RULE,
+    &logged_loss::RULE,
+    &output_kept_on_self::RULE,
     &recurrent_state::RULE,
     &retain_graph::RULE,
     &summed_loss::RULE,
