@@ -66,7 +66,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                         facts.runs(callee, &|inner| facts.differentiates(inner.node))
                     }))
         });
-        let Some(loss) = backpropagated(call.node) else {
+        let Some(loss) = backpropagated(facts, call.node) else {
             continue;
         };
         if again
@@ -92,11 +92,13 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 
 /// What a call goes back from: `loss` of `loss.backward()`, `scaler.scale(loss).backward()` and
 /// `accelerator.backward(loss)`.
-pub(super) fn backpropagated(call: &ExprCall) -> Option<&Expr> {
+fn backpropagated<'a>(facts: &Facts<'a>, call: &'a ExprCall) -> Option<&'a Expr> {
     let Expr::Attribute(function) = &*call.func else {
         return None;
     };
     match (&*function.value, &*call.arguments.args) {
+        // `y.backward(gradient)` goes back from `y`.
+        (receiver, [_]) if facts.value(receiver).is_tensor() => Some(receiver),
         (_, [loss]) => Some(loss),
         (Expr::Call(scaled), []) => match (&*scaled.func, &*scaled.arguments.args) {
             (Expr::Attribute(scale), [loss]) if scale.attr.as_str() == "scale" => Some(loss),

@@ -158,3 +158,15 @@ def jacobian(model, x):
     out = model(x)
     for i in range(out.shape[1]):
         out[:, i].sum().backward(retain_graph=True)
+
+# case: one row of a Jacobian after the other
+import torch
+
+def rows(model, x):
+    model.eval()
+    y = model(x)
+    mask = torch.zeros_like(y)
+    for i in range(y.shape[1]):
+        mask[:, i] = 1.0
+        y.backward(mask, retain_graph=True)
+        mask[:, i] = 0.0
