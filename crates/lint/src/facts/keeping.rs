@@ -294,6 +294,8 @@ impl<'a> Facts<'a> {
                     | "mean"
                     | "sum"
                     | "join"
+                    | "register_forward_hook"
+                    | "register_forward_pre_hook"
             ),
             _ => false,
         }

@@ -4,7 +4,7 @@
 //! - [`imports`]: what imported names mean;
 //! - [`usage`]: what names are used for;
 //! - [`flow`]: what values are, followed through the code;
-//! - [`reach`], [`keeping`], [`evaluating`], [`origin`], [`placement`]: what several rules ask: which functions
+//! - [`reach`], [`reads`], [`keeping`], [`evaluating`], [`origin`], [`placement`]: what several rules ask: which functions
 //!   a call runs, what containers keep, where a model is in evaluation mode, where values are made.
 
 pub mod accumulation;
@@ -17,6 +17,7 @@ pub mod origin;
 pub mod paths;
 pub mod placement;
 pub mod reach;
+pub mod reads;
 pub mod reduction;
 pub mod structure;
 pub mod torch_names;

@@ -3,7 +3,7 @@
 use crate::facts::Facts;
 use crate::facts::structure::UnitId;
 use crate::finding::Edit;
-use crate::python::{Expr, span};
+use crate::python::{Expr, ExprCall, span};
 
 /// Adds `.detach()` to an expression.
 pub fn without_graph(facts: &Facts<'_>, expression: &Expr) -> Vec<Edit> {
@@ -68,4 +68,22 @@ fn end_with_parentheses(facts: &Facts<'_>, expression: &Expr) -> usize {
     } else {
         range.end
     }
+}
+
+/// Removes a keyword argument, and the comma that goes with it.
+pub fn without_argument(facts: &Facts<'_>, call: &ExprCall, name: &str) -> Option<Vec<Edit>> {
+    let keyword = call.arguments.find_keyword(name)?;
+    let range = span(keyword);
+    let text = facts.source.text();
+    let before = text[..range.start].trim_end_matches([' ', '\t', '\n', '\r']);
+    if let Some(rest) = before.strip_suffix(',') {
+        return Some(vec![Edit::delete(rest.len()..range.end)]);
+    }
+    let after = &text[range.end..];
+    let trimmed = after.trim_start_matches([' ', '\t']);
+    let end = match trimmed.strip_prefix(',') {
+        Some(rest) => text.len() - rest.trim_start_matches([' ', '\t']).len(),
+        None => range.end,
+    };
+    Some(vec![Edit::delete(range.start..end)])
 }

@@ -10,14 +10,21 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Fix, Severity};
 
 mod accumulated_loss_not_divided;
+mod activations_kept_by_hook;
 mod batch_norm_while_accumulating;
+mod cached_tensors;
 mod clipping_every_micro_batch;
 mod collected_losses;
 mod collected_outputs;
+mod create_graph;
 mod evaluation_with_gradients;
 mod fixes;
 mod last_window_forgotten;
 mod load_without_map_location;
+mod logged_loss;
+mod output_kept_on_self;
+mod recurrent_state;
+mod retain_graph;
 mod scheduler_every_micro_batch;
 mod state_dict_aliased;
 mod state_dict_copied_on_card;
@@ -27,8 +34,15 @@ mod zero_grad_while_accumulating;
 
 /// Every rule, in order of family and name.
 pub const RULES: &[&Rule] = &[
+    &activations_kept_by_hook::RULE,
+    &cached_tensors::RULE,
     &collected_losses::RULE,
     &collected_outputs::RULE,
+    &create_graph::RULE,
+    &logged_loss::RULE,
+    &output_kept_on_self::RULE,
+    &recurrent_state::RULE,
+    &retain_graph::RULE,
     &summed_loss::RULE,
     &evaluation_with_gradients::RULE,
     &load_without_map_location::RULE,
