@@ -12,11 +12,16 @@ use crate::finding::{Finding, Fix, Severity};
 mod accumulated_loss_not_divided;
 mod batch_norm_while_accumulating;
 mod clipping_every_micro_batch;
+mod data_parallel;
+mod empty_cache_in_loop;
 mod fixes;
+mod foreach_where_fused;
 mod last_window_forgotten;
+mod padding_to_max_length;
 mod scheduler_every_micro_batch;
 mod step_every_micro_batch;
 mod summed_loss;
+mod zero_grad_keeps_memory;
 mod zero_grad_while_accumulating;
 
 /// Every rule, in order of family and name.
@@ -29,6 +34,11 @@ pub const RULES: &[&Rule] = &[
     &scheduler_every_micro_batch::RULE,
     &step_every_micro_batch::RULE,
     &zero_grad_while_accumulating::RULE,
+    &data_parallel::RULE,
+    &empty_cache_in_loop::RULE,
+    &foreach_where_fused::RULE,
+    &padding_to_max_length::RULE,
+    &zero_grad_keeps_memory::RULE,
 ];
 
 /// What kind of mistake a rule looks for.
