@@ -9,6 +9,7 @@ pub mod accumulation;
 pub mod conditions;
 pub mod flow;
 pub mod imports;
+pub mod memory_errors;
 pub mod paths;
 pub mod reduction;
 pub mod structure;

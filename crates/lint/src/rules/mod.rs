@@ -10,6 +10,7 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Fix, Severity};
 
 mod accumulated_loss_not_divided;
+mod allocator_variable_too_late;
 mod batch_norm_while_accumulating;
 mod clipping_every_micro_batch;
 mod data_parallel;
@@ -17,7 +18,9 @@ mod empty_cache_in_loop;
 mod fixes;
 mod foreach_where_fused;
 mod last_window_forgotten;
+mod oom_skipped_with_gradients;
 mod padding_to_max_length;
+mod recovery_inside_except;
 mod scheduler_every_micro_batch;
 mod step_every_micro_batch;
 mod summed_loss;
@@ -34,10 +37,13 @@ pub const RULES: &[&Rule] = &[
     &scheduler_every_micro_batch::RULE,
     &step_every_micro_batch::RULE,
     &zero_grad_while_accumulating::RULE,
+    &allocator_variable_too_late::RULE,
     &data_parallel::RULE,
     &empty_cache_in_loop::RULE,
     &foreach_where_fused::RULE,
+    &oom_skipped_with_gradients::RULE,
     &padding_to_max_length::RULE,
+    &recovery_inside_except::RULE,
     &zero_grad_keeps_memory::RULE,
 ];
 
@@ -76,6 +82,16 @@ pub struct Rule {
     /// that is found), "Use instead" (one that is not) and "When it is fine".
     pub docs: &'static str,
     pub(crate) check: fn(&Facts<'_>, &mut Report<'_>),
+}
+
+/// Rules that are right but seldom matter: they speak only when they are asked to.
+const OFF_BY_DEFAULT: &[&str] = &["activation-not-in-place", "foreach-where-fused"];
+
+impl Rule {
+    /// Whether the rule is on where nothing was selected.
+    pub fn is_on_by_default(&self) -> bool {
+        !OFF_BY_DEFAULT.contains(&self.name)
+    }
 }
 
 impl PartialEq for Rule {

@@ -57,7 +57,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         return;
     }
     for call in &facts.structure.calls {
-        if !is_tokenizer(facts, call) || is_short(facts, call.node) {
+        if !is_tokenizer(facts, call) || is_short(facts, call.node) || !is_for_training(facts, call)
+        {
             continue;
         }
         if let Some(keyword) = call.node.arguments.keywords.iter().find(|each| pads(each)) {
@@ -86,6 +87,17 @@ fn is_tokenizer(facts: &Facts<'_>, call: &Call<'_>) -> bool {
                 && call.node.arguments.find_keyword("truncation").is_some()
         }
     }
+}
+
+/// A function that prepares batches, or a loop: not one text in the open, and no function that
+/// runs a model without gradients.
+fn is_for_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    let evaluates = facts
+        .calls_in_unit(unit)
+        .any(|other| facts.gradients_at(other.node).is_no());
+    (unit != 0 || facts.structure.loop_around(call.place.block).is_some())
+        && (unit == 0 || !evaluates)
 }
 
 /// `padding="max_length"`, and its old form.

@@ -87,3 +87,21 @@ def build(x, loader, optimizer):
     conv = nn.Conv2d(3, 8, 3, padding="same")
     conv(x).mean().backward()
     optimizer.step()
+
+# case: one sentence after training, and a function that embeds without gradients
+import torch
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        model(x, labels=y).loss.backward()
+        optimizer.step()
+
+def embed(model, texts):
+    x = tokenizer.batch_encode_plus(texts, max_length=128, pad_to_max_length=True)
+    with torch.no_grad():
+        return model(x)
+
+inputs = tokenizer("one sentence", padding="max_length", truncation=True)
