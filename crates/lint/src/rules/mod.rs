@@ -10,13 +10,17 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Fix, Severity};
 
 mod accumulated_loss_not_divided;
+mod activation_not_in_place;
 mod allocator_variable_too_late;
 mod batch_norm_while_accumulating;
+mod checkpointing_with_cache;
 mod clipping_every_micro_batch;
 mod data_parallel;
 mod empty_cache_in_loop;
 mod fixes;
 mod foreach_where_fused;
+mod full_precision_logits;
+mod intermediate_kept_by_name;
 mod last_window_forgotten;
 mod oom_skipped_with_gradients;
 mod padding_to_max_length;
@@ -37,10 +41,14 @@ pub const RULES: &[&Rule] = &[
     &scheduler_every_micro_batch::RULE,
     &step_every_micro_batch::RULE,
     &zero_grad_while_accumulating::RULE,
+    &activation_not_in_place::RULE,
     &allocator_variable_too_late::RULE,
+    &checkpointing_with_cache::RULE,
     &data_parallel::RULE,
     &empty_cache_in_loop::RULE,
     &foreach_where_fused::RULE,
+    &full_precision_logits::RULE,
+    &intermediate_kept_by_name::RULE,
     &oom_skipped_with_gradients::RULE,
     &padding_to_max_length::RULE,
     &recovery_inside_except::RULE,
