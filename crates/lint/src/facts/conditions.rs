@@ -1,7 +1,7 @@
 //! Under which conditions a place is reached, and which of them hold once in so many rounds.
 
 use super::Facts;
-use super::structure::{Assign, BlockId, BlockKind, Call, Place};
+use super::structure::{Assign, BlockId, BlockKind, Call, Place, UnitId};
 use crate::python::{CmpOp, Expr, Number, Operator, Stmt, UnaryOp, ast, span};
 
 /// A test and whether it held.
@@ -227,6 +227,25 @@ impl<'a> Facts<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a unit deletes a path.
+    pub fn is_deleted(&self, unit: UnitId, path: &str) -> bool {
+        self.structure.statements.iter().any(|(statement, place)| {
+            self.structure.unit_of(place.block) == unit
+                && matches!(statement, Stmt::Delete(node)
+                    if node.targets.iter().any(|each| self.targets(each, path)))
+        })
+    }
+
+    /// Whether a statement names a path somewhere, in its own expressions or in those of the
+    /// statements in it.
+    pub fn statement_mentions(&self, statement: &Stmt, path: &str) -> bool {
+        let mut found = false;
+        super::each_expression_of(statement, &mut |part| {
+            found |= self.path(part) == Some(path);
+        });
+        found
     }
 
     /// Whether a function of the file has a parameter of this name.

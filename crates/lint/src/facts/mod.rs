@@ -14,6 +14,7 @@ pub mod flow;
 pub mod imports;
 pub mod keeping;
 pub mod origin;
+pub mod memory_errors;
 pub mod paths;
 pub mod placement;
 pub mod reach;
@@ -269,13 +270,25 @@ impl<'a> Facts<'a> {
 
 /// Calls `visit` for an expression and everything in it.
 pub fn each_expression<'e>(expression: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
-    use crate::python::ast::visitor::{Visitor, walk_expr};
-    struct Each<'v, 'e>(&'v mut dyn FnMut(&'e Expr));
-    impl<'e> Visitor<'e> for Each<'_, 'e> {
-        fn visit_expr(&mut self, expression: &'e Expr) {
-            (self.0)(expression);
-            crate::python::deep(|| walk_expr(self, expression));
-        }
-    }
+    use crate::python::ast::visitor::Visitor;
     Each(visit).visit_expr(expression);
+}
+
+/// Calls `visit` for every expression of a statement and of the statements in it.
+pub fn each_expression_of<'e>(statement: &'e Stmt, visit: &mut dyn FnMut(&'e Expr)) {
+    use crate::python::ast::visitor::Visitor;
+    Each(visit).visit_stmt(statement);
+}
+
+struct Each<'v, 'e>(&'v mut dyn FnMut(&'e Expr));
+
+impl<'e> crate::python::ast::visitor::Visitor<'e> for Each<'_, 'e> {
+    fn visit_expr(&mut self, expression: &'e Expr) {
+        (self.0)(expression);
+        crate::python::deep(|| crate::python::ast::visitor::walk_expr(self, expression));
+    }
+
+    fn visit_stmt(&mut self, statement: &'e Stmt) {
+        crate::python::deep(|| crate::python::ast::visitor::walk_stmt(self, statement));
+    }
 }

@@ -18,18 +18,30 @@ mod collected_losses;
 mod collected_outputs;
 mod create_graph;
 mod evaluation_with_gradients;
+mod activation_not_in_place;
+mod allocator_variable_too_late;
+mod checkpointing_with_cache;
+mod data_parallel;
+mod empty_cache_in_loop;
 mod fixes;
+mod foreach_where_fused;
+mod full_precision_logits;
+mod intermediate_kept_by_name;
 mod last_window_forgotten;
 mod load_without_map_location;
 mod logged_loss;
 mod output_kept_on_self;
 mod recurrent_state;
 mod retain_graph;
+mod oom_skipped_with_gradients;
+mod padding_to_max_length;
+mod recovery_inside_except;
 mod scheduler_every_micro_batch;
 mod state_dict_aliased;
 mod state_dict_copied_on_card;
 mod step_every_micro_batch;
 mod summed_loss;
+mod zero_grad_keeps_memory;
 mod zero_grad_while_accumulating;
 
 /// Every rule, in order of family and name.
@@ -55,6 +67,18 @@ pub const RULES: &[&Rule] = &[
     &scheduler_every_micro_batch::RULE,
     &step_every_micro_batch::RULE,
     &zero_grad_while_accumulating::RULE,
+    &activation_not_in_place::RULE,
+    &allocator_variable_too_late::RULE,
+    &checkpointing_with_cache::RULE,
+    &data_parallel::RULE,
+    &empty_cache_in_loop::RULE,
+    &foreach_where_fused::RULE,
+    &full_precision_logits::RULE,
+    &intermediate_kept_by_name::RULE,
+    &oom_skipped_with_gradients::RULE,
+    &padding_to_max_length::RULE,
+    &recovery_inside_except::RULE,
+    &zero_grad_keeps_memory::RULE,
 ];
 
 /// What kind of mistake a rule looks for.
@@ -92,6 +116,16 @@ pub struct Rule {
     /// that is found), "Use instead" (one that is not) and "When it is fine".
     pub docs: &'static str,
     pub(crate) check: fn(&Facts<'_>, &mut Report<'_>),
+}
+
+/// Rules that are right but seldom matter: they speak only when they are asked to.
+const OFF_BY_DEFAULT: &[&str] = &["activation-not-in-place", "foreach-where-fused"];
+
+impl Rule {
+    /// Whether the rule is on where nothing was selected.
+    pub fn is_on_by_default(&self) -> bool {
+        !OFF_BY_DEFAULT.contains(&self.name)
+    }
 }
 
 impl PartialEq for Rule {
