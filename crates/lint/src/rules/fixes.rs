@@ -3,7 +3,6 @@
 use crate::facts::Facts;
 use crate::facts::structure::UnitId;
 use crate::finding::Edit;
-use crate::python::{Expr, ExprCall, span};
 use crate::python::{Expr, ExprCall, Keyword, Stmt, span};
 
 /// Adds `.detach()` to an expression.
@@ -71,38 +70,37 @@ fn end_with_parentheses(facts: &Facts<'_>, expression: &Expr) -> usize {
     }
 }
 
-/// Removes a keyword argument, and the comma that goes with it.
+/// Takes the keyword of this name out of a call.
 pub fn without_argument(facts: &Facts<'_>, call: &ExprCall, name: &str) -> Option<Vec<Edit>> {
-    let keyword = call.arguments.find_keyword(name)?;
-    let range = span(keyword);
-    let text = facts.source.text();
-    let before = text[..range.start].trim_end_matches([' ', '\t', '\n', '\r']);
-    if let Some(rest) = before.strip_suffix(',') {
-        return Some(vec![Edit::delete(rest.len()..range.end)]);
-    }
-    let after = &text[range.end..];
-    let trimmed = after.trim_start_matches([' ', '\t']);
-    let end = match trimmed.strip_prefix(',') {
-        Some(rest) => text.len() - rest.trim_start_matches([' ', '\t']).len(),
-        None => range.end,
-    };
-    Some(vec![Edit::delete(range.start..end)])
+    Some(without_keyword(
+        facts,
+        call,
+        call.arguments.find_keyword(name)?,
+    ))
+}
+
 /// Takes a keyword out of a call, with the comma that belongs to it.
 pub fn without_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &Keyword) -> Vec<Edit> {
+    let text = facts.source.text();
+    let range = span(keyword);
     let before = text[..range.start].trim_end();
     if before.ends_with(',') {
         return vec![Edit::delete(before.len() - 1..range.end)];
+    }
     // The first argument: the comma behind it goes, too.
     let close = span(call).end;
     let after = &text[range.end..close];
     let rest = after.trim_start();
     let end = match rest.strip_prefix(',') {
         Some(next) => close - next.trim_start().len(),
+        None => range.end,
+    };
     vec![Edit::delete(range.start..end)]
 }
 
 /// Adds a keyword at the end of a call's arguments.
 pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Vec<Edit> {
+    let text = facts.source.text();
     let last = call
         .arguments
         .args
@@ -118,17 +116,20 @@ pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Vec<Ed
             vec![Edit::insert(own, format!(", {keyword}"))]
         }
         None => vec![Edit::insert(span(call).end - 1, keyword)],
+    }
 }
 
 /// Deletes a statement that has its line (or lines) for itself; puts `pass` where it is the only
 /// one of its block.
 pub fn without_statement(facts: &Facts<'_>, statement: &Stmt) -> Option<Vec<Edit>> {
+    let text = facts.source.text();
     let range = span(statement);
     let lines = facts.source.whole_lines(&range);
     let before = &text[lines.start..range.start];
     let after = text[range.end..lines.end].trim();
     if !before.trim().is_empty() || !(after.is_empty() || after.starts_with('#')) {
         return None;
+    }
     let alone = facts
         .structure
         .statements
