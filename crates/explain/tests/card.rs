@@ -34,9 +34,13 @@ fn true_ones(situation: &str) -> &'static [Situation] {
         "fragmentation" => &[Situation::Fragmentation],
         "other-process" => &[Situation::OtherProcess, Situation::OutsideTheAllocator],
         "library-disguise" => &[Situation::OutsideTheAllocator],
-        "host" => {
-            &[Situation::HostMemory, Situation::SharedMemory, Situation::PinnedMemory]
-        }
+        // A request of a pebibyte of RAM is a wrong shape.
+        "host" => &[
+            Situation::HostMemory,
+            Situation::SharedMemory,
+            Situation::PinnedMemory,
+            Situation::ShapeBug,
+        ],
         other => panic!("unknown situation {other:?}"),
     }
 }
@@ -51,7 +55,13 @@ fn what_was_done_to_a_real_card_is_named() {
     for failure in recorded.failures {
         let log = std::fs::read(folder.join(format!("{}.log", failure.name))).expect("recorded");
         let named: Vec<Situation> = explain(&read(&log, 4096))
-            .map(|explanation| explanation.situations.iter().map(|each| each.situation).collect())
+            .map(|explanation| {
+                explanation
+                    .situations
+                    .iter()
+                    .map(|each| each.situation)
+                    .collect()
+            })
             .unwrap_or_default();
         let wanted = true_ones(&failure.situation);
         if !named.iter().any(|each| wanted.contains(each)) {

@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 
 pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reasoned> {
     let stage = stage(finding);
-    let rules: [Option<Reasoned>; 10] = [
+    let rules: [Option<Reasoned>; 11] = [
         shape_bug(finding, stage),
         fraction_limit(finding),
         free_but_refused(finding, log),
@@ -26,6 +26,7 @@ pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reason
         evaluation(finding, stage),
         one_large_request(finding),
         activations(finding, stage),
+        perhaps_growth(finding, log),
     ];
     let mut found: Vec<Reasoned> = rules.into_iter().flatten().collect();
     if found.is_empty() {
@@ -81,6 +82,10 @@ fn fraction_limit(finding: &Finding) -> Option<Reasoned> {
 fn free_but_refused(finding: &Finding, log: &Log) -> Option<Reasoned> {
     let figures = &finding.figures;
     let (free, asked, total) = (figures.free?, figures.asked?, figures.total?);
+    // The process's own limit came first: the driver was not asked.
+    if fraction_limit(finding).is_some() {
+        return None;
+    }
     let margin = (64 * MIB).max(total.bytes / 50);
     if free.bytes < asked.bytes.saturating_add(margin) {
         return None;
@@ -146,6 +151,32 @@ fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
             ),
         )
     })
+}
+
+/// So many steps of a training that fitted make a later failure worth the question.
+const MANY_STEPS: u64 = 10;
+
+/// A training that fails late had the same model and optimizer all the time: a log that prints no
+/// memory cannot tell a larger batch from memory that grew, so both are named.
+fn perhaps_growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
+    if growth(finding, log).is_some() {
+        return None;
+    }
+    let progress = finding
+        .progress
+        .as_ref()
+        .filter(|progress| progress.is_under_way())?;
+    let step = progress.step.filter(|step| *step >= MANY_STEPS)?;
+    Some(
+        Reasoned::new(
+            Situation::Growth,
+            format!("{step} steps fitted before this one, with the same model and optimizer"),
+        )
+        .and(
+            "if all batches have one shape, something is kept from step to step; the log prints no \
+             memory that would tell",
+        ),
+    )
 }
 
 fn steps(finding: &Finding) -> Option<String> {
