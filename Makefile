@@ -125,6 +125,10 @@ bench-snapshots: build ## Measure opening a snapshot of 1 GB beside Python's own
 	@$(pythons); "$$reference" bench/snapshots.py
 	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
 
+.PHONY: bench-explain
+bench-explain: build ## Measure explaining logs of 100 MB
+	@$(pythons); "$$reference" bench/explain.py
+
 .PHONY: bench-page
 bench-page: ## Measure the report page of a million events: writing it, opening it, zooming in it
 	cargo build --release --locked -p ghostgpu-report --example page

@@ -122,8 +122,11 @@ fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
             Reasoned::new(
                 Situation::Growth,
                 format!(
-                    "the log's own `{}` rises from {first} to {last} over {} prints, and hardly ever falls",
-                    series.name, series.seen
+                    "the log's own `{}` rises from {first} (line {}) to {last} (line {}), and hardly ever \
+                     falls",
+                    series.name,
+                    series.points.first().map_or(0, |point| point.line),
+                    series.points.last().map_or(0, |point| point.line)
                 ),
             )
             .and_if(steps(finding)),
@@ -146,8 +149,8 @@ fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
         Reasoned::new(
             Situation::Growth,
             format!(
-                "it ran out of memory {} times, with {first} allocated at first and {last} at last",
-                allocated.len()
+                "it ran out of memory {} times or more, with {first} allocated at first and {last} at last",
+                allocated.len() as u64 + log.left_out
             ),
         )
     })

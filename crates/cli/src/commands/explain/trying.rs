@@ -14,6 +14,7 @@ use super::card::{guess, short_name};
 use super::switches::switches;
 use super::trials::{AsItIs, Fails, Trials, Works};
 use crate::answer::Need;
+use crate::commands::breakdown_options::BreakdownOptions;
 use crate::commands::max_batch::{self, Refusal, Wish};
 use crate::commands::rehearsal_options::RehearsalOptions;
 use crate::commands::run;
@@ -57,7 +58,10 @@ pub fn try_advice(
             ..RehearsalOptions::default()
         },
         count: 1,
-        no_breakdown: true,
+        breakdown: BreakdownOptions {
+            no_breakdown: true,
+            ..BreakdownOptions::default()
+        },
         command,
         ..run::Arguments::default()
     };
