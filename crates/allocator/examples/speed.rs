@@ -2,8 +2,10 @@
 //!
 //!     cargo run --release -p ghostgpu-allocator --example speed [PART OF A NAME]
 //!
-//! An event is an entry of PyTorch's memory history: an allocation is one, a free is two. Each job runs
-//! until its sets and tables have reached their size, and is measured from then on.
+//! An event is an entry of PyTorch's memory history: an allocation is one, a free is two. Jobs of the
+//! replica by itself run until its sets and tables have reached their size, and are measured from then
+//! on; replays are measured from the first event. The best of five attempts counts, in time that the
+//! process had a core.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -164,31 +166,27 @@ fn once<S: TraceSink>(
     }
 }
 
-/// So much is measured of each job.
-const EVENTS: u64 = 20_000_000;
-
-fn measure(name: &str, settings: &str, steps: &[Step]) {
-    let release = Release::REFERENCE;
-    let settings = Settings::parse(settings, release).expect("settings of this release");
-    let mut allocator = Allocator::new(release, settings, SimpleDriver::new(1 << 44));
-    let mut live = vec![Address(0); steps.len() + 1];
-    for _ in 0..3 {
-        once(&mut allocator, steps, &mut live);
-    }
-    let rounds = (EVENTS / events(steps)).max(1);
-    let begin = core_seconds();
-    let calls = HEAP_CALLS.load(Ordering::Relaxed);
-    for _ in 0..rounds {
-        once(&mut allocator, steps, &mut live);
-    }
-    let calls = HEAP_CALLS.load(Ordering::Relaxed) - calls;
-    let seconds = core_seconds() - begin;
-    report(name, rounds * events(steps), seconds, calls);
+/// What a job took at its best: the machine may be busy with other things as well.
+#[derive(Clone, Copy)]
+struct Cost {
+    /// Going through the events.
+    inside: f64,
+    /// Preparing for it, and looking at what came out.
+    outside: f64,
+    /// Heap allocations inside.
+    heap_calls: u64,
 }
 
-fn report(name: &str, events: u64, seconds: f64, heap_calls: u64) {
-    let rate = events as f64 / seconds / 1e6;
-    println!("{name:<34} {rate:>7.1} million events a second, {heap_calls} heap allocations");
+/// So often everything is measured.
+const ATTEMPTS: usize = 5;
+/// So many events are gone through each time.
+const EVENTS: u64 = 4_000_000;
+
+fn best(attempt: impl FnMut() -> Cost) -> Cost {
+    let attempts = std::iter::repeat_with(attempt).take(ATTEMPTS);
+    let total = |cost: &Cost| cost.inside + cost.outside;
+    let best = attempts.min_by(|one, other| total(one).total_cmp(&total(other)));
+    best.expect("at least one attempt")
 }
 
 /// Seconds that something takes, and how often it touches the heap.
@@ -199,6 +197,45 @@ fn cost<T>(what: impl FnOnce() -> T) -> (T, f64, u64) {
     let done = what();
     let calls = HEAP_CALLS.load(Ordering::Relaxed) - calls;
     (done, core_seconds() - begin, calls)
+}
+
+fn report(name: &str, events: u64, cost: Cost) {
+    let rate = |seconds: f64| events as f64 / seconds / 1e6;
+    let Cost {
+        inside,
+        outside,
+        heap_calls,
+    } = cost;
+    print!(
+        "{name:<35} {:>5.1} million events a second, {heap_calls} heap allocations",
+        rate(inside)
+    );
+    if outside > 0.0 {
+        print!(" ({:.1} with what is around it)", rate(inside + outside));
+    }
+    println!();
+}
+
+/// The replica by itself.
+fn measure(name: &str, settings: &str, steps: &[Step]) {
+    let release = Release::REFERENCE;
+    let settings = Settings::parse(settings, release).expect("settings of this release");
+    let mut allocator = Allocator::new(release, settings, SimpleDriver::new(1 << 44));
+    let mut live = vec![Address(0); steps.len() + 1];
+    for _ in 0..3 {
+        once(&mut allocator, steps, &mut live);
+    }
+    let rounds = (EVENTS / events(steps)).max(1);
+    let best = best(|| {
+        let repeat = || (0..rounds).for_each(|_| once(&mut allocator, steps, &mut live));
+        let ((), inside, heap_calls) = cost(repeat);
+        Cost {
+            inside,
+            outside: 0.0,
+            heap_calls,
+        }
+    });
+    report(name, rounds * events(steps), best);
 }
 
 /// A recording of a job, for the replays: as a snapshot would have it.
@@ -226,53 +263,46 @@ fn recording(steps: &[Step], rounds: usize) -> Recording {
     }
 }
 
-/// Replays a recording exactly, and under another setting: all of it, of which the loop over the events
-/// is said beside it.
+/// Replays a recording exactly, and under another setting.
 fn measure_replays(name: &str, steps: &[Step]) {
-    let rounds = (1_000_000 / events(steps)).max(1) as usize;
+    let rounds = (EVENTS / 2 / events(steps)).max(1) as usize;
     let recording = recording(steps, rounds);
     let entries = recording.operations.len() as u64;
     let release = Release::REFERENCE;
     let circumstances = Circumstances::new(release, Settings::default());
-    let (mut run, before, _) = cost(|| ExactRun::new(&recording, &circumstances));
-    let ((), inside, calls) = cost(|| run.run());
-    let (replay, after, _) = cost(|| run.finish());
-    assert_eq!(replay.difference, None);
-    report_replay(name, "exact replay", entries, inside, before + after, calls);
+    let exact = best(|| {
+        let (mut run, before, _) = cost(|| ExactRun::new(&recording, &circumstances));
+        let ((), inside, heap_calls) = cost(|| run.run());
+        let (replay, after, _) = cost(|| run.finish());
+        assert_eq!(replay.difference, None);
+        Cost {
+            inside,
+            outside: before + after,
+            heap_calls,
+        }
+    });
+    report(&format!("exact replay, {name}"), entries, exact);
 
     let (program, reading, _) = cost(|| Program::of(&recording, &circumstances));
     let settings = Settings::parse("max_split_size_mb:64", release);
     let settings = settings.expect("settings of this release");
-    let driver = SimpleDriver::new(1 << 44);
-    let (mut run, before, _) = cost(|| WhatIfRun::new(&program, release, settings, None, driver));
-    let ((), inside, calls) = cost(|| run.run());
-    let (answer, after, _) = cost(|| run.finish());
-    assert!(answer.failure.is_none());
-    report_replay(
-        name,
-        "what-if replay",
-        entries,
-        inside,
-        before + after,
-        calls,
-    );
+    let what_if = best(|| {
+        let (driver, settings) = (SimpleDriver::new(1 << 44), settings.clone());
+        let (mut run, before, _) =
+            cost(|| WhatIfRun::new(&program, release, settings, None, driver));
+        let ((), inside, heap_calls) = cost(|| run.run());
+        let (answer, after, _) = cost(|| run.finish());
+        assert!(answer.failure.is_none());
+        Cost {
+            inside,
+            outside: before + after,
+            heap_calls,
+        }
+    });
+    report(&format!("what-if replay, {name}"), entries, what_if);
     println!(
-        "  (reading the program off the recording took {:.0} ms for {entries} entries)",
+        "  (reading the program off {entries} entries, once: {:.0} ms)",
         reading * 1e3
-    );
-}
-
-fn report_replay(name: &str, kind: &str, entries: u64, inside: f64, outside: f64, heap_calls: u64) {
-    report(
-        &format!("{kind}, {name}"),
-        entries,
-        inside + outside,
-        heap_calls,
-    );
-    let rate = entries as f64 / inside / 1e6;
-    println!(
-        "  (the loop alone: {rate:.1}; before and behind it {:.0} ms)",
-        outside * 1e3
     );
 }
 

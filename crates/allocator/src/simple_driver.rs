@@ -104,6 +104,7 @@ impl Driver for SimpleDriver {
 
     fn reserve_room(&mut self, segments: usize) {
         self.allocations.reserve(segments);
+        self.reservations.reserve(segments);
     }
 
     fn has_passed(&mut self, event: RecordedEvent) -> bool {

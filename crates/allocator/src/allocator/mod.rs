@@ -200,7 +200,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         (self.driver, self.sink)
     }
 
-    #[inline]
+    #[inline(always)]
     fn tell(&mut self, action: Action, address: u64, bytes: u64, set: u32) {
         let set = &self.pools.sets[set as usize];
         let event = TraceEvent {

@@ -1,8 +1,8 @@
 //! Compares what the replica does with what is recorded, entry by entry, while it does it.
 
 use super::exact::Difference;
-use super::operations::{Operation, Operations};
-use crate::trace::{Action, TraceEvent, TraceSink};
+use super::operations::Operations;
+use crate::trace::{TraceEvent, TraceSink};
 
 /// Takes the replica's entries. One group of recorded entries is expected at a time.
 #[derive(Clone, Debug)]
@@ -36,11 +36,17 @@ impl<'a> Checker<'a> {
         self.difference = None;
     }
 
-    /// The first difference in the group, now that nothing comes any more.
+    /// Whether everything has come as recorded.
     #[inline]
+    pub(super) fn is_content(&self) -> bool {
+        self.at == self.end && self.difference.is_none()
+    }
+
+    /// The first difference in the group, now that nothing comes any more.
+    #[cold]
     pub(super) fn finish(&mut self) -> Option<Difference> {
-        if self.at < self.end && self.difference.is_none() {
-            self.difference = Some(self.difference(None));
+        if self.at < self.end {
+            self.differ(None);
         }
         self.difference
     }
@@ -57,38 +63,31 @@ impl<'a> Checker<'a> {
         &self.segment_events
     }
 
+    /// Notes what is not as recorded. Only the first such thing counts, and what comes behind it is not
+    /// compared any more.
     #[cold]
-    fn difference(&self, predicted: Option<TraceEvent>) -> Difference {
-        Difference {
-            index: self.at,
-            recorded: (self.at < self.end).then(|| self.operations.at(self.at)),
-            predicted,
+    fn differ(&mut self, predicted: Option<TraceEvent>) {
+        if self.difference.is_none() {
+            self.difference = Some(Difference {
+                index: self.at,
+                recorded: (self.at < self.end).then(|| self.operations.at(self.at)),
+                predicted,
+            });
+            self.end = self.at;
         }
     }
 }
 
 impl TraceSink for Checker<'_> {
-    #[inline]
+    // Wherever an entry is made its action is known, and with it half of the comparison.
+    #[inline(always)]
     fn record(&mut self, event: TraceEvent) {
-        if self.difference.is_some() {
-            return;
-        }
-        if self.at == self.end || !is_same(event, self.operations.at(self.at)) {
-            self.difference = Some(self.difference(Some(event)));
-            return;
+        if self.at == self.end || !self.operations.has(self.at, &event) {
+            return self.differ(Some(event));
         }
         if event.action.is_segment() {
             self.segment_events.push((self.at, event));
         }
         self.at += 1;
     }
-}
-
-#[inline]
-fn is_same(here: TraceEvent, there: Operation) -> bool {
-    here.action == there.action
-        && here.bytes == there.bytes
-        && (here.address == there.address || here.action == Action::Oom)
-        && (here.stream == there.context.stream || here.action == Action::Snapshot)
-        && there.context.pool.is_none_or(|pool| pool == here.pool)
 }

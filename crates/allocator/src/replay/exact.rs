@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::checker::Checker;
 use super::circumstances::Circumstances;
-use super::groups::{Group, Groups};
+use super::groups::{Group, Groups, Plain};
 use super::images::images;
 use super::operations::{Operation, Recording};
 use super::private_pools::PrivatePools;
@@ -187,8 +187,28 @@ impl<'a> ExactRun<'a> {
     pub fn run(&mut self) {
         let premises = self.circumstances.premises();
         let mut groups = Groups::new(&self.recording.operations, &self.start, premises);
-        for group in &mut groups {
-            self.repeat(group);
+        loop {
+            // One decision for most entries: which way it goes cannot be predicted.
+            match groups.next_plain() {
+                Some(Plain::Alloc { at }) if self.start.is_possible(at, at + 1) => {
+                    self.plain_alloc(at)
+                }
+                Some(Plain::Free { at }) if self.start.is_possible(at, at + 2) => {
+                    self.plain_free(at)
+                }
+                Some(Plain::Alloc { at }) => self.repeat(Group::Request {
+                    first: at,
+                    last: at,
+                }),
+                Some(Plain::Free { at }) => self.repeat(Group::Free {
+                    at,
+                    completes: true,
+                }),
+                None => match groups.next() {
+                    Some(group) => self.repeat(group),
+                    None => break,
+                },
+            }
             if self.difference.is_some() {
                 break;
             }
@@ -249,6 +269,34 @@ impl<'a> ExactRun<'a> {
             if let Ok(place) = adopted.binary_search_by_key(&address, |(address, _)| address.0) {
                 self.live[slot as usize] = adopted[place].1;
             }
+        }
+    }
+
+    /// A request that got something from the cache.
+    #[inline]
+    fn plain_alloc(&mut self, at: usize) {
+        self.allocator.sink_mut().expect(at, at + 1);
+        self.request(at, at);
+        self.compare(at);
+    }
+
+    /// A free of a block that no other stream used.
+    #[inline]
+    fn plain_free(&mut self, at: usize) {
+        self.allocator.sink_mut().expect(at, at + 2);
+        if let Some(block) = self.block_of(at) {
+            let _ = self.allocator.free_block(block);
+        }
+        self.compare(at);
+    }
+
+    /// Takes over what the comparison of a group that began at an entry has come to.
+    #[inline]
+    fn compare(&mut self, first: usize) {
+        let checker = self.allocator.sink_mut();
+        self.entries += checker.agreed_since(first);
+        if !checker.is_content() {
+            self.difference = checker.finish();
         }
     }
 
@@ -335,13 +383,11 @@ impl<'a> ExactRun<'a> {
         self.difference = None;
     }
 
-    #[inline]
     fn repeat_once(&mut self, group: Group) {
         let (first, end) = group.span();
         let operations = &self.recording.operations;
-        if let Some(index) = self.start.first_impossible
-            && (first..end).contains(&index)
-        {
+        if !self.start.is_possible(first, end) {
+            let index = self.start.first_impossible;
             self.difference = Some(Difference {
                 index,
                 recorded: Some(operations.at(index)),
@@ -379,11 +425,9 @@ impl<'a> ExactRun<'a> {
             Group::Stray { .. } => {}
         }
         self.pools.follow(operations, first, end, &self.start);
-        let checker = self.allocator.sink_mut();
-        self.difference = checker.finish();
-        self.entries += checker.agreed_since(first);
-        self.segment_events
-            .extend_from_slice(checker.segment_events());
+        self.compare(first);
+        let segment_events = self.allocator.sink().segment_events();
+        self.segment_events.extend_from_slice(segment_events);
     }
 
     /// The block that an entry names, if it is in use.

@@ -21,7 +21,7 @@ pub(super) struct StartBlock {
 }
 
 /// The state before the first entry, and what undoing taught about the entries.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) ranges: Ranges,
     /// By address.
@@ -35,8 +35,8 @@ pub(super) struct Start {
     pub(super) slot_count: usize,
     /// Segments that came from the driver, and those before the first entry.
     pub(super) segment_count: usize,
-    /// The first entry that no card can have had.
-    pub(super) first_impossible: Option<usize>,
+    /// The first entry that no card can have had; `usize::MAX` if there is none.
+    pub(super) first_impossible: usize,
     /// Private pools of segments, by the entry that allocated or mapped them.
     pub(super) private_growth: HashMap<usize, PoolId>,
     /// Bytes reserved before the first entry, and the most at any time.
@@ -101,12 +101,19 @@ impl Live {
 }
 
 impl Start {
+    /// Whether a card can have had the entries from `first` up to `end`, given that it can have had
+    /// those before them.
+    #[inline]
+    pub(super) fn is_possible(&self, first: usize, end: usize) -> bool {
+        !(first..end).contains(&self.first_impossible)
+    }
+
     pub(super) fn of(recording: &Recording) -> Self {
         let mut undo = Undo {
             live: Live::default(),
             slots: vec![NO_SLOT; recording.operations.len()],
             segment_count: recording.segments.len(),
-            first_impossible: None,
+            first_impossible: usize::MAX,
             ranges: Ranges::default(),
             private_growth: HashMap::new(),
             reserved: 0,
@@ -131,7 +138,7 @@ struct Undo {
     live: Live,
     slots: Vec<u32>,
     segment_count: usize,
-    first_impossible: Option<usize>,
+    first_impossible: usize,
     ranges: Ranges,
     private_growth: HashMap<usize, PoolId>,
     reserved: u64,
@@ -187,7 +194,7 @@ impl Undo {
         let address = operation.address.0;
         let is_possible = operation.is_possible();
         if !is_possible {
-            self.first_impossible = Some(index);
+            self.first_impossible = index;
         }
         let mut left = index;
         let mut slot = NO_SLOT;
