@@ -136,6 +136,13 @@ bench-page: ## Measure the report page of a million events: writing it, opening 
 	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$python"); export GHOSTGPU_TEST_BROWSER; \
 	"$$python" bench/page.py
 
+.PHONY: picture
+picture: build ## Draw the picture of the report page that the README shows
+	@$(pythons); \
+	page=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/page" tests/environments/page.txt); \
+	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$page"); export GHOSTGPU_TEST_BROWSER; \
+	"$$page" scripts/report-picture --command "$$GHOSTGPU_COMMAND" --python "$$reference"
+
 .PHONY: clean
 clean: ## Remove what was built here; environments and tools in the test cache stay
 	cargo clean

@@ -3,7 +3,7 @@
 import { allocatedBytes, bands, cachedBytes } from "./timeline.js";
 import { byId, make, swatch } from "./elements.js";
 import { count, exactBytes, hexadecimal, percent, size } from "./format.js";
-import { describeAllocation, phaseWords, placeWords } from "./moment.js";
+import { describeAllocation, phaseWords, placeWords, stackWords } from "./moment.js";
 import { fragmentation } from "./segments.js";
 import { sortableTable } from "./table.js";
 
@@ -128,6 +128,7 @@ export function allocationsTable(page, live, zoomTo) {
 const GROUPINGS = [
   ["module", (page, origin) => page.names.modulePath(page.card.details.module[origin])],
   ["line", placeWords],
+  ["stack", stackWords],
   ["operator", (page, origin) => page.names.operators[page.card.details.operator[origin]] || "(unknown)"],
   ["name", (page, origin) => page.names.texts[page.card.details.name[origin]] || "(no name)"],
   ["category", (page, origin) => page.overview.document.categories[page.card.details.originCategory[origin]]],
