@@ -47,7 +47,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut command: Vec<OsString> = vec![script.into()];
     command.extend(arguments.script_arguments.iter().cloned());
     let mut run_arguments = arguments.measured.for_running(command);
-    run_arguments.no_breakdown = true;
+    run_arguments.breakdown.no_breakdown = true;
     let prepared = prepare(&run_arguments)?;
     announce(&prepared, script, texts.len());
     let folder = temporary_folder()?;
