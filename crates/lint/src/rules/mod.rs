@@ -11,9 +11,13 @@ use crate::finding::{Finding, Fix, Severity};
 
 mod activations_kept_by_hook;
 mod cached_tensors;
+mod card_in_dataset;
 mod collected_losses;
 mod collected_outputs;
+mod copy_with_gradients;
 mod create_graph;
+mod dataset_on_card;
+mod evaluation_batch_of_everything;
 mod evaluation_with_gradients;
 mod fixes;
 mod load_without_map_location;
@@ -24,6 +28,7 @@ mod retain_graph;
 mod state_dict_aliased;
 mod state_dict_copied_on_card;
 mod summed_loss;
+mod training_leftovers_in_evaluation;
 
 /// Every rule, in order of family and name.
 pub const RULES: &[&Rule] = &[
@@ -37,7 +42,12 @@ pub const RULES: &[&Rule] = &[
     &recurrent_state::RULE,
     &retain_graph::RULE,
     &summed_loss::RULE,
+    &evaluation_batch_of_everything::RULE,
     &evaluation_with_gradients::RULE,
+    &training_leftovers_in_evaluation::RULE,
+    &card_in_dataset::RULE,
+    &copy_with_gradients::RULE,
+    &dataset_on_card::RULE,
     &load_without_map_location::RULE,
     &state_dict_aliased::RULE,
     &state_dict_copied_on_card::RULE,
