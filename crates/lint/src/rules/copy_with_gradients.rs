@@ -46,7 +46,7 @@ for inputs, targets in loader:
 
 ## When it is fine
 When the copy is trained, too: a copy whose parameters go to an optimizer, or that is given to
-any function, is not reported.
+any function, is not reported. Neither is one through which gradients go back to its input.
 ",
     check,
 };
@@ -74,7 +74,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         let unit = facts.structure.unit_of(assign.place.block);
-        if !facts.value(assign.target).is_module() || may_be_trained(facts, unit, assign, path) {
+        if path == original
+            || !facts.value(assign.target).is_module()
+            || may_be_trained(facts, unit, assign, path)
+        {
             continue;
         }
         for each in facts.units_that_see(unit, path) {
@@ -114,6 +117,13 @@ fn recorded_run<'f, 'a>(
             && facts.result(call.node).graph.is_yes()
             && facts.structure.loop_around(call.place.block).is_some()
             && !is_detached_at_once(facts, unit, call)
+            // What goes back through the copy to its input is wanted.
+            && !call
+                .node
+                .arguments
+                .args
+                .iter()
+                .any(|each| facts.value(each).is_tensor() && facts.value(each).graph.is_yes())
     })
 }
 

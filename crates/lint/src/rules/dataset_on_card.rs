@@ -196,6 +196,10 @@ fn is_made_in_loop(facts: &Facts<'_>, unit: UnitId, steps: usize, slice: &Expr) 
         },
         other => other,
     };
+    // One sample after the other is cut by numbers: that may be a table of a few rows.
+    if !matches!(first, Expr::Slice(_)) && !facts.value(first).is_tensor() {
+        return false;
+    }
     let mut made = false;
     crate::facts::each_expression(first, &mut |part| {
         if let Some(name) = facts.path(part) {

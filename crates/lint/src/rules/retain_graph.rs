@@ -71,6 +71,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         if again
             || !facts.value(loss).is_tensor()
+            || !facts.value(loss).graph.is_yes()
             || facts.may_reach_behind(steps, loss)
             || outlives_its_loop(facts, steps, loss)
         {

@@ -176,3 +176,28 @@ for x, y in tasks:
     grads = torch.autograd.grad(loss, fast.parameters())
     outer = net(x).mean()
     outer.backward()
+
+# case: an attack on a copy
+from copy import deepcopy
+import torch
+
+def attack(model, x):
+    model = deepcopy(model)
+    model.eval()
+    x.requires_grad_(True)
+    for step in range(10):
+        model(x).sum().backward()
+
+# case: a critic through which the gradients go back
+import copy
+from torchvision import models
+from nets import Generator
+
+critic = models.resnet18()
+frozen = copy.deepcopy(critic)
+painter = models.resnet50()
+for x in batches:
+    fake = painter(x)
+    loss = frozen(fake).mean() - critic(x).mean()
+    loss.backward()
+    optimizer.step()

@@ -134,3 +134,16 @@ def train(net, data, steps):
     for i in range(steps):
         loss = net(data[i * 32:(i + 1) * 32]).mean()
         loss.backward()
+
+# case: one row after the other
+import numpy as np
+import torch
+from torch import nn
+
+net = nn.Linear(4, 4).cuda()
+poses = torch.Tensor(read()).cuda()
+for step in range(1000):
+    chosen = np.random.choice(100)
+    pose = poses[chosen, :3]
+    loss = net(pose).mean()
+    loss.backward()
