@@ -315,6 +315,8 @@ impl<'a> Reader<'_, 'a> {
         let open = match value.kind {
             Kind::Unknown => true,
             Kind::Tensor => value.graph == Truth::Maybe,
+            // What `torch.load` gives may be a whole model.
+            Kind::StateDict => true,
             _ => false,
         };
         if !open {
@@ -330,6 +332,13 @@ impl<'a> Reader<'_, 'a> {
                 },
                 ..known
             },
+            Some(known) if value.kind == Kind::StateDict => {
+                if known.is_module() {
+                    known
+                } else {
+                    value
+                }
+            }
             Some(known) if known.is_tensor() => Value {
                 graph: known.graph,
                 scalar: known.scalar,
