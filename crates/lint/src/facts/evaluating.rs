@@ -2,7 +2,7 @@
 
 use super::Facts;
 use super::structure::{BlockId, Call, UnitId};
-use super::value::Kind;
+use super::value::{Kind, Truth};
 use crate::python::{Expr, ExprCall, Stmt, span};
 
 /// How many callers up a model's mode is looked for.
@@ -48,7 +48,8 @@ impl<'a> Facts<'a> {
             let sets_mode = self
                 .calls_in_unit(unit)
                 .any(|other| mode_set(other.node).is_some() && self.is_mode_of(other.node, model));
-            let holds = !sets_mode && callers > 0 && self.callers_evaluate(unit, model, callers - 1);
+            let holds =
+                !sets_mode && callers > 0 && self.callers_evaluate(unit, model, callers - 1);
             return holds.then_some(Evaluation {
                 from: 0,
                 until: usize::MAX,
@@ -194,11 +195,11 @@ impl<'a> Facts<'a> {
         }
         let with_graph = |value: &Expr| {
             let known = self.value(value);
-            match known.kind {
-                Kind::Tensor | Kind::Container => !known.graph.is_no(),
-                Kind::Unknown => {
-                    !known.graph.is_no() && outputs.iter().any(|path| self.mentions(value, path))
-                }
+            let named = || outputs.iter().any(|path| self.mentions(value, path));
+            match (known.kind, known.graph) {
+                (_, Truth::No) => false,
+                (Kind::Tensor | Kind::Container, Truth::Yes) => true,
+                (Kind::Tensor | Kind::Container | Kind::Unknown, _) => named(),
                 _ => false,
             }
         };
