@@ -291,3 +291,24 @@ def evaluate(data, model, measure):
     return total / data.scale
 
 print(evaluate(data, model, nn.MSELoss()))
+
+# case: a decorator of the script's own
+from tools import smart_inference_mode
+
+@smart_inference_mode()
+def run(model, loader):
+    model.eval()
+    for x, y in loader:
+        print(model(x).argmax(1).tolist())
+
+# case: a context that is chosen before
+import contextlib
+import torch
+
+def run(model, loader, test):
+    model.eval()
+    context = torch.no_grad() if test else contextlib.nullcontext()
+    for x, y in loader:
+        with context:
+            out = model(x)
+        print(out.argmax(1).tolist())
