@@ -56,11 +56,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Expr::Call(copied) = assign.value else {
             continue;
         };
-        if assign.operator.is_some()
-            || !facts
-                .callee(copied)
-                .is_some_and(|name| name == "copy.deepcopy")
-        {
+        if assign.operator.is_some() || facts.callee(copied).as_deref() != Some("copy.deepcopy") {
             continue;
         }
         let (Some(path), Some(original)) = (

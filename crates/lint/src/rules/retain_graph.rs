@@ -78,7 +78,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         }
         let fix = without_argument(facts, call.node, "retain_graph")
-            .map(|edits| Fix::safe("Remove `retain_graph=True`", edits));
+            .map(|edits| Fix::unsafe_("Remove `retain_graph=True`", edits));
         report.add_with(
             span(call.node),
             format!(

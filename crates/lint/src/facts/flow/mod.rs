@@ -183,7 +183,7 @@ impl<'a> Reader<'_, 'a> {
         let unit = &self.structure.units[id];
         if index == 0
             && let Some(class) = unit.class
-            && !unit.node.is_some_and(|node| is_static(node))
+            && !unit.node.is_some_and(is_static)
         {
             return self.instance(class);
         }
