@@ -4,13 +4,16 @@
 //! - [`imports`]: what imported names mean;
 //! - [`usage`]: what names are used for;
 //! - [`flow`]: what values are, followed through the code;
-//! - [`reach`], [`reads`], [`keeping`], [`evaluating`], [`origin`], [`placement`]: what several rules ask: which functions
-//!   a call runs, what containers keep, where a model is in evaluation mode, where values are made.
+//! - what several rules ask of these: [`reach`] (which functions a call runs), [`reads`] (what is
+//!   read where), [`keeping`] and [`flows`] (what containers keep, and where it goes),
+//!   [`evaluating`] (where a model is in evaluation mode), [`origin`] and [`placement`] (where
+//!   values are made, and where they are).
 
 pub mod accumulation;
 pub mod conditions;
 pub mod evaluating;
 pub mod flow;
+pub mod flows;
 pub mod imports;
 pub mod keeping;
 pub mod memory_errors;

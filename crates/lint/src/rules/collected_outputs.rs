@@ -3,7 +3,7 @@
 use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::{BlockId, UnitId};
+use crate::facts::structure::{BlockId, BlockKind, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::{Fix, Severity};
 use crate::python::{CmpOp, Expr, ExprCall, Operator, span};
@@ -66,8 +66,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         let unit = facts.structure.unit_of(steps);
-        if !facts.is_step_loop(steps)
-            || !facts.outlives(steps, kept.container)
+        if !facts.outlives(steps, kept.container)
             || is_for_one_round(facts, kept.place.block, steps)
             || facts
                 .path(kept.value)
@@ -78,16 +77,21 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(call) = facts.model_call(unit, kept.value) else {
             continue;
         };
+        let evaluates = facts
+            .calls_inside(steps)
+            .find(|each| std::ptr::eq(each.node, call))
+            .is_some_and(|each| facts.evaluation_at(each).is_some());
+        let goes_over_batches =
+            facts.is_step_loop(steps) || evaluates && takes_what_it_goes_over(facts, steps, call);
+        if !goes_over_batches {
+            continue;
+        }
         let trains = facts
             .calls_inside(steps)
             .any(|call| facts.is_backward(call.node));
         let name = facts.text(kept.value);
         let container = kept.container;
         if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
-            let evaluates = facts
-                .calls_inside(steps)
-                .find(|each| std::ptr::eq(each.node, call))
-                .is_some_and(|each| facts.evaluation_at(each).is_some());
             if facts.ends_in_backward(unit, container)
                 || !trains && !evaluates && facts.escapes(unit, container)
             {
@@ -122,6 +126,22 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             );
         }
     }
+}
+
+/// Whether a model is given what a loop goes over: batches, not the steps of one sequence.
+fn takes_what_it_goes_over(facts: &Facts<'_>, steps: BlockId, call: &ExprCall) -> bool {
+    let BlockKind::For(node) = facts.structure.blocks[steps].kind else {
+        return false;
+    };
+    let mut taken = false;
+    facts.each_target(&node.target, &mut |path| {
+        taken |= call
+            .arguments
+            .args
+            .iter()
+            .any(|each| facts.mentions(each, path));
+    });
+    taken
 }
 
 /// Whether a block runs in one round only: `if step == 0`.

@@ -143,6 +143,17 @@ fn cost(facts: &Facts<'_>, load: &Call<'_>) -> Option<String> {
     }
 }
 
+/// Whether something of unknown kind is stepped: an optimizer from elsewhere.
+fn steps<'a>(facts: &Facts<'a>, call: &Call<'a>, receiver: &'a Expr) -> bool {
+    facts.path(receiver).is_some_and(|path| {
+        let unit = facts.structure.unit_of(call.place.block);
+        facts
+            .units_that_see(unit, path)
+            .into_iter()
+            .any(|unit| facts.usage(unit, path).step)
+    })
+}
+
 /// Whether a module is a part of a model: it takes published weights, of which nobody knows where
 /// they were saved.
 fn is_a_part(facts: &Facts<'_>, module: &Expr) -> bool {
@@ -223,7 +234,8 @@ fn loads_state<'a>(facts: &Facts<'a>, call: &Call<'a>) -> Option<&'a Expr> {
                 facts.value(receiver).kind,
                 // An optimizer takes the loaded tensors themselves: no second copy.
                 Kind::Scheduler | Kind::Scaler | Kind::Criterion | Kind::Optimizer
-            ) && !is_a_part(facts, receiver) =>
+            ) && !is_a_part(facts, receiver)
+                && !steps(facts, call, receiver) =>
         {
             Some(receiver)
         }

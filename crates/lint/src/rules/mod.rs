@@ -15,13 +15,17 @@ mod activations_kept_by_hook;
 mod allocator_variable_too_late;
 mod batch_norm_while_accumulating;
 mod cached_tensors;
+mod card_in_dataset;
 mod checkpointing_with_cache;
 mod clipping_every_micro_batch;
 mod collected_losses;
 mod collected_outputs;
+mod copy_with_gradients;
 mod create_graph;
 mod data_parallel;
+mod dataset_on_card;
 mod empty_cache_in_loop;
+mod evaluation_batch_of_everything;
 mod evaluation_with_gradients;
 mod fixes;
 mod foreach_where_fused;
@@ -41,6 +45,7 @@ mod state_dict_aliased;
 mod state_dict_copied_on_card;
 mod step_every_micro_batch;
 mod summed_loss;
+mod training_leftovers_in_evaluation;
 mod zero_grad_keeps_memory;
 mod zero_grad_while_accumulating;
 
@@ -56,7 +61,12 @@ pub const RULES: &[&Rule] = &[
     &recurrent_state::RULE,
     &retain_graph::RULE,
     &summed_loss::RULE,
+    &evaluation_batch_of_everything::RULE,
     &evaluation_with_gradients::RULE,
+    &training_leftovers_in_evaluation::RULE,
+    &card_in_dataset::RULE,
+    &copy_with_gradients::RULE,
+    &dataset_on_card::RULE,
     &load_without_map_location::RULE,
     &state_dict_aliased::RULE,
     &state_dict_copied_on_card::RULE,

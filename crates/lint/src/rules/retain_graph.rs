@@ -71,13 +71,14 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         if again
             || !facts.value(loss).is_tensor()
+            || !facts.value(loss).graph.is_yes()
             || facts.may_reach_behind(steps, loss)
             || outlives_its_loop(facts, steps, loss)
         {
             continue;
         }
         let fix = without_argument(facts, call.node, "retain_graph")
-            .map(|edits| Fix::safe("Remove `retain_graph=True`", edits));
+            .map(|edits| Fix::unsafe_("Remove `retain_graph=True`", edits));
         report.add_with(
             span(call.node),
             format!(

@@ -178,3 +178,16 @@ weights = torch.load("vgg.pth")
 net.vgg.load_state_dict(weights)
 for x in batches:
     net(x.cuda()).sum().backward()
+
+# case: an optimizer from elsewhere takes it
+import torch
+from fp16 import FP16_Optimizer
+
+def main(path, model, loader):
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer = FP16_Optimizer(optimizer)
+    state = torch.load(path)
+    optimizer.load_state_dict(state)
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+        optimizer.step()

@@ -170,3 +170,14 @@ def rows(model, x):
         mask[:, i] = 1.0
         y.backward(mask, retain_graph=True)
         mask[:, i] = 0.0
+
+# case: a method that is given a mask of what to go back from
+import torch
+
+class Attack:
+    def rows(self, x):
+        y = self.logits(x)
+        mask = torch.zeros_like(y)
+        for i in range(y.shape[1]):
+            mask[:, i] = 1.0
+            y.backward(mask, retain_graph=True)
