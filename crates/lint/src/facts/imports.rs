@@ -76,6 +76,11 @@ impl<'a> Imports<'a> {
         }
     }
 
+    /// The full names of all that is imported by name.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.values().map(String::as_str)
+    }
+
     /// Whether the file imports this package or something of it.
     pub fn uses(&self, package: &str) -> bool {
         let of = |name: &str| {

@@ -66,6 +66,11 @@ impl<'a> Facts<'a> {
         self.flow.value(expression)
     }
 
+    /// What a call gives.
+    pub fn value_of_call(&self, call: &ExprCall) -> Value {
+        self.flow.value_at(call)
+    }
+
     /// The elements of a tuple whose elements are known.
     pub fn elements(&self, value: Value) -> Option<&[Value]> {
         self.flow.elements(value)

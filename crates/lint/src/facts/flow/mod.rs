@@ -34,6 +34,11 @@ pub struct Flow {
 impl Flow {
     /// What an expression is, at the last time it is read.
     pub fn value(&self, expression: &Expr) -> Value {
+        self.value_at(expression)
+    }
+
+    /// What a piece of syntax that is an expression gives.
+    pub fn value_at(&self, expression: &impl Ranged) -> Value {
         self.values
             .get(&expression.range())
             .copied()
