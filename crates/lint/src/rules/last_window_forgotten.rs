@@ -127,10 +127,7 @@ fn enumerated(iterated: &Expr) -> Option<&Expr> {
     };
     let first = call.arguments.args.first()?;
     match &*call.func {
-        // From another start, the counter counts something else.
-        Expr::Name(name) if name.id.as_str() == "enumerate" => {
-            (call.arguments.len() == 1).then_some(first)
-        }
+        Expr::Name(name) if name.id.as_str() == "enumerate" => Some(first),
         _ => enumerated(first),
     }
 }
@@ -147,6 +144,7 @@ fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
             };
             matches!(name, "range" | "islice" | "zip" | "cycle" | "repeat")
                 || drops_last(iterated)
+                || never_ends(facts, iterated)
                 || call
                     .arguments
                     .args
@@ -158,6 +156,7 @@ fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
                 facts.structure.assigns.iter().any(|assign| {
                     facts.targets(assign.target, path)
                         && (drops_last(assign.value)
+                            || never_ends(facts, assign.value)
                             || matches!(assign.value, Expr::Call(call)
                                 if matches!(&*call.func, Expr::Name(name)
                                     if matches!(name.id.as_str(), "range" | "cycle"))))
@@ -166,6 +165,21 @@ fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
             bound || facts.value(iterated).kind == Kind::Number
         }
     }
+}
+
+/// What a function of the file gives that goes round for ever.
+fn never_ends(facts: &Facts<'_>, made: &Expr) -> bool {
+    let Expr::Call(call) = made else {
+        return false;
+    };
+    let Kind::Function(unit) = facts.value(&call.func).kind else {
+        return false;
+    };
+    facts.structure.blocks.iter().any(|block| {
+        block.unit == unit
+            && matches!(block.kind, BlockKind::While(node)
+                if matches!(&*node.test, Expr::BooleanLiteral(_) | Expr::NumberLiteral(_)))
+    })
 }
 
 fn drops_last(expression: &Expr) -> bool {

@@ -122,3 +122,25 @@ def train(model, samples, optimizer, n):
         if (step + 1) % n == 0:
             optimizer.step()
             optimizer.zero_grad()
+
+# case: the other way is a setting, and enumerate counts from one
+def train(model, loader, optimizer, criterion, accumulate, n):
+    for i, (x, y) in enumerate(loader, start=1):
+        (criterion(model(x), y) / n).backward()
+        if not accumulate or i % n == 0:
+            optimizer.step()  # <- found
+            optimizer.zero_grad()
+
+# case: a loader that goes round for ever
+def forever(loader):
+    while True:
+        for batch in loader:
+            yield batch
+
+def train(model, loader, optimizer, criterion, n):
+    stream = forever(loader)
+    for i, (x, y) in enumerate(stream):
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
