@@ -102,9 +102,10 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether a test can come out differently from one round of a loop to the next: it names
-    /// something the loop binds, or asks something by a call.
+    /// something the loop binds, or asks something by a call. From one call of a function to the
+    /// next, everything can.
     pub fn varies_in(&self, rounds: BlockId, test: &Expr) -> bool {
-        let mut varies = false;
+        let mut varies = matches!(self.structure.blocks[rounds].kind, BlockKind::Unit);
         super::each_expression(test, &mut |part| {
             varies |= match part {
                 Expr::Call(call) => !self.is_fixed_call(call),

@@ -123,3 +123,20 @@ def main(model, loader, criterion):
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (step + 1))
     run(model, loader, optimizer, scheduler, criterion, 4)
     run(model, loader, optimizer, Idle(), criterion, 4)
+
+# case: a step of Lightning with the scheduler under the same two conditions
+import torch
+from lightning import LightningModule
+
+class Model(LightningModule):
+    def __init__(self, optimizer):
+        super().__init__()
+        self.plan = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+        self.optimizer = optimizer
+
+    def training_step(self, batch, batch_idx):
+        self.manual_backward(self.loss(batch))
+        if batch_idx > 0 and batch_idx % 4 == 0:
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            self.plan.step()
