@@ -14,8 +14,8 @@ pub static RULE: Rule = Rule {
     summary: "a name keeps a model's output and its graph alive while another loop trains",
     docs: "\
 ## What it does
-Finds the output of a model that was computed with gradients before a training loop, and that
-nothing uses after: often a first try on one batch.
+Finds the output of a model that was computed on the card with gradients before the loop that trains
+it, and that nothing uses after: often a first try on one batch.
 
 ## Why it costs memory
 The name keeps the tensor, and the tensor keeps all activations of its forward pass, through the
@@ -61,12 +61,14 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let is_output = matches!(facts.value(&call.func).kind, Kind::Module(_))
             && value.is_tensor()
             && value.graph.is_yes()
-            && !value.card.is_no();
+            && !value.card.is_no()
+            && (value.card.is_yes() || facts.value(&call.func).card.is_yes());
         if !is_output || assign.operator.is_some() {
             continue;
         }
         let path = name.id.as_str();
         if let Some(rounds) = later_training(facts, assign)
+            && is_trained(facts, rounds, &call.func)
             && !is_touched_later(facts, assign, path, rounds)
             && !lets_go(facts, assign, path)
         {
@@ -100,6 +102,15 @@ fn later_training(facts: &Facts<'_>, assign: &Assign<'_>) -> Option<BlockId> {
             && !facts.structure.is_inside(assign.place.block, rounds)
             && outermost_is_later(facts, rounds, end))
         .then_some(rounds)
+    })
+}
+
+/// Whether the model is the one that the loop runs, not a layer that is tried out.
+fn is_trained(facts: &Facts<'_>, rounds: BlockId, model: &Expr) -> bool {
+    facts.path(model).is_some_and(|path| {
+        facts
+            .calls_inside(rounds)
+            .any(|call| facts.path(&call.node.func) == Some(path))
     })
 }
 

@@ -45,8 +45,8 @@ for texts, targets in loader:
 ```
 
 ## When it is fine
-When shapes must not change: CUDA graphs, `torch.compile`, TPUs. When texts are padded one by one in
-a dataset, a collator (`DataCollatorWithPadding`) has to do it instead. Lengths up to 64 are not
+When shapes must not change: CUDA graphs, `torch.compile`, TPUs, the text encoders of diffusion
+models. When texts are padded one by one in a dataset, a collator (`DataCollatorWithPadding`) has to do it instead. Lengths up to 64 are not
 reported.
 ",
     check,
@@ -120,7 +120,13 @@ fn is_short(facts: &Facts<'_>, call: &ExprCall) -> bool {
 }
 
 fn needs_fixed_shapes(facts: &Facts<'_>) -> bool {
+    // Diffusion models are conditioned on a fixed number of tokens, padding among them.
     facts.imports.uses("torch_xla")
+        || facts.imports.uses("diffusers")
+        || facts
+            .imports
+            .names()
+            .any(|name| name == "transformers.CLIPTokenizer")
         || facts.structure.calls.iter().any(|call| {
             facts.callee(call.node).is_some_and(|name| {
                 matches!(

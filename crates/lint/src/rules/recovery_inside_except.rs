@@ -59,10 +59,14 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let again = facts
             .calls_inside(rescue.block)
             .find(|call| runs_a_model(facts, unit, call));
+        // A function that calls itself tries the same again.
+        let repeats =
+            again.is_some_and(|call| facts.value(&call.node.func).kind == Kind::Function(unit));
         if let Some(call) = again
-            && facts
-                .calls_inside(rescue.tried)
-                .any(|tried| runs_a_model(facts, unit, tried))
+            && (repeats
+                || facts
+                    .calls_inside(rescue.tried)
+                    .any(|tried| runs_a_model(facts, unit, tried)))
         {
             report.add(
                 span(call.node),

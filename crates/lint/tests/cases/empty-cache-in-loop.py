@@ -82,3 +82,17 @@ def compare(names, build, measure):
     for name in names:
         measure(build(name))
         torch.cuda.empty_cache()
+
+# case: now and then in a function that makes one step
+import torch
+from torch.utils.data import DataLoader
+
+def step(model, i, x, y, optimizer, criterion):
+    criterion(model(x), y).backward()
+    optimizer.step()
+    if i % 100 == 0:
+        torch.cuda.empty_cache()
+
+def train(model, data, optimizer, criterion):
+    for i, (x, y) in enumerate(DataLoader(data)):
+        step(model, i, x, y, optimizer, criterion)

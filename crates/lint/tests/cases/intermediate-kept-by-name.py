@@ -110,3 +110,36 @@ def train(model, loader, criterion, optimizer):
     for x, y in loader:
         criterion(model(x), y).backward()
         optimizer.step()
+
+# case: a layer that is tried out on the host
+import torch
+from torch import nn
+
+flatten = nn.Flatten()
+flat = flatten(torch.randn(1, 28, 28))
+print(flat.shape)
+layer = nn.Conv2d(3, 8, 3)
+seen = layer(torch.randn(1, 3, 64, 64))
+print(seen.shape)
+
+model = nn.Linear(4, 4).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+# case: another model on the card that nothing trains
+import torch
+from torch import nn
+
+probe = nn.Flatten().cuda()
+flat = probe(torch.randn(8, 4).cuda())
+model = nn.Linear(4, 4).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

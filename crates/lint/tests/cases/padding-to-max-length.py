@@ -105,3 +105,15 @@ def embed(model, texts):
         return model(x)
 
 inputs = tokenizer("one sentence", padding="max_length", truncation=True)
+
+# case: a diffusion model is conditioned on all tokens, padding among them
+from diffusers import UNet2DConditionModel
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("text-encoder")
+
+def train(unet, encoder, loader, optimizer):
+    for texts, y in loader:
+        x = tokenizer(texts, padding="max_length", truncation=True)
+        unet(y, encoder(x)).mean().backward()
+        optimizer.step()

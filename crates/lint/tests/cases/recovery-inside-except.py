@@ -111,3 +111,17 @@ def run(x):
         return model(x)
     except RuntimeError:
         return model(x.float())
+
+# case: a method that calls itself with half of the work
+import torch
+from engine import run_part
+
+class Scheduler:
+    def run(self, items):
+        try:
+            run_part(self.part, items)
+        except torch.cuda.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            half = len(items) // 2
+            self.run(items[:half])  # <- found
+            self.run(items[half:])
