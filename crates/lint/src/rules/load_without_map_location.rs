@@ -159,7 +159,8 @@ fn steps<'a>(facts: &Facts<'a>, call: &Call<'a>, receiver: &'a Expr) -> bool {
 fn is_a_part(facts: &Facts<'_>, module: &Expr) -> bool {
     matches!(module, Expr::Attribute(part)
         if part.attr.as_str() != "module"
-            && facts.value(&part.value).is_module()
+            && (facts.value(&part.value).is_module()
+                || facts.value(&part.value).kind == Kind::Unknown)
             && !matches!(&*part.value, Expr::Name(name) if name.id.as_str() == "self"))
 }
 

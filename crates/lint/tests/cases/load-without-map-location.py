@@ -191,3 +191,15 @@ def main(path, model, loader):
     for x, y in loader:
         model(x.cuda()).sum().backward()
         optimizer.step()
+
+# case: published weights for a part of a model from elsewhere
+import torch
+from nets import build
+
+def main(loader):
+    net = build("train")
+    weights = torch.load("vgg.pth")
+    net.vgg.load_state_dict(weights)
+    net.cuda()
+    for x, y in loader:
+        net(x.cuda()).sum().backward()
