@@ -103,7 +103,7 @@ impl<'a> Usages<'a> {
                 "parameters" | "named_parameters" | "modules" | "named_modules" => {
                     note(receiver, &|usage| usage.parameters = true);
                 }
-                "eval" | "train" => note(receiver, &|usage| usage.mode = true),
+                "eval" | "train" => note(unmoved(receiver), &|usage| usage.mode = true),
                 "step" => note(receiver, &|usage| usage.step = true),
                 "zero_grad" => note(receiver, &|usage| usage.zero_grad = true),
                 "requires_grad_" => note(receiver, &|usage| usage.frozen = true),
@@ -247,6 +247,17 @@ fn names_of<'a>(target: &'a Expr, names: &mut Vec<&'a str>) {
         Expr::Starred(starred) => names_of(&starred.value, names),
         _ => {}
     }
+}
+
+/// What is moved: `model` of `model.to(device).eval()`.
+fn unmoved(mut receiver: &Expr) -> &Expr {
+    while let Expr::Call(call) = receiver
+        && let Expr::Attribute(method) = &*call.func
+        && matches!(method.attr.as_str(), "to" | "cuda" | "cpu")
+    {
+        receiver = &method.value;
+    }
+    receiver
 }
 
 /// Whether `.backward()` is called on the result of this call.

@@ -59,7 +59,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         // Without parameters there is one entry, as in a name of the file.
-        let parameters = node.parameters.len() - usize::from(found.class.is_some());
+        let parameters = node
+            .parameters
+            .len()
+            .saturating_sub(usize::from(found.class.is_some()));
         if parameters > 0 && returns_card_tensor(facts, unit) {
             report.add(
                 span(&decorator.expression),

@@ -87,3 +87,28 @@ pub fn without_argument(facts: &Facts<'_>, call: &ExprCall, name: &str) -> Optio
     };
     Some(vec![Edit::delete(range.start..end)])
 }
+
+/// Adds a keyword argument at the end of a call that has arguments.
+pub fn with_argument(facts: &Facts<'_>, call: &ExprCall, argument: &str) -> Option<Vec<Edit>> {
+    let last = call
+        .arguments
+        .args
+        .iter()
+        .map(|each| span(each).end)
+        .chain(call.arguments.keywords.iter().map(|each| span(each).end))
+        .max()?;
+    let close = span(&call.arguments).end.checked_sub(1)?;
+    let between = facts.source.text().get(last..close)?;
+    // A comma in a comment is none.
+    let has_comma = between.lines().any(|line| {
+        line.split('#')
+            .next()
+            .is_some_and(|code| code.contains(','))
+    });
+    let text = if has_comma {
+        format!(" {argument}")
+    } else {
+        format!(", {argument}")
+    };
+    Some(vec![Edit::insert(close, text)])
+}

@@ -1,10 +1,11 @@
 //! `torch.load(path)` brings a checkpoint back to the card it was saved from.
 
+use super::fixes::with_argument;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::{Call, UnitId};
 use crate::facts::value::Kind;
-use crate::finding::{Edit, Fix, Severity};
+use crate::finding::{Fix, Severity};
 use crate::python::{Expr, span};
 
 pub static RULE: Rule = Rule {
@@ -74,24 +75,12 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(message) = cost(facts, call) else {
             continue;
         };
-        let end = arguments
-            .args
-            .last()
-            .map_or(span(arguments).end - 1, |last| {
-                arguments.keywords.last().map_or(span(last).end, |keyword| {
-                    span(keyword).end.max(span(last).end)
-                })
-            });
         report.add_with(
             span(call.node),
             message,
             "add `map_location=\"cpu\"`: `load_state_dict` moves every tensor where it belongs",
-            (!arguments.args.is_empty()).then(|| {
-                Fix::unsafe_(
-                    "Add `map_location=\"cpu\"`",
-                    vec![Edit::insert(end, ", map_location=\"cpu\"")],
-                )
-            }),
+            with_argument(facts, call.node, "map_location=\"cpu\"")
+                .map(|edits| Fix::unsafe_("Add `map_location=\"cpu\"`", edits)),
         );
     }
 }

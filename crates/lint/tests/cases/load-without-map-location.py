@@ -203,3 +203,19 @@ def main(loader):
     net.cuda()
     for x, y in loader:
         net(x.cuda()).sum().backward()
+
+# case: written over several lines
+import torch
+from torchvision import models
+
+model = models.resnet18().cuda()
+model.load_state_dict(
+    torch.load(  # <- found
+        ("best.pt"),  # the best, so far
+    )
+)
+model.load_state_dict(
+    torch.load(  # <- found
+        f=("best.pt")  # the best, so far
+    )
+)
