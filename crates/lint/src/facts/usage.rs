@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::paths::{attribute_of_self, path};
-use super::structure::{BlockKind, ClassId, Structure, UnitId};
+use super::structure::{BlockId, BlockKind, ClassId, Structure, UnitId};
 use super::value::{Kind, Truth, Value};
 use crate::python::{Expr, Stmt, span};
 
@@ -130,16 +130,25 @@ impl<'a> Usages<'a> {
         }
     }
 
-    /// `for p in model.parameters(): p.requires_grad = False`
+    /// `for p in model.parameters(): p.requires_grad = False`, also as `p.requires_grad_(False)`
+    /// and `p.detach_()`.
     fn note_frozen(&mut self, text: &'a str, structure: &Structure<'a>) {
+        let mut blocks: Vec<BlockId> = Vec::new();
         for assign in &structure.assigns {
-            let Expr::Attribute(target) = assign.target else {
-                continue;
-            };
-            if target.attr.as_str() != "requires_grad" {
-                continue;
+            if matches!(assign.target, Expr::Attribute(target) if target.attr.as_str() == "requires_grad")
+            {
+                blocks.push(assign.place.block);
             }
-            for (_, kind) in structure.enclosing(assign.place.block) {
+        }
+        for call in &structure.calls {
+            if matches!(&*call.node.func, Expr::Attribute(function)
+                if matches!(function.attr.as_str(), "requires_grad_" | "detach_"))
+            {
+                blocks.push(call.place.block);
+            }
+        }
+        for block in blocks {
+            for (_, kind) in structure.enclosing(block) {
                 let BlockKind::For(node) = kind else { continue };
                 let mut iterated = &*node.iter;
                 while let Expr::Call(call) = iterated {
@@ -149,7 +158,7 @@ impl<'a> Usages<'a> {
                     iterated = &function.value;
                 }
                 if let Some(path) = path(text, iterated) {
-                    let unit = structure.unit_of(assign.place.block);
+                    let unit = structure.unit_of(block);
                     self.note(structure, unit, path, |usage| usage.frozen = true);
                 }
             }

@@ -201,3 +201,19 @@ for x in batches:
     loss = frozen(fake).mean() - critic(x).mean()
     loss.backward()
     optimizer.step()
+
+# case: frozen by the method, and detached in place
+import copy
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18()
+ema = copy.deepcopy(net)
+for p in ema.parameters():
+    p.requires_grad_(False)
+teacher = copy.deepcopy(net)
+for p in teacher.parameters():
+    p.detach_()
+for x in batches:
+    loss = F.mse_loss(net(x), ema(x)) + F.mse_loss(net(x), teacher(x))
+    loss.backward()

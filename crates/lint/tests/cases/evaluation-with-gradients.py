@@ -330,3 +330,11 @@ for x in batches:
 def test(model, loader):
     model.eval()
     print([model(x).argmax(1).tolist() for x, y in loader])  # <- found
+
+# case: frozen by the method
+def embed(model, loader):
+    for p in model.parameters():
+        p.requires_grad_(False)
+    model.eval()
+    for x, y in loader:
+        print(model(x).argmax(1).tolist())
