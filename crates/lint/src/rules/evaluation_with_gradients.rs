@@ -10,7 +10,7 @@ use crate::python::span;
 pub static RULE: Rule = Rule {
     name: "evaluation-with-gradients",
     family: Family::Evaluation,
-    severity: Severity::Error,
+    severity: Severity::Warning,
     summary: "a model in evaluation mode runs with gradients recorded",
     docs: "\
 ## What it does

@@ -15,8 +15,9 @@ pub static RULE: Rule = Rule {
     summary: "a checkpoint is loaded to the card it was saved from, next to the model",
     docs: "\
 ## What it does
-Finds `torch.load` without `map_location` whose result goes into a model's `load_state_dict`, where the
-model is on the card already or the loaded checkpoint stays bound while the model runs.
+Finds `torch.load` without `map_location` whose result goes into a model's `load_state_dict`,
+where the model is on the card already or the loaded checkpoint stays bound while the model
+runs.
 
 ## Why it costs memory
 Tensors that were saved from the card come back to the same card. `load_state_dict` copies them

@@ -14,9 +14,9 @@ pub static RULE: Rule = Rule {
     summary: "a graph is retained although nothing goes back through it again",
     docs: "\
 ## What it does
-Finds `backward(retain_graph=True)` in a training loop (or in a function that does one step) where no other `backward()` or
-`autograd.grad` of the same step comes after it, and nothing of the graph is left for the next
-step.
+Finds `backward(retain_graph=True)` in a training loop (or in a function that does one step) where
+no other `backward()` or `autograd.grad` of the same step comes after it, and nothing of the graph
+is left for the next step.
 
 ## Why it costs memory
 `backward()` normally frees the activations of each layer as it goes back. A retained graph keeps
