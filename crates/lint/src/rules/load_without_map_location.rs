@@ -73,6 +73,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         {
             continue;
         }
+        if reads_a_buffer(facts, call) {
+            continue;
+        }
         let Some(message) = cost(facts, call) else {
             continue;
         };
@@ -131,6 +134,18 @@ fn cost(facts: &Facts<'_>, load: &Call<'_>) -> Option<String> {
             })
         }
     }
+}
+
+/// Whether what is loaded was written to a buffer by the same function.
+fn reads_a_buffer<'a>(facts: &Facts<'a>, load: &Call<'a>) -> bool {
+    let unit = facts.structure.unit_of(load.place.block);
+    load.node.arguments.args.first().is_some_and(|file| {
+        let made = facts
+            .path(file)
+            .and_then(|path| facts.last_value(unit, path, file));
+        matches!(made, Some(Expr::Call(call))
+            if facts.callee(call).as_deref() == Some("io.BytesIO") && call.arguments.is_empty())
+    })
 }
 
 /// Whether something of unknown kind is stepped: an optimizer from elsewhere.

@@ -217,3 +217,21 @@ for p in teacher.parameters():
 for x in batches:
     loss = F.mse_loss(net(x), ema(x)) + F.mse_loss(net(x), teacher(x))
     loss.backward()
+
+# case: the gradients of the copy are used
+import copy
+from torchvision import models
+
+net = models.resnet18()
+local = copy.deepcopy(net)
+for x in batches:
+    net(x).sum().backward()
+    local.zero_grad()
+    local(x).sum().backward()
+
+other = copy.deepcopy(net)
+for x in batches:
+    net(x).sum().backward()
+    other(x).sum().backward()
+    for p in other.parameters():
+        p.data -= 0.1 * p.grad

@@ -338,3 +338,21 @@ def embed(model, loader):
     model.eval()
     for x, y in loader:
         print(model(x).argmax(1).tolist())
+
+# case: one run that nobody looks at
+import torch
+
+def calibrate(model, x):
+    model.eval()
+    model(x)
+    torch.quantization.convert(model, inplace=True)
+
+# case: frozen by TorchScript
+import torch
+from torchvision import models
+
+net = models.resnet18()
+net = torch.jit.freeze(torch.jit.script(net.eval()))
+net.eval()
+for x in batches:
+    print(net(x).argmax(1).tolist())

@@ -219,3 +219,19 @@ model.load_state_dict(
         f=("best.pt")  # the best, so far
     )
 )
+
+# case: a buffer that was just written
+import io
+import torch
+from torchvision import models
+
+def copy(loader):
+    model = models.resnet18()
+    buffer = io.BytesIO()
+    torch.save(model.state_dict(), buffer)
+    buffer.seek(0)
+    state = torch.load(buffer)
+    model.load_state_dict(state)
+    model.cuda()
+    for x in loader:
+        model(x.cuda()).sum().backward()
