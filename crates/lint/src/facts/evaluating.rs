@@ -39,7 +39,7 @@ impl<'a> Facts<'a> {
             .filter(|other| {
                 other.place.order < here.order
                     && mode_set(other.node) == Some(false)
-                    && self.is_mode_of(other.node, model)
+                    && self.is_mode_of(other, model)
                     // Not in a branch that this call is not in.
                     && self.structure.is_inside(here.block, other.place.block)
             })
@@ -47,7 +47,7 @@ impl<'a> Facts<'a> {
         let Some(eval) = eval else {
             let sets_mode = self
                 .calls_in_unit(unit)
-                .any(|other| mode_set(other.node).is_some() && self.is_mode_of(other.node, model));
+                .any(|other| mode_set(other.node).is_some() && self.is_mode_of(other, model));
             let holds =
                 !sets_mode && callers > 0 && self.callers_evaluate(unit, model, callers - 1);
             return holds.then_some(Evaluation {
@@ -57,7 +57,7 @@ impl<'a> Facts<'a> {
         };
         let mut until = usize::MAX;
         for other in self.calls_in_unit(unit) {
-            if mode_set(other.node) == Some(true) && self.is_mode_of(other.node, model) {
+            if mode_set(other.node) == Some(true) && self.is_mode_of(other, model) {
                 let order = other.place.order;
                 if eval.place.order < order && order < here.order {
                     return None;
@@ -163,12 +163,32 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether `call` is `eval()` or `train()` of a model or of what it is a part of.
-    fn is_mode_of(&self, call: &ExprCall, model: &str) -> bool {
-        let Expr::Attribute(function) = &*call.func else {
+    /// Whether a call is `eval()` or `train()` of a model or of what it is a part of, also as
+    /// `model.to(device).eval()` and `model = Net().eval()`.
+    fn is_mode_of(&self, call: &Call<'a>, model: &str) -> bool {
+        let Expr::Attribute(function) = &*call.node.func else {
             return false;
         };
-        self.path(&function.value).is_some_and(|path| {
+        let mut receiver = &*function.value;
+        while let Expr::Call(inner) = receiver
+            && let Expr::Attribute(method) = &*inner.func
+            && matches!(
+                method.attr.as_str(),
+                "to" | "cuda" | "cpu" | "half" | "float" | "eval" | "train" | "requires_grad_"
+            )
+        {
+            receiver = &method.value;
+        }
+        let path = self.path(receiver).or_else(|| {
+            let Stmt::Assign(assign) = call.statement else {
+                return None;
+            };
+            let (whole, part) = (span(&*assign.value), span(call.node));
+            (whole.start == part.start && matches!(*assign.targets, [_]))
+                .then(|| self.path(&assign.targets[0]))
+                .flatten()
+        });
+        path.is_some_and(|path| {
             let part = |whole: &str, part: &str| {
                 part == whole
                     || part

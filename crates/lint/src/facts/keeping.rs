@@ -210,6 +210,8 @@ fn each_part<'a>(value: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
             .for_each(|item| each_part(&item.value, visit)),
         Expr::List(list) => list.elts.iter().for_each(|each| each_part(each, visit)),
         Expr::Tuple(tuple) => tuple.elts.iter().for_each(|each| each_part(each, visit)),
+        // `[*others]`: what they are is not known.
+        Expr::Starred(_) => {}
         _ => visit(value),
     }
 }

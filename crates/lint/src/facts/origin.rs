@@ -1,7 +1,9 @@
 //! Where a value was made: back through names and through what does not change its size.
 
 use super::Facts;
-use super::structure::UnitId;
+use super::structure::{Assign, UnitId};
+use super::torch_names;
+use super::value::Kind;
 use crate::python::{Expr, ExprCall, Stmt, span};
 
 /// How far back names are followed.
@@ -64,13 +66,43 @@ impl<'a> Facts<'a> {
             }
             _ => {
                 let path = self.path(expression)?;
-                self.model_call_within(unit, self.last_value(unit, path, expression)?, far)
+                let assign = self.last_assign(unit, path, expression)?;
+                // Which of several results hang on the graph is known only by what is done to them.
+                if self.path(assign.target) != Some(path) && !self.is_surely_output(unit, path) {
+                    return None;
+                }
+                self.model_call_within(unit, assign.value, far)
             }
         }
     }
 
+    /// Whether a unit gives a path to a loss, or detaches it.
+    fn is_surely_output(&self, unit: UnitId, path: &str) -> bool {
+        self.calls_in_unit(unit).any(|call| {
+            let is_loss = self.value(&call.node.func).kind == Kind::Criterion
+                || self
+                    .callee(call.node)
+                    .is_some_and(|name| torch_names::is_loss_function(&name));
+            let given = call
+                .node
+                .arguments
+                .args
+                .iter()
+                .any(|each| self.path(each) == Some(path));
+            let detached = matches!(self.method(call.node), Some((receiver, "detach"))
+                if self.path(receiver) == Some(path));
+            is_loss && given || detached
+        })
+    }
+
     /// What a path was last given before an expression, in the same unit.
     pub fn last_value(&self, unit: UnitId, path: &str, before: &Expr) -> Option<&'a Expr> {
+        self.last_assign(unit, path, before)
+            .map(|assign| assign.value)
+    }
+
+    /// The assignment that last bound a path before an expression, in the same unit.
+    fn last_assign(&self, unit: UnitId, path: &str, before: &Expr) -> Option<&Assign<'a>> {
         let at = span(before).start;
         let last = self
             .assigns_in_unit(unit)
@@ -85,7 +117,7 @@ impl<'a> Facts<'a> {
                     && span(node).start < at
                     && at < span(node).end)
         });
-        (!hidden && last.operator.is_none()).then_some(last.value)
+        (!hidden && last.operator.is_none()).then_some(last)
     }
 }
 

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::paths::{attribute_of_self, path};
-use super::structure::{BlockKind, ClassId, Structure, UnitId};
+use super::structure::{BlockId, BlockKind, ClassId, Structure, UnitId};
 use super::value::{Kind, Truth, Value};
 use crate::python::{Expr, Stmt, span};
 
@@ -103,7 +103,7 @@ impl<'a> Usages<'a> {
                 "parameters" | "named_parameters" | "modules" | "named_modules" => {
                     note(receiver, &|usage| usage.parameters = true);
                 }
-                "eval" | "train" => note(receiver, &|usage| usage.mode = true),
+                "eval" | "train" => note(unmoved(receiver), &|usage| usage.mode = true),
                 "step" => note(receiver, &|usage| usage.step = true),
                 "zero_grad" => note(receiver, &|usage| usage.zero_grad = true),
                 "requires_grad_" => note(receiver, &|usage| usage.frozen = true),
@@ -130,16 +130,25 @@ impl<'a> Usages<'a> {
         }
     }
 
-    /// `for p in model.parameters(): p.requires_grad = False`
+    /// `for p in model.parameters(): p.requires_grad = False`, also as `p.requires_grad_(False)`
+    /// and `p.detach_()`.
     fn note_frozen(&mut self, text: &'a str, structure: &Structure<'a>) {
+        let mut blocks: Vec<BlockId> = Vec::new();
         for assign in &structure.assigns {
-            let Expr::Attribute(target) = assign.target else {
-                continue;
-            };
-            if target.attr.as_str() != "requires_grad" {
-                continue;
+            if matches!(assign.target, Expr::Attribute(target) if target.attr.as_str() == "requires_grad")
+            {
+                blocks.push(assign.place.block);
             }
-            for (_, kind) in structure.enclosing(assign.place.block) {
+        }
+        for call in &structure.calls {
+            if matches!(&*call.node.func, Expr::Attribute(function)
+                if matches!(function.attr.as_str(), "requires_grad_" | "detach_"))
+            {
+                blocks.push(call.place.block);
+            }
+        }
+        for block in blocks {
+            for (_, kind) in structure.enclosing(block) {
                 let BlockKind::For(node) = kind else { continue };
                 let mut iterated = &*node.iter;
                 while let Expr::Call(call) = iterated {
@@ -149,7 +158,7 @@ impl<'a> Usages<'a> {
                     iterated = &function.value;
                 }
                 if let Some(path) = path(text, iterated) {
-                    let unit = structure.unit_of(assign.place.block);
+                    let unit = structure.unit_of(block);
                     self.note(structure, unit, path, |usage| usage.frozen = true);
                 }
             }
@@ -247,6 +256,17 @@ fn names_of<'a>(target: &'a Expr, names: &mut Vec<&'a str>) {
         Expr::Starred(starred) => names_of(&starred.value, names),
         _ => {}
     }
+}
+
+/// What is moved: `model` of `model.to(device).eval()`.
+fn unmoved(mut receiver: &Expr) -> &Expr {
+    while let Expr::Call(call) = receiver
+        && let Expr::Attribute(method) = &*call.func
+        && matches!(method.attr.as_str(), "to" | "cuda" | "cpu")
+    {
+        receiver = &method.value;
+    }
+    receiver
 }
 
 /// Whether `.backward()` is called on the result of this call.

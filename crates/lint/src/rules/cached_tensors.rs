@@ -59,7 +59,11 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         // Without parameters there is one entry, as in a name of the file.
-        let parameters = node.parameters.len() - usize::from(found.class.is_some());
+        let is_static = node.decorator_list.iter().any(|decorator| {
+            matches!(&decorator.expression, Expr::Name(name) if name.id.as_str() == "staticmethod")
+        });
+        let bound = usize::from(found.class.is_some() && !is_static);
+        let parameters = node.parameters.len().saturating_sub(bound);
         if parameters > 0 && returns_card_tensor(facts, unit) {
             report.add(
                 span(&decorator.expression),

@@ -2,9 +2,10 @@
 
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
+use crate::facts::structure::{BlockId, UnitId};
+use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
-use crate::python::span;
+use crate::python::{Expr, ExprCall, span};
 
 pub static RULE: Rule = Rule {
     name: "collected-losses",
@@ -61,9 +62,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         let unit = facts.structure.unit_of(steps);
-        let backpropagated = facts
-            .path(kept.value)
-            .is_some_and(|path| facts.is_backpropagated_inside(steps, path));
+        let backpropagated = is_backpropagated(facts, unit, steps, kept.value);
         if !(backpropagated || value.scalar.is_yes())
             || !facts.is_step_loop(steps)
             || !facts.outlives(steps, kept.container)
@@ -86,4 +85,26 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             )),
         );
     }
+}
+
+/// Whether a value is made of what is backpropagated in the same loop, or comes from a function of
+/// the file that backpropagates itself.
+fn is_backpropagated<'a>(facts: &Facts<'a>, unit: UnitId, steps: BlockId, value: &'a Expr) -> bool {
+    let mut found = false;
+    each_expression(value, &mut |part| {
+        if let Expr::Call(call) = part {
+            found |= trains(facts, call);
+        } else if let Some(path) = facts.path(part) {
+            found |= facts.is_backpropagated_inside(steps, path)
+                || matches!(facts.last_value(unit, path, part), Some(Expr::Call(call)) if trains(facts, call));
+        }
+    });
+    found
+}
+
+fn trains(facts: &Facts<'_>, call: &ExprCall) -> bool {
+    facts.called_module(call).is_none()
+        && facts
+            .callee_unit(call)
+            .is_some_and(|callee| facts.runs(callee, &|inner| facts.is_backward(inner.node)))
 }

@@ -1,10 +1,11 @@
 //! `outputs.append(model(x))` fills the card with outputs, or with whole graphs.
 
+use std::ops::Range;
+
 use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::{BlockId, BlockKind, UnitId};
-use crate::facts::value::Kind;
 use crate::finding::{Fix, Severity};
 use crate::python::{CmpOp, Expr, ExprCall, Operator, span};
 
@@ -57,9 +58,11 @@ computed there afterwards, are reported.
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    check_comprehensions(facts, report);
     for kept in facts.kept() {
         let value = facts.value(kept.value);
-        if !matches!(value.kind, Kind::Tensor) || value.scalar.is_yes() || value.card.is_no() {
+        let is_large = value.is_tensor() && !value.scalar.is_yes();
+        if !is_large || value.card.is_no() && !value.graph.is_yes() {
             continue;
         }
         let Some(steps) = facts.structure.loop_around(kept.place.block) else {
@@ -94,6 +97,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
             if facts.ends_in_backward(unit, container)
                 || !trains && !evaluates && facts.escapes(unit, container)
+                || trains && value.card.is_no()
             {
                 continue;
             }
@@ -102,14 +106,12 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             } else {
                 "with all activations of its forward pass"
             };
-            report.add_with(
+            report_graph(
+                facts,
+                report,
+                kept.value,
                 span(kept.statement),
                 format!("`{container}` keeps `{name}` of every batch, {held}"),
-                "add `.detach().cpu()`",
-                Some(Fix::unsafe_(
-                    "Add `.detach().cpu()`",
-                    with_method(facts, kept.value, ".detach().cpu()"),
-                )),
             );
         } else if value.graph.is_no()
             && value.card.is_yes()
@@ -126,6 +128,72 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             );
         }
     }
+}
+
+/// `outputs = [model(x) for x in loader]` with gradients recorded.
+fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let (Expr::ListComp(comprehension), Some(container)) =
+            (assign.value, facts.path(assign.target))
+        else {
+            continue;
+        };
+        let [generator] = &*comprehension.generators else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(assign.place.block);
+        let element = &*comprehension.elt;
+        let value = facts.value(element);
+        let Some(call) = facts.model_call(unit, element) else {
+            continue;
+        };
+        let evaluates = facts
+            .calls_in_unit(unit)
+            .find(|each| std::ptr::eq(each.node, call))
+            .is_some_and(|each| facts.evaluation_at(each).is_some());
+        if value.is_tensor()
+            && value.graph.is_yes()
+            && facts.gradients_at(call).is_yes()
+            && facts.iterates_loader(&generator.iter)
+            && !facts.ends_in_backward(unit, container)
+            && (evaluates || !facts.escapes(unit, container))
+        {
+            report_graph(
+                facts,
+                report,
+                element,
+                span(element),
+                format!(
+                    "`{container}` keeps `{}` of every batch, with all activations of its forward pass",
+                    facts.text(element)
+                ),
+            );
+        }
+    }
+}
+
+fn report_graph(
+    facts: &Facts<'_>,
+    report: &mut Report<'_>,
+    value: &Expr,
+    range: Range<usize>,
+    message: String,
+) {
+    // On the host already, but the graph behind it is on the card.
+    let method = if facts.value(value).card.is_no() {
+        ".detach()"
+    } else {
+        ".detach().cpu()"
+    };
+    report.add_with(
+        range,
+        message,
+        format!("add `{method}`"),
+        Some(Fix::unsafe_(
+            format!("Add `{method}`"),
+            with_method(facts, value, method),
+        )),
+    );
 }
 
 /// Whether a model is given what a loop goes over: batches, not the steps of one sequence.

@@ -172,6 +172,10 @@ fn may_be_trained(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &s
                 .callee(call.node)
                 .is_some_and(|name| name == "torch.autograd.grad")
         });
-        facts.usage(unit, path).frozen || given || bound_again || differentiates
+        // Whoever clears or reads its gradients wants them.
+        let usage = facts.usage(unit, path);
+        let reads_gradients =
+            usage.parameters && facts.readers_of_attribute("grad").contains(&unit);
+        usage.frozen || usage.zero_grad || reads_gradients || given || bound_again || differentiates
     })
 }

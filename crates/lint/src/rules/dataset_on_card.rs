@@ -83,58 +83,62 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 /// Whether what is moved comes from outside of the computation: read from a file, an array, a
 /// list. What has a known small size or was made at random is no data set.
 fn is_data(facts: &Facts<'_>, moved: &ExprCall) -> bool {
-    let Expr::Attribute(function) = &*moved.func else {
-        return false;
-    };
-    let mut next = &*function.value;
-    loop {
-        next = match next {
-            Expr::Call(call) => match facts.callee(call) {
-                Some(name) => {
-                    return matches!(
-                        name.as_str(),
-                        "torch.from_numpy"
-                            | "torch.tensor"
-                            | "torch.as_tensor"
-                            | "torch.Tensor"
-                            | "torch.FloatTensor"
-                            | "torch.LongTensor"
-                            | "torch.load"
-                    ) && !call.arguments.args.first().is_some_and(|first| {
-                        matches!(
-                            first,
-                            Expr::List(_) | Expr::NumberLiteral(_) | Expr::ListComp(_)
-                        )
-                    });
-                }
-                None => match &*call.func {
-                    Expr::Attribute(method) => &method.value,
-                    _ => return false,
-                },
-            },
-            // A name that was made so before.
-            Expr::Name(_) => {
-                let value = facts.value(next);
-                return value.is_tensor() && value.graph.is_no() && is_made_of_data(facts, next);
-            }
-            Expr::Attribute(_) => return false,
-            _ => return false,
-        };
+    match (facts.callee(moved), &*moved.func) {
+        // `torch.tensor(rows, device="cuda")`
+        (Some(name), _) => is_read(&name, moved),
+        (None, Expr::Attribute(function)) => is_made_of_data(facts, &function.value, FAR),
+        _ => false,
     }
 }
 
-fn is_made_of_data(facts: &Facts<'_>, name: &Expr) -> bool {
-    facts.structure.assigns.iter().any(|assign| {
-        facts.path(assign.target).is_some()
-            && facts.path(assign.target) == facts.path(name)
-            && span(assign.statement).end <= span(name).start
-            && matches!(assign.value, Expr::Call(call)
-                if facts.callee(call).is_some_and(|made| matches!(
-                    made.as_str(),
-                    "torch.from_numpy" | "torch.tensor" | "torch.as_tensor" | "torch.load"
-                )) && !call.arguments.args.first().is_some_and(
-                    |first| matches!(first, Expr::List(_) | Expr::NumberLiteral(_) | Expr::ListComp(_))))
-    })
+/// How far back names are followed.
+const FAR: usize = 6;
+
+/// Back through methods and names to where something was read.
+fn is_made_of_data(facts: &Facts<'_>, value: &Expr, far: usize) -> bool {
+    let Some(far) = far.checked_sub(1) else {
+        return false;
+    };
+    match value {
+        Expr::Call(call) => match (facts.callee(call), &*call.func) {
+            (Some(name), _) => is_read(&name, call),
+            (None, Expr::Attribute(method)) => is_made_of_data(facts, &method.value, far),
+            _ => false,
+        },
+        Expr::Name(_) => facts
+            .structure
+            .assigns
+            .iter()
+            .filter(|assign| {
+                span(assign.statement).end <= span(value).start
+                    && facts.path(assign.target) == facts.path(value)
+            })
+            .max_by_key(|assign| span(assign.statement).start)
+            .is_some_and(|assign| is_made_of_data(facts, assign.value, far)),
+        _ => false,
+    }
+}
+
+/// Whether a function of PyTorch makes a tensor of something that was read.
+fn is_read(name: &str, call: &ExprCall) -> bool {
+    let reads = matches!(
+        name,
+        "torch.from_numpy"
+            | "torch.tensor"
+            | "torch.as_tensor"
+            | "torch.Tensor"
+            | "torch.FloatTensor"
+            | "torch.LongTensor"
+            | "torch.load"
+    );
+    // A list in the script itself is short; numbers are sizes.
+    let small = call.arguments.args.first().is_some_and(|first| {
+        matches!(
+            first,
+            Expr::List(_) | Expr::NumberLiteral(_) | Expr::ListComp(_) | Expr::UnaryOp(_)
+        )
+    });
+    reads && !small
 }
 
 /// `TensorDataset(data, ...)` that goes into a `DataLoader` and into training.

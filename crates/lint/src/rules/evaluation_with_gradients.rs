@@ -3,14 +3,14 @@
 use super::fixes::decorated;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::UnitId;
+use crate::facts::structure::{Call, UnitId};
 use crate::finding::{Fix, Severity};
-use crate::python::span;
+use crate::python::{Expr, Stmt, span};
 
 pub static RULE: Rule = Rule {
     name: "evaluation-with-gradients",
     family: Family::Evaluation,
-    severity: Severity::Error,
+    severity: Severity::Warning,
     summary: "a model in evaluation mode runs with gradients recorded",
     docs: "\
 ## What it does
@@ -65,6 +65,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts.wants_gradients(unit, evaluation)
             || facts.hands_on_graph(unit, call)
             || facts.says_volatile(unit)
+            || is_dropped_at_once(facts, call)
+            || is_frozen_script(facts, unit, model)
             || is_a_method_nobody_calls(facts, unit)
         {
             continue;
@@ -85,4 +87,26 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 /// Whoever calls a method from another file may do so under `no_grad`.
 fn is_a_method_nobody_calls(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.structure.units[unit].class.is_some() && facts.callers(unit).next().is_none()
+}
+
+/// A single run whose output nobody takes (to warm up, to calibrate) leaves nothing behind.
+fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    facts.structure.loop_around(call.place.block).is_none()
+        && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
+}
+
+/// A module frozen by TorchScript has no parameters that record anything.
+fn is_frozen_script(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
+    facts
+        .units_that_see(unit, model)
+        .into_iter()
+        .flat_map(|unit| facts.assigns_in_unit(unit))
+        .any(|assign| {
+            facts.path(assign.target) == Some(model)
+                && matches!(assign.value, Expr::Call(call)
+                if facts.callee(call).is_some_and(|name| matches!(
+                    name.as_str(),
+                    "torch.jit.freeze" | "torch.jit.optimize_for_inference"
+                )))
+        })
 }

@@ -150,3 +150,28 @@ pub fn without_statement(facts: &Facts<'_>, statement: &Stmt) -> Option<Vec<Edit
         Edit::delete(lines)
     }])
 }
+
+/// Adds a keyword argument at the end of a call that has arguments.
+pub fn with_argument(facts: &Facts<'_>, call: &ExprCall, argument: &str) -> Option<Vec<Edit>> {
+    let last = call
+        .arguments
+        .args
+        .iter()
+        .map(|each| span(each).end)
+        .chain(call.arguments.keywords.iter().map(|each| span(each).end))
+        .max()?;
+    let close = span(&call.arguments).end.checked_sub(1)?;
+    let between = facts.source.text().get(last..close)?;
+    // A comma in a comment is none.
+    let has_comma = between.lines().any(|line| {
+        line.split('#')
+            .next()
+            .is_some_and(|code| code.contains(','))
+    });
+    let text = if has_comma {
+        format!(" {argument}")
+    } else {
+        format!(", {argument}")
+    };
+    Some(vec![Edit::insert(close, text)])
+}

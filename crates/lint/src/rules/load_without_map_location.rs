@@ -1,10 +1,11 @@
 //! `torch.load(path)` brings a checkpoint back to the card it was saved from.
 
+use super::fixes::with_argument;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::{Call, UnitId};
 use crate::facts::value::Kind;
-use crate::finding::{Edit, Fix, Severity};
+use crate::finding::{Fix, Severity};
 use crate::python::{Expr, span};
 
 pub static RULE: Rule = Rule {
@@ -14,8 +15,9 @@ pub static RULE: Rule = Rule {
     summary: "a checkpoint is loaded to the card it was saved from, next to the model",
     docs: "\
 ## What it does
-Finds `torch.load` without `map_location` whose result goes into a model's `load_state_dict`, where the
-model is on the card already or the loaded checkpoint stays bound while the model runs.
+Finds `torch.load` without `map_location` whose result goes into a model's `load_state_dict`,
+where the model is on the card already or the loaded checkpoint stays bound while the model
+runs.
 
 ## Why it costs memory
 Tensors that were saved from the card come back to the same card. `load_state_dict` copies them
@@ -71,27 +73,18 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         {
             continue;
         }
+        if reads_a_buffer(facts, call) {
+            continue;
+        }
         let Some(message) = cost(facts, call) else {
             continue;
         };
-        let end = arguments
-            .args
-            .last()
-            .map_or(span(arguments).end - 1, |last| {
-                arguments.keywords.last().map_or(span(last).end, |keyword| {
-                    span(keyword).end.max(span(last).end)
-                })
-            });
         report.add_with(
             span(call.node),
             message,
             "add `map_location=\"cpu\"`: `load_state_dict` moves every tensor where it belongs",
-            (!arguments.args.is_empty()).then(|| {
-                Fix::unsafe_(
-                    "Add `map_location=\"cpu\"`",
-                    vec![Edit::insert(end, ", map_location=\"cpu\"")],
-                )
-            }),
+            with_argument(facts, call.node, "map_location=\"cpu\"")
+                .map(|edits| Fix::unsafe_("Add `map_location=\"cpu\"`", edits)),
         );
     }
 }
@@ -143,6 +136,18 @@ fn cost(facts: &Facts<'_>, load: &Call<'_>) -> Option<String> {
     }
 }
 
+/// Whether what is loaded was written to a buffer by the same function.
+fn reads_a_buffer<'a>(facts: &Facts<'a>, load: &Call<'a>) -> bool {
+    let unit = facts.structure.unit_of(load.place.block);
+    load.node.arguments.args.first().is_some_and(|file| {
+        let made = facts
+            .path(file)
+            .and_then(|path| facts.last_value(unit, path, file));
+        matches!(made, Some(Expr::Call(call))
+            if facts.callee(call).as_deref() == Some("io.BytesIO") && call.arguments.is_empty())
+    })
+}
+
 /// Whether something of unknown kind is stepped: an optimizer from elsewhere.
 fn steps<'a>(facts: &Facts<'a>, call: &Call<'a>, receiver: &'a Expr) -> bool {
     facts.path(receiver).is_some_and(|path| {
@@ -159,7 +164,8 @@ fn steps<'a>(facts: &Facts<'a>, call: &Call<'a>, receiver: &'a Expr) -> bool {
 fn is_a_part(facts: &Facts<'_>, module: &Expr) -> bool {
     matches!(module, Expr::Attribute(part)
         if part.attr.as_str() != "module"
-            && facts.value(&part.value).is_module()
+            && (facts.value(&part.value).is_module()
+                || facts.value(&part.value).kind == Kind::Unknown)
             && !matches!(&*part.value, Expr::Name(name) if name.id.as_str() == "self"))
 }
 

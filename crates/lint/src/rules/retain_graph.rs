@@ -3,8 +3,9 @@
 use super::fixes::without_argument;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
+use crate::facts::structure::{BlockId, UnitId};
 use crate::finding::{Fix, Severity};
-use crate::python::{Expr, ExprCall, span};
+use crate::python::{Expr, ExprCall, Stmt, span};
 
 pub static RULE: Rule = Rule {
     name: "retain-graph",
@@ -13,9 +14,9 @@ pub static RULE: Rule = Rule {
     summary: "a graph is retained although nothing goes back through it again",
     docs: "\
 ## What it does
-Finds `backward(retain_graph=True)` in a training loop where no other `backward()` or
-`autograd.grad` of the same step comes after it, and nothing of the graph is left for the next
-step.
+Finds `backward(retain_graph=True)` in a training loop (or in a function that does one step) where
+no other `backward()` or `autograd.grad` of the same step comes after it, and nothing of the graph
+is left for the next step.
 
 ## Why it costs memory
 `backward()` normally frees the activations of each layer as it goes back. A retained graph keeps
@@ -56,8 +57,14 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         {
             continue;
         }
-        let Some(steps) = facts.structure.loop_around(call.place.block) else {
-            continue;
+        let unit = facts.structure.unit_of(call.place.block);
+        let steps = match facts.structure.loop_around(call.place.block) {
+            Some(steps) => steps,
+            // A function that does one step: nothing of the graph may leave it.
+            None if unit != 0 && !returns_graph(facts, unit) && !keeps_on_self(facts, unit) => {
+                facts.structure.units[unit].block
+            }
+            None => continue,
         };
         let again = facts.calls_inside(steps).any(|other| {
             other.place.order > call.place.order
@@ -117,11 +124,7 @@ pub(super) fn is_true(call: &ExprCall, name: &str) -> bool {
 }
 
 /// Whether something goes back from what the loss was made of after the loop has ended.
-fn outlives_its_loop(
-    facts: &Facts<'_>,
-    steps: crate::facts::structure::BlockId,
-    loss: &Expr,
-) -> bool {
+fn outlives_its_loop(facts: &Facts<'_>, steps: BlockId, loss: &Expr) -> bool {
     let unit = facts.structure.unit_of(steps);
     let end = facts
         .calls_inside(steps)
@@ -134,5 +137,23 @@ fn outlives_its_loop(
                 && facts.differentiates(call.node)
                 && facts.mentions(&call.node.func, path)
         })
+    })
+}
+
+/// Whether a function returns something that may hang on a graph.
+fn returns_graph(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.structure.statements.iter().any(|(statement, place)| {
+        facts.structure.unit_of(place.block) == unit
+            && matches!(statement, Stmt::Return(node)
+            if node.value.as_deref().is_some_and(|value| {
+                !facts.value(value).graph.is_no()
+            }))
+    })
+}
+
+/// Whether a function puts something with a graph into an object.
+fn keeps_on_self(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.assigns_in_unit(unit).any(|assign| {
+        matches!(assign.target, Expr::Attribute(_)) && !facts.value(assign.value).graph.is_no()
     })
 }

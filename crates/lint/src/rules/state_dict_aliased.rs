@@ -2,7 +2,7 @@
 
 use super::state_dict_copied_on_card::state_dict_of;
 use super::{Family, Report, Rule};
-use crate::facts::structure::{Assign, BlockId, BlockKind, UnitId};
+use crate::facts::structure::{Assign, BlockId, BlockKind, Call, UnitId};
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Edit, Fix, Severity};
 use crate::python::{CmpOp, Expr, Stmt, span};
@@ -52,8 +52,8 @@ model.load_state_dict(best)
 
 ## When it is fine
 When the state dict is saved at once, before the next step, or the last weights are meant. Only
-names that are bound where a metric is compared and read after the loop that trains are
-reported.
+names that are bound where a metric is compared and read after the loop that trains, or bound
+before training and loaded into the same model after it, are reported.
 ",
     check,
 };
@@ -67,7 +67,14 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         let unit = facts.structure.unit_of(assign.place.block);
-        if path.contains(['.', '[']) || !is_kept_over_steps(facts, unit, assign, path) {
+        let kept = if path.starts_with("self.") {
+            is_kept_by_an_object(facts, unit, assign)
+        } else {
+            !path.contains(['.', '['])
+                && (is_kept_over_steps(facts, unit, assign, path)
+                    || is_restored(facts, unit, assign, model, path))
+        };
+        if !kept {
             continue;
         }
         let model = facts.text(model);
@@ -118,9 +125,86 @@ fn is_kept_over_steps(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path
     conditional && !moved && !stops && is_used_after(facts, unit, steps, path)
 }
 
+/// The best weights that an object (early stopping, a trainer) keeps for another method or for
+/// whoever has it, which then loads or saves them.
+fn is_kept_by_an_object(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>) -> bool {
+    let Expr::Attribute(target) = assign.target else {
+        return false;
+    };
+    let around = facts.structure.units[unit].block;
+    let compares = facts
+        .structure
+        .conditions(assign.place.block, around)
+        .iter()
+        .any(|(test, _)| compares_a_metric(facts, assign.place.block, test));
+    compares
+        && facts.structure.calls.iter().any(|call| {
+            facts.structure.unit_of(call.place.block) != unit
+                && takes_state(facts, call)
+                && call.node.arguments.args.iter().any(|each| {
+                    matches!(each, Expr::Attribute(read) if read.attr.as_str() == target.attr.as_str())
+                })
+        })
+}
+
+/// Bound before training and loaded into the same model after it, or in each of its rounds: a
+/// copy of the first weights was meant.
+fn is_restored(
+    facts: &Facts<'_>,
+    unit: UnitId,
+    assign: &Assign<'_>,
+    model: &Expr,
+    path: &str,
+) -> bool {
+    let bound_once = facts
+        .assigns_in_unit(unit)
+        .filter(|other| facts.targets(other.target, path))
+        .count()
+        == 1;
+    if !bound_once || facts.structure.loop_around(assign.place.block).is_some() {
+        return false;
+    }
+    // `own[name] = value` makes it something else.
+    let changed = facts.assigns_in_unit(unit).any(|other| {
+        matches!(other.target, Expr::Subscript(part) if facts.path(&part.value) == Some(path))
+    }) || facts.calls_in_unit(unit).any(|call| {
+        matches!(facts.method(call.node), Some((receiver, "update" | "pop"))
+            if facts.path(receiver) == Some(path))
+    });
+    let trained = |from: usize, until: usize| {
+        facts
+            .calls_in_unit(unit)
+            .any(|call| from < call.place.order && call.place.order < until && steps(facts, call))
+    };
+    !changed
+        && facts.calls_in_unit(unit).any(|call| {
+            let restores = matches!(facts.method(call.node), Some((receiver, "load_state_dict"))
+                if facts.path(receiver).is_some() && facts.path(receiver) == facts.path(model))
+                && call
+                    .node
+                    .arguments
+                    .args
+                    .first()
+                    .is_some_and(|each| facts.path(each) == Some(path));
+            let in_rounds = facts
+                .structure
+                .loop_around(call.place.block)
+                .is_some_and(|rounds| trains(facts, rounds));
+            restores
+                && call.place.order > assign.place.order
+                && (trained(assign.place.order, call.place.order) || in_rounds)
+        })
+}
+
 /// Whether a condition asks which of two values is larger, and neither counts the rounds: the
 /// state that is kept there is the best one, not the last.
-fn compares_a_metric(facts: &Facts<'_>, block: BlockId, test: &Expr) -> bool {
+fn compares_a_metric<'a>(facts: &Facts<'a>, block: BlockId, test: &'a Expr) -> bool {
+    let unit = facts.structure.unit_of(block);
+    // `better = loss < best` before `if better`.
+    let test = match facts.path(test) {
+        Some(path) => facts.last_value(unit, path, test).unwrap_or(test),
+        None => test,
+    };
     let mut compares = false;
     each_expression(test, &mut |part| {
         if let Expr::Compare(comparison) = part
@@ -146,16 +230,22 @@ fn compares_a_metric(facts: &Facts<'_>, block: BlockId, test: &Expr) -> bool {
 }
 
 /// Whether a loop steps an optimizer, itself or in functions of the file.
-fn trains(facts: &Facts<'_>, steps: BlockId) -> bool {
-    facts.calls_inside(steps).any(|call| {
-        facts.is_backward(call.node)
-            || facts.is_optimizer_step(call)
-            || facts.callee_unit(call.node).is_some_and(|callee| {
-                facts.runs(callee, &|inner| {
-                    facts.is_backward(inner.node) || facts.is_optimizer_step(inner)
-                })
-            })
-    })
+fn trains(facts: &Facts<'_>, rounds: BlockId) -> bool {
+    facts.calls_inside(rounds).any(|call| steps(facts, call))
+}
+
+/// Whether a call trains, itself or in functions of the file.
+fn steps(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    facts.is_backward(call.node)
+        || facts
+            .callee_unit(call.node)
+            .is_some_and(|callee| facts.runs(callee, &|inner| facts.is_backward(inner.node)))
+}
+
+/// `model.load_state_dict(...)` and `torch.save(...)`.
+fn takes_state(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    matches!(facts.method(call.node), Some((_, "load_state_dict")))
+        || facts.callee(call.node).as_deref() == Some("torch.save")
 }
 
 /// Whether a path is loaded, saved or returned behind a loop.
@@ -163,10 +253,7 @@ fn is_used_after(facts: &Facts<'_>, unit: UnitId, steps: BlockId, path: &str) ->
     let behind = |block: BlockId| !facts.structure.is_inside(block, steps);
     let used = facts.calls_in_unit(unit).any(|call| {
         behind(call.place.block)
-            && (matches!(facts.method(call.node), Some((_, "load_state_dict")))
-                || facts
-                    .callee(call.node)
-                    .is_some_and(|name| name == "torch.save"))
+            && takes_state(facts, call)
             && call
                 .node
                 .arguments

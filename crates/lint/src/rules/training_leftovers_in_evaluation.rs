@@ -1,5 +1,6 @@
-//! The last batch's outputs are still there while evaluation runs.
+//! The last batch's graph is still there while evaluation runs.
 
+use super::retain_graph::is_true;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
@@ -10,16 +11,16 @@ pub static RULE: Rule = Rule {
     name: "training-leftovers-in-evaluation",
     family: Family::Evaluation,
     severity: Severity::Note,
-    summary: "a training step's outputs stay on the card while evaluation runs",
+    summary: "a training step's whole graph stays on the card while evaluation runs",
     docs: "\
 ## What it does
-Finds a model's output that a training loop leaves behind in a name, where the same function then
-evaluates without gradients while the name still holds it.
+Finds a model's output that a training loop leaves behind in a name with its graph still whole (it
+was never backpropagated, or with `retain_graph=True`), where the same function then evaluates
+without gradients while the name still holds it.
 
 ## Why it costs memory
-A name lives on after its loop. `backward()` has freed the activations, but the last output itself
-stays on the card for the whole evaluation, beside the outputs of evaluation: for segmentation
-maps or the logits of a language model that is a large tensor.
+A name lives on after its loop. The graph that the last output hangs on keeps the activations of
+all layers, through the whole evaluation.
 
 ## Example
 ```python
@@ -30,10 +31,12 @@ def evaluate():
 
 for epoch in range(10):
     for inputs, targets in loader:
-        outputs = model(inputs.to(device))
-        loss = criterion(outputs, targets.to(device))
+        loss = criterion(model(inputs.to(device)), targets.to(device))
         loss.backward()
         optimizer.step()
+        optimizer.zero_grad()
+        after = model(inputs.to(device))
+        print((after.argmax(1) == targets.to(device)).sum().item())
     evaluate()
 ```
 
@@ -46,17 +49,20 @@ def evaluate():
 
 for epoch in range(10):
     for inputs, targets in loader:
-        outputs = model(inputs.to(device))
-        loss = criterion(outputs, targets.to(device))
+        loss = criterion(model(inputs.to(device)), targets.to(device))
         loss.backward()
         optimizer.step()
-    del outputs
+        optimizer.zero_grad()
+        with torch.no_grad():
+            after = model(inputs.to(device))
+        print((after.argmax(1) == targets.to(device)).sum().item())
     evaluate()
 ```
 
 ## When it is fine
-When the outputs are small, or evaluation needs far less than training. Only outputs that are
-surely on the card are looked at, and only evaluation that this file runs right after the loop.
+When evaluation needs far less than training. After a plain `backward()` the activations are gone
+and only the output itself stays, which is not reported. Only outputs that are surely on the card
+are looked at, and only evaluation that this file runs right after the loop.
 ",
     check,
 };
@@ -83,10 +89,20 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         report.add(
             span(evaluation.node),
-            format!("`{name}` of the last training step stays on the card during this evaluation"),
-            format!("`del {name}` after the loop, or put the training loop into a function"),
+            format!(
+                "`{name}` of the last training step keeps its whole graph during this evaluation"
+            ),
+            format!("`del {name}` after the loop, or leave its graph out where it is made"),
         );
     }
+}
+
+/// Whether every `backward()` of a loop retains its graph.
+fn retains(facts: &Facts<'_>, steps: BlockId) -> bool {
+    facts
+        .calls_inside(steps)
+        .filter(|call| facts.is_backward(call.node))
+        .all(|call| is_true(call.node, "retain_graph"))
 }
 
 fn last_order(facts: &Facts<'_>, block: BlockId) -> usize {
@@ -126,7 +142,7 @@ fn evaluation_after<'f, 'a>(
         })
 }
 
-/// A large output on the card that a loop binds and nothing lets go of before evaluation.
+/// An output on the card with a whole graph that a loop binds and nothing lets go of before evaluation.
 fn leftover<'a>(
     facts: &Facts<'a>,
     unit: UnitId,
@@ -148,7 +164,7 @@ fn leftover<'a>(
             && value.graph.is_yes()
             && value.card.is_yes()
             && !value.scalar.is_yes()
-            && facts.usage(unit, path).backward.is_none()
+            && (retains(facts, steps) || !facts.ends_in_backward(unit, path))
             && !is_bound_again(facts, unit, path, assign.place.order, evaluation)
             && !is_deleted(facts, unit, path, end.min(assign.place.order), evaluation);
         kept.then_some(path)

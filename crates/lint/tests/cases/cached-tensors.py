@@ -112,3 +112,18 @@ shared = {}
 
 def start():
     shared["eye"] = torch.eye(4, device="cuda")
+
+# case: methods without an object
+import functools
+import torch
+
+class Tables:
+    @staticmethod
+    @functools.lru_cache(None)
+    def one():
+        return torch.ones(3, device="cuda")
+
+    @staticmethod
+    @functools.lru_cache(None)  # <- found
+    def many(length):
+        return torch.ones(length, device="cuda")

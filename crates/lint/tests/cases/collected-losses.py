@@ -181,3 +181,39 @@ def learn(policy, env, optimizer, episodes):
         loss = -sum(log_probs)
         loss.backward()
         optimizer.step()
+
+# case: something made of the loss, and the list is returned
+def train(model, loader, optimizer, criterion):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss * len(x))  # <- found
+    return losses
+
+# case: a list that is made where it is missing
+def train(model, loader, optimizer, criterion):
+    history = {}
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        history.setdefault("loss", []).append(loss)  # <- found
+    return history
+
+# case: the loss of a helper that backpropagates, and the list is returned
+from torch.utils.data import DataLoader
+
+def train_step(model, x, y, optimizer, criterion):
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+def train(model, data, optimizer, criterion):
+    losses = []
+    for x, y in DataLoader(data):
+        loss = train_step(model, x, y, optimizer, criterion)
+        losses.append(loss)  # <- found
+    return losses

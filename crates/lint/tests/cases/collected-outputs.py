@@ -223,3 +223,52 @@ class Dense(nn.Module):
         for layer in self.layers:
             x = torch.cat((x, layer(x)), dim=1)
         return x
+
+# case: moved away, but with their graphs
+import torch
+from torch.utils.data import DataLoader
+
+def predict(model, data):
+    model.eval()
+    outputs = []
+    for x, y in DataLoader(data):
+        outputs.append(model(x.cuda()).cpu())  # <- found
+    return torch.cat(outputs)
+
+# case: in a comprehension
+import torch
+from torch.utils.data import DataLoader
+
+def predict(model, data):
+    model.eval()
+    outputs = [model(x) for x, y in DataLoader(data)]  # <- found
+    return torch.cat(outputs)
+
+# case: in a comprehension without gradients
+import torch
+from torch.utils.data import DataLoader
+
+@torch.no_grad()
+def predict(model, data):
+    model.eval()
+    outputs = [model(x) for x, y in DataLoader(data)]
+    return torch.cat(outputs)
+
+# case: one of several results
+def run(net, support, batches):
+    net.eval()
+    preds = []
+    for x, y in batches:
+        loss, pred, correct = net(support, x, y)
+        preds.append(pred)
+
+# case: one of several results that goes into a loss
+import torch.nn.functional as F
+
+def run(net, batches):
+    net.eval()
+    kept = []
+    for x, y in batches:
+        logits, hidden = net(x)
+        print(F.cross_entropy(logits, y).item())
+        kept.append(logits)  # <- found

@@ -201,3 +201,37 @@ for x in batches:
     loss = frozen(fake).mean() - critic(x).mean()
     loss.backward()
     optimizer.step()
+
+# case: frozen by the method, and detached in place
+import copy
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18()
+ema = copy.deepcopy(net)
+for p in ema.parameters():
+    p.requires_grad_(False)
+teacher = copy.deepcopy(net)
+for p in teacher.parameters():
+    p.detach_()
+for x in batches:
+    loss = F.mse_loss(net(x), ema(x)) + F.mse_loss(net(x), teacher(x))
+    loss.backward()
+
+# case: the gradients of the copy are used
+import copy
+from torchvision import models
+
+net = models.resnet18()
+local = copy.deepcopy(net)
+for x in batches:
+    net(x).sum().backward()
+    local.zero_grad()
+    local(x).sum().backward()
+
+other = copy.deepcopy(net)
+for x in batches:
+    net(x).sum().backward()
+    other(x).sum().backward()
+    for p in other.parameters():
+        p.data -= 0.1 * p.grad

@@ -147,3 +147,22 @@ for step in range(1000):
     pose = poses[chosen, :3]
     loss = net(pose).mean()
     loss.backward()
+
+# case: made on the card
+import torch
+from torch import nn
+
+device = torch.device("cuda")
+net = nn.Linear(4, 4).to(device)
+x = torch.tensor(rows, device=device)  # <- found
+for start in range(0, len(x), 64):
+    loss = net(x[start:start + 64]).mean()
+    loss.backward()
+
+# case: converted before
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+x = torch.tensor(rows).float()
+x = x.view(-1, 4).cuda()  # <- found
+loader = DataLoader(TensorDataset(x), batch_size=32)

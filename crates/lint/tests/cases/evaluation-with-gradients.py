@@ -312,3 +312,47 @@ def run(model, loader, test):
         with context:
             out = model(x)
         print(out.argmax(1).tolist())
+
+# case: moved and put into evaluation mode at once
+def test(model, loader, device):
+    model.to(device).eval()
+    for x, y in loader:
+        print(model(x.to(device)).argmax(1).tolist())  # <- found
+
+# case: made in evaluation mode
+from torchvision import models
+
+net = models.resnet18().cuda().eval()
+for x in batches:
+    print(net(x.cuda()).argmax(1).tolist())  # <- found
+
+# case: in a comprehension
+def test(model, loader):
+    model.eval()
+    print([model(x).argmax(1).tolist() for x, y in loader])  # <- found
+
+# case: frozen by the method
+def embed(model, loader):
+    for p in model.parameters():
+        p.requires_grad_(False)
+    model.eval()
+    for x, y in loader:
+        print(model(x).argmax(1).tolist())
+
+# case: one run that nobody looks at
+import torch
+
+def calibrate(model, x):
+    model.eval()
+    model(x)
+    torch.quantization.convert(model, inplace=True)
+
+# case: frozen by TorchScript
+import torch
+from torchvision import models
+
+net = models.resnet18()
+net = torch.jit.freeze(torch.jit.script(net.eval()))
+net.eval()
+for x in batches:
+    print(net(x).argmax(1).tolist())

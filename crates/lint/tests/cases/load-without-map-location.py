@@ -191,3 +191,47 @@ def main(path, model, loader):
     for x, y in loader:
         model(x.cuda()).sum().backward()
         optimizer.step()
+
+# case: published weights for a part of a model from elsewhere
+import torch
+from nets import build
+
+def main(loader):
+    net = build("train")
+    weights = torch.load("vgg.pth")
+    net.vgg.load_state_dict(weights)
+    net.cuda()
+    for x, y in loader:
+        net(x.cuda()).sum().backward()
+
+# case: written over several lines
+import torch
+from torchvision import models
+
+model = models.resnet18().cuda()
+model.load_state_dict(
+    torch.load(  # <- found
+        ("best.pt"),  # the best, so far
+    )
+)
+model.load_state_dict(
+    torch.load(  # <- found
+        f=("best.pt")  # the best, so far
+    )
+)
+
+# case: a buffer that was just written
+import io
+import torch
+from torchvision import models
+
+def copy(loader):
+    model = models.resnet18()
+    buffer = io.BytesIO()
+    torch.save(model.state_dict(), buffer)
+    buffer.seek(0)
+    state = torch.load(buffer)
+    model.load_state_dict(state)
+    model.cuda()
+    for x in loader:
+        model(x.cuda()).sum().backward()

@@ -181,3 +181,36 @@ class Attack:
         for i in range(y.shape[1]):
             mask[:, i] = 1.0
             y.backward(mask, retain_graph=True)
+
+# case: a function that does one step
+from torch import nn
+from torch.utils.data import DataLoader
+
+def step(model, x, y, optimizer):
+    criterion = nn.CrossEntropyLoss()
+    loss = criterion(model(x), y)
+    optimizer.zero_grad()
+    loss.backward(retain_graph=True)  # <- found
+    optimizer.step()
+    return loss.item()
+
+def train(model, data, optimizer):
+    model.train()
+    for x, y in DataLoader(data):
+        step(model, x, y, optimizer)
+
+# case: a step that hands on its outputs
+from torch import nn
+from torch.utils.data import DataLoader
+
+def step(model, x, y, optimizer):
+    out = model(x)
+    loss = nn.CrossEntropyLoss()(out, y)
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    return out
+
+def train(model, data, optimizer):
+    model.train()
+    for x, y in DataLoader(data):
+        step(model, x, y, optimizer).sum().backward()

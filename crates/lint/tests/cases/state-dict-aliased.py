@@ -177,3 +177,78 @@ def train(model, loader, optimizer, criterion, epochs):
         if epoch % 10 == 9 or epoch > epochs - 2:
             last = model.state_dict()
     model.load_state_dict(last)
+
+# case: the first weights are loaded again in every round
+from torchvision import models
+
+def train(model, loader, optimizer, criterion):
+    model.train()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+net = models.resnet18()
+start = net.state_dict()  # <- found
+for fold in range(5):
+    net.load_state_dict(start)
+    train(net, loaders[fold], optimizer, criterion)
+
+# case: early stopping
+class EarlyStopping:
+    def __init__(self):
+        self.best_loss = 1e10
+        self.best_state = None
+
+    def __call__(self, loss, model):
+        if loss < self.best_loss:
+            self.best_loss = loss
+            self.best_state = model.state_dict()  # <- found
+
+def fit(model, loader, optimizer, criterion):
+    model.train()
+    stopper = EarlyStopping()
+    for epoch in range(10):
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+        stopper(loss.item(), model)
+    model.load_state_dict(stopper.best_state)
+
+# case: the comparison has a name
+def train(model, loader, optimizer, criterion, best_loss=1e10):
+    model.train()
+    best = None
+    for epoch in range(10):
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+        better = loss.item() < best_loss
+        if better:
+            best = model.state_dict()  # <- found
+    return best
+
+# case: the weights of one model for another
+from torchvision import models
+
+net, other = models.resnet18(), models.resnet18()
+state = net.state_dict()
+for x in batches:
+    net(x).sum().backward()
+    optimizer.step()
+    other.load_state_dict(state)
+
+# case: an object that saves at once
+import torch
+
+class EarlyStopping:
+    def __init__(self):
+        self.best_loss = 1e10
+
+    def __call__(self, loss, model):
+        if loss < self.best_loss:
+            self.best_loss = loss
+            self.state = model.state_dict()
+            torch.save(self.state, "best.pt")

@@ -18,7 +18,7 @@ def main(loader, held_out):
         for x, y in loader:
             out = model(x.to(device))
             loss = out.sum()
-            loss.backward()
+            loss.backward(retain_graph=True)
             optimizer.step()
         evaluate(model, held_out)  # <- found
 
@@ -37,7 +37,7 @@ def main(loader, held_out, criterion, optimizer):
     for x, y in loader:
         logits = net(x.cuda())
         loss = criterion(logits, y.cuda())
-        loss.backward()
+        loss.backward(retain_graph=True)
         optimizer.step()
     test(net, held_out)  # <- found
 
@@ -60,7 +60,7 @@ class Trainer:
             for x, y in loader:
                 logits = self.net(x.cuda())
                 loss = criterion(logits, y.cuda())
-                loss.backward()
+                loss.backward(retain_graph=True)
                 optimizer.step()
             self.validate(held_out)  # <- found
 
@@ -78,7 +78,7 @@ net = models.resnet18().cuda()
 for epoch in range(10):
     for x, y in batches:
         out = net(x.cuda())
-        out.sum().backward()
+        out.sum().backward(retain_graph=True)
     if epoch % 5 == 0:
         test(net, held_out)  # <- found
 
@@ -98,7 +98,7 @@ net = models.resnet18().cuda()
 while True:
     for x, y in batches:
         out = net(x.cuda())
-        out.sum().backward()
+        out.sum().backward(retain_graph=True)
     score = test(net, held_out)  # <- found
 
 # case: one function further
@@ -118,7 +118,7 @@ def test(loader):
 for epoch in range(10):
     for x, y in batches:
         out = net(x.cuda())
-        out.sum().backward()
+        out.sum().backward(retain_graph=True)
     test(held_out)  # <- found
 
 # case: deleted
@@ -220,3 +220,43 @@ for x, y in batches:
     out = net(x.cuda())
     out.sum().backward()
 plot([])
+
+# case: a second output, only to look at
+import torch
+from torchvision import models
+
+@torch.no_grad()
+def test(net, loader):
+    net.eval()
+    for x, y in loader:
+        print(net(x.cuda()).argmax(1))
+
+net = models.resnet18().cuda()
+for epoch in range(10):
+    for x, y in batches:
+        out = net(x.cuda())
+        loss = out.sum()
+        loss.backward()
+        optimizer.step()
+        after = net(x.cuda())
+        print(after.argmax(1))
+    test(net, held_out)  # <- found
+
+# case: after a plain backward only the scores stay
+import torch
+from torchvision import models
+
+@torch.no_grad()
+def test(net, loader):
+    net.eval()
+    for x, y in loader:
+        print(net(x.cuda()).argmax(1))
+
+net = models.resnet18().cuda()
+for epoch in range(10):
+    for x, y in batches:
+        out = net(x.cuda())
+        loss = criterion(out, y.cuda())
+        loss.backward()
+        optimizer.step()
+    test(net, held_out)
