@@ -1,6 +1,7 @@
 //! From the ranges and blocks before the first entry to segments that the allocator can take over.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use super::operations::Operations;
 use super::ranges::Range;
@@ -95,7 +96,9 @@ impl Extents {
             .collect();
         for (place, &(address, block)) in blocks.iter().enumerate() {
             let gap_end = blocks.get(place + 1).map_or(range.end, |&(next, _)| next);
-            let rounded = block.size.unwrap_or_else(|| sizes.block(block.requested));
+            let rounded = block
+                .size
+                .map_or_else(|| sizes.block(block.requested), NonZeroU64::get);
             let certain = rounded.min(gap_end - address);
             let gap = gap_end - address - certain;
             let size = if block.size.is_some() || splits_finely {

@@ -108,10 +108,10 @@ impl Operations {
 
     /// Whether an entry asks for the free that another one completes.
     #[inline]
-    pub(super) fn is_request_of(&self, index: usize, completed: &Operation) -> bool {
+    pub(super) fn is_request_of(&self, index: usize, completed: usize) -> bool {
         self.actions[index] == Action::FreeRequested
-            && self.addresses[index] == completed.address.0
-            && is_possible(completed.address, self.bytes[index])
+            && self.addresses[index] == self.addresses[completed]
+            && is_possible(Address(self.addresses[index]), self.bytes[index])
     }
 
     /// Whether the `free_requested` at a place is followed by its own `free_completed`.
@@ -167,13 +167,18 @@ pub(super) fn is_possible(address: Address, bytes: u64) -> bool {
     address.0 < END_OF_ADDRESSES && bytes <= MOST_BYTES
 }
 
+impl Action {
+    /// Whether a card could have done this there.
+    #[inline]
+    pub(super) fn is_possible(self, address: Address, bytes: u64) -> bool {
+        matches!(self, Self::Oom | Self::Snapshot) || is_possible(address, bytes)
+    }
+}
+
 impl Operation {
     /// Whether a card could have done this.
     pub(super) fn is_possible(&self) -> bool {
-        match self.action {
-            Action::Oom | Action::Snapshot => true,
-            _ => is_possible(self.address, self.bytes),
-        }
+        self.action.is_possible(self.address, self.bytes)
     }
 }
 

@@ -2,12 +2,13 @@
 //! segments at the end.
 
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU64;
 
 use super::operations::{Operation, Operations, Recording, is_possible};
 use super::ranges::{Range, Ranges};
 use super::warning::Warning;
 use crate::allocator::{BlockState, SegmentView};
-use crate::ids::PoolId;
+use crate::ids::{Address, PoolId};
 use crate::structures::address_map::AddressMap;
 use crate::trace::Action;
 
@@ -16,7 +17,7 @@ use crate::trace::Action;
 pub(super) struct StartBlock {
     pub(super) requested: u64,
     /// Known only of blocks that are still there at the end.
-    pub(super) size: Option<u64>,
+    pub(super) size: Option<NonZeroU64>,
     pub(super) is_pending: bool,
 }
 
@@ -179,7 +180,7 @@ impl Undo {
             if block.state != BlockState::Inactive {
                 let start = StartBlock {
                     requested: block.requested_size,
-                    size: Some(block.size),
+                    size: NonZeroU64::new(block.size),
                     is_pending: block.state == BlockState::PendingFree,
                 };
                 self.live.insert(block.address.0, start);
@@ -190,28 +191,28 @@ impl Undo {
     /// Undoes an entry, or the two of a free; returns how many are left.
     #[inline]
     fn undo(&mut self, index: usize, operations: &Operations) -> usize {
-        let operation = operations.at(index);
-        let address = operation.address.0;
-        let is_possible = operation.is_possible();
+        let action = operations.actions()[index];
+        let (address, bytes) = (operations.addresses()[index], operations.bytes()[index]);
+        let is_possible = action.is_possible(Address(address), bytes);
         if !is_possible {
             self.first_impossible = index;
         }
         let mut left = index;
         let mut slot = NO_SLOT;
         let fits = is_possible
-            && match operation.action {
+            && match action {
                 Action::Alloc => {
                     slot = self.live.remove(address).unwrap_or(NO_SLOT);
                     slot != NO_SLOT
                 }
                 Action::FreeRequested => {
-                    let (place, was_pending) = self.undo_request(address, operation.bytes);
+                    let (place, was_pending) = self.undo_request(address, bytes);
                     slot = place;
                     was_pending
                 }
                 Action::FreeCompleted => {
-                    let is_whole = index > 0 && operations.is_request_of(index - 1, &operation);
-                    let block = freed_later(operation.bytes, !is_whole);
+                    let is_whole = index > 0 && operations.is_request_of(index - 1, index);
+                    let block = freed_later(bytes, !is_whole);
                     let (place, is_new) = self.live.insert(address, block);
                     slot = place;
                     if is_whole {
@@ -220,18 +221,11 @@ impl Undo {
                     }
                     is_new
                 }
-                Action::SegmentAlloc | Action::SegmentMap => self.undo_growth(index, operation),
+                Action::SegmentAlloc | Action::SegmentMap => {
+                    self.undo_growth(index, operations.at(index))
+                }
                 Action::SegmentFree | Action::SegmentUnmap => {
-                    self.reserved = self.reserved.saturating_add(operation.bytes);
-                    self.peak_reserved = self.peak_reserved.max(self.reserved);
-                    self.ranges.insert(Range {
-                        start: address,
-                        end: address + operation.bytes,
-                        stream: operation.context.stream,
-                        pool: operation.context.pool,
-                        kind: None,
-                        is_expandable: operation.action == Action::SegmentUnmap,
-                    })
+                    self.undo_release(operations.at(index))
                 }
                 Action::Oom | Action::Snapshot => true,
             };
@@ -255,6 +249,19 @@ impl Undo {
                 false,
             ),
         }
+    }
+
+    fn undo_release(&mut self, operation: Operation) -> bool {
+        self.reserved = self.reserved.saturating_add(operation.bytes);
+        self.peak_reserved = self.peak_reserved.max(self.reserved);
+        self.ranges.insert(Range {
+            start: operation.address.0,
+            end: operation.address.0 + operation.bytes,
+            stream: operation.context.stream,
+            pool: operation.context.pool,
+            kind: None,
+            is_expandable: operation.action == Action::SegmentUnmap,
+        })
     }
 
     fn undo_growth(&mut self, index: usize, operation: Operation) -> bool {
