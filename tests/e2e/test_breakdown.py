@@ -284,3 +284,34 @@ torch.cuda.synchronize()
     card = recorded(rehearse_reference, script)
     came = [row["came"]["workspace"] for row in card["stages"]["rows"]]
     assert sum(came) > 0
+
+
+def test_building_moving_evaluating_and_a_later_step_are_stages_of_their_own(
+    rehearse_reference: Rehearse,
+) -> None:
+    script = (
+        MODEL
+        + """
+with torch.device("cuda"):
+    teacher = Layer()
+for _ in range(3):
+    with torch.no_grad():
+        teacher(batch())
+    model(batch()).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    )
+    done = rehearse_reference(script, "--record", "run.ghost").expect(0)
+    for title in ("building the model", "moving the model", "step 1, forward", "evaluation"):
+        assert title in done.stdout
+    assert "The first step allocates the optimizer's state (256.00 MiB)" in done.stdout
+    rows = done["breakdown"]["cards"][0]["stages"]["rows"]
+    built = [row for row in rows if (row["part"], row["stage"]) == ("setup", "script")]
+    assert [row["stayed"]["parameter"] for row in built] == [64 * MIB]
+    parts = {row["part"] for row in rows}
+    assert parts == {"setup", "first_step", "later_step", "evaluation"}
+    for row in rows:
+        assert row["came_bytes"] == sum(row["came"].values())
+        assert row["stayed_bytes"] <= row["came_bytes"]
+        assert row["peak_allocated_bytes"] > 0

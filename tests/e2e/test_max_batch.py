@@ -85,6 +85,62 @@ Trainer(BertForSequenceClassification(config), arguments, train_dataset=rows).tr
     assert done["confirmation"] == "equal"
 
 
+@pytest.mark.reference
+def test_lightning_is_searched_through_the_loader_it_trains_with(ask: Ask) -> None:
+    script = """
+import lightning, torch
+from torch.utils.data import DataLoader, TensorDataset
+
+class Model(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(512, 16384)
+
+    def training_step(self, batch, index):
+        return self.net(batch[0].repeat(64, 1)).sum()
+
+    def validation_step(self, batch, index):
+        self.net(batch[0])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+data = TensorDataset(torch.randn(4000, 512))
+trainer = lightning.Trainer(max_epochs=1, accelerator="gpu", devices=1, logger=False,
+                            enable_checkpointing=False, enable_progress_bar=False)
+trainer.fit(Model(), DataLoader(data, batch_size=16), DataLoader(data, batch_size=8))
+"""
+    done = ask("max-batch", "--gpu", "h200", "--memory", "1500MiB", "train.py", script=script)
+    done.expect(0)
+    assert done["own_batch"] == 16
+    assert done["limited_by"]["kind"] == "memory"
+    assert done["confirmation"] == "equal"
+
+
+def test_a_setting_that_is_read_in_the_script_s_own_way_is_tried_in_whole_runs(ask: Ask) -> None:
+    script = """
+import sys, torch
+settings = {"data.batch": "4", "lr": "0.1"}
+for word in sys.argv[1:]:
+    key, value = word.split("=")
+    if key not in settings:
+        sys.exit(f"there is no setting {key}")
+    settings[key] = value
+model = torch.nn.Linear(1024, 1024).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=float(settings["lr"]))
+for _ in range(2):
+    model(torch.zeros(int(settings["data.batch"]) << 12, 1024).cuda()).sum().backward()
+    optimizer.step()
+"""
+    words = ("--gpu", "h200", "--memory", "1500MiB", "--arg", "data.batch=", "train.py")
+    done = ask("max-batch", *words, "data.batch=8", script=script).expect(0)
+    assert done["largest_batch"] > 8
+    assert done["not_forked"] == "since the script does not read its arguments with argparse"
+    unknown = ask("max-batch", "--gpu", "t4", "--arg", "size=", "train.py", script=script)
+    assert unknown.code == 1
+    assert "there is no setting size" in unknown.stderr
+
+
 def test_data_that_ends_before_the_memory_does_is_the_limit(ask: Ask) -> None:
     script = TRAINING.replace("3000", "50")
     done = ask("max-batch", "--gpu", "h200", "train.py", script=script).expect(0)

@@ -64,27 +64,47 @@ fn stack(ledger: &CardLedger, holder: &HolderGroup, look: Look) -> String {
     one_line(&shown, look)
 }
 
+/// The innermost frame and the user's own first, then as many others, from the innermost on, as there is room
+/// for; `…` stands for those between.
 fn one_line(frames: &[&&Frame], look: Look) -> String {
-    let mut text = String::new();
-    for (place, frame) in frames.iter().enumerate() {
+    let mut order: Vec<usize> = (0..frames.len()).collect();
+    order.sort_by_key(|&at| (at > 0 && frames[at].owner != FrameOwner::User, at));
+    let mut chosen: Vec<usize> = Vec::new();
+    for at in order {
+        let mut wider = chosen.clone();
+        wider.push(at);
+        wider.sort_unstable();
+        if chosen.is_empty() || joined(frames, &wider, look).chars().count() <= TEXT_WIDTH {
+            chosen = wider;
+        }
+    }
+    shortened(&joined(frames, &chosen, look), TEXT_WIDTH, 2)
+}
+
+fn joined(frames: &[&&Frame], chosen: &[usize], look: Look) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut next = 0;
+    for &at in chosen {
+        if at > next {
+            parts.push("…".to_owned());
+        }
+        let frame = frames[at];
         let function = match frame.function.as_str() {
             "" | "<module>" => String::new(),
             function => format!(" in {function}"),
         };
-        let file = shown_file(&frame.file, look);
-        let next = format!("{file}:{}{function}", frame.line);
-        let joint = if place == 0 { "  " } else { " ← " };
-        let left = frames.len() - place;
-        let room = TEXT_WIDTH - text.chars().count();
-        // Room is left for the number of those that have none.
-        let needed = (joint.chars().count() + next.chars().count()) + if left > 1 { 11 } else { 0 };
-        if needed > room && place > 0 {
-            return format!("{text} ← {left} more");
-        }
-        text.push_str(joint);
-        text.push_str(&next);
+        let file = match frame.owner {
+            FrameOwner::User => shown_file(&frame.file, look),
+            // The function says more than a package's folders.
+            _ => frame.file.rsplit('/').next().unwrap_or(&frame.file),
+        };
+        parts.push(format!("{file}:{}{function}", frame.line));
+        next = at + 1;
     }
-    shortened(&text, TEXT_WIDTH, 2)
+    if next < frames.len() {
+        parts.push("…".to_owned());
+    }
+    format!("  {}", parts.join(" ← "))
 }
 
 #[cfg(test)]
@@ -117,10 +137,16 @@ mod tests {
             one_line(&shown, look),
             "  model.py:5 in forward ← train.py:9 in main ← train.py:12"
         );
-        let deep: Vec<&&Frame> = std::iter::repeat_n(shown[0], 30).collect();
-        let text = one_line(&deep, look);
-        assert_eq!(text.matches("model.py:5 in forward").count(), 3);
-        assert!(text.ends_with(" ← 27 more"), "{text}");
-        assert!(text.chars().count() <= TEXT_WIDTH, "{text}");
+        let mut deep: Vec<Frame> = vec![frames[0].clone(); 30];
+        for frame in &mut deep[..29] {
+            frame.owner = FrameOwner::Package;
+        }
+        deep[29] = frame("train.py", 9, "main");
+        let all: Vec<&Frame> = deep.iter().collect();
+        let text = one_line(&all.iter().collect::<Vec<_>>(), look);
+        assert_eq!(
+            text,
+            "  model.py:5 in forward ← model.py:5 in forward ← … ← train.py:9 in main"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! What came, went and stayed in each stage.
 
 use ghostgpu_ledger::recording::{CardLedger, StageFlow, TrainingPart};
-use ghostgpu_recording::Stage;
+use ghostgpu_recording::{Category, Stage};
 
 use super::lines::short_title;
 use crate::report::sheet::Sheet;
@@ -54,7 +54,12 @@ fn is_shown(flow: &StageFlow, peak: u64) -> bool {
 fn title(flow: &StageFlow) -> String {
     let stage = flow.stage.title();
     match flow.part {
-        TrainingPart::Setup if flow.stage == Stage::Script => "before the first step".to_owned(),
+        TrainingPart::Setup if flow.stage == Stage::Script => {
+            match flow.stayed.get(Category::Parameter) {
+                0 => "before the first step".to_owned(),
+                _ => "building the model".to_owned(),
+            }
+        }
         TrainingPart::Setup | TrainingPart::Evaluation => stage.to_owned(),
         TrainingPart::FirstStep => format!("step 1, {stage}"),
         TrainingPart::LaterStep(step) => format!("step {}, {stage}", u64::from(step) + 1),
