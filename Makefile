@@ -131,12 +131,23 @@ bench-snapshots: build ## Measure opening a snapshot of 1 GB beside Python's own
 	@$(pythons); "$$reference" bench/snapshots.py
 	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
 
+.PHONY: bench-explain
+bench-explain: build ## Measure explaining logs of 100 MB
+	@$(pythons); "$$reference" bench/explain.py
+
 .PHONY: bench-page
 bench-page: ## Measure the report page of a million events: writing it, opening it, zooming in it
 	cargo build --release --locked -p ghostgpu-report --example page
 	@python=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/page" tests/environments/page.txt); \
 	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$python"); export GHOSTGPU_TEST_BROWSER; \
 	"$$python" bench/page.py
+
+.PHONY: picture
+picture: build ## Draw the picture of the report page that the README shows
+	@$(pythons); \
+	page=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/page" tests/environments/page.txt); \
+	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$page"); export GHOSTGPU_TEST_BROWSER; \
+	"$$page" scripts/report-picture --command "$$GHOSTGPU_COMMAND" --python "$$reference"
 
 .PHONY: bench-lint
 bench-lint: build ## Measure linting 1,000 scripts, beside ruff and TorchFix

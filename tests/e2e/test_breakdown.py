@@ -148,7 +148,40 @@ for _ in range(4):
     done = rehearse(script, "--record", "run.ghost", "--steps", "0").expect(0)
     line = script.splitlines().index(KEEPING) + 1
     assert f"16.00 MiB more in each step from train.py:{line}" in done.stdout
-    assert report(done)["cards"][0]["growth"]["bytes_per_step"] == 16 * MIB
+    growth = report(done)["cards"][0]["growth"]
+    assert growth["bytes_per_step"] == 16 * MIB
+    assert growth["sources"][0]["kept_in"] == f"`kept`, a list (train.py:{line})"
+
+
+def test_what_an_object_of_the_script_keeps_is_named_by_its_attribute(
+    rehearse_reference: Rehearse,
+) -> None:
+    script = (
+        MODEL
+        + """
+class History:
+    def __init__(self):
+        self.outputs = []
+
+    def note(self, step, output):
+        self.outputs.append((step, output))
+
+def main():
+    history = History()
+    for step in range(4):
+        output = model(batch())
+        output.sum().backward()
+        history.note(step, output)
+        optimizer.step()
+        optimizer.zero_grad()
+
+main()
+"""
+    )
+    card = recorded(rehearse_reference, script)
+    (source, *_) = card["growth"]["sources"]
+    line = script.splitlines().index("        self.outputs.append((step, output))") + 1
+    assert source["kept_in"] == f"`history.outputs`, a list (train.py:{line})"
 
 
 def test_with_and_without_it_the_same_is_allocated(rehearse: Rehearse) -> None:

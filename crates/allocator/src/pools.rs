@@ -86,6 +86,18 @@ pub(crate) struct StreamSet {
     pub(crate) unmapped: Tree,
 }
 
+impl StreamSet {
+    fn new(pool: u32, kind: PoolKind, stream: StreamId) -> Self {
+        Self {
+            pool,
+            kind,
+            stream,
+            free: SizeBins::default(),
+            unmapped: Tree::default(),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     pub(crate) pool: u32,
@@ -214,6 +226,26 @@ impl Pools {
         Some(found.1)
     }
 
+    /// Makes so many sets before they are needed.
+    pub(crate) fn reserve_sets(&mut self, sets: usize) {
+        self.sets.reserve(sets);
+        self.spare_sets.reserve(self.sets.len() + sets);
+        for _ in 0..sets {
+            self.spare_sets.push(self.sets.len() as u32);
+            let mut set = StreamSet::new(DEFAULT_POOL, PoolKind::Small, StreamId::DEFAULT);
+            set.free.make_bins();
+            self.sets.push(set);
+        }
+        for half in self
+            .pools
+            .iter_mut()
+            .flatten()
+            .flat_map(|pool| &mut pool.halves)
+        {
+            half.sets.reserve(sets);
+        }
+    }
+
     #[cold]
     fn add_set(&mut self, pool: u32, kind: PoolKind, stream: StreamId, place: usize) -> u32 {
         let number = match self.spare_sets.pop() {
@@ -223,13 +255,7 @@ impl Pools {
                 number
             }
             None => {
-                self.sets.push(StreamSet {
-                    pool,
-                    kind,
-                    stream,
-                    free: SizeBins::default(),
-                    unmapped: Tree::default(),
-                });
+                self.sets.push(StreamSet::new(pool, kind, stream));
                 self.sets.len() as u32 - 1
             }
         };

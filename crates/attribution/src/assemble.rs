@@ -273,9 +273,13 @@ impl<'a> Card<'a> {
                 address,
             } => {
                 if let (Some(&id), Some(kind)) = (live.get(&address), OwnerKind::from_number(kind))
-                    && evidence[id.0 as usize].recognise(kind)
                 {
-                    memory.allocations[id.0 as usize].name = NameId(known(name, names.texts.len()));
+                    let is_stronger = evidence[id.0 as usize].recognise(kind);
+                    let allocation = &mut memory.allocations[id.0 as usize];
+                    // A variable's name is better than none.
+                    if is_stronger || allocation.name == NameId(0) {
+                        allocation.name = NameId(known(name, names.texts.len()));
+                    }
                 }
             }
             LogEntry::Workspace { address } => {

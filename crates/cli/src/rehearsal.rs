@@ -1,5 +1,6 @@
 //! One run of the user's command on virtual cards, from its folder to what was found in it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -22,13 +23,15 @@ use crate::written_files::remove_written_files;
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub program: PathBuf,
-    pub words: Vec<std::ffi::OsString>,
+    pub words: Vec<OsString>,
     pub layout: Layout,
     /// Everything but the run's folder, which each run has for itself.
     pub session: Session,
     pub timeout: Option<Duration>,
     /// The user's variables for python do not reach the script (`python -E`).
     pub ignores_python_variables: bool,
+    /// Variables of the environment that are set for the script, beside those of the run itself.
+    pub variables: Vec<(OsString, OsString)>,
 }
 
 /// Where the script's output goes.
@@ -86,6 +89,7 @@ impl Plan {
                 command.env_remove(variable);
             }
         }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.envs(changes.set);
         for variable in changes.removed {
             command.env_remove(variable);

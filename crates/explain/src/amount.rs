@@ -116,6 +116,10 @@ fn read_number(text: &str) -> Option<(u128, u32, &str)> {
             b'.' if decimals.is_none() && count > 0 => decimals = Some(0),
             // `4,294,967,296`, as CuPy prints it.
             b',' if decimals.is_none() && count > 0 && is_group(&bytes[index + 1..]) => {}
+            // `7,79`: a point, where the machine's language writes it so.
+            b',' if decimals.is_none() && count > 0 && is_fraction(&bytes[index + 1..]) => {
+                decimals = Some(0);
+            }
             _ => break,
         }
     }
@@ -126,6 +130,11 @@ fn is_group(after_comma: &[u8]) -> bool {
     after_comma.len() >= 3
         && after_comma[..3].iter().all(u8::is_ascii_digit)
         && !after_comma.get(3).is_some_and(u8::is_ascii_digit)
+}
+
+fn is_fraction(after_comma: &[u8]) -> bool {
+    let digits = after_comma.iter().take_while(|byte| byte.is_ascii_digit());
+    (1..=2).contains(&digits.count())
 }
 
 /// Longer names before their beginnings.
@@ -181,6 +190,7 @@ mod tests {
             ("3.45G", 3_704_409_293),
             ("53312244kB", 53_312_244 << 10),
             ("1.25TiB", 5 << 38),
+            ("7,50 GiB", 15 << 29),
         ] {
             let found = read_amount(text).map(|(amount, _)| amount.bytes);
             assert_eq!(found, Some(bytes), "{text}");

@@ -101,7 +101,8 @@ impl Pending {
         let first = at.saturating_sub(LINES_BEFORE);
         let last = (at + LINES_BEHIND).min(self.lines.len().saturating_sub(1));
         let lines: Vec<&(u64, String)> = self.lines.range(first..=last).collect();
-        let window = Window::new(lines.iter().map(|line| line.1.as_str()).collect());
+        let texts = lines.iter().map(|line| line.1.as_str()).collect();
+        let window = Window::new(texts, at - first);
         let mut messages: Vec<Message> = FAMILIES
             .iter()
             .enumerate()
@@ -112,7 +113,7 @@ impl Pending {
         for message in messages {
             let line = window.line_at(message.start);
             // What begins further on has an anchor of its own.
-            if line > at - first {
+            if !window.is_wanted(message.start) {
                 continue;
             }
             let Some((sequence, _)) = lines.get(line) else {

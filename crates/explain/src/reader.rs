@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::circumstances::{self, Circumstances};
-use crate::clean::{Cleaner, Writer, text_of, without_prefixes};
+use crate::clean::{Cleaner, Writer, escaped_lines, text_of, without_prefixes};
 use crate::collected::Collected;
 use crate::finding::Finding;
 use crate::memory_prints::{Prints, Series};
@@ -98,8 +98,19 @@ struct Scan {
 
 impl Scan {
     fn line(&mut self, number: u64, line: &[u8]) {
+        let readers = readers_of(line);
+        match readers.has_frame().then(|| escaped_lines(line)).flatten() {
+            Some(lines) => {
+                for line in lines {
+                    self.plain_line(number, line.as_bytes(), readers_of(line.as_bytes()));
+                }
+            }
+            None => self.plain_line(number, line, readers),
+        }
+    }
+
+    fn plain_line(&mut self, number: u64, line: &[u8], mut readers: Readers) {
         self.sequence += 1;
-        let mut readers = readers_of(line);
         if !readers.has_family() {
             readers = self.with_seam(readers, line);
         }

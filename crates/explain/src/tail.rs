@@ -46,7 +46,7 @@ impl Recent {
 }
 
 /// So many messages are read one by one; then only every second, every fourth, …
-const BUDGET: u64 = 2_000;
+const BUDGET: u64 = 400;
 
 /// Lines at the end that are read in any case.
 const LAST_LINES: usize = 40;

@@ -16,10 +16,13 @@ pub struct Window<'a> {
     squeezed: String,
     /// Where each line begins in `squeezed`.
     starts: Vec<usize>,
+    /// Messages that begin in later lines are not asked for.
+    last_line: usize,
 }
 
 impl<'a> Window<'a> {
-    pub fn new(lines: Vec<&'a str>) -> Self {
+    /// `last_line` is the last in which messages may begin.
+    pub fn new(lines: Vec<&'a str>, last_line: usize) -> Self {
         let mut squeezed = String::with_capacity(lines.iter().map(|line| line.len()).sum());
         let mut starts = Vec::with_capacity(lines.len());
         for line in &lines {
@@ -39,7 +42,13 @@ impl<'a> Window<'a> {
             lines,
             squeezed,
             starts,
+            last_line,
         }
+    }
+
+    /// A message that begins here is asked for.
+    pub fn is_wanted(&self, start: usize) -> bool {
+        start < self.start_of(self.last_line + 1)
     }
 
     /// All lines in one, without blanks. Breaks remain only behind short lines.
@@ -77,8 +86,14 @@ impl<'a> Window<'a> {
             .split_last()
             .map(|(_, full)| full)
             .unwrap_or_default();
-        let is_cut = full.windows(2).all(|pair| pair[0] == pair[1])
-            && full.first().is_some_and(|width| *width >= SHORTEST_WRAPPED);
+        // A prefix that was taken off makes the first one shorter.
+        let (first_width, rest) = full
+            .split_first()
+            .map_or((0, full), |(one, rest)| (*one, rest));
+        let width = rest.first().copied().unwrap_or(first_width);
+        let is_cut = rest.iter().all(|each| *each == width)
+            && first_width <= width
+            && width >= SHORTEST_WRAPPED;
         let mut text = String::new();
         for (index, line) in lines.iter().enumerate() {
             let is_first = index == 0;
@@ -132,11 +147,14 @@ mod tests {
 
     #[test]
     fn wrapped_lines_are_one_text_and_short_lines_are_not() {
-        let window = Window::new(vec![
-            "RuntimeError: CUDA out of memory. Tried to al",
-            "locate 20.00 MiB",
-            "next",
-        ]);
+        let window = Window::new(
+            vec![
+                "RuntimeError: CUDA out of memory. Tried to al",
+                "locate 20.00 MiB",
+                "next",
+            ],
+            usize::MAX - 1,
+        );
         assert_eq!(
             window.squeezed(),
             "RuntimeError:CUDAoutofmemory.Triedtoallocate20.00MiB\nnext\n"
@@ -148,20 +166,26 @@ mod tests {
 
     #[test]
     fn the_readable_text_is_put_together_as_it_was_taken_apart() {
-        let cut = Window::new(vec![
-            "RuntimeError: CUDA out of memory. Tried to al",
-            "locate 20.00 MiB",
-        ]);
+        let cut = Window::new(
+            vec![
+                "RuntimeError: CUDA out of memory. Tried to al",
+                "locate 20.00 MiB",
+            ],
+            usize::MAX - 1,
+        );
         let end = cut.squeezed().len();
         assert_eq!(
             cut.readable(13, end),
             "CUDA out of memory. Tried to allocate 20.00 MiB"
         );
-        let boxed = Window::new(vec![
-            "│ OutOfMemoryError: CUDA out of memory. Tried to allocate      │",
-            "│ 20.00 MiB (GPU 0; 8.00 GiB total capacity; 12.19 GiB already │",
-            "│ allocated)",
-        ]);
+        let boxed = Window::new(
+            vec![
+                "│ OutOfMemoryError: CUDA out of memory. Tried to allocate      │",
+                "│ 20.00 MiB (GPU 0; 8.00 GiB total capacity; 12.19 GiB already │",
+                "│ allocated)",
+            ],
+            usize::MAX - 1,
+        );
         assert_eq!(
             boxed.readable(17, boxed.squeezed().len()),
             "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 8.00 GiB total capacity; 12.19 \

@@ -4,8 +4,9 @@
 //! need of them goes through this module, so that a new version touches one file.
 
 pub use ruff_python_ast::{
-    self as ast, Arguments, CmpOp, ExceptHandler, Expr, ExprAttribute, ExprCall, Number, Operator,
-    Parameters, Stmt, StmtClassDef, StmtFor, StmtFunctionDef, StmtIf, StmtTry, StmtWith, UnaryOp,
+    self as ast, Arguments, CmpOp, ExceptHandler, Expr, ExprAttribute, ExprCall, Keyword, Number,
+    Operator, Parameters, Stmt, StmtClassDef, StmtFor, StmtFunctionDef, StmtIf, StmtTry, StmtWith,
+    UnaryOp,
 };
 pub use ruff_text_size::{Ranged, TextRange, TextSize};
 

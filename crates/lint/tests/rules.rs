@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset
 device = torch.device(\"cuda\")
 model = nn.Linear(4, 4).to(device)
 criterion = nn.CrossEntropyLoss()
-optimizer = torch.optim.Adam(model.parameters())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
 loader = DataLoader(dataset, batch_size=32)
 total = 0

@@ -68,24 +68,24 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
     }
 
     fn release_half(&mut self, pool: u32, kind: PoolKind) {
+        let mut free = std::mem::take(&mut self.scratch);
         let sets = &self.pools.pool(pool).halves[kind.index()].sets;
-        let free: Vec<u32> = sets
-            .iter()
-            .flat_map(|&(_, set)| self.pools.free_in(set))
-            .map(|entry| entry.block)
-            .collect();
-        let (expandable, ordinary): (Vec<u32>, Vec<u32>) = free
-            .into_iter()
-            .partition(|&block| self.blocks[block].is_expandable());
-        for block in ordinary {
-            if !self.blocks[block].is_split() {
+        let entries = sets.iter().flat_map(|&(_, set)| self.pools.free_in(set));
+        free.extend(entries.map(|entry| entry.block));
+        // What is released is gone from the books: what it was is asked before.
+        free.retain(|&block| {
+            let is_expandable = self.blocks[block].is_expandable();
+            if !is_expandable && !self.blocks[block].is_split() {
                 self.release_block(block);
             }
-        }
-        for block in expandable {
+            is_expandable
+        });
+        for &block in &free {
             self.unmap(block);
             self.drop_if_unmapped(block);
         }
+        free.clear();
+        self.scratch = free;
     }
 
     /// Gives a free segment back.
@@ -117,17 +117,17 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let free = &self.pools.sets[quest.set as usize].free;
         let nodes = &self.pools.nodes;
         let first = free.first_not_before(nodes, &self.search_key(wanted));
-        if let Some(Entry { block, .. }) = first {
-            if !(skips && self.blocks[block].is_expandable()) {
-                if self.blocks[block].is_expandable() {
-                    return false;
-                }
-                self.release_block(block);
-                return true;
+        if let Some(Entry { block, .. }) = first
+            && !(skips && self.blocks[block].is_expandable())
+        {
+            if self.blocks[block].is_expandable() {
+                return false;
             }
+            self.release_block(block);
+            return true;
         }
         // Largest first, from just before the place where one large enough would stand.
-        let mut oversize = Vec::new();
+        let mut oversize = std::mem::take(&mut self.scratch);
         let mut next = match &first {
             Some(first) => free.before(nodes, first),
             None => free.last(nodes),
@@ -143,9 +143,10 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             }
             next = free.before(nodes, &entry);
         }
-        for block in oversize {
+        for block in oversize.drain(..) {
             self.release_block(block);
         }
+        self.scratch = oversize;
         released >= wanted
     }
 }

@@ -89,16 +89,23 @@ impl AddressMap {
         (block != EMPTY).then_some(block)
     }
 
-    /// Enters an address, in place of what it named before.
+    /// Enters an address, in place of what it named before; whether it named nothing.
     #[inline]
-    pub(crate) fn insert(&mut self, address: u64, block: u32, address_of: impl Fn(u32) -> u64) {
+    pub(crate) fn insert(
+        &mut self,
+        address: u64,
+        block: u32,
+        address_of: impl Fn(u32) -> u64,
+    ) -> bool {
         if self.len * 2 >= self.slots.len() {
             self.grow();
         }
         let slot = self.slot_of(address, address_of);
-        self.len += usize::from(self.slots[slot].block == EMPTY);
+        let is_new = self.slots[slot].block == EMPTY;
+        self.len += usize::from(is_new);
         let hash = hash_of(address);
         self.slots[slot] = Slot { hash, block };
+        is_new
     }
 
     #[cold]

@@ -7,8 +7,8 @@
 use super::blocks::NONE;
 use super::entry::Entry;
 
-/// Entries of a node: eight cache lines with its length.
-const ROOM: usize = 21;
+/// Entries of a node.
+const ROOM: usize = 16;
 /// A node this small is joined with its neighbour if both then fill at most half a node.
 const SPARSE: usize = ROOM / 4;
 
@@ -27,19 +27,25 @@ impl Node {
         &self.entries[..self.len as usize]
     }
 
+    /// Not for a full node.
+    #[inline]
     fn insert(&mut self, at: usize, entry: Entry) {
-        let end = self.len as usize;
-        self.entries.copy_within(at..end, at + 1);
-        self.entries[at] = entry;
+        // Entry by entry: the distances are too short for a call.
+        let mut moved = entry;
+        for place in &mut self.entries[at..=self.len as usize] {
+            std::mem::swap(place, &mut moved);
+        }
         self.len += 1;
     }
 
+    #[inline]
     fn remove(&mut self, at: usize) -> Entry {
-        let entry = self.entries[at];
-        let end = self.len as usize;
-        self.entries.copy_within(at + 1..end, at);
+        let mut moved = Entry::default();
+        for place in self.entries[at..self.len as usize].iter_mut().rev() {
+            std::mem::swap(place, &mut moved);
+        }
         self.len -= 1;
-        entry
+        moved
     }
 }
 

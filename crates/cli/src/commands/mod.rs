@@ -4,6 +4,7 @@ mod breakdown_options;
 mod completions;
 mod doctor;
 mod estimate;
+mod explain;
 mod gpus;
 mod lint;
 mod max_batch;
@@ -33,6 +34,7 @@ Examples:
   ghostgpu replay oom.pickle --search
   ghostgpu report train.ghost
   ghostgpu lint train.py src/
+  ghostgpu explain error.log
   ghostgpu gpus 30
   ghostgpu doctor
 
@@ -54,6 +56,7 @@ enum Command {
     Replay(replay::Arguments),
     Report(report::Arguments),
     Lint(lint::Arguments),
+    Explain(explain::Arguments),
     Gpus(gpus::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
@@ -71,6 +74,7 @@ impl CommandLine {
             Command::Replay(arguments) => replay::execute(&arguments),
             Command::Report(arguments) => report::execute(&arguments),
             Command::Lint(arguments) => lint::execute(&arguments),
+            Command::Explain(arguments) => explain::execute(&arguments),
             Command::Gpus(arguments) => gpus::execute(&arguments),
             Command::Doctor(arguments) => doctor::execute(&arguments),
             Command::Completions(arguments) => completions::execute(&arguments),
@@ -147,6 +151,11 @@ mod tests {
     #[test]
     fn help_of_lint() {
         insta::assert_snapshot!(help(&["lint"]));
+    }
+
+    #[test]
+    fn help_of_explain() {
+        insta::assert_snapshot!(help(&["explain"]));
     }
 
     #[test]

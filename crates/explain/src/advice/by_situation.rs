@@ -1,6 +1,6 @@
 //! The order of advice for each situation.
 
-use super::{Advice, device, host, serving};
+use super::{Advice, device, habits, host, serving};
 use crate::account::Account;
 use crate::finding::Finding;
 use crate::reader::Log;
@@ -15,7 +15,14 @@ pub fn advice(
 ) -> Vec<Advice> {
     let words = device::Words::of(finding, log);
     let mut all = Vec::new();
-    for reasoned in situations {
+    // Where a shape is wrong, nothing else matters until it is right.
+    let is_shape = situations
+        .first()
+        .is_some_and(|main| main.situation == Situation::ShapeBug);
+    for reasoned in situations
+        .iter()
+        .take(if is_shape { 1 } else { usize::MAX })
+    {
         all.extend(for_one(reasoned.situation, finding, account, &words));
     }
     let mut kept: Vec<Advice> = Vec::new();
@@ -38,7 +45,7 @@ fn for_one(
     match situation {
         Situation::Fragmentation => [
             words.fragmentation(),
-            vec![words.smaller_batch(), device::steady_shapes()],
+            vec![words.smaller_batch(), habits::steady_shapes()],
         ]
         .concat(),
         Situation::OtherProcess if finding.kind == crate::kind::Kind::MpsAllocator => {
@@ -64,14 +71,14 @@ fn for_one(
         Situation::ModelDoesNotFit => vec![
             words.half_weights(),
             words.quantised(),
-            device::shard(),
+            habits::shard(),
             words.larger_card(),
         ],
         Situation::OptimizerState => vec![
             words.lean_optimizer(),
             words.half_weights(),
-            device::lora(),
-            device::shard(),
+            habits::lora(),
+            habits::shard(),
             words.larger_card(),
         ],
         Situation::Activations | Situation::Full
@@ -91,20 +98,20 @@ fn for_one(
             words.larger_card(),
         ],
         Situation::OneLargeRequest => vec![
-            device::in_pieces(finding),
+            habits::in_pieces(finding),
             words.smaller_batch(),
             words.half_precision(),
             words.checkpointing(),
             words.larger_card(),
         ],
         Situation::Evaluation => vec![
-            device::no_grad(),
-            device::outputs_to_cpu(),
+            habits::no_grad(),
+            habits::outputs_to_cpu(),
             words.smaller_eval_batch(),
-            device::leftovers(),
+            habits::leftovers(),
         ],
-        Situation::Growth => vec![device::item(), words.find_growth(), device::detach()],
-        Situation::ShapeBug => vec![device::print_shapes(finding), device::in_pieces(finding)],
+        Situation::Growth => vec![habits::item(), words.find_growth(), habits::detach()],
+        Situation::ShapeBug => vec![habits::print_shapes(finding), habits::in_pieces(finding)],
         Situation::FractionLimit => vec![words.raise_limit(), words.smaller_batch()],
         Situation::FreeButRefused => vec![
             host::page_file(),

@@ -5,7 +5,6 @@ use crate::account::Account;
 use crate::finding::Finding;
 use crate::kind::Kind;
 use crate::reader::Log;
-use crate::situation::suspect;
 
 /// The words that commands are made of.
 pub struct Words {
@@ -101,8 +100,16 @@ impl Words {
     }
 
     pub fn smaller_batch(&self) -> Advice {
+        let what = "a smaller batch, with gradient accumulation to keep its effect";
+        // Only NVIDIA's cards can be rehearsed on.
+        if self.backend != "cuda" || self.visible != "CUDA_VISIBLE_DEVICES" {
+            let command =
+                "DataLoader(data, batch_size=...)   # Trainer: --per_device_train_batch_size";
+            return Advice::new(what, command, "activations grow with the batch")
+                .with_effect(Effect::Rounding);
+        }
         Advice::new(
-            "a smaller batch, with gradient accumulation to keep its effect",
+            what,
             format!("ghostgpu max-batch --gpu CARD {}", self.script),
             "activations grow with the batch; `max-batch` finds the largest that fits without the card",
         )
@@ -252,104 +259,6 @@ impl Words {
 fn release_number(text: &str) -> (u32, u32) {
     let mut parts = text.split('.').map(|part| part.parse().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-}
-
-pub fn steady_shapes() -> Advice {
-    Advice::new(
-        "batches of few different sizes",
-        "DataLoader(..., drop_last=True)   # and pad to multiples: pad_to_multiple_of=64",
-        "every new size leaves pieces that the next one cannot use",
-    )
-    .with_effect(Effect::Training)
-}
-
-pub fn shard() -> Advice {
-    Advice::new(
-        "spread over several cards, or partly to the CPU",
-        "torchrun --nproc-per-node 4 train.py   # with FSDP2 fully_shard(model), or DeepSpeed ZeRO-3",
-        "each card holds a share of weights, gradients and optimizer state",
-    )
-    .with_effect(Effect::Rounding)
-}
-
-pub fn lora() -> Advice {
-    Advice::new(
-        "train adapters only (LoRA)",
-        "model = peft.get_peft_model(model, peft.LoraConfig(r=16))",
-        "gradients and optimizer state shrink to those of the adapters",
-    )
-    .with_effect(Effect::Training)
-}
-
-pub fn in_pieces(finding: &Finding) -> Advice {
-    let place = finding
-        .traceback
-        .as_ref()
-        .and_then(|traceback| traceback.place());
-    let at = place
-        .map(|frame| format!("{}:{}: ", frame.file, frame.line))
-        .unwrap_or_default();
-    Advice::new(
-        "do that one operation in pieces",
-        format!("{at}torch.cat([f(part) for part in x.split(64)])   # attention: F.scaled_dot_product_attention"),
-        "the request itself becomes smaller, whatever else is on the card",
-    )
-    .with_effect(Effect::Rounding)
-}
-
-pub fn print_shapes(finding: &Finding) -> Advice {
-    let place = finding
-        .traceback
-        .as_ref()
-        .and_then(|traceback| traceback.place());
-    let at = place.map(|frame| format!("before {}:{}: ", frame.file, frame.line));
-    let likely = suspect(finding).sentence(finding.figures.asked);
-    Advice::new(
-        "print the shapes that go into the failing line",
-        format!("{}print(x.shape, x.dtype)", at.unwrap_or_default()),
-        format!("likely {likely}"),
-    )
-}
-
-pub fn no_grad() -> Advice {
-    Advice::new(
-        "no graph in evaluation",
-        "with torch.inference_mode(): out = model(x)   # and model.eval()",
-        "without it, every activation is kept for a backward that never comes",
-    )
-}
-
-pub fn outputs_to_cpu() -> Advice {
-    Advice::new(
-        "outputs off the card at once",
-        "preds.append(out.detach().cpu())   # Trainer: --eval_accumulation_steps 1",
-        "otherwise the outputs of the whole data set gather on the card",
-    )
-}
-
-pub fn leftovers() -> Advice {
-    Advice::new(
-        "drop what training left before evaluation begins",
-        "del loss, out; optimizer.zero_grad(set_to_none=True)",
-        "loss, outputs and gradients of the last step are alive until then",
-    )
-}
-
-pub fn item() -> Advice {
-    Advice::new(
-        "keep numbers, not tensors",
-        "total += loss.item()   # not: total += loss; losses.append(loss)",
-        "a kept loss keeps its graph",
-    )
-}
-
-pub fn detach() -> Advice {
-    Advice::new(
-        "detach what is carried from step to step",
-        "hidden = hidden.detach()",
-        "recurrent state, replay buffers and caches hold every earlier step's graph",
-    )
-    .with_effect(Effect::Training)
 }
 
 pub fn room_for_libraries(finding: &Finding, words: &Words) -> Vec<Advice> {

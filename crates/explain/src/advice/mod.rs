@@ -2,6 +2,7 @@
 
 mod by_situation;
 mod device;
+mod habits;
 mod host;
 mod serving;
 mod unhelpful;
@@ -34,6 +35,8 @@ pub enum Effect {
     Precision,
     /// Another training: batch, data, model or optimizer.
     Training,
+    /// A server that takes less.
+    Service,
 }
 
 impl Effect {
@@ -43,6 +46,7 @@ impl Effect {
             Self::Rounding => "same results up to rounding",
             Self::Precision => "changes the precision",
             Self::Training => "changes the training",
+            Self::Service => "changes what is served",
         }
     }
 }

@@ -16,7 +16,7 @@ pub fn cache(finding: &Finding) -> Vec<Advice> {
                 None => "the KV cache must hold one sequence of full length",
             },
         )
-        .with_effect(Effect::Training),
+        .with_effect(Effect::Service),
     ];
     found.push(Advice::new(
         "a larger share of the card",

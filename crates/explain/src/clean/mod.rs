@@ -1,6 +1,7 @@
 //! From the bytes of a log to clean lines of text: encodings, escapes, line ends.
 
 mod encoding;
+mod escaped_lines;
 mod escapes;
 mod gbk;
 mod lines;
@@ -11,7 +12,8 @@ use std::borrow::Cow;
 use encoding::Decoder;
 use lines::Lines;
 
-pub use escapes::without_escapes;
+pub use escaped_lines::escaped_lines;
+use escapes::without_escapes;
 pub use prefixes::{Writer, without_prefixes};
 
 /// Cuts a stream of bytes into lines without terminal escapes. Bounded, whatever comes.

@@ -64,7 +64,7 @@ pub fn without_prefixes(line: &str) -> Unprefixed<'_> {
 
 macro_rules! pattern {
     ($name:ident, $text:expr) => {
-        static $name: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new($text).ok());
+        static $name: LazyLock<Option<Regex>> = LazyLock::new(|| crate::families::made($text));
     };
 }
 

@@ -25,7 +25,7 @@ pattern!(
 pattern!(MAPPING, r"CUDAdrivererror:outofmemory");
 pattern!(
     PINNED,
-    r"could not allocate pinned host memory|[Ff]ailed to alloc(?:ate)? \d+ bytes on host|cudaHostAlloc|cudaHostRegister|in pin memory thread|pin_memory\.py"
+    r"could not allocate pinned host memory|[Ff]ailed to alloc(?:ate)? \d+ bytes on host|cudaHostAlloc|cudaHostRegister|in pin memory thread|pin_memory\.py|\.pin_memory\(|\bpin_memory=True"
 );
 pattern!(BYTES, r"(?:of size: |alloc(?:ate)? )(\d+)");
 

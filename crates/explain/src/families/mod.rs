@@ -71,7 +71,7 @@ pub static FAMILIES: [Family; 14] = [
     cupy_paddle::FAMILY,
 ];
 
-/// A pattern that is made once. One that cannot be made finds nothing; a test makes them all.
+/// A pattern that is made once.
 pub(crate) struct Pattern(LazyLock<Option<Regex>>);
 
 impl Pattern {
@@ -95,11 +95,18 @@ impl Pattern {
     }
 }
 
+/// One that cannot be made finds nothing, and no test passes: `regex` has features that can be missing.
+pub(crate) fn made(text: &str) -> Option<Regex> {
+    let pattern = Regex::new(text);
+    debug_assert!(pattern.is_ok(), "{pattern:?}");
+    pattern.ok()
+}
+
 /// `pattern!(NAME, "…")`; `{A}` in it stands for an amount without blanks.
 macro_rules! pattern {
     ($name:ident, $text:expr) => {
         static $name: $crate::families::Pattern = $crate::families::Pattern::new(|| {
-            regex::Regex::new(&$text.replace("{A}", $crate::families::AMOUNT)).ok()
+            $crate::families::made(&$text.replace("{A}", $crate::families::AMOUNT))
         });
     };
 }

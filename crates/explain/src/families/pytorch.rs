@@ -52,6 +52,9 @@ fn read(window: &Window) -> Vec<Message> {
     let mut messages = Vec::new();
     for (index, head) in heads.iter().enumerate() {
         let (start, head_end) = range(head);
+        if !window.is_wanted(start) {
+            break;
+        }
         if is_source_code(text, start) {
             continue;
         }

@@ -3,6 +3,7 @@
 //! One fact carries much of it: before PyTorch raises, it has given every whole cached segment back to
 //! the driver and asked again. What is still cached then lies in segments that are partly in use.
 
+use super::others::{other_process, small_others};
 use super::{Reasoned, Situation, Stage, stage, suspect};
 use crate::account::Account;
 use crate::amount::Amount;
@@ -11,11 +12,10 @@ use crate::kind::Kind;
 use crate::reader::Log;
 
 const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
 
 pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reasoned> {
     let stage = stage(finding);
-    let rules: [Option<Reasoned>; 10] = [
+    let rules: [Option<Reasoned>; 11] = [
         shape_bug(finding, stage),
         fraction_limit(finding),
         free_but_refused(finding, log),
@@ -26,15 +26,20 @@ pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reason
         evaluation(finding, stage),
         one_large_request(finding),
         activations(finding, stage),
+        perhaps_growth(finding, log),
     ];
     let mut found: Vec<Reasoned> = rules.into_iter().flatten().collect();
     if found.is_empty() {
         found.push(full(finding));
     }
+    let is_known = found
+        .iter()
+        .any(|each| each.situation == Situation::OtherProcess);
+    found.extend(small_others(finding, account).filter(|_| !is_known));
     found
 }
 
-fn percent(part: Amount, whole: Amount) -> u64 {
+pub fn percent(part: Amount, whole: Amount) -> u64 {
     part.bytes.saturating_mul(100) / whole.bytes.max(1)
 }
 
@@ -77,6 +82,10 @@ fn fraction_limit(finding: &Finding) -> Option<Reasoned> {
 fn free_but_refused(finding: &Finding, log: &Log) -> Option<Reasoned> {
     let figures = &finding.figures;
     let (free, asked, total) = (figures.free?, figures.asked?, figures.total?);
+    // The process's own limit came first: the driver was not asked.
+    if fraction_limit(finding).is_some() {
+        return None;
+    }
     let margin = (64 * MIB).max(total.bytes / 50);
     if free.bytes < asked.bytes.saturating_add(margin) {
         return None;
@@ -103,71 +112,6 @@ fn free_but_refused(finding: &Finding, log: &Log) -> Option<Reasoned> {
     Some(Reasoned::new(Situation::FreeButRefused, reason).and(why))
 }
 
-/// A context takes so much at most; more is somebody else's.
-const CONTEXT: u64 = 3 * GIB / 2;
-
-fn other_process(finding: &Finding, account: &Account) -> Option<Reasoned> {
-    let figures = &finding.figures;
-    let (total, free) = (figures.total?, figures.free?);
-    let asked = figures.asked?;
-    if let Some(others) = account.others {
-        if others.bytes * 10 < total.bytes || free.plus(others).bytes < asked.bytes {
-            return None;
-        }
-        let own = account.own_pid_elsewhere;
-        let named: Vec<String> = figures
-            .processes
-            .iter()
-            .filter(|each| Some(each.pid) != own)
-            .map(|each| format!("process {} has {}", each.pid, each.used))
-            .collect();
-        let reason = format!(
-            "{others} of {total} ({} %) belong to other processes: {}",
-            percent(others, total),
-            named.join(", ")
-        );
-        return Some(
-            Reasoned::new(Situation::OtherProcess, reason)
-                .and(format!(
-                    "without them, {} would have been free",
-                    free.plus(others)
-                ))
-                .and_if(ranks_on_one_card(finding, account)),
-        );
-    }
-    let outside = account.outside?;
-    let is_much = outside.bytes >= CONTEXT.max(total.bytes / 5);
-    if !is_much || free.plus(outside).bytes < asked.bytes {
-        return None;
-    }
-    let reserved = figures.reserved?;
-    Some(
-        Reasoned::new(
-            Situation::OtherProcess,
-            format!(
-                "{total} in all - {free} free - {reserved} of this PyTorch's leaves {outside}, and a CUDA \
-                 context takes 0.3 to 0.8 GiB"
-            ),
-        )
-        .and("the rest is another process, another rank on the same card, or a display (this old text names none)"),
-    )
-}
-
-/// Several small processes beside ours are contexts of ranks that touched the wrong card.
-fn ranks_on_one_card(finding: &Finding, account: &Account) -> Option<String> {
-    let contexts = finding.figures.processes.iter().filter(|each| {
-        Some(each.pid) != account.own_pid_elsewhere
-            && (150 * MIB..1200 * MIB).contains(&each.used.bytes)
-    });
-    let count = contexts.count();
-    (count >= 2).then(|| {
-        format!(
-            "{count} of them have no more than a context: ranks that opened this card by mistake \
-             (torch.cuda.set_device(local_rank) comes before anything else)"
-        )
-    })
-}
-
 fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
     let grown = log.memory_prints.iter().find_map(|series| {
         let (first, last) = series.growth()?;
@@ -178,8 +122,11 @@ fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
             Reasoned::new(
                 Situation::Growth,
                 format!(
-                    "the log's own `{}` rises from {first} to {last} over {} prints, and hardly ever falls",
-                    series.name, series.seen
+                    "the log's own `{}` rises from {first} (line {}) to {last} (line {}), and hardly ever \
+                     falls",
+                    series.name,
+                    series.points.first().map_or(0, |point| point.line),
+                    series.points.last().map_or(0, |point| point.line)
                 ),
             )
             .and_if(steps(finding)),
@@ -202,11 +149,37 @@ fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
         Reasoned::new(
             Situation::Growth,
             format!(
-                "it ran out of memory {} times, with {first} allocated at first and {last} at last",
-                allocated.len()
+                "it ran out of memory {} times or more, with {first} allocated at first and {last} at last",
+                allocated.len() as u64 + log.left_out
             ),
         )
     })
+}
+
+/// So many steps of a training that fitted make a later failure worth the question.
+const MANY_STEPS: u64 = 10;
+
+/// A training that fails late had the same model and optimizer all the time: a log that prints no
+/// memory cannot tell a larger batch from memory that grew, so both are named.
+fn perhaps_growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
+    if growth(finding, log).is_some() {
+        return None;
+    }
+    let progress = finding
+        .progress
+        .as_ref()
+        .filter(|progress| progress.is_under_way())?;
+    let step = progress.step.filter(|step| *step >= MANY_STEPS)?;
+    Some(
+        Reasoned::new(
+            Situation::Growth,
+            format!("{step} steps fitted before this one, with the same model and optimizer"),
+        )
+        .and(
+            "if all batches have one shape, something is kept from step to step; the log prints no \
+             memory that would tell",
+        ),
+    )
 }
 
 fn steps(finding: &Finding) -> Option<String> {
@@ -293,8 +266,8 @@ fn evaluation(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
         None => "the log counts batches of an evaluation".to_owned(),
     };
     Some(Reasoned::new(Situation::Evaluation, reason).and(
-        "training fitted before: outputs that are kept on the card, a larger batch, longer samples or a \
-         missing no_grad() make the difference",
+        "where training fits and this does not, outputs that are kept on the card, a larger batch, longer \
+         samples or a missing no_grad() make the difference",
     ))
 }
 
@@ -325,10 +298,8 @@ fn activations(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
         .progress
         .as_ref()
         .is_some_and(|progress| progress.is_under_way());
-    let is_training = matches!(
-        stage,
-        Some(Stage::Backward | Stage::Training | Stage::Optimizer)
-    );
+    // The optimizer's first step comes when activations are gone.
+    let is_training = matches!(stage, Some(Stage::Backward | Stage::Training));
     if !is_training && !is_under_way {
         return None;
     }

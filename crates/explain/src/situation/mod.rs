@@ -3,6 +3,7 @@
 mod allocator;
 mod clues;
 mod elsewhere;
+mod others;
 mod suspects;
 
 use serde::Serialize;

@@ -171,7 +171,7 @@ impl Suspect {
         let square = asked.map(|asked| {
             let side = ((asked.bytes / 2) as f64).sqrt() as u64;
             format!(
-                " ({asked} is a square of {} × {} values of 2 bytes)",
+                " ({asked} is a square of {} x {} values of 2 bytes)",
                 grouped(side),
                 grouped(side)
             )
@@ -182,18 +182,18 @@ impl Suspect {
         let values = values.unwrap_or_default();
         match self {
             Self::AttentionScores => format!(
-                "attention scores: heads × length × length values{square}; a long sequence or a large \
+                "attention scores: heads x length x length values{square}; a long sequence or a large \
                  image makes them explode, and flash or memory-efficient attention never makes them"
             ),
             Self::Logits => format!(
-                "logits: batch × length × vocabulary values{values}; check the length, or compute the loss \
+                "logits: batch x length x vocabulary values{values}; check the length, or compute the loss \
                  in chunks"
             ),
             Self::OneHot => {
-                format!("a one-hot encoding: samples × classes values{values}; use indices instead")
+                format!("a one-hot encoding: samples x classes values{values}; use indices instead")
             }
             Self::Pairwise => format!(
-                "all pairs of two sets: N × M values{square}; a dimension too many was broadcast, or the \
+                "all pairs of two sets: N x M values{square}; a dimension too many was broadcast, or the \
                  sets must be taken in pieces"
             ),
             Self::Convolution => {

@@ -67,9 +67,25 @@ impl<'a> Facts<'a> {
         Some(Window {
             rounds,
             every,
-            has_alternative: condition.has_alternative,
+            has_alternative: self.has_other_way(&condition, rounds),
             step,
             backward: backward?,
+        })
+    }
+
+    /// Whether a condition is one of several ways, and another of them can come up from one
+    /// round to the next: `every or last`, but not `every or not accumulating`.
+    fn has_other_way(&self, condition: &Condition<'a>, rounds: BlockId) -> bool {
+        condition.ways.is_some_and(|operation| {
+            let others = operation.values.iter().filter(|way| {
+                let mut is_it = std::ptr::eq(*way, condition.test);
+                each_expression(way, &mut |part| is_it |= std::ptr::eq(part, condition.test));
+                !is_it
+            });
+            let varying = others.filter(|way| self.varies_in(rounds, way)).count();
+            // The condition may have a name, and then stands outside of the operation.
+            let is_inside = span(operation).contains(&span(condition.test).start);
+            varying > usize::from(!is_inside)
         })
     }
 

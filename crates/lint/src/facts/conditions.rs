@@ -1,7 +1,7 @@
 //! Under which conditions a place is reached, and which of them hold once in so many rounds.
 
 use super::Facts;
-use super::structure::{Assign, BlockId, BlockKind, Call, Place};
+use super::structure::{Assign, BlockId, BlockKind, Call, Place, UnitId};
 use crate::python::{CmpOp, Expr, Number, Operator, Stmt, UnaryOp, ast, span};
 
 /// A test and whether it held.
@@ -9,8 +9,8 @@ use crate::python::{CmpOp, Expr, Number, Operator, Stmt, UnaryOp, ast, span};
 pub struct Condition<'a> {
     pub test: &'a Expr,
     pub holds: bool,
-    /// The test is one way of several (`every or last`).
-    pub has_alternative: bool,
+    /// The ways of which the test is one (`every or last`).
+    pub ways: Option<&'a ast::ExprBoolOp>,
 }
 
 /// `counter % count == 0`: holds once in `count` rounds.
@@ -32,7 +32,7 @@ impl<'a> Facts<'a> {
     pub fn conditions_at(&self, place: Place, at: usize, until: BlockId) -> Vec<Condition<'a>> {
         let mut found = Vec::new();
         for (test, holds) in self.structure.conditions(place.block, until) {
-            self.take_apart(test, holds, false, 0, &mut found);
+            self.take_apart(test, holds, None, 0, &mut found);
         }
         let around: Vec<BlockId> = self
             .structure
@@ -51,7 +51,7 @@ impl<'a> Facts<'a> {
                 // The place may stand in that very branch.
                 && !span(node).contains(&at)
             {
-                self.take_apart(&node.test, false, false, 0, &mut found);
+                self.take_apart(&node.test, false, None, 0, &mut found);
             }
         }
         found
@@ -62,7 +62,7 @@ impl<'a> Facts<'a> {
         &self,
         test: &'a Expr,
         holds: bool,
-        has_alternative: bool,
+        ways: Option<&'a ast::ExprBoolOp>,
         depth: usize,
         found: &mut Vec<Condition<'a>>,
     ) {
@@ -71,11 +71,12 @@ impl<'a> Facts<'a> {
                 op: UnaryOp::Not,
                 operand,
                 ..
-            }) => self.take_apart(operand, !holds, has_alternative, depth, found),
+            }) => self.take_apart(operand, !holds, ways, depth, found),
             Expr::BoolOp(operation) => {
                 let all = (operation.op == ast::BoolOp::And) == holds;
+                let ways = if all { ways } else { ways.or(Some(operation)) };
                 for part in &operation.values {
-                    self.take_apart(part, holds, has_alternative || !all, depth, found);
+                    self.take_apart(part, holds, ways, depth, found);
                 }
             }
             Expr::Name(name) if depth < 2 => {
@@ -92,26 +93,19 @@ impl<'a> Facts<'a> {
                             ..
                         }),
                         None,
-                    ) => self.take_apart(value, holds, has_alternative, depth + 1, found),
-                    _ => found.push(Condition {
-                        test,
-                        holds,
-                        has_alternative,
-                    }),
+                    ) => self.take_apart(value, holds, ways, depth + 1, found),
+                    _ => found.push(Condition { test, holds, ways }),
                 }
             }
-            _ => found.push(Condition {
-                test,
-                holds,
-                has_alternative,
-            }),
+            _ => found.push(Condition { test, holds, ways }),
         }
     }
 
     /// Whether a test can come out differently from one round of a loop to the next: it names
-    /// something the loop binds, or asks something by a call.
+    /// something the loop binds, or asks something by a call. From one call of a function to the
+    /// next, everything can.
     pub fn varies_in(&self, rounds: BlockId, test: &Expr) -> bool {
-        let mut varies = false;
+        let mut varies = matches!(self.structure.blocks[rounds].kind, BlockKind::Unit);
         super::each_expression(test, &mut |part| {
             varies |= match part {
                 Expr::Call(call) => !self.is_fixed_call(call),
@@ -227,6 +221,25 @@ impl<'a> Facts<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a unit deletes a path.
+    pub fn is_deleted(&self, unit: UnitId, path: &str) -> bool {
+        self.structure.statements.iter().any(|(statement, place)| {
+            self.structure.unit_of(place.block) == unit
+                && matches!(statement, Stmt::Delete(node)
+                    if node.targets.iter().any(|each| self.targets(each, path)))
+        })
+    }
+
+    /// Whether a statement names a path somewhere, in its own expressions or in those of the
+    /// statements in it.
+    pub fn statement_mentions(&self, statement: &Stmt, path: &str) -> bool {
+        let mut found = false;
+        super::each_expression_of(statement, &mut |part| {
+            found |= self.path(part) == Some(path);
+        });
+        found
     }
 
     /// Whether a function of the file has a parameter of this name.

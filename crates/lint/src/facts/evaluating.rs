@@ -2,8 +2,11 @@
 
 use super::Facts;
 use super::structure::{BlockId, Call, UnitId};
-use super::value::Kind;
+use super::value::{Kind, Truth};
 use crate::python::{Expr, ExprCall, Stmt, span};
+
+/// How many callers up a model's mode is looked for.
+const CALLERS: usize = 3;
 
 /// The part of a unit for which a model was put into evaluation mode.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +27,11 @@ impl<'a> Facts<'a> {
     /// The evaluation that surely holds where a model is called, if one does.
     pub fn evaluation_at(&self, call: &Call<'a>) -> Option<Evaluation> {
         let model = self.called_module(call.node)?;
+        self.evaluation_of(model, call, CALLERS)
+    }
+
+    /// The evaluation of a model that surely holds at a call, also by what all callers did.
+    fn evaluation_of(&self, model: &str, call: &Call<'a>, callers: usize) -> Option<Evaluation> {
         let unit = self.structure.unit_of(call.place.block);
         let here = call.place;
         let eval = self
@@ -35,7 +43,18 @@ impl<'a> Facts<'a> {
                     // Not in a branch that this call is not in.
                     && self.structure.is_inside(here.block, other.place.block)
             })
-            .max_by_key(|other| other.place.order)?;
+            .max_by_key(|other| other.place.order);
+        let Some(eval) = eval else {
+            let sets_mode = self
+                .calls_in_unit(unit)
+                .any(|other| mode_set(other.node).is_some() && self.is_mode_of(other.node, model));
+            let holds =
+                !sets_mode && callers > 0 && self.callers_evaluate(unit, model, callers - 1);
+            return holds.then_some(Evaluation {
+                from: 0,
+                until: usize::MAX,
+            });
+        };
         let mut until = usize::MAX;
         for other in self.calls_in_unit(unit) {
             if mode_set(other.node) == Some(true) && self.is_mode_of(other.node, model) {
@@ -61,6 +80,42 @@ impl<'a> Facts<'a> {
             from: eval.place.order,
             until,
         })
+    }
+
+    /// Whether every call of a unit in this file gives it a model in evaluation mode.
+    fn callers_evaluate(&self, unit: UnitId, model: &str, callers: usize) -> bool {
+        let Some(node) = self.structure.units[unit].node else {
+            return false;
+        };
+        let Some(index) = node
+            .parameters
+            .iter()
+            .position(|parameter| parameter.name().as_str() == model)
+        else {
+            return false;
+        };
+        let mut any = false;
+        for caller in self.callers(unit) {
+            any = true;
+            let skipped = usize::from(self.structure.units[unit].class.is_some());
+            let given = match caller.node.arguments.find_keyword(model) {
+                Some(keyword) => Some(&keyword.value),
+                None => index
+                    .checked_sub(skipped)
+                    .and_then(|index| caller.node.arguments.args.get(index)),
+            };
+            let evaluates = given
+                .and_then(|given| self.path(given))
+                .and_then(|path| self.evaluation_of(path, caller, callers))
+                .is_some_and(|evaluation| {
+                    let around = self.structure.unit_of(caller.place.block);
+                    !self.wants_gradients(around, evaluation)
+                });
+            if !evaluates {
+                return false;
+            }
+        }
+        any
     }
 
     /// Whether the graph of what a model gives during an evaluation may be wanted: gradients are
@@ -140,11 +195,11 @@ impl<'a> Facts<'a> {
         }
         let with_graph = |value: &Expr| {
             let known = self.value(value);
-            match known.kind {
-                Kind::Tensor | Kind::Container => !known.graph.is_no(),
-                Kind::Unknown => {
-                    !known.graph.is_no() && outputs.iter().any(|path| self.mentions(value, path))
-                }
+            let named = || outputs.iter().any(|path| self.mentions(value, path));
+            match (known.kind, known.graph) {
+                (_, Truth::No) => false,
+                (Kind::Tensor | Kind::Container, Truth::Yes) => true,
+                (Kind::Tensor | Kind::Container | Kind::Unknown, _) => named(),
                 _ => false,
             }
         };

@@ -96,6 +96,11 @@ impl<'a> Imports<'a> {
         self.names.get(package).is_some_and(|name| name == package)
     }
 
+    /// The full names of all that is imported by name.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.values().map(String::as_str)
+    }
+
     /// Whether the file imports this package or something of it.
     pub fn uses(&self, package: &str) -> bool {
         let of = |name: &str| {

@@ -4,19 +4,24 @@
 //! - [`imports`]: what imported names mean;
 //! - [`usage`]: what names are used for;
 //! - [`flow`]: what values are, followed through the code;
-//! - [`reach`], [`keeping`], [`evaluating`], [`origin`], [`placement`]: what several rules ask: which functions
-//!   a call runs, what containers keep, where a model is in evaluation mode, where values are made.
+//! - what several rules ask of these: [`reach`] (which functions a call runs), [`reads`] (what is
+//!   read where), [`keeping`] and [`flows`] (what containers keep, and where it goes),
+//!   [`evaluating`] (where a model is in evaluation mode), [`origin`] and [`placement`] (where
+//!   values are made, and where they are).
 
 pub mod accumulation;
 pub mod conditions;
 pub mod evaluating;
 pub mod flow;
+pub mod flows;
 pub mod imports;
 pub mod keeping;
+pub mod memory_errors;
 pub mod origin;
 pub mod paths;
 pub mod placement;
 pub mod reach;
+pub mod reads;
 pub mod reduction;
 pub mod structure;
 pub mod torch_names;
@@ -268,13 +273,25 @@ impl<'a> Facts<'a> {
 
 /// Calls `visit` for an expression and everything in it.
 pub fn each_expression<'e>(expression: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
-    use crate::python::ast::visitor::{Visitor, walk_expr};
-    struct Each<'v, 'e>(&'v mut dyn FnMut(&'e Expr));
-    impl<'e> Visitor<'e> for Each<'_, 'e> {
-        fn visit_expr(&mut self, expression: &'e Expr) {
-            (self.0)(expression);
-            crate::python::deep(|| walk_expr(self, expression));
-        }
-    }
+    use crate::python::ast::visitor::Visitor;
     Each(visit).visit_expr(expression);
+}
+
+/// Calls `visit` for every expression of a statement and of the statements in it.
+pub fn each_expression_of<'e>(statement: &'e Stmt, visit: &mut dyn FnMut(&'e Expr)) {
+    use crate::python::ast::visitor::Visitor;
+    Each(visit).visit_stmt(statement);
+}
+
+struct Each<'v, 'e>(&'v mut dyn FnMut(&'e Expr));
+
+impl<'e> crate::python::ast::visitor::Visitor<'e> for Each<'_, 'e> {
+    fn visit_expr(&mut self, expression: &'e Expr) {
+        (self.0)(expression);
+        crate::python::deep(|| crate::python::ast::visitor::walk_expr(self, expression));
+    }
+
+    fn visit_stmt(&mut self, statement: &'e Stmt) {
+        crate::python::deep(|| crate::python::ast::visitor::walk_stmt(self, statement));
+    }
 }

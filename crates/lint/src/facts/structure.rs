@@ -81,6 +81,13 @@ pub enum BlockKind<'a> {
     MatchCase,
 }
 
+impl BlockKind<'_> {
+    /// Whether the block may not run at all, or more than once.
+    pub fn is_conditional(&self) -> bool {
+        !matches!(self, Self::Unit | Self::With(_) | Self::Class(_))
+    }
+}
+
 /// Where a statement or a call stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {

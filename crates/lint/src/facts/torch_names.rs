@@ -351,3 +351,8 @@ fn torch_result(rest: &str, name: &str, graph: Truth, card: Truth) -> Option<Val
         _ => None,
     }
 }
+
+/// `torch.float32` and its other name.
+pub fn is_single_precision(name: &str) -> bool {
+    matches!(name, "torch.float32" | "torch.float")
+}

@@ -3,7 +3,8 @@
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::reduction::Reduction;
-use crate::facts::structure::{BlockId, BlockKind, Call};
+use crate::facts::structure::{Assign, BlockId, BlockKind, Call, UnitId};
+use crate::facts::value::Kind;
 use crate::finding::{Edit, Fix, Severity};
 use crate::python::{Expr, Operator, span};
 
@@ -67,7 +68,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         if facts.reduction(rounds, loss) != Reduction::Mean
-            || is_divided_elsewhere(facts, count)
+            || is_divided_elsewhere(facts, facts.structure.unit_of(rounds), count)
             || changes_gradients(facts, rounds)
         {
             continue;
@@ -152,7 +153,7 @@ fn inner_loops<'a, 'f>(facts: &'f Facts<'a>) -> Vec<(BlockId, &'f Call<'a>, &'a 
 
 /// A division by the window somewhere else in the file: in a helper, in a learning rate. The
 /// number of steps of an epoch is a division of a number, and does not count.
-fn is_divided_elsewhere(facts: &Facts<'_>, count: &Expr) -> bool {
+fn is_divided_elsewhere(facts: &Facts<'_>, unit: UnitId, count: &Expr) -> bool {
     let last = |expression: &Expr| {
         facts
             .path(expression)
@@ -168,7 +169,7 @@ fn is_divided_elsewhere(facts: &Facts<'_>, count: &Expr) -> bool {
                 && operation.op == Operator::Div
                 && last(&operation.right) == Some(count)
             {
-                found |= facts.value(&operation.left).kind != crate::facts::value::Kind::Number;
+                found |= facts.value(&operation.left).kind != Kind::Number;
             }
         });
     };
@@ -183,8 +184,23 @@ fn is_divided_elsewhere(facts: &Facts<'_>, count: &Expr) -> bool {
     }
     found
         || facts.structure.assigns.iter().any(|assign| {
-            assign.operator == Some(Operator::Div) && last(assign.value) == Some(count)
+            assign.operator == Some(Operator::Div)
+                && last(assign.value) == Some(count)
+                && may_be_loss(facts, assign, unit)
         })
+}
+
+/// Whether what is divided in place can be the loss: in the unit of the window, a tensor or
+/// something that is backpropagated.
+fn may_be_loss(facts: &Facts<'_>, assign: &Assign<'_>, unit: UnitId) -> bool {
+    let value = facts.value(assign.target);
+    if facts.structure.unit_of(assign.place.block) != unit {
+        return value.kind != Kind::Number;
+    }
+    value.is_tensor()
+        || facts
+            .path(assign.target)
+            .is_some_and(|path| facts.reaches_backward(unit, path))
 }
 
 /// Gradients that are divided themselves: `p.grad /= n`.

@@ -9,7 +9,7 @@ use crate::python::span;
 pub static RULE: Rule = Rule {
     name: "collected-losses",
     family: Family::KeptGraphs,
-    severity: Severity::Error,
+    severity: Severity::Warning,
     summary: "losses are collected together with their graphs",
     docs: "\
 ## What it does
@@ -17,9 +17,9 @@ Finds a list or a dict into which a loss is put, step after step, without `.item
 `.detach()`.
 
 ## Why it costs memory
-Every loss in the list keeps its graph. After `backward()` the saved activations are gone, but
-each step leaves its graph nodes and the tensors they hold; without `backward()` every step's
-activations stay on the card.
+Every loss in the list keeps its graph. After `backward()` the saved activations are gone: what
+piles up is a small tensor on the card and the graph's nodes in host memory, step after step.
+Without `backward()` every step's activations stay on the card.
 
 ## Example
 ```python

@@ -3,7 +3,7 @@
 use crate::facts::Facts;
 use crate::facts::structure::UnitId;
 use crate::finding::Edit;
-use crate::python::{Expr, span};
+use crate::python::{Expr, ExprCall, Keyword, Stmt, span};
 
 /// Adds `.detach()` to an expression.
 pub fn without_graph(facts: &Facts<'_>, expression: &Expr) -> Vec<Edit> {
@@ -68,4 +68,85 @@ fn end_with_parentheses(facts: &Facts<'_>, expression: &Expr) -> usize {
     } else {
         range.end
     }
+}
+
+/// Takes the keyword of this name out of a call.
+pub fn without_argument(facts: &Facts<'_>, call: &ExprCall, name: &str) -> Option<Vec<Edit>> {
+    Some(without_keyword(
+        facts,
+        call,
+        call.arguments.find_keyword(name)?,
+    ))
+}
+
+/// Takes a keyword out of a call, with the comma that belongs to it.
+pub fn without_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &Keyword) -> Vec<Edit> {
+    let text = facts.source.text();
+    let range = span(keyword);
+    let before = text[..range.start].trim_end();
+    if before.ends_with(',') {
+        return vec![Edit::delete(before.len() - 1..range.end)];
+    }
+    // The first argument: the comma behind it goes, too.
+    let close = span(call).end;
+    let after = &text[range.end..close];
+    let rest = after.trim_start();
+    let end = match rest.strip_prefix(',') {
+        Some(next) => close - next.trim_start().len(),
+        None => range.end,
+    };
+    vec![Edit::delete(range.start..end)]
+}
+
+/// Adds a keyword at the end of a call's arguments.
+pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Vec<Edit> {
+    let text = facts.source.text();
+    let last = call
+        .arguments
+        .args
+        .iter()
+        .map(|each| span(each).end)
+        .chain(call.arguments.keywords.iter().map(|each| span(each).end))
+        .max();
+    match last {
+        // Parentheses of the argument's own stand before the call's last one.
+        Some(end) => {
+            let close = span(call).end - 1;
+            let own = text[end..close].rfind(')').map_or(end, |at| end + at + 1);
+            vec![Edit::insert(own, format!(", {keyword}"))]
+        }
+        None => vec![Edit::insert(span(call).end - 1, keyword)],
+    }
+}
+
+/// Deletes a statement that has its line (or lines) for itself; puts `pass` where it is the only
+/// one of its block.
+pub fn without_statement(facts: &Facts<'_>, statement: &Stmt) -> Option<Vec<Edit>> {
+    let text = facts.source.text();
+    let range = span(statement);
+    let lines = facts.source.whole_lines(&range);
+    let before = &text[lines.start..range.start];
+    let after = text[range.end..lines.end].trim();
+    if !before.trim().is_empty() || !(after.is_empty() || after.starts_with('#')) {
+        return None;
+    }
+    let alone = facts
+        .structure
+        .statements
+        .iter()
+        .find(|(other, _)| std::ptr::eq(*other, statement))
+        .is_none_or(|(_, place)| {
+            facts
+                .structure
+                .statements
+                .iter()
+                .filter(|(_, other)| other.block == place.block)
+                .count()
+                < 2
+        });
+    Some(vec![if alone {
+        Edit::replace(range, "pass")
+    } else {
+        Edit::delete(lines)
+    }])
 }

@@ -1,10 +1,11 @@
 //! The micro-batches after the last full window are computed and never stepped.
 
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
 use crate::facts::accumulation::Window;
+use crate::facts::conditions::Every;
 use crate::facts::structure::BlockKind;
 use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression};
 use crate::finding::Severity;
 use crate::python::{Expr, StmtFor, span};
 
@@ -57,7 +58,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         if window.has_alternative
-            || !counts_anew(facts, node, window.every.counter)
+            || !counts_anew(facts, node, &window.every)
             || has_later_step(facts, &window)
             || leaves_early(facts, &window)
         {
@@ -85,9 +86,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 
 /// Whether the counter is the number that `enumerate` gives over something whose length is not
 /// made for the window.
-fn counts_anew(facts: &Facts<'_>, node: &StmtFor, counter: &Expr) -> bool {
+fn counts_anew(facts: &Facts<'_>, node: &StmtFor, every: &Every<'_>) -> bool {
+    let (counter, count) = (every.counter, every.count);
     let Expr::Tuple(targets) = &*node.target else {
-        return false;
+        return counts_length(facts, node, counter, count);
     };
     let (Some(first), Some(iterated)) = (targets.elts.first(), enumerated(&node.iter)) else {
         return false;
@@ -98,6 +100,26 @@ fn counts_anew(facts: &Facts<'_>, node: &StmtFor, counter: &Expr) -> bool {
     facts.mentions(counter, index) && !is_made_to_measure(facts, iterated)
 }
 
+/// `for i in range(len(data) // size)`: a length that comes from the data, not from the window.
+fn counts_length(facts: &Facts<'_>, node: &StmtFor, counter: &Expr, count: &Expr) -> bool {
+    let (Some(index), Expr::Call(range)) = (facts.path(&node.target), &*node.iter) else {
+        return false;
+    };
+    let is_range = matches!(&*range.func, Expr::Name(name) if name.id.as_str() == "range");
+    let [length] = &*range.arguments.args else {
+        return false;
+    };
+    let mut of_data = false;
+    each_expression(length, &mut |part| {
+        of_data |= matches!(part, Expr::Call(call)
+            if matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "len"));
+    });
+    let of_window = facts
+        .path(count)
+        .is_some_and(|count| facts.mentions(length, count));
+    is_range && of_data && !of_window && facts.mentions(counter, index)
+}
+
 /// What `enumerate` goes over, also inside a progress bar.
 fn enumerated(iterated: &Expr) -> Option<&Expr> {
     let Expr::Call(call) = iterated else {
@@ -105,10 +127,7 @@ fn enumerated(iterated: &Expr) -> Option<&Expr> {
     };
     let first = call.arguments.args.first()?;
     match &*call.func {
-        // From another start, the counter counts something else.
-        Expr::Name(name) if name.id.as_str() == "enumerate" => {
-            (call.arguments.len() == 1).then_some(first)
-        }
+        Expr::Name(name) if name.id.as_str() == "enumerate" => Some(first),
         _ => enumerated(first),
     }
 }
@@ -125,6 +144,7 @@ fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
             };
             matches!(name, "range" | "islice" | "zip" | "cycle" | "repeat")
                 || drops_last(iterated)
+                || never_ends(facts, iterated)
                 || call
                     .arguments
                     .args
@@ -136,6 +156,7 @@ fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
                 facts.structure.assigns.iter().any(|assign| {
                     facts.targets(assign.target, path)
                         && (drops_last(assign.value)
+                            || never_ends(facts, assign.value)
                             || matches!(assign.value, Expr::Call(call)
                                 if matches!(&*call.func, Expr::Name(name)
                                     if matches!(name.id.as_str(), "range" | "cycle"))))
@@ -146,9 +167,24 @@ fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
     }
 }
 
+/// What a function of the file gives that goes round for ever.
+fn never_ends(facts: &Facts<'_>, made: &Expr) -> bool {
+    let Expr::Call(call) = made else {
+        return false;
+    };
+    let Kind::Function(unit) = facts.value(&call.func).kind else {
+        return false;
+    };
+    facts.structure.blocks.iter().any(|block| {
+        block.unit == unit
+            && matches!(block.kind, BlockKind::While(node)
+                if matches!(&*node.test, Expr::BooleanLiteral(_) | Expr::NumberLiteral(_)))
+    })
+}
+
 fn drops_last(expression: &Expr) -> bool {
     let mut found = false;
-    crate::facts::each_expression(expression, &mut |part| {
+    each_expression(expression, &mut |part| {
         if let Expr::Call(call) = part {
             found |= call
                 .arguments

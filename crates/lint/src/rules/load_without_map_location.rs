@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     summary: "a checkpoint is loaded to the card it was saved from, next to the model",
     docs: "\
 ## What it does
-Finds `torch.load` without `map_location` whose result goes into `load_state_dict`, where the
+Finds `torch.load` without `map_location` whose result goes into a model's `load_state_dict`, where the
 model is on the card already or the loaded checkpoint stays bound while the model runs.
 
 ## Why it costs memory
@@ -43,7 +43,8 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the file was saved from a model on the CPU. A dict that is gone right after it went into a
+When the file was saved from a model on the CPU (a script that moves what it saves to the host
+itself is not looked at). A dict that is gone right after it went into a
 model on the CPU costs nothing on the card later; that is not reported, nor are whole models
 (`model = torch.load(path)`) and data.
 ",
@@ -66,7 +67,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 .args
                 .iter()
                 .any(|each| matches!(each, Expr::Starred(_)));
-        if given || !*uses_card.get_or_insert_with(|| facts.uses_card()) {
+        if given || !*uses_card.get_or_insert_with(|| facts.uses_card() && !saves_from_host(facts))
+        {
             continue;
         }
         let Some(message) = cost(facts, call) else {
@@ -141,6 +143,52 @@ fn cost(facts: &Facts<'_>, load: &Call<'_>) -> Option<String> {
     }
 }
 
+/// Whether something of unknown kind is stepped: an optimizer from elsewhere.
+fn steps<'a>(facts: &Facts<'a>, call: &Call<'a>, receiver: &'a Expr) -> bool {
+    facts.path(receiver).is_some_and(|path| {
+        let unit = facts.structure.unit_of(call.place.block);
+        facts
+            .units_that_see(unit, path)
+            .into_iter()
+            .any(|unit| facts.usage(unit, path).step)
+    })
+}
+
+/// Whether a module is a part of a model: it takes published weights, of which nobody knows where
+/// they were saved.
+fn is_a_part(facts: &Facts<'_>, module: &Expr) -> bool {
+    matches!(module, Expr::Attribute(part)
+        if part.attr.as_str() != "module"
+            && facts.value(&part.value).is_module()
+            && !matches!(&*part.value, Expr::Name(name) if name.id.as_str() == "self"))
+}
+
+/// Whether the file itself saves tensors from the host: what it loads comes back there.
+fn saves_from_host(facts: &Facts<'_>) -> bool {
+    let saves = facts.structure.calls.iter().any(|call| {
+        facts
+            .callee(call.node)
+            .is_some_and(|name| name == "torch.save")
+    });
+    saves
+        && facts.structure.calls.iter().any(|call| {
+            let Some((mut receiver, "cpu")) = facts.method(call.node) else {
+                return false;
+            };
+            loop {
+                let kind = facts.value(receiver).kind;
+                if matches!(kind, Kind::StateDict | Kind::Module(_)) {
+                    return true;
+                }
+                receiver = match receiver {
+                    Expr::Subscript(part) => &part.value,
+                    Expr::Attribute(part) => &part.value,
+                    _ => return false,
+                };
+            }
+        })
+}
+
 /// Whether a model is on the card where it is loaded, and not moved there later.
 fn is_on_card_already<'a>(facts: &Facts<'a>, unit: UnitId, model: &'a Expr, order: usize) -> bool {
     let moved_later = facts.calls_in_unit(unit).any(|call| {
@@ -184,8 +232,10 @@ fn loads_state<'a>(facts: &Facts<'a>, call: &Call<'a>) -> Option<&'a Expr> {
         Some((receiver, "load_state_dict"))
             if !matches!(
                 facts.value(receiver).kind,
-                Kind::Scheduler | Kind::Scaler | Kind::Criterion
-            ) =>
+                // An optimizer takes the loaded tensors themselves: no second copy.
+                Kind::Scheduler | Kind::Scaler | Kind::Criterion | Kind::Optimizer
+            ) && !is_a_part(facts, receiver)
+                && !steps(facts, call, receiver) =>
         {
             Some(receiver)
         }

@@ -82,15 +82,37 @@ fn is_schedule(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
     }
     match facts.value(receiver).kind {
         Kind::Scheduler => true,
-        // Known by being asked for the learning rate.
+        // Known by being asked for the learning rate, or by a call that hands one in.
         Kind::Unknown => facts.path(receiver).is_some_and(|path| {
             facts.calls_in_unit(unit).any(|other| {
                 matches!(facts.method(other.node), Some((asked, "get_last_lr" | "get_lr"))
                     if facts.path(asked) == Some(path))
-            })
+            }) || is_handed_in(facts, unit, path)
         }),
         _ => false,
     }
+}
+
+/// Whether a call of the unit gives a scheduler for the parameter of this name.
+fn is_handed_in(facts: &Facts<'_>, unit: UnitId, name: &str) -> bool {
+    let Some(node) = facts.structure.units[unit].node else {
+        return false;
+    };
+    let Some(index) = node
+        .parameters
+        .iter()
+        .position(|parameter| parameter.name().as_str() == name)
+    else {
+        return false;
+    };
+    facts.structure.calls.iter().any(|call| {
+        facts.value(&call.node.func).kind == Kind::Function(unit)
+            && call
+                .node
+                .arguments
+                .find_argument_value(name, index)
+                .is_some_and(|given| facts.value(given).kind == Kind::Scheduler)
+    })
 }
 
 /// Whether the schedule was made in this file from a number of batches that knows nothing of

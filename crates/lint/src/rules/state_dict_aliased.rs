@@ -2,10 +2,10 @@
 
 use super::state_dict_copied_on_card::state_dict_of;
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
-use crate::facts::structure::{Assign, BlockId, UnitId};
+use crate::facts::structure::{Assign, BlockId, BlockKind, UnitId};
+use crate::facts::{Facts, each_expression};
 use crate::finding::{Edit, Fix, Severity};
-use crate::python::{Expr, Stmt, span};
+use crate::python::{CmpOp, Expr, Stmt, span};
 
 pub static RULE: Rule = Rule {
     name: "state-dict-aliased",
@@ -51,8 +51,9 @@ model.load_state_dict(best)
 ```
 
 ## When it is fine
-When the state dict is saved at once, before the next step. Only names whose state dict is read
-after the loop that trains are reported.
+When the state dict is saved at once, before the next step, or the last weights are meant. Only
+names that are bound where a metric is compared and read after the loop that trains are
+reported.
 ",
     check,
 };
@@ -91,7 +92,6 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 fn is_kept_over_steps(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
     let mut outermost: Option<BlockId> = None;
     for (id, kind) in facts.structure.enclosing(assign.place.block) {
-        use crate::facts::structure::BlockKind;
         if matches!(kind, BlockKind::For(_) | BlockKind::While(_)) && trains(facts, id) {
             outermost = Some(id);
         }
@@ -99,10 +99,11 @@ fn is_kept_over_steps(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path
     let Some(steps) = outermost else {
         return false;
     };
-    let conditional = !facts
+    let conditional = facts
         .structure
         .conditions(assign.place.block, steps)
-        .is_empty();
+        .iter()
+        .any(|(test, _)| compares_a_metric(facts, assign.place.block, test));
     // Moving the model makes new tensors of its weights, and leaves these alone.
     let moved = facts.calls_inside(steps).any(|call| {
         matches!(facts.method(call.node), Some((receiver, "cpu" | "cuda" | "to"))
@@ -115,6 +116,33 @@ fn is_kept_over_steps(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path
             && matches!(statement, Stmt::Break(_) | Stmt::Return(_))
     });
     conditional && !moved && !stops && is_used_after(facts, unit, steps, path)
+}
+
+/// Whether a condition asks which of two values is larger, and neither counts the rounds: the
+/// state that is kept there is the best one, not the last.
+fn compares_a_metric(facts: &Facts<'_>, block: BlockId, test: &Expr) -> bool {
+    let mut compares = false;
+    each_expression(test, &mut |part| {
+        if let Expr::Compare(comparison) = part
+            && comparison
+                .ops
+                .iter()
+                .any(|op| matches!(op, CmpOp::Lt | CmpOp::Gt | CmpOp::LtE | CmpOp::GtE))
+        {
+            let counts = facts.structure.enclosing(block).any(|(_, kind)| {
+                let BlockKind::For(node) = kind else {
+                    return false;
+                };
+                let mut named = false;
+                facts.each_target(&node.target, &mut |path| {
+                    named |= facts.mentions(part, path);
+                });
+                named
+            });
+            compares |= !counts;
+        }
+    });
+    compares
 }
 
 /// Whether a loop steps an optimizer, itself or in functions of the file.

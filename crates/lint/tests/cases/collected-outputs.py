@@ -155,3 +155,71 @@ def predict(model, loader, device):
     for x, y in loader:
         kept.append(model(x.to(device)))
     return kept
+
+# case: in one round only
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+kept = []
+for step in range(100):
+    out = model(torch.randn(8, 4, device="cuda"))
+    loss = out.pow(2).mean()
+    loss.backward()
+    if step == 0:
+        kept.append(out.detach())
+
+# case: distances are computed on the card afterwards
+import torch
+from torch.utils.data import DataLoader
+
+@torch.no_grad()
+def nearest(model, data):
+    model.eval()
+    embeds = []
+    for x, y in DataLoader(data):
+        embeds.append(model(x.cuda()))
+    embeds = torch.cat(embeds, dim=0)
+    distances = torch.cdist(embeds, embeds)
+    return distances.argmin(1)
+
+# case: joined and then taken to the host
+import torch
+from torch.utils.data import DataLoader
+
+@torch.no_grad()
+def features(model, data):
+    model.eval()
+    kept = []
+    for x, y in DataLoader(data):
+        kept.append(model(x.cuda()))  # <- found
+    kept = torch.cat(kept, dim=0)
+    return kept.detach().cpu()
+
+# case: joined to what there is
+import torch
+
+def predict(model, data):
+    model.eval()
+    everything = None
+    for x, y in data.batches():
+        out = model(x)
+        if everything is None:
+            everything = out
+        else:
+            everything = torch.cat((everything, out))  # <- found
+    print(everything.data.cpu().numpy())
+
+# case: joined in every layer of a module
+import torch
+from torch import nn
+
+class Dense(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(4)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.cat((x, layer(x)), dim=1)
+        return x

@@ -239,3 +239,76 @@ def evaluate(model, data):
         output = model(x)  # <- found
         total += (output - y).abs().sum().item()
     return math.sqrt(total), total / data.size
+
+# case: the caller put the model into evaluation mode
+from torchvision import models
+
+def features(model, images):
+    for image in images:
+        output = model(image)  # <- found
+        print(output.argmax(1).tolist())
+
+def score(model, images):
+    features(model, images)
+
+net = models.resnet18()
+net.eval()
+score(net, images)
+
+# case: one caller trains
+from torchvision import models
+
+def run(model, images):
+    for image in images:
+        print(model(image).argmax(1).tolist())
+
+net = models.resnet18()
+net.eval()
+run(net, images)
+net.train()
+run(net, images)
+
+# case: a whole model from a file
+import torch
+
+def evaluate(loader):
+    model.eval()
+    for x, y in loader:
+        print(model(x).argmax(1).tolist())  # <- found
+
+model = torch.load("model.pt")
+evaluate(held_out)
+
+# case: a number divided by something unknown is returned
+from torch import nn
+
+def evaluate(data, model, measure):
+    model.eval()
+    total = 0
+    for x, y in data.batches():
+        output = model(x)  # <- found
+        total += measure(output, y).data
+    return total / data.scale
+
+print(evaluate(data, model, nn.MSELoss()))
+
+# case: a decorator of the script's own
+from tools import smart_inference_mode
+
+@smart_inference_mode()
+def run(model, loader):
+    model.eval()
+    for x, y in loader:
+        print(model(x).argmax(1).tolist())
+
+# case: a context that is chosen before
+import contextlib
+import torch
+
+def run(model, loader, test):
+    model.eval()
+    context = torch.no_grad() if test else contextlib.nullcontext()
+    for x, y in loader:
+        with context:
+            out = model(x)
+        print(out.argmax(1).tolist())

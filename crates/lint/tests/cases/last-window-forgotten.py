@@ -104,3 +104,43 @@ def train(model, loader, optimizer, criterion, n):
         if i % n == 0:
             optimizer.step()  # <- found
             optimizer.zero_grad()
+
+# case: counted through the length of the data
+def train(model, samples, size, optimizer, n):
+    for epoch in range(3):
+        for step in range(len(samples) // size):
+            x = samples[step * size : (step + 1) * size]
+            (model(x)[0] / n).backward()
+            if (step + 1) % n == 0:
+                optimizer.step()  # <- found
+                optimizer.zero_grad()
+
+# case: counted through a multiple of the window
+def train(model, samples, optimizer, n):
+    for step in range(len(samples) // n * n):
+        (model(samples[step])[0] / n).backward()
+        if (step + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: the other way is a setting, and enumerate counts from one
+def train(model, loader, optimizer, criterion, accumulate, n):
+    for i, (x, y) in enumerate(loader, start=1):
+        (criterion(model(x), y) / n).backward()
+        if not accumulate or i % n == 0:
+            optimizer.step()  # <- found
+            optimizer.zero_grad()
+
+# case: a loader that goes round for ever
+def forever(loader):
+    while True:
+        for batch in loader:
+            yield batch
+
+def train(model, loader, optimizer, criterion, n):
+    stream = forever(loader)
+    for i, (x, y) in enumerate(stream):
+        (criterion(model(x), y) / n).backward()
+        if (i + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()

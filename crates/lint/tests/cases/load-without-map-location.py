@@ -131,3 +131,63 @@ def main(path, model, loader):
     scheduler.load_state_dict(state)
     for x, y in loader:
         model(x.cuda()).sum().backward()
+
+# case: only an optimizer takes it
+import torch
+
+def main(path, model, loader):
+    optimizer = torch.optim.Adam(model.parameters())
+    state = torch.load(path)
+    optimizer.load_state_dict(state)
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+
+# case: saved from the host by the same file
+import torch
+from torchvision import models
+
+def save(model, path):
+    state = model.state_dict()
+    for key in state.keys():
+        state[key] = state[key].cpu()
+    torch.save({"model": state}, path)
+
+def main(path, loader):
+    model = models.resnet18().cuda()
+    checkpoint = torch.load(path)
+    model.load_state_dict(checkpoint["model"])
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+    save(model, path)
+
+# case: published weights for a part of the model
+import torch
+from torch import nn
+from torchvision import models
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.vgg = models.vgg16()
+
+    def forward(self, x):
+        return self.vgg(x)
+
+net = Net().cuda()
+weights = torch.load("vgg.pth")
+net.vgg.load_state_dict(weights)
+for x in batches:
+    net(x.cuda()).sum().backward()
+
+# case: an optimizer from elsewhere takes it
+import torch
+from fp16 import FP16_Optimizer
+
+def main(path, model, loader):
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer = FP16_Optimizer(optimizer)
+    state = torch.load(path)
+    optimizer.load_state_dict(state)
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+        optimizer.step()

@@ -102,3 +102,41 @@ def train(model, loader, criterion):
         optimizer.step()
         optimizer.zero_grad()
         scheduler.step()
+
+# case: handed in by one caller of several
+import torch
+
+class Idle:
+    def step(self):
+        pass
+
+def run(model, loader, optimizer, scheduler, criterion, n):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / n).backward()
+        if i % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        scheduler.step()  # <- found
+
+def main(model, loader, criterion):
+    optimizer = torch.optim.Adam(model.parameters())
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (step + 1))
+    run(model, loader, optimizer, scheduler, criterion, 4)
+    run(model, loader, optimizer, Idle(), criterion, 4)
+
+# case: a step of Lightning with the scheduler under the same two conditions
+import torch
+from lightning import LightningModule
+
+class Model(LightningModule):
+    def __init__(self, optimizer):
+        super().__init__()
+        self.plan = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+        self.optimizer = optimizer
+
+    def training_step(self, batch, batch_idx):
+        self.manual_backward(self.loss(batch))
+        if batch_idx > 0 and batch_idx % 4 == 0:
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            self.plan.step()

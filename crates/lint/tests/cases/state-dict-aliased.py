@@ -69,11 +69,13 @@ import torch
 from torchvision import models
 
 net = models.resnet18()
+best = 1e10
 for epoch in range(4):
     loss = net(torch.zeros(1, 3, 224, 224)).sum()
     loss.backward()
     optimizer.step()
-    if epoch == 2:
+    if loss.item() < best:
+        best = loss.item()
         state = net.state_dict()  # <- found
 torch.save({"model": state}, "x.pt")
 
@@ -163,3 +165,15 @@ def train(model, loader, optimizer, criterion):
         optimizer.step()
         state = model.state_dict()
     return state
+
+# case: the last weights
+def train(model, loader, optimizer, criterion, epochs):
+    model.train()
+    for epoch in range(epochs):
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+        if epoch % 10 == 9 or epoch > epochs - 2:
+            last = model.state_dict()
+    model.load_state_dict(last)

@@ -137,3 +137,27 @@ def train(model, loader, optimizer, criterion):
             loss = criterion(model(x), y)
             accelerator.backward(loss)
             optimizer.step()
+
+# case: a step of Lightning that has two conditions at once
+from lightning import LightningModule
+
+class Model(LightningModule):
+    def training_step(self, batch, batch_idx):
+        optimizer = self.optimizers()
+        loss = self.loss(batch)
+        self.manual_backward(loss)
+        if batch_idx > 0 and batch_idx % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: a step of Lightning that throws away what it accumulates
+from lightning import LightningModule
+
+class Model(LightningModule):
+    def training_step(self, batch, batch_idx):
+        optimizer = self.optimizers()
+        optimizer.zero_grad()  # <- found
+        loss = self.loss(batch)
+        self.manual_backward(loss)
+        if (batch_idx + 1) % 4 == 0:
+            optimizer.step()

@@ -25,9 +25,9 @@ use crate::run_dir::temporary_folder;
 use crate::size::gib;
 pub use answer::growth_sentences;
 use answer::{Confirmation, MaxBatch};
-pub use find::Wish;
-use find::{Found, Way, find};
-use progress::Progress;
+pub use find::{Found, Way, Wish, find};
+pub use progress::Progress;
+pub use refusals::Refusal;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let run_arguments = arguments.options.for_running(arguments.command.clone());

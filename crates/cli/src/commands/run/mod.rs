@@ -3,6 +3,7 @@
 mod arguments;
 pub mod need;
 pub mod prepare;
+mod relative_paths;
 
 use std::io::IsTerminal;
 
@@ -190,7 +191,11 @@ fn complete(memory: &mut Memory, answer: &Answer, plan: &Plan) -> anyhow::Result
     about.gpu = card.name.clone();
     about.gpu_total_bytes = card.total_bytes;
     about.capability = answer.gpu.capability.clone();
-    about.answer_json = serde_json::to_string_pretty(answer)?;
+    let mut document = serde_json::to_value(answer)?;
+    if let Ok(folder) = std::env::current_dir() {
+        relative_paths::shorten(&mut recording.names, &mut document, &folder);
+    }
+    recording.about.answer_json = serde_json::to_string_pretty(&document)?;
     Ok(())
 }
 

@@ -131,6 +131,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
             session,
             timeout: arguments.options.timeout,
             ignores_python_variables,
+            variables: Vec::new(),
         },
         run_dir,
         json,

@@ -225,6 +225,7 @@ pub(super) struct GrowthSource {
     pub(super) category: &'static str,
     pub(super) bytes_per_step: u64,
     pub(super) blocks: u64,
+    pub(super) kept_in: String,
     pub(super) bytes_at_ends: Vec<u64>,
     pub(super) stack: Vec<Frame>,
 }

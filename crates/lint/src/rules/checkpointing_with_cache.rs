@@ -1,0 +1,147 @@
+//! Checkpointed activations next to a cache of keys and values.
+
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::Call;
+use crate::facts::value::Kind;
+use crate::finding::{Edit, Fix, Severity};
+use crate::python::{Expr, Keyword, span};
+
+pub static RULE: Rule = Rule {
+    name: "checkpointing-with-cache",
+    family: Family::NeedlessMemory,
+    severity: Severity::Warning,
+    summary: "gradient checkpointing is on, and a cache of keys and values is asked for",
+    docs: "\
+## What it does
+Finds `use_cache=True` for a model that is trained with gradient checkpointing in the same file.
+
+## Why it costs memory
+The cache keeps keys and values of every layer, which training never uses: just what checkpointing
+is there not to keep. Most models of transformers switch it off again with a warning; models that
+bring their own code may not.
+
+## Example
+```python
+from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained(\"gpt2\", use_cache=True)
+model.gradient_checkpointing_enable()
+for batch in loader:
+    model(**batch).loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained(\"gpt2\", use_cache=False)
+model.gradient_checkpointing_enable()
+for batch in loader:
+    model(**batch).loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+When the cache is switched on after training, to generate.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    if !facts.structure.calls.iter().any(|call| checkpoints(call)) {
+        return;
+    }
+    for call in &facts.structure.calls {
+        let Some(keyword) = call.node.arguments.find_keyword("use_cache") else {
+            continue;
+        };
+        if is_true(&keyword.value) && (makes_model(facts, call) || trains_with(facts, call)) {
+            report_at(report, keyword);
+        }
+    }
+    for assign in &facts.structure.assigns {
+        let Expr::Attribute(target) = assign.target else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(assign.place.block);
+        // What stands behind the training is for generating.
+        let trained_later = facts
+            .calls_in_unit(unit)
+            .any(|call| call.place.order > assign.place.order && is_training(facts, call));
+        let trained_before = facts
+            .calls_in_unit(unit)
+            .any(|call| call.place.order < assign.place.order && is_training(facts, call));
+        if target.attr.as_str() == "use_cache"
+            && is_true(assign.value)
+            && trained_later
+            && !trained_before
+        {
+            report.add_with(
+                span(assign.statement),
+                MESSAGE.to_owned(),
+                HELP,
+                Some(Fix::safe(
+                    "Switch the cache off",
+                    vec![Edit::replace(span(assign.value), "False")],
+                )),
+            );
+        }
+    }
+}
+
+const MESSAGE: &str = "keys and values of every layer are kept, although training never reads them";
+const HELP: &str = "train with `use_cache=False`, and switch it on to generate";
+
+fn report_at(report: &mut Report<'_>, keyword: &Keyword) {
+    report.add_with(
+        span(keyword),
+        MESSAGE.to_owned(),
+        HELP,
+        Some(Fix::safe(
+            "Switch the cache off",
+            vec![Edit::replace(span(&keyword.value), "False")],
+        )),
+    );
+}
+
+/// `model.gradient_checkpointing_enable()`, `TrainingArguments(gradient_checkpointing=True)`.
+fn checkpoints(call: &Call<'_>) -> bool {
+    matches!(&*call.node.func, Expr::Attribute(function)
+        if function.attr.as_str() == "gradient_checkpointing_enable")
+        || call
+            .node
+            .arguments
+            .find_keyword("gradient_checkpointing")
+            .is_some_and(|keyword| is_true(&keyword.value))
+}
+
+fn is_true(expression: &Expr) -> bool {
+    matches!(expression, Expr::BooleanLiteral(literal) if literal.value)
+}
+
+/// `AutoModel.from_pretrained(..., use_cache=True)` and the like.
+fn makes_model(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    facts.callee(call.node).is_some_and(|name| {
+        name.starts_with("transformers.")
+            && (name.ends_with(".from_pretrained")
+                || name.ends_with(".from_config")
+                || name.ends_with("Config"))
+    })
+}
+
+/// A forward pass with gradients.
+fn trains_with(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    matches!(facts.value(&call.node.func).kind, Kind::Module(_))
+        && facts.gradients_at(call.node).is_yes()
+        && facts
+            .calls_in_unit(facts.structure.unit_of(call.place.block))
+            .any(|other| facts.is_backward(other.node))
+}
+
+fn is_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    facts.is_backward(call.node)
+        || matches!(facts.method(call.node), Some((receiver, "train"))
+            if !facts.value(receiver).is_module())
+}

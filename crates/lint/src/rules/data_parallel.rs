@@ -1,0 +1,208 @@
+//! `nn.DataParallel` puts more on the first card than on the others.
+
+use super::{Family, Report, Rule};
+use crate::facts::structure::{Call, UnitId};
+use crate::facts::usage::class_of;
+use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression, each_expression_of};
+use crate::finding::Severity;
+use crate::python::{Expr, span};
+
+pub static RULE: Rule = Rule {
+    name: "data-parallel",
+    family: Family::NeedlessMemory,
+    severity: Severity::Note,
+    summary: "`DataParallel` fills its first card more than the others",
+    docs: "\
+## What it does
+Finds models wrapped in `torch.nn.DataParallel` and trained in the same file.
+
+## Why it costs memory
+With several cards, the first one holds what it holds alone (the parameters, its share of the
+batch), and also the whole input, the gathered outputs of all cards, the loss computed on them, the
+summed gradients and the optimizer's state. The batch must fit the first card; the others stay
+partly empty.
+
+## Example
+```python
+model = nn.DataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for inputs, targets in loader:
+    criterion(model(inputs), targets).backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+model = nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for inputs, targets in loader:
+    criterion(model(inputs), targets).backward()
+    optimizer.step()
+```
+
+## When it is fine
+With one card it does nothing; for a quick run on two it is the least work. Files that also know
+`DistributedDataParallel` are not reported.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    // Where both are there, the other one is for several cards.
+    if knows_distributed(facts) {
+        return;
+    }
+    let mut reported: Vec<UnitId> = Vec::new();
+    for call in &facts.structure.calls {
+        let Some(name) = facts.callee(call.node) else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(call.place.block);
+        if !matches!(
+            name.as_str(),
+            "torch.nn.DataParallel"
+                | "torch.nn.parallel.DataParallel"
+                | "torch.nn.parallel.data_parallel.DataParallel"
+        ) || call.node.arguments.is_empty()
+            || reported.contains(&unit)
+            || is_for_one_card(facts, call)
+            || !is_trained(facts, call)
+        {
+            continue;
+        }
+        reported.push(unit);
+        report.add(
+            span(call.node),
+            "with several cards, the first one also holds the whole batch, all outputs and the \
+             optimizer's state"
+                .to_owned(),
+            "use `DistributedDataParallel`, one process per card",
+        );
+    }
+}
+
+/// Whether the file speaks of `DistributedDataParallel`, of PyTorch or of Apex.
+fn knows_distributed(facts: &Facts<'_>) -> bool {
+    let is_it = |name: &str| {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        matches!(last, "DistributedDataParallel" | "DDP")
+    };
+    let mut found = facts.imports.names().any(is_it);
+    for statement in facts.tree.body() {
+        if found {
+            break;
+        }
+        each_expression_of(statement, &mut |part| {
+            found |= matches!(part, Expr::Attribute(attribute) if is_it(attribute.attr.as_str()));
+        });
+    }
+    found
+}
+
+/// `device_ids=[0]`, a module that is on the processor, or the branch for machines without a
+/// card.
+fn is_for_one_card(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let one = call
+        .node
+        .arguments
+        .find_argument_value("device_ids", 1)
+        .is_some_and(|devices| {
+            matches!(devices, Expr::List(list) if list.elts.len() == 1)
+                || matches!(devices, Expr::Tuple(tuple) if tuple.elts.len() == 1)
+        });
+    let on_processor = call
+        .node
+        .arguments
+        .args
+        .first()
+        .is_some_and(|model| facts.value(model).card.is_no());
+    let unit = facts.structure.unit_of(call.place.block);
+    let without_card = facts
+        .conditions_of(call, facts.structure.units[unit].block)
+        .iter()
+        .any(|condition| {
+            !condition.holds
+                && matches!(condition.test, Expr::Call(test)
+                    if facts.callee(test).as_deref() == Some("torch.cuda.is_available"))
+        });
+    one || on_processor || without_card
+}
+
+/// Whether the wrapped model is trained in this file: its parameters go to an optimizer, or it is
+/// handed to a function that backpropagates.
+fn is_trained(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let at = span(call.node);
+    let target = facts.structure.assigns.iter().find_map(|assign| {
+        let value = span(assign.value);
+        (value.start <= at.start && at.end <= value.end)
+            .then(|| facts.path(assign.target))
+            .flatten()
+    });
+    let Some(path) = target else {
+        return false;
+    };
+    let unit = facts.structure.unit_of(call.place.block);
+    let class = class_of(&facts.structure, unit);
+    let is_here = |other: &Call<'_>| {
+        let place = facts.structure.unit_of(other.place.block);
+        place == unit
+            || unit == 0
+            || path.starts_with("self.") && class_of(&facts.structure, place) == class
+    };
+    facts.structure.calls.iter().any(|other| {
+        if !is_here(other) {
+            return false;
+        }
+        match facts.result(other.node).kind {
+            Kind::Optimizer => other
+                .node
+                .arguments
+                .args
+                .iter()
+                .chain(other.node.arguments.keywords.iter().map(|each| &each.value))
+                .any(|argument| gives_parameters(facts, argument, path)),
+            _ => match facts.value(&other.node.func).kind {
+                Kind::Function(called) => {
+                    backpropagates(facts, called)
+                        && other
+                            .node
+                            .arguments
+                            .args
+                            .iter()
+                            .any(|argument| facts.path(argument) == Some(path))
+                        && facts.usage(unit, path).parameters
+                }
+                _ => false,
+            },
+        }
+    }) && facts
+        .structure
+        .calls
+        .iter()
+        .any(|other| facts.is_backward(other.node))
+}
+
+/// `model.parameters()`, `model.module.parameters()`, also inside a list or a filter.
+fn gives_parameters(facts: &Facts<'_>, argument: &Expr, path: &str) -> bool {
+    let mut found = false;
+    each_expression(argument, &mut |part| {
+        if let Expr::Call(call) = part
+            && let Some((receiver, "parameters" | "named_parameters")) = facts.method(call)
+        {
+            found |= facts.path(receiver).is_some_and(|model| {
+                model == path
+                    || model
+                        .strip_prefix(path)
+                        .is_some_and(|rest| rest.starts_with('.'))
+            });
+        }
+    });
+    found
+}
+
+fn backpropagates(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts
+        .calls_in_unit(unit)
+        .any(|call| facts.is_backward(call.node))
+}

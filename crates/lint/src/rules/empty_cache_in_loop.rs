@@ -1,0 +1,131 @@
+//! `torch.cuda.empty_cache()` in every step gives memory back only to fetch it again.
+
+use super::fixes::without_statement;
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
+use crate::facts::value::Kind;
+use crate::finding::{Fix, Severity};
+use crate::python::{Stmt, span};
+
+pub static RULE: Rule = Rule {
+    name: "empty-cache-in-loop",
+    family: Family::NeedlessMemory,
+    severity: Severity::Warning,
+    summary: "the allocator's cache is emptied in every step",
+    docs: "\
+## What it does
+Finds `torch.cuda.empty_cache()` that runs in every round of a loop over batches.
+
+## Why it costs memory
+It frees nothing that PyTorch could not use anyway: cached memory is what the next step takes its
+tensors from. Every step then asks the driver for the same memory again, which waits for the card;
+in between, another process can take it.
+
+## Example
+```python
+for inputs, targets in loader:
+    loss = criterion(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    torch.cuda.empty_cache()
+```
+
+## Use instead
+```python
+for inputs, targets in loader:
+    loss = criterion(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+```
+
+## When it is fine
+When sizes change so much from step to step that cached blocks do not fit; then
+`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` is the better answer. Between training and
+evaluation, or after an out-of-memory error, it is not reported.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for call in &facts.structure.calls {
+        if !facts.callee(call.node).is_some_and(|name| {
+            name == "torch.cuda.empty_cache" || name == "torch.cuda.memory.empty_cache"
+        }) || !runs_every_step(facts, call)
+        {
+            continue;
+        }
+        let fix = match call.statement {
+            Stmt::Expr(node) if span(&*node.value) == span(call.node) => {
+                without_statement(facts, call.statement)
+            }
+            _ => None,
+        };
+        report.add_with(
+            span(call.node),
+            "the cache is emptied in every step, and the next step asks the driver for the same \
+             memory again"
+                .to_owned(),
+            "remove it; against fragmentation, set `expandable_segments:True`",
+            fix.map(|edits| Fix::unsafe_("Remove the call", edits)),
+        );
+    }
+}
+
+/// In every round of a loop over batches, or in every call of a function that makes one step and
+/// is called by such a loop.
+fn runs_every_step(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    match facts.structure.loop_around(call.place.block) {
+        Some(rounds) => facts.is_step_loop(rounds) && is_unconditional(facts, call, rounds),
+        None => {
+            let unit = facts.structure.unit_of(call.place.block);
+            unit != 0
+                && is_unconditional(facts, call, facts.structure.units[unit].block)
+                && makes_a_step(facts, unit)
+                && is_called_by_step_loop(facts, unit)
+        }
+    }
+}
+
+fn is_unconditional(facts: &Facts<'_>, call: &Call<'_>, until: BlockId) -> bool {
+    facts
+        .conditions_of(call, until)
+        .iter()
+        .all(|condition| !facts.varies_in(until, condition.test))
+        && !facts
+            .structure
+            .enclosing(call.place.block)
+            .take_while(|(block, _)| *block != until)
+            .any(|(_, kind)| matches!(kind, BlockKind::Handler(_) | BlockKind::Lambda(_)))
+        && !leaves_loop_after(facts, call)
+}
+
+/// Right before a `break` or `return`, it runs once.
+fn leaves_loop_after(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    facts.structure.statements.iter().any(|(statement, place)| {
+        place.block == call.place.block
+            && place.order > call.place.order
+            && matches!(statement, Stmt::Break(_) | Stmt::Raise(_))
+    })
+}
+
+fn makes_a_step(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts
+        .calls_in_unit(unit)
+        .any(|call| facts.is_backward(call.node))
+}
+
+fn is_called_by_step_loop(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.structure.calls.iter().any(|call| {
+        facts.value(&call.node.func).kind == Kind::Function(unit)
+            && facts
+                .structure
+                .loop_around(call.place.block)
+                .is_some_and(|rounds| {
+                    matches!(facts.structure.blocks[rounds].kind, BlockKind::For(node)
+                        if facts.iterates_loader(&node.iter))
+                })
+    })
+}

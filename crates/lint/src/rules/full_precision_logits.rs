@@ -1,0 +1,167 @@
+//! Logits over a large vocabulary, copied to full precision.
+
+use super::{Family, Report, Rule};
+use crate::facts::structure::ClassId;
+use crate::facts::usage::class_of;
+use crate::facts::{Facts, each_expression, torch_names};
+use crate::finding::Severity;
+use crate::python::{Expr, ExprCall, span};
+
+pub static RULE: Rule = Rule {
+    name: "full-precision-logits",
+    family: Family::NeedlessMemory,
+    severity: Severity::Note,
+    summary: "logits over a large vocabulary are turned into 32-bit numbers all at once",
+    docs: "\
+## What it does
+Finds `.float()` (or `.to(torch.float32)`) on the output of a linear layer with 32,000 columns or
+more, as far as the file says how many there are.
+
+## Why it costs memory
+Such logits are often the largest tensor of the step. A copy in 32 bits is twice as large as the
+16-bit original, and the loss makes its softmax and its gradient of the same size: for 8,192 tokens
+and 50,257 words the peak was 5.06 GB instead of 2.59 GB.
+
+## Example
+```python
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(768, 50257, bias=False)
+
+    def forward(self, hidden, targets):
+        logits = self.project(hidden).float()
+        return F.cross_entropy(logits.view(-1, 50257), targets.view(-1))
+```
+
+## Use instead
+```python
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(768, 50257, bias=False)
+
+    def forward(self, hidden, targets):
+        logits = self.project(hidden)
+        return F.cross_entropy(logits.view(-1, 50257), targets.view(-1))
+```
+
+## When it is fine
+When few tokens go through at once, or the model runs in 32 bits anyway: then it copies nothing.
+The loss can also be computed in chunks of the tokens, each in full precision.
+",
+    check,
+};
+
+/// From here on logits outweigh most activations.
+const LARGE: i64 = 32_000;
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    let heads = heads(facts);
+    if heads.is_empty() {
+        return;
+    }
+    for call in &facts.structure.calls {
+        let Some((receiver, method)) = facts.method(call.node) else {
+            continue;
+        };
+        let widens = match method {
+            "float" => call.node.arguments.is_empty(),
+            "to" | "type" => is_single_precision(facts, call.node),
+            _ => false,
+        };
+        if !widens || facts.gradients_at(call.node).is_no() {
+            continue;
+        }
+        let unit = facts.structure.unit_of(call.place.block);
+        let Some(class) = class_of(&facts.structure, unit) else {
+            continue;
+        };
+        let made_by = made_by(facts, unit, receiver, 0);
+        let head = heads
+            .iter()
+            .find(|(owner, path, _)| *owner == class && made_by.as_deref() == Some(path.as_str()));
+        if let Some((_, path, columns)) = head {
+            report.add(
+                span(call.node),
+                format!(
+                    "the {columns} columns of `{path}` are copied to 32 bits for all tokens at once"
+                ),
+                "let the loss take them as they are, or compute it in chunks of the tokens",
+            );
+        }
+    }
+}
+
+/// The linear layers with many columns: class, path, columns.
+fn heads(facts: &Facts<'_>) -> Vec<(ClassId, String, i64)> {
+    let mut heads = Vec::new();
+    for assign in &facts.structure.assigns {
+        let (Some(path), Expr::Call(call)) = (facts.path(assign.target), assign.value) else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(assign.place.block);
+        let is_linear = facts
+            .callee(call)
+            .is_some_and(|name| name == "torch.nn.Linear");
+        let columns = call
+            .arguments
+            .find_argument_value("out_features", 1)
+            .and_then(|columns| facts.constant(columns));
+        if let (true, Some(columns), Some(class)) =
+            (is_linear, columns, class_of(&facts.structure, unit))
+            && columns >= LARGE
+        {
+            heads.push((class, path.to_owned(), columns));
+        }
+    }
+    heads
+}
+
+/// The path of the module whose output an expression is, through names and views.
+fn made_by(facts: &Facts<'_>, unit: usize, expression: &Expr, depth: usize) -> Option<String> {
+    if depth > 4 {
+        return None;
+    }
+    match expression {
+        Expr::Call(call) => match facts.method(call) {
+            Some((receiver, "view" | "reshape" | "contiguous" | "flatten" | "transpose")) => {
+                made_by(facts, unit, receiver, depth + 1)
+            }
+            _ => facts.path(&call.func).map(str::to_owned),
+        },
+        Expr::Subscript(subscript) => made_by(facts, unit, &subscript.value, depth + 1),
+        _ => {
+            let path = facts.path(expression)?;
+            let before = span(expression).start;
+            facts
+                .assigns_in_unit(unit)
+                .filter(|assign| {
+                    facts.path(assign.target) == Some(path)
+                        && span(assign.statement).end <= before
+                        && !facts.mentions(assign.value, path)
+                })
+                .last()
+                .and_then(|assign| made_by(facts, unit, assign.value, depth + 1))
+        }
+    }
+}
+
+fn is_single_precision(facts: &Facts<'_>, call: &ExprCall) -> bool {
+    let mut found = false;
+    let mut look = |expression: &Expr| {
+        each_expression(expression, &mut |part| {
+            found |= facts
+                .imports
+                .qualified(part)
+                .is_some_and(|name| torch_names::is_single_precision(&name));
+        });
+    };
+    for argument in call.arguments.args.iter() {
+        look(argument);
+    }
+    for keyword in call.arguments.keywords.iter() {
+        look(&keyword.value);
+    }
+    found
+}

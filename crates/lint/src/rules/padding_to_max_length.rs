@@ -1,0 +1,152 @@
+//! Padding every batch to the longest length allowed.
+
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::Call;
+use crate::facts::value::Kind;
+use crate::finding::Severity;
+use crate::python::{Expr, ExprCall, Keyword, span};
+
+pub static RULE: Rule = Rule {
+    name: "padding-to-max-length",
+    family: Family::NeedlessMemory,
+    severity: Severity::Note,
+    summary: "texts are padded to the longest length allowed instead of their batch's longest",
+    docs: "\
+## What it does
+Finds a tokenizer that pads to `max_length` in a file that trains.
+
+## Why it costs memory
+Activations grow with the length of the sequence, attention scores with its square. Padding to
+`max_length` makes every batch as large as the largest one could be.
+
+## Example
+```python
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(\"bert-base-uncased\")
+for texts, targets in loader:
+    inputs = tokenizer(texts, padding=\"max_length\", truncation=True, return_tensors=\"pt\")
+    loss = model(**inputs.to(device), labels=targets).loss
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(\"bert-base-uncased\")
+for texts, targets in loader:
+    inputs = tokenizer(texts, padding=True, truncation=True, return_tensors=\"pt\")
+    loss = model(**inputs.to(device), labels=targets).loss
+    loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+When shapes must not change: CUDA graphs, `torch.compile`, TPUs, the text encoders of diffusion
+models. When texts are padded one by one in a dataset, a collator (`DataCollatorWithPadding`) has to do it instead. Lengths up to 64 are not
+reported.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    if needs_fixed_shapes(facts) || !trains(facts) {
+        return;
+    }
+    for call in &facts.structure.calls {
+        if !is_tokenizer(facts, call) || is_short(facts, call.node) || !is_for_training(facts, call)
+        {
+            continue;
+        }
+        if let Some(keyword) = call.node.arguments.keywords.iter().find(|each| pads(each)) {
+            report.add(
+                span(keyword),
+                "every text is padded to the longest length allowed".to_owned(),
+                "pad a batch to its own longest text: `padding=True`, or a collator that pads",
+            );
+        }
+    }
+}
+
+/// A call of a tokenizer: of one that was made in this file, or by a method that only tokenizers
+/// have.
+fn is_tokenizer(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    if facts.value(&call.node.func).kind == Kind::Tokenizer {
+        return true;
+    }
+    match facts.method(call.node) {
+        Some((_, "encode_plus" | "batch_encode_plus")) => true,
+        // Handed in: nothing else is called with both `padding` and `truncation`.
+        _ => {
+            facts.value(&call.node.func).kind == Kind::Unknown
+                && facts.path(&call.node.func).is_some()
+                && facts.callee(call.node).is_none()
+                && call.node.arguments.find_keyword("truncation").is_some()
+        }
+    }
+}
+
+/// A function that prepares batches, or a loop: not one text in the open, and no function that
+/// runs a model without gradients.
+fn is_for_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    let evaluates = facts
+        .calls_in_unit(unit)
+        .any(|other| facts.gradients_at(other.node).is_no());
+    (unit != 0 || facts.structure.loop_around(call.place.block).is_some())
+        && (unit == 0 || !evaluates)
+}
+
+/// `padding="max_length"`, and its old form.
+fn pads(keyword: &Keyword) -> bool {
+    match keyword.arg.as_ref().map(|name| name.as_str()) {
+        Some("padding") => matches!(&keyword.value, Expr::StringLiteral(text)
+            if text.value.to_str() == "max_length"),
+        Some("pad_to_max_length") => {
+            matches!(&keyword.value, Expr::BooleanLiteral(literal) if literal.value)
+        }
+        _ => false,
+    }
+}
+
+fn is_short(facts: &Facts<'_>, call: &ExprCall) -> bool {
+    call.arguments
+        .find_keyword("max_length")
+        .and_then(|keyword| facts.constant(&keyword.value))
+        .is_some_and(|length| length <= 64)
+}
+
+fn needs_fixed_shapes(facts: &Facts<'_>) -> bool {
+    // Diffusion models are conditioned on a fixed number of tokens, padding among them.
+    facts.imports.uses("torch_xla")
+        || facts.imports.uses("diffusers")
+        || facts
+            .imports
+            .names()
+            .any(|name| name == "transformers.CLIPTokenizer")
+        || facts.structure.calls.iter().any(|call| {
+            facts.callee(call.node).is_some_and(|name| {
+                matches!(
+                    name.as_str(),
+                    "torch.compile"
+                        | "torch.cuda.CUDAGraph"
+                        | "torch.cuda.graph"
+                        | "torch.jit.trace"
+                )
+            })
+        })
+}
+
+/// Whether the file trains: by itself, or by a trainer.
+fn trains(facts: &Facts<'_>) -> bool {
+    facts.structure.calls.iter().any(|call| {
+        facts.is_backward(call.node)
+            || facts.callee(call.node).is_some_and(|name| {
+                let last = name.rsplit('.').next().unwrap_or(&name);
+                last.ends_with("Trainer")
+            })
+    })
+}

@@ -1,0 +1,100 @@
+//! Running the model again inside `except`, while the exception still holds the failed pass.
+
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::{Call, UnitId};
+use crate::facts::value::Kind;
+use crate::finding::Severity;
+use crate::python::span;
+
+pub static RULE: Rule = Rule {
+    name: "recovery-inside-except",
+    family: Family::NeedlessMemory,
+    severity: Severity::Warning,
+    summary: "the model is run again while the caught out-of-memory error holds its tensors",
+    docs: "\
+## What it does
+Finds handlers of out-of-memory errors that run the model again, or call the function that failed
+again, inside the `except` block.
+
+## Why it costs memory
+The exception's traceback keeps every frame of the failed pass, and with them all its tensors. As
+long as the `except` block runs they cannot be freed, by `empty_cache()` or anything else: on the
+card, a model run again inside the block found 10.8 GB still held, and 0.16 GB behind it.
+
+## Example
+```python
+for inputs, targets in loader:
+    try:
+        loss = criterion(model(inputs), targets)
+    except torch.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        loss = criterion(model(inputs[:8]), targets[:8])
+    loss.backward()
+```
+
+## Use instead
+```python
+for inputs, targets in loader:
+    failed = False
+    try:
+        loss = criterion(model(inputs), targets)
+    except torch.OutOfMemoryError:
+        failed = True
+    if failed:
+        torch.cuda.empty_cache()
+        loss = criterion(model(inputs[:8]), targets[:8])
+    loss.backward()
+```
+
+## When it is fine
+When the handler only logs, cleans up, or moves on to the next batch.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for rescue in facts.rescues() {
+        let unit = facts.structure.unit_of(rescue.block);
+        let again = facts
+            .calls_inside(rescue.block)
+            .find(|call| runs_a_model(facts, unit, call));
+        // A function that calls itself tries the same again.
+        let repeats =
+            again.is_some_and(|call| facts.value(&call.node.func).kind == Kind::Function(unit));
+        if let Some(call) = again
+            && (repeats
+                || facts
+                    .calls_inside(rescue.tried)
+                    .any(|tried| runs_a_model(facts, unit, tried)))
+        {
+            report.add(
+                span(call.node),
+                format!(
+                    "`{}` runs while the error that was caught still holds the tensors of the \
+                     failed pass",
+                    facts.text(&*call.node.func)
+                ),
+                "set a flag in `except`, and try again behind it",
+            );
+        }
+    }
+}
+
+/// A model's call, a `backward()`, or a function of the file that does one of them.
+fn runs_a_model(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
+    if facts.is_backward(call.node) {
+        return true;
+    }
+    let runs = |unit: UnitId| {
+        facts.calls_in_unit(unit).any(|inner| {
+            facts.is_backward(inner.node)
+                || matches!(facts.value(&inner.node.func).kind, Kind::Module(_))
+        })
+    };
+    match facts.value(&call.node.func).kind {
+        Kind::Module(_) => true,
+        Kind::Function(other) => other == unit || runs(other),
+        _ => false,
+    }
+}

@@ -1,0 +1,75 @@
+# case: asked for where the model is made
+from transformers import AutoModelForCausalLM
+
+def train(loader, optimizer):
+    model = AutoModelForCausalLM.from_pretrained("gpt2", use_cache=True)  # <- found
+    model.gradient_checkpointing_enable()
+    for batch in loader:
+        model(**batch).loss.backward()
+        optimizer.step()
+
+# case: asked for in the forward pass
+from transformers import AutoModelForCausalLM
+
+def train(loader, optimizer):
+    model = AutoModelForCausalLM.from_pretrained("gpt2")
+    model.gradient_checkpointing_enable()
+    for batch in loader:
+        loss = model(**batch, use_cache=True).loss  # <- found
+        loss.backward()
+        optimizer.step()
+
+# case: set before the trainer runs
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+model.config.use_cache = True  # <- found
+trainer = Trainer(model, TrainingArguments("out", gradient_checkpointing=True))
+trainer.train()
+
+# case: switched off
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("gpt2", use_cache=False)
+trainer = Trainer(model, TrainingArguments("out", gradient_checkpointing=True))
+trainer.train()
+
+# case: switched on again after training
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+model.config.use_cache = False
+trainer = Trainer(model, TrainingArguments("out", gradient_checkpointing=True))
+trainer.train()
+model.config.use_cache = True
+model.generate(prompt)
+
+# case: no checkpointing
+from transformers import AutoModelForCausalLM
+
+def train(loader, optimizer):
+    model = AutoModelForCausalLM.from_pretrained("gpt2", use_cache=True)
+    for batch in loader:
+        model(**batch).loss.backward()
+        optimizer.step()
+
+# case: for generating
+from transformers import AutoModelForCausalLM
+
+def train(loader, optimizer, prompt):
+    model = AutoModelForCausalLM.from_pretrained("gpt2")
+    model.gradient_checkpointing_enable()
+    for batch in loader:
+        model(**batch).loss.backward()
+        optimizer.step()
+    print(model.generate(prompt, use_cache=True))
+
+# case: nothing is said of the cache
+from transformers import AutoModelForCausalLM
+
+def train(loader, optimizer):
+    model = AutoModelForCausalLM.from_pretrained("gpt2")
+    model.gradient_checkpointing_enable()
+    for batch in loader:
+        model(**batch).loss.backward()
+        optimizer.step()

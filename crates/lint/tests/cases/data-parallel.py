@@ -1,0 +1,120 @@
+# case: a model on all cards
+import torch
+
+model = torch.nn.DataParallel(model).cuda()  # <- found
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    criterion(model(x), y).backward()
+    optimizer.step()
+
+# case: on the cards that are there, trained by another function; one report per function
+import torch
+from torch import nn
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+def main(model, gpus, loader):
+    if len(gpus) > 1:
+        model = nn.DataParallel(model, device_ids=gpus)  # <- found
+    else:
+        model = nn.DataParallel(model)
+    optimizer = torch.optim.Adam(filter(lambda p: p.requires_grad, model.parameters()))
+    train(model, loader, optimizer)
+
+# case: an attribute, trained by another method
+import torch
+from torch.nn.parallel import DataParallel
+
+class Trainer:
+    def __init__(self, model):
+        self.model = DataParallel(model)  # <- found
+        self.optimizer = torch.optim.SGD(self.model.module.parameters(), lr=0.1)
+
+    def step(self, x):
+        self.model(x).mean().backward()
+        self.optimizer.step()
+
+# case: asked for, not made
+from torch import nn
+
+def unwrap(model):
+    return model.module if isinstance(model, nn.DataParallel) else model
+
+# case: on one card
+import torch
+
+model = torch.nn.DataParallel(model, device_ids=[0])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    criterion(model(x), y).backward()
+    optimizer.step()
+
+# case: the other branch is distributed
+import torch
+from torch import nn
+
+def main(model, distributed, loader):
+    if distributed:
+        model = nn.parallel.DistributedDataParallel(model)
+    else:
+        model = nn.DataParallel(model).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+# case: only evaluated
+import torch
+from torch import nn
+
+def test(model, loader):
+    model = nn.DataParallel(model).cuda()
+    model.eval()
+    for x in loader:
+        print(model(x))
+
+def train(model, loader):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+# case: a teacher that no optimizer knows
+import torch
+from torch import nn
+
+def distil(student, teacher, loader):
+    teacher = nn.DataParallel(teacher).cuda()
+    optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+    for x in loader:
+        nn.functional.mse_loss(student(x), teacher(x)).backward()
+        optimizer.step()
+
+# case: the branch for machines without a card
+import torch
+from torch import nn
+
+def main(model, loader):
+    if torch.cuda.is_available():
+        model = model.cuda()
+    else:
+        model = nn.DataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+# case: wrapped for its state alone
+import torch
+from torch import nn
+
+net = nn.DataParallel(net, device_ids=range(4))
+torch.save({"model": net.state_dict()}, "net.pt")
+
+# case: another library's class of that name
+from mmcv.parallel import DataParallel
+
+model = DataParallel(model)

@@ -1,0 +1,98 @@
+# case: in every step of training
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+        torch.cuda.empty_cache()  # <- found
+
+# case: in every batch of evaluation, the only statement under a setting
+import torch
+from torch.utils.data import DataLoader
+
+def evaluate(model, data, device):
+    with torch.no_grad():
+        for x, y in DataLoader(data):
+            model(x.to(device))
+            if device.type == "cuda":
+                torch.cuda.empty_cache()  # <- found
+
+# case: in a function that makes one step
+import torch
+from torch.utils.data import DataLoader
+
+def step(model, x, y, optimizer, criterion):
+    criterion(model(x), y).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    torch.cuda.empty_cache()  # <- found
+
+def train(model, data, optimizer, criterion):
+    for x, y in DataLoader(data):
+        step(model, x, y, optimizer, criterion)
+
+# case: once per epoch
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for epoch in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        torch.cuda.empty_cache()
+
+# case: after an out-of-memory error
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        except torch.cuda.OutOfMemoryError:
+            torch.cuda.empty_cache()
+
+# case: now and then
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for i, (x, y) in enumerate(loader):
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+        if i % 1000 == 0:
+            torch.cuda.empty_cache()
+
+# case: between training and evaluation
+import torch
+
+def run(model, train, evaluate):
+    train(model)
+    torch.cuda.empty_cache()
+    evaluate(model)
+
+# case: a loop over models, not over batches
+import torch
+
+def compare(names, build, measure):
+    for name in names:
+        measure(build(name))
+        torch.cuda.empty_cache()
+
+# case: now and then in a function that makes one step
+import torch
+from torch.utils.data import DataLoader
+
+def step(model, i, x, y, optimizer, criterion):
+    criterion(model(x), y).backward()
+    optimizer.step()
+    if i % 100 == 0:
+        torch.cuda.empty_cache()
+
+def train(model, data, optimizer, criterion):
+    for i, (x, y) in enumerate(DataLoader(data)):
+        step(model, i, x, y, optimizer, criterion)

@@ -1,0 +1,108 @@
+# case: cleared only after a step
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            criterion(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        except torch.cuda.OutOfMemoryError:  # <- found
+            print("skipped")
+            torch.cuda.empty_cache()
+
+# case: known by the words of the message, and continue
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            criterion(model(x), y).backward()
+            optimizer.step()
+            model.zero_grad()
+        except RuntimeError as e:  # <- found
+            if "out of memory" in str(e):
+                torch.cuda.empty_cache()
+                continue
+            else:
+                raise e
+
+# case: other errors are raised first
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            criterion(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        except RuntimeError as e:  # <- found
+            if "out of memory" not in str(e):
+                raise
+            print("too large")
+
+# case: cleared in the handler
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            criterion(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        except torch.cuda.OutOfMemoryError:
+            optimizer.zero_grad(set_to_none=True)
+
+# case: cleared one by one in the handler
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            criterion(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        except RuntimeError as e:
+            if "out of memory" in str(e):
+                for p in model.parameters():
+                    if p.grad is not None:
+                        del p.grad
+                torch.cuda.empty_cache()
+            else:
+                raise e
+
+# case: cleared before every backward
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        except torch.cuda.OutOfMemoryError:
+            continue
+
+# case: the error ends the run
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            criterion(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        except RuntimeError as e:
+            if "out of memory" in str(e):
+                print("use a smaller batch")
+            raise
+
+# case: nothing is backpropagated
+import torch
+
+def evaluate(model, loader):
+    for x in loader:
+        try:
+            model(x)
+        except torch.cuda.OutOfMemoryError:
+            continue

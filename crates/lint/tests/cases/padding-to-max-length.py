@@ -1,0 +1,119 @@
+# case: batches padded to the longest length allowed
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+
+def train(model, loader, optimizer):
+    for texts, y in loader:
+        x = tokenizer(texts, padding="max_length", max_length=512, truncation=True)  # <- found
+        model(**x, labels=y).loss.backward()
+        optimizer.step()
+
+# case: in a function that prepares a data set for the trainer
+from transformers import AutoTokenizer, Trainer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+
+def prepare(examples):
+    return tokenizer(
+        examples["text"],
+        padding="max_length",  # <- found
+        truncation=True,
+    )
+
+trainer = Trainer(model=model, train_dataset=data.map(prepare, batched=True))
+trainer.train()
+
+# case: the old form, of a tokenizer that is handed in
+def encode(self, text):
+    return self.tokenizer.encode_plus(
+        text,
+        max_length=self.length,
+        pad_to_max_length=True,  # <- found
+    )
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        model(x, labels=y)[0].backward()
+        optimizer.step()
+
+# case: padded to the longest of the batch
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+
+def train(model, loader, optimizer):
+    for texts, y in loader:
+        x = tokenizer(texts, padding=True, truncation=True)
+        model(**x, labels=y).loss.backward()
+        optimizer.step()
+
+# case: short texts
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+
+def train(model, loader, optimizer):
+    for texts, y in loader:
+        x = tokenizer(texts, padding="max_length", max_length=32, truncation=True)
+        model(**x, labels=y).loss.backward()
+        optimizer.step()
+
+# case: a compiled model wants fixed shapes
+import torch
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+
+def train(model, loader, optimizer):
+    model = torch.compile(model)
+    for texts, y in loader:
+        x = tokenizer(texts, padding="max_length", truncation=True)
+        model(**x, labels=y).loss.backward()
+        optimizer.step()
+
+# case: no training here
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+
+def embed(model, texts):
+    return model(**tokenizer(texts, padding="max_length", truncation=True))
+
+# case: something else that pads
+from torch import nn
+
+def build(x, loader, optimizer):
+    conv = nn.Conv2d(3, 8, 3, padding="same")
+    conv(x).mean().backward()
+    optimizer.step()
+
+# case: one sentence after training, and a function that embeds without gradients
+import torch
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        model(x, labels=y).loss.backward()
+        optimizer.step()
+
+def embed(model, texts):
+    x = tokenizer.batch_encode_plus(texts, max_length=128, pad_to_max_length=True)
+    with torch.no_grad():
+        return model(x)
+
+inputs = tokenizer("one sentence", padding="max_length", truncation=True)
+
+# case: a diffusion model is conditioned on all tokens, padding among them
+from diffusers import UNet2DConditionModel
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("text-encoder")
+
+def train(unet, encoder, loader, optimizer):
+    for texts, y in loader:
+        x = tokenizer(texts, padding="max_length", truncation=True)
+        unet(y, encoder(x)).mean().backward()
+        optimizer.step()

@@ -1,0 +1,127 @@
+# case: a smaller batch inside the handler
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+
+def run(x):
+    try:
+        return model(x)
+    except torch.cuda.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return torch.cat([model(part) for part in x.chunk(2)])  # <- found
+
+# case: known by the words of the message
+import torch
+from torch import nn
+
+def train(loader, criterion):
+    model = nn.Linear(4, 4).cuda()
+    for x, y in loader:
+        try:
+            loss = criterion(model(x), y)
+            loss.backward()
+        except RuntimeError as error:
+            if "out of memory" in str(error):
+                loss = criterion(model(x[:4]), y[:4])  # <- found
+                loss.backward()
+            else:
+                raise
+
+# case: a function that calls itself
+import torch
+
+def train(model, loader, size):
+    try:
+        for x in loader(size):
+            model(x).sum().backward()
+    except torch.OutOfMemoryError:
+        train(model, loader, size // 2)  # <- found
+
+# case: a helper of the file that runs the model
+import torch
+from torch import nn
+
+net = nn.Linear(4, 4)
+
+def forward(x):
+    return net(x)
+
+def safe(x):
+    try:
+        return forward(x)
+    except (torch.OutOfMemoryError, ValueError):
+        return forward(x.half())  # <- found
+
+# case: tried again behind the handler
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+
+def run(x):
+    failed = False
+    try:
+        out = model(x)
+    except torch.cuda.OutOfMemoryError:
+        failed = True
+    if failed:
+        torch.cuda.empty_cache()
+        out = model(x[:1])
+    return out
+
+# case: logged and raised again
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+
+def run(x):
+    try:
+        return model(x)
+    except torch.cuda.OutOfMemoryError:
+        print("too large", x.shape)
+        raise
+
+# case: skipped
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+
+def train(loader, optimizer):
+    for x in loader:
+        try:
+            model(x).sum().backward()
+            optimizer.step()
+        except RuntimeError as error:
+            if "out of memory" not in str(error):
+                raise
+            torch.cuda.empty_cache()
+        optimizer.zero_grad()
+
+# case: another error
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+
+def run(x):
+    try:
+        return model(x)
+    except RuntimeError:
+        return model(x.float())
+
+# case: a method that calls itself with half of the work
+import torch
+from engine import run_part
+
+class Scheduler:
+    def run(self, items):
+        try:
+            run_part(self.part, items)
+        except torch.cuda.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            half = len(items) // 2
+            self.run(items[:half])  # <- found
+            self.run(items[half:])

@@ -1,0 +1,54 @@
+# case: of an optimizer
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad(set_to_none=False)  # <- found
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: of a model, once per epoch
+def train(model, loader, optimizer, criterion):
+    for epoch in range(3):
+        model.zero_grad(set_to_none=False)  # <- found
+        for x, y in loader:
+            criterion(model(x), y).backward()
+            optimizer.step()
+
+# case: of an attribute, over two lines
+class Trainer:
+    def step(self, batch):
+        self.optimizer.zero_grad(  # <- found
+            set_to_none=False,
+        )
+        self.loss(batch).backward()
+        self.optimizer.step()
+
+# case: freed
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad(set_to_none=True)
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: the default frees
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: a setting decides
+def train(model, loader, optimizer, criterion, keep):
+    for x, y in loader:
+        optimizer.zero_grad(set_to_none=not keep)
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: a recorded graph needs gradients at fixed places
+import torch
+
+def record(model, x, y, optimizer, criterion):
+    graph = torch.cuda.CUDAGraph()
+    optimizer.zero_grad(set_to_none=False)
+    with torch.cuda.graph(graph):
+        criterion(model(x), y).backward()
+        optimizer.step()
