@@ -101,6 +101,28 @@ impl Chosen<'_> {
     fn is_empty(&self) -> bool {
         self.findings.is_empty()
     }
+
+    /// The first edit that does not begin before `edit`.
+    fn place(&self, edit: &Edit) -> usize {
+        self.edits
+            .partition_point(|other| other.range.start < edit.range.start)
+    }
+
+    /// Whether an edit is free to be made, or made already (an import that two fixes need). What
+    /// touches another waits for the next round.
+    fn takes(&self, edit: &Edit) -> bool {
+        let at = self.place(edit);
+        let before = at.checked_sub(1).and_then(|index| self.edits.get(index));
+        let mut neighbours = before.into_iter().chain(self.edits.get(at));
+        self.edits.get(at) == Some(edit) || !neighbours.any(|other| touch(edit, other))
+    }
+
+    fn add(&mut self, edit: Edit) {
+        let at = self.place(&edit);
+        if self.edits.get(at) != Some(&edit) {
+            self.edits.insert(at, edit);
+        }
+    }
 }
 
 fn choose<'a>(
@@ -119,16 +141,8 @@ fn choose<'a>(
         if banned.contains(rule) || edits.is_empty() || !fits(source, &edits) {
             continue;
         }
-        // The same edit twice (an import that two fixes need) is one edit; what touches another
-        // waits for the next round.
-        let is_there = |edit: &Edit| chosen.edits.contains(edit);
-        let is_free = |edit: &Edit| !chosen.edits.iter().any(|other| touch(edit, other));
-        if edits.iter().all(|edit| is_there(edit) || is_free(edit)) {
-            let new: Vec<Edit> = edits.into_iter().filter(|edit| !is_there(edit)).collect();
-            chosen.edits.extend(new);
-            chosen
-                .edits
-                .sort_by_key(|edit| (edit.range.start, edit.range.end));
+        if edits.iter().all(|edit| chosen.takes(edit)) {
+            edits.into_iter().for_each(|edit| chosen.add(edit));
             chosen.findings.push((rule, fix));
         }
     }

@@ -33,6 +33,8 @@ pub struct Ignores {
     comments: Vec<Ignore>,
     /// Line of code to the comments (by index) that speak of it.
     by_line: BTreeMap<usize, Vec<usize>>,
+    /// The comments (by index) that speak of the whole file.
+    for_file: Vec<usize>,
     /// Comments that were not closed.
     broken: Vec<Range<usize>>,
     /// Statements (of a loop: its head) that go over several lines, in order.
@@ -46,17 +48,19 @@ impl Ignores {
         let mut found = Self {
             comments: Vec::new(),
             by_line: BTreeMap::new(),
+            for_file: Vec::new(),
             broken: Vec::new(),
             long_lines: checked.long_lines.clone(),
         };
         if !source.text().contains("ghostgpu:") {
             return found;
         }
-        let alone: BTreeSet<usize> = comments
+        let alone: Vec<usize> = comments
             .iter()
             .filter(|comment| is_alone(source, comment))
             .map(|comment| source.row(comment.start))
             .collect();
+        let alone = blocks(&alone);
         for comment in comments {
             let ignore = match parse(source.text(), comment) {
                 Parsed::Nothing => continue,
@@ -66,13 +70,13 @@ impl Ignores {
                 }
                 Parsed::Ignore(ignore) => ignore,
             };
-            if !ignore.is_for_file {
-                let mut row = source.row(comment.start);
-                while alone.contains(&row) {
-                    row += 1;
-                }
-                let index = found.comments.len();
-                found.by_line.entry(row).or_default().push(index);
+            let index = found.comments.len();
+            if ignore.is_for_file {
+                found.for_file.push(index);
+            } else {
+                let row = source.row(comment.start);
+                let below = line_below(&alone, row);
+                found.by_line.entry(below).or_default().push(index);
             }
             found.comments.push(ignore);
         }
@@ -117,8 +121,7 @@ impl Ignores {
             .flatten()
             .copied()
             .filter(move |&index| source.position(self.comments[index].range.start).cell == cell);
-        let everywhere = (0..self.comments.len()).filter(|&index| self.comments[index].is_for_file);
-        nearby.chain(everywhere)
+        nearby.chain(self.for_file.iter().copied())
     }
 
     /// The statement's own line, or from its first to its last line if it has several.
@@ -203,6 +206,28 @@ fn remark(origin: Origin, range: &Range<usize>, message: String, help: &str) -> 
         help: help.to_owned(),
         range: range.clone(),
         fix: None,
+    }
+}
+
+/// Comments that stand alone, line below line: the first line of each block to its last.
+fn blocks(rows: &[usize]) -> BTreeMap<usize, usize> {
+    let mut blocks: BTreeMap<usize, usize> = BTreeMap::new();
+    for &row in rows {
+        match blocks.last_entry() {
+            Some(mut block) if *block.get() + 1 == row => *block.get_mut() = row,
+            _ => {
+                blocks.insert(row, row);
+            }
+        }
+    }
+    blocks
+}
+
+/// The line itself, or the one below the block of comments that it is in.
+fn line_below(blocks: &BTreeMap<usize, usize>, row: usize) -> usize {
+    match blocks.range(..=row).next_back() {
+        Some((_, &last)) if row <= last => last + 1,
+        _ => row,
     }
 }
 

@@ -10,6 +10,12 @@ use crate::finding::Edit;
 use crate::notebook::NotebookText;
 use crate::python::Dialect;
 
+/// Files and code that are longer are not read.
+pub const LARGEST: usize = 256 << 20;
+
+/// The code of one file may be this long: a syntax tree takes many times its text.
+const LARGEST_CODE: usize = 32 << 20;
+
 /// The byte order mark that some editors put first.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -49,8 +55,10 @@ pub enum Unreadable {
     NotANotebook(String),
     /// A notebook of another language.
     NotPython,
-    /// Longer than the parser can count.
+    /// Longer than anybody's code, and more than should be held in memory many times over.
     TooLarge,
+    /// Holds more code than [`LARGEST_CODE`].
+    TooMuchCode,
 }
 
 impl std::fmt::Display for Unreadable {
@@ -60,7 +68,8 @@ impl std::fmt::Display for Unreadable {
             Self::Binary => write!(out, "not text: it holds zero bytes"),
             Self::NotANotebook(reason) => write!(out, "not a notebook: {reason}"),
             Self::NotPython => write!(out, "a notebook of another language than Python"),
-            Self::TooLarge => write!(out, "larger than 1 GiB"),
+            Self::TooLarge => write!(out, "larger than {} MiB", LARGEST >> 20),
+            Self::TooMuchCode => write!(out, "more than {} MiB of code", LARGEST_CODE >> 20),
         }
     }
 }
@@ -70,11 +79,8 @@ impl std::error::Error for Unreadable {}
 impl Source {
     /// A Python script.
     pub fn script(contents: &[u8]) -> Result<Self, Unreadable> {
-        Ok(Self::of_text(
-            text_of(contents)?.to_owned(),
-            None,
-            contents.starts_with(MARK),
-        ))
+        let text = text_of(contents)?.to_owned();
+        Self::of_text(text, None, contents.starts_with(MARK))
     }
 
     /// A Jupyter notebook (`.ipynb`).
@@ -96,24 +102,28 @@ impl Source {
             .map(|cell| cell.cell_index().to_zero_indexed());
         let cells = NotebookText::new(json, indices.zip(ranges))
             .ok_or_else(|| Unreadable::NotANotebook("its cells cannot be told apart".to_owned()))?;
-        Ok(Self::of_text(
-            text,
-            Some(Box::new(Cells {
-                notebook,
-                text: cells,
-            })),
-            contents.starts_with(MARK),
-        ))
+        let cells = Cells {
+            notebook,
+            text: cells,
+        };
+        Self::of_text(text, Some(Box::new(cells)), contents.starts_with(MARK))
     }
 
-    fn of_text(text: String, notebook: Option<Box<Cells>>, marked: bool) -> Self {
+    fn of_text(
+        text: String,
+        notebook: Option<Box<Cells>>,
+        marked: bool,
+    ) -> Result<Self, Unreadable> {
+        if text.len() > LARGEST_CODE {
+            return Err(Unreadable::TooMuchCode);
+        }
         let lines = LineIndex::from_source_text(&text);
-        Self {
+        Ok(Self {
             text,
             lines,
             notebook,
             marked,
-        }
+        })
     }
 
     /// The Python text: the script, or the notebook's code cells one after the other.
@@ -280,7 +290,7 @@ fn reason(error: &NotebookError) -> String {
 }
 
 fn text_of(contents: &[u8]) -> Result<&str, Unreadable> {
-    if contents.len() > 1 << 30 {
+    if contents.len() > LARGEST {
         return Err(Unreadable::TooLarge);
     }
     let contents = contents.strip_prefix(MARK).unwrap_or(contents);
@@ -292,5 +302,5 @@ fn text_of(contents: &[u8]) -> Result<&str, Unreadable> {
 }
 
 fn offset(byte: usize) -> TextSize {
-    TextSize::new(u32::try_from(byte).expect("files are smaller than 1 GiB"))
+    TextSize::new(u32::try_from(byte).expect("files are smaller than 4 GiB"))
 }

@@ -1,6 +1,6 @@
 //! A line of the user's code with carets below it.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use crate::source::Source;
 
@@ -16,7 +16,9 @@ pub fn snippet(source: &Source, range: &std::ops::Range<usize>) -> (String, Stri
     let start_of_line = source.whole_lines(&(range.start..range.start)).start;
     let start = floor(line, range.start - start_of_line);
     let end = floor(line, range.end.saturating_sub(start_of_line)).max(start);
-    let (from, has_more_before) = match line[..start].width() > WIDEST - BEFORE {
+    // Nobody counts the letters of a line of a million.
+    let is_far = start > 4 * WIDEST || line[..start].width() > WIDEST - BEFORE;
+    let (from, has_more_before) = match is_far {
         true => (back(line, start, BEFORE), true),
         false => (0, false),
     };
@@ -68,7 +70,6 @@ fn visible(character: char) -> String {
             format!("\\u{{{:x}}}", u32::from(character))
         }
         _ if character.is_control() => format!("\\x{:02x}", u32::from(character)),
-        _ if character.width() == Some(0) => character.to_string(),
         _ => character.to_string(),
     }
 }

@@ -70,7 +70,7 @@ pub struct Arguments {
     pub unsafe_fixes: bool,
 
     /// Show what --fix (or --unsafe-fixes) would change, and write nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "format")]
     pub diff: bool,
 
     /// Explain a rule: what it finds, why that costs memory, what to do, when it is fine

@@ -86,6 +86,9 @@ impl Configurations {
             unknown.push(folder.to_owned());
             let path = folder.join(FILE_NAME);
             // A file that cannot be read, or is no text, cannot be meant for us.
+            if !path.is_file() {
+                continue;
+            }
             let Ok(text) = std::fs::read_to_string(&path) else {
                 continue;
             };

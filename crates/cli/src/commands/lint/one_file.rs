@@ -1,9 +1,11 @@
 //! One file: read, checked, perhaps mended.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
 use ghostgpu_lint::fixing::{Fixed, Wanted, fix};
+use ghostgpu_lint::source::LARGEST;
 use ghostgpu_lint::{FileReport, Settings, Source, Unreadable, diff, examine};
 
 use super::files::{Found, unreadable};
@@ -103,11 +105,16 @@ fn problem_of(fixed: &Fixed) -> Option<String> {
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    if path != Path::new("-") {
-        return std::fs::read(path);
-    }
+    // One byte more than may be, so that what never ends (`/dev/zero`) is seen to be too long.
+    let most = LARGEST as u64 + 1;
     let mut contents = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut contents)?;
+    match path == Path::new("-") {
+        true => std::io::stdin()
+            .lock()
+            .take(most)
+            .read_to_end(&mut contents)?,
+        false => File::open(path)?.take(most).read_to_end(&mut contents)?,
+    };
     Ok(contents)
 }
 
