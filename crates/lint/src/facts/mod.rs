@@ -14,6 +14,7 @@ pub mod paths;
 pub mod reduction;
 pub mod structure;
 pub mod torch_names;
+pub mod training;
 pub mod usage;
 pub mod value;
 
