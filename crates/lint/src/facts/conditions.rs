@@ -147,6 +147,10 @@ impl<'a> Facts<'a> {
             _ => None,
         };
         let every = match condition.test {
+            Expr::Compare(comparison) if self.is_set_back(condition, comparison) => Some(Every {
+                counter: &comparison.left,
+                count: &comparison.comparators[0],
+            }),
             Expr::Compare(comparison) => {
                 let wanted = if condition.holds {
                     CmpOp::Eq
@@ -164,6 +168,36 @@ impl<'a> Facts<'a> {
         // A text's `%` is no remainder, and every round is not "every so many".
         let is_text = matches!(every.counter, Expr::StringLiteral(_) | Expr::FString(_));
         (!is_text && self.constant(every.count) != Some(1)).then_some(every)
+    }
+
+    /// `if seen == n: ...; seen = 0` for a counter that goes up by one: holds once in `n` rounds.
+    fn is_set_back(&self, condition: &Condition<'a>, comparison: &ast::ExprCompare) -> bool {
+        let Some(counter) = self.path(&comparison.left) else {
+            return false;
+        };
+        if !condition.holds || !matches!(*comparison.ops, [CmpOp::Eq] | [CmpOp::GtE]) {
+            return false;
+        }
+        let assigns = || {
+            self.structure
+                .assigns
+                .iter()
+                .filter(|assign| self.path(assign.target) == Some(counter))
+        };
+        let goes_up = assigns()
+            .any(|assign| assign.operator == Some(Operator::Add) && is_number(assign.value, 1));
+        goes_up
+            && assigns().any(|assign| {
+                assign.operator.is_none()
+                    && is_number(assign.value, 0)
+                    && self
+                        .structure
+                        .enclosing(assign.place.block)
+                        .any(|(_, kind)| {
+                            matches!(kind, BlockKind::If { test, holds: true }
+                                if std::ptr::eq(test, condition.test))
+                        })
+            })
     }
 
     /// The whole number an expression is: written there, or in the only place that binds it.
@@ -252,6 +286,13 @@ impl<'a> Facts<'a> {
             })
         })
     }
+}
+
+fn is_number(expression: &Expr, wanted: u64) -> bool {
+    matches!(expression, Expr::NumberLiteral(ast::ExprNumberLiteral {
+        value: Number::Int(number),
+        ..
+    }) if number.as_u64() == Some(wanted))
 }
 
 /// Whether a statement does not go on to the next one.

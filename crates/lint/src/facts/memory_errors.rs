@@ -14,15 +14,15 @@ pub struct Rescue<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// The handlers that are there for out-of-memory errors: by the class they catch, or by the
-    /// words they look for in the message.
+    /// The handlers that are there for out-of-memory errors: by the class they catch, by the words
+    /// they look for in the message, or because they empty the cache.
     pub fn rescues(&self) -> Vec<Rescue<'a>> {
         let mut found = Vec::new();
         for (block, each) in self.structure.blocks.iter().enumerate() {
             let BlockKind::Handler(handler) = each.kind else {
                 continue;
             };
-            if !self.is_for_memory(handler) {
+            if !self.is_for_memory(handler) && !self.frees_memory(block) {
                 continue;
             }
             let tried = self.structure.blocks.iter().position(|other| {
@@ -51,6 +51,14 @@ impl<'a> Facts<'a> {
             found
         });
         named || self.asks_for_memory(handler)
+    }
+
+    /// Whether a handler gives the allocator's cache back, whatever error it caught.
+    fn frees_memory(&self, block: BlockId) -> bool {
+        self.calls_inside(block).any(|call| {
+            self.callee(call.node)
+                .is_some_and(|name| name == "torch.cuda.empty_cache")
+        })
     }
 
     /// `if "out of memory" in str(e):`

@@ -25,6 +25,7 @@ pub mod reads;
 pub mod reduction;
 pub mod structure;
 pub mod torch_names;
+pub mod training;
 pub mod usage;
 pub mod value;
 

@@ -140,7 +140,8 @@ fn starts_cuda(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         return false;
     };
     let held = facts.value(receiver);
-    if !(held.is_tensor() || matches!(held.kind, Kind::Module(_))) {
+    // Nothing but PyTorch's own has a method `cuda`.
+    if !(held.is_tensor() || matches!(held.kind, Kind::Module(_) | Kind::Unknown)) {
         return false;
     }
     match method {

@@ -2,9 +2,7 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::structure::{Call, UnitId};
-use crate::facts::usage::class_of;
-use crate::facts::value::Kind;
-use crate::facts::{Facts, each_expression, each_expression_of};
+use crate::facts::{Facts, each_expression_of};
 use crate::finding::Severity;
 use crate::python::{Expr, span};
 
@@ -129,80 +127,23 @@ fn is_for_one_card(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     one || on_processor || without_card
 }
 
-/// Whether the wrapped model is trained in this file: its parameters go to an optimizer, or it is
-/// handed to a function that backpropagates.
+/// Whether the wrapped model is trained in this file.
 fn is_trained(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let at = span(call.node);
-    let target = facts.structure.assigns.iter().find_map(|assign| {
-        let value = span(assign.value);
-        (value.start <= at.start && at.end <= value.end)
-            .then(|| facts.path(assign.target))
-            .flatten()
-    });
-    let Some(path) = target else {
-        return false;
-    };
     let unit = facts.structure.unit_of(call.place.block);
-    let class = class_of(&facts.structure, unit);
-    let is_here = |other: &Call<'_>| {
-        let place = facts.structure.unit_of(other.place.block);
-        place == unit
-            || unit == 0
-            || path.starts_with("self.") && class_of(&facts.structure, place) == class
-    };
-    facts.structure.calls.iter().any(|other| {
-        if !is_here(other) {
-            return false;
-        }
-        match facts.result(other.node).kind {
-            Kind::Optimizer => other
-                .node
-                .arguments
-                .args
-                .iter()
-                .chain(other.node.arguments.keywords.iter().map(|each| &each.value))
-                .any(|argument| gives_parameters(facts, argument, path)),
-            _ => match facts.value(&other.node.func).kind {
-                Kind::Function(called) => {
-                    backpropagates(facts, called)
-                        && other
-                            .node
-                            .arguments
-                            .args
-                            .iter()
-                            .any(|argument| facts.path(argument) == Some(path))
-                        && facts.usage(unit, path).parameters
-                }
-                _ => false,
-            },
-        }
-    }) && facts
-        .structure
-        .calls
-        .iter()
-        .any(|other| facts.is_backward(other.node))
-}
-
-/// `model.parameters()`, `model.module.parameters()`, also inside a list or a filter.
-fn gives_parameters(facts: &Facts<'_>, argument: &Expr, path: &str) -> bool {
-    let mut found = false;
-    each_expression(argument, &mut |part| {
-        if let Expr::Call(call) = part
-            && let Some((receiver, "parameters" | "named_parameters")) = facts.method(call)
-        {
-            found |= facts.path(receiver).is_some_and(|model| {
-                model == path
-                    || model
-                        .strip_prefix(path)
-                        .is_some_and(|rest| rest.starts_with('.'))
-            });
-        }
-    });
-    found
-}
-
-fn backpropagates(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts
-        .calls_in_unit(unit)
-        .any(|call| facts.is_backward(call.node))
+        .structure
+        .assigns
+        .iter()
+        .find(|assign| {
+            let value = span(assign.value);
+            value.start <= at.start && at.end <= value.end
+        })
+        .and_then(|assign| facts.path(assign.target))
+        .is_some_and(|path| facts.is_trained(unit, path))
+        && facts
+            .structure
+            .calls
+            .iter()
+            .any(|other| facts.is_backward(other.node))
 }

@@ -78,7 +78,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 /// is called by such a loop.
 fn runs_every_step(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     match facts.structure.loop_around(call.place.block) {
-        Some(rounds) => facts.is_step_loop(rounds) && is_unconditional(facts, call, rounds),
+        Some(rounds) => {
+            (facts.is_step_loop(rounds) || runs_one_model(facts, rounds))
+                && is_unconditional(facts, call, rounds)
+        }
         None => {
             let unit = facts.structure.unit_of(call.place.block);
             unit != 0
@@ -87,6 +90,17 @@ fn runs_every_step(facts: &Facts<'_>, call: &Call<'_>) -> bool {
                 && is_called_by_step_loop(facts, unit)
         }
     }
+}
+
+/// Whether every round runs a model that the loop does not bind: not a loop over models.
+fn runs_one_model(facts: &Facts<'_>, rounds: BlockId) -> bool {
+    facts.calls_inside(rounds).any(|call| {
+        facts.structure.loop_around(call.place.block) == Some(rounds)
+            && matches!(facts.value(&call.node.func).kind, Kind::Module(_))
+            && facts
+                .path(&call.node.func)
+                .is_some_and(|path| !facts.is_changed_inside(rounds, path))
+    })
 }
 
 fn is_unconditional(facts: &Facts<'_>, call: &Call<'_>, until: BlockId) -> bool {

@@ -1,8 +1,9 @@
 //! Logits over a large vocabulary, copied to full precision.
 
 use super::{Family, Report, Rule};
-use crate::facts::structure::ClassId;
+use crate::facts::structure::{ClassId, UnitId};
 use crate::facts::usage::class_of;
+use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression, torch_names};
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, span};
@@ -107,7 +108,7 @@ fn heads(facts: &Facts<'_>) -> Vec<(ClassId, String, i64)> {
         let columns = call
             .arguments
             .find_argument_value("out_features", 1)
-            .and_then(|columns| facts.constant(columns));
+            .and_then(|columns| number(facts, unit, columns));
         if let (true, Some(columns), Some(class)) =
             (is_linear, columns, class_of(&facts.structure, unit))
             && columns >= LARGE
@@ -116,6 +117,41 @@ fn heads(facts: &Facts<'_>) -> Vec<(ClassId, String, i64)> {
         }
     }
     heads
+}
+
+/// A number that is written in the file: as a constant, as a parameter's default, or by the call
+/// that makes the class.
+fn number(facts: &Facts<'_>, unit: UnitId, expression: &Expr) -> Option<i64> {
+    if let Some(number) = facts.constant(expression) {
+        return Some(number);
+    }
+    let name = facts.path(expression)?;
+    let node = facts.structure.units[unit].node?;
+    let index = node
+        .parameters
+        .iter()
+        .position(|parameter| parameter.name().as_str() == name)?;
+    let class = facts.structure.units[unit].class?;
+    let mut given = facts.structure.calls.iter().filter_map(|call| {
+        (facts.value(&call.node.func).kind == Kind::Class(class)).then(|| {
+            call.node
+                .arguments
+                .find_argument_value(name, index.checked_sub(1)?)
+        })?
+    });
+    match given.next() {
+        Some(value) => given
+            .next()
+            .is_none()
+            .then(|| facts.constant(value))
+            .flatten(),
+        None => node
+            .parameters
+            .iter()
+            .nth(index)
+            .and_then(|parameter| parameter.default())
+            .and_then(|default| facts.constant(default)),
+    }
 }
 
 /// The path of the module whose output an expression is, through names and views.

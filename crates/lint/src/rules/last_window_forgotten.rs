@@ -61,6 +61,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || !counts_anew(facts, node, &window.every)
             || has_later_step(facts, &window)
             || leaves_early(facts, &window)
+            || zeroes_every_round(facts, &window)
         {
             continue;
         }
@@ -205,6 +206,14 @@ fn has_later_step(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
             && call.place.order > window.step.place.order
             && !facts.structure.is_inside(call.place.block, window.rounds)
             && facts.is_optimizer_step(call)
+    })
+}
+
+/// Nothing is left over where every round throws away what was there.
+fn zeroes_every_round(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
+    facts.calls_inside(window.rounds).any(|call| {
+        matches!(facts.method(call.node), Some((_, "zero_grad")))
+            && facts.is_every_round(call, window)
     })
 }
 

@@ -2,10 +2,11 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::{Call, UnitId};
+use crate::facts::structure::{BlockId, Call, UnitId};
+use crate::facts::usage::bound_names;
 use crate::facts::value::Kind;
 use crate::finding::Severity;
-use crate::python::span;
+use crate::python::{Expr, span};
 
 pub static RULE: Rule = Rule {
     name: "recovery-inside-except",
@@ -56,12 +57,14 @@ When the handler only logs, cleans up, or moves on to the next batch.
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     for rescue in facts.rescues() {
         let unit = facts.structure.unit_of(rescue.block);
-        let again = facts
-            .calls_inside(rescue.block)
-            .find(|call| runs_a_model(facts, unit, call));
+        let again = facts.calls_inside(rescue.block).find(|call| {
+            runs_a_model(facts, unit, call) || is_tried_again(facts, unit, rescue.tried, call)
+        });
         // A function that calls itself tries the same again.
-        let repeats =
-            again.is_some_and(|call| facts.value(&call.node.func).kind == Kind::Function(unit));
+        let repeats = again.is_some_and(|call| {
+            facts.value(&call.node.func).kind == Kind::Function(unit)
+                || is_tried_again(facts, unit, rescue.tried, call)
+        });
         if let Some(call) = again
             && (repeats
                 || facts
@@ -79,6 +82,25 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             );
         }
     }
+}
+
+/// Something that was handed in or made here (`model`, `self.step`) and failed is called again.
+fn is_tried_again(facts: &Facts<'_>, unit: UnitId, tried: BlockId, call: &Call<'_>) -> bool {
+    let is_own = match &*call.node.func {
+        Expr::Name(name) => bound_names(&facts.structure, unit).contains(&name.id.as_str()),
+        // An attribute that no method of the class stands for.
+        Expr::Attribute(function) => {
+            matches!(&*function.value, Expr::Name(name) if name.id.as_str() == "self")
+        }
+        _ => false,
+    };
+    is_own
+        && !call.node.arguments.is_empty()
+        && facts.value(&call.node.func).kind == Kind::Unknown
+        && facts.calls_inside(tried).any(|other| {
+            facts.same_text(&other.node.func, &call.node.func)
+                && facts.value_of_call(other.node).kind != Kind::Number
+        })
 }
 
 /// A model's call, a `backward()`, or a function of the file that does one of them.

@@ -70,3 +70,12 @@ import torch
 x = torch.ones(4, device="cuda")
 os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 subprocess.run(["python", "train.py"])
+
+# case: after a model of another file was moved
+import os
+from nets import build
+
+def main():
+    model = build().cuda()
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"  # <- found
+    return model

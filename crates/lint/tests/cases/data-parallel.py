@@ -118,3 +118,70 @@ torch.save({"model": net.state_dict()}, "net.pt")
 from mmcv.parallel import DataParallel
 
 model = DataParallel(model)
+
+# case: made by a function, trained by its caller
+import torch
+from torch import nn
+
+def create(build):
+    model = build()
+    model = nn.DataParallel(model).cuda()  # <- found
+    return model
+
+def main(build, loader):
+    model = create(build)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+# case: a part of a model, handed to a function that trains the whole
+from torch import nn
+from util import make_optimizer
+
+def create(build):
+    model = build()
+    model.encoder = nn.DataParallel(model.encoder)  # <- found
+    return model, nn.MSELoss()
+
+def train(loader, model, criterion, optimizer):
+    model.train()
+    for x, y in loader:
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+def main(build, loader):
+    model, criterion = create(build)
+    train(loader, model, criterion, make_optimizer(model))
+
+# case: an optimizer of unknown make
+from torch import nn
+from util import find
+
+def main(model, loader, criterion, name):
+    model = nn.DataParallel(model)  # <- found
+    optimizer = find(name)(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: made by a function, evaluated by its caller
+import torch
+from torch import nn
+
+def create(build):
+    return_model = nn.DataParallel(build()).cuda()
+    return return_model
+
+def train(model, loader, optimizer):
+    model.train()
+    for x, y in loader:
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+def main(build, loader):
+    teacher = create(build)
+    teacher.eval()
+    for x in loader:
+        print(teacher(x))

@@ -96,3 +96,24 @@ def step(model, i, x, y, optimizer, criterion):
 def train(model, data, optimizer, criterion):
     for i, (x, y) in enumerate(DataLoader(data)):
         step(model, i, x, y, optimizer, criterion)
+
+# case: a loop that runs one model, without gradients
+import torch
+
+def evaluate(model, loader):
+    model.eval()
+    with torch.no_grad():
+        for x in loader:
+            print(model(x).argmax())
+            torch.cuda.empty_cache()  # <- found
+
+# case: a loop over models that it makes
+import torch
+from torchvision import models
+
+def compare(names, x):
+    for name in names:
+        model = models.get_model(name).cuda()
+        print(model(x).shape)
+        del model
+        torch.cuda.empty_cache()

@@ -106,3 +106,43 @@ class Model(nn.Module):
     @torch.no_grad()
     def predict(self, x):
         return self.head(x).float()
+
+# case: the number of words is a parameter's default
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, width=768, words=50257):
+        super().__init__()
+        self.head = nn.Linear(width, words)
+
+    def forward(self, x):
+        logits = self.head(x)
+        return logits.float()  # <- found
+
+# case: the number of words is given where the model is made
+from torch import nn
+
+WORDS = 151936
+
+class Model(nn.Module):
+    def __init__(self, words=1000):
+        super().__init__()
+        self.head = nn.Linear(768, words)
+
+    def forward(self, x):
+        return self.head(x).float()  # <- found
+
+model = Model(WORDS)
+
+# case: the default is not what the model is made with
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, words=50257):
+        super().__init__()
+        self.head = nn.Linear(768, words)
+
+    def forward(self, x):
+        return self.head(x).float()
+
+model = Model(words=100)

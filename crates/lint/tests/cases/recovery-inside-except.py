@@ -125,3 +125,24 @@ class Scheduler:
             half = len(items) // 2
             self.run(items[:half])  # <- found
             self.run(items[half:])
+
+# case: a model that is handed in, and an error of any kind that makes the cache be emptied
+import torch
+
+def predict(model, x):
+    try:
+        return model(x)
+    except RuntimeError:
+        torch.cuda.empty_cache()
+        return torch.cat([model(part) for part in x.split(1)])  # <- found
+
+# case: a helper that prints is called again
+import torch
+
+def predict(model, report, x):
+    try:
+        report("starts")
+        return model(x)
+    except torch.cuda.OutOfMemoryError:
+        print("too large")
+        return None

@@ -161,3 +161,25 @@ class Model(LightningModule):
         self.manual_backward(loss)
         if (batch_idx + 1) % 4 == 0:
             optimizer.step()
+
+# case: a counter that is set back
+def train(model, loader, optimizer, criterion, n):
+    seen = 0
+    for x, y in loader:
+        optimizer.zero_grad()  # <- found
+        (criterion(model(x), y) / n).backward()
+        seen += 1
+        if seen == n:
+            optimizer.step()
+            seen = 0
+
+# case: a counter that is set back, and gradients with it
+def train(model, loader, optimizer, criterion, n):
+    seen = 0
+    for x, y in loader:
+        (criterion(model(x), y) / n).backward()
+        seen += 1
+        if seen >= n:
+            optimizer.step()
+            optimizer.zero_grad()
+            seen = 0

@@ -1,0 +1,147 @@
+//! Which models are trained in this file: an optimizer is given their parameters, or a function
+//! that backpropagates runs them in training mode.
+
+use super::structure::{Call, UnitId};
+use super::usage::class_of;
+use super::value::Kind;
+use super::{Facts, each_expression};
+use crate::python::Expr;
+
+/// How many functions a model is followed through.
+const DEPTH: usize = 3;
+
+impl<'a> Facts<'a> {
+    /// Whether the model that a path of a unit names is trained: there, in the methods that share
+    /// it, in a function it is handed to, or by whoever is given it.
+    pub fn is_trained(&self, unit: UnitId, path: &str) -> bool {
+        self.is_trained_within(unit, path, DEPTH)
+    }
+
+    fn is_trained_within(&self, unit: UnitId, path: &str, depth: usize) -> bool {
+        depth > 0
+            && (self.is_optimized(unit, path)
+                || self.is_handed_to_training(unit, path)
+                || self.is_given_away_to_training(unit, path, depth))
+    }
+
+    /// Whether an optimizer is made of the path's parameters.
+    fn is_optimized(&self, unit: UnitId, path: &str) -> bool {
+        let made = self.structure.calls.iter().any(|call| {
+            self.shares_path(unit, path, call)
+                && self.value_of_call(call.node).kind == Kind::Optimizer
+                && arguments(call).any(|argument| self.gives_parameters(argument, path))
+        });
+        // An optimizer of unknown make is known by its use.
+        made || self.structure.assigns.iter().any(|assign| {
+            self.structure.unit_of(assign.place.block) == unit
+                && self.value(assign.target).kind == Kind::Optimizer
+                && self.gives_parameters(assign.value, path)
+        })
+    }
+
+    /// Whether a path means the same at a call: in the same unit, for a name of the file
+    /// everywhere, for an attribute in the methods of the class.
+    fn shares_path(&self, unit: UnitId, path: &str, call: &Call<'a>) -> bool {
+        let place = self.structure.unit_of(call.place.block);
+        let class = class_of(&self.structure, unit);
+        place == unit
+            || unit == 0
+            || path.starts_with("self.") && class_of(&self.structure, place) == class
+    }
+
+    /// `model.parameters()`, `model.module.parameters()`, also inside a list or a filter.
+    fn gives_parameters(&self, argument: &Expr, path: &str) -> bool {
+        let mut found = false;
+        each_expression(argument, &mut |part| {
+            if let Expr::Call(call) = part
+                && let Some((receiver, "parameters" | "named_parameters")) = self.method(call)
+            {
+                found |= self.path(receiver).is_some_and(|model| {
+                    model == path
+                        || model
+                            .strip_prefix(path)
+                            .is_some_and(|rest| rest.starts_with('.'))
+                });
+            }
+        });
+        found
+    }
+
+    /// Whether a function of the file gets the path, puts it into training mode and
+    /// backpropagates.
+    fn is_handed_to_training(&self, unit: UnitId, path: &str) -> bool {
+        self.structure.calls.iter().any(|call| {
+            let Kind::Function(called) = self.value(&call.node.func).kind else {
+                return false;
+            };
+            let Some(node) = self.structure.units[called].node else {
+                return false;
+            };
+            if !self.shares_path(unit, path, call)
+                || !self
+                    .calls_in_unit(called)
+                    .any(|inner| self.is_backward(inner.node))
+            {
+                return false;
+            }
+            // The parameter that stands for the path; a method's first one is the object.
+            let skipped = usize::from(self.structure.units[called].class.is_some());
+            node.parameters
+                .iter()
+                .skip(skipped)
+                .enumerate()
+                .any(|(index, parameter)| {
+                    let name = parameter.name().as_str();
+                    call.node
+                        .arguments
+                        .find_argument_value(name, index)
+                        .is_some_and(|given| self.path(given) == Some(path))
+                        && self.is_put_into_training(called, name)
+                })
+        })
+    }
+
+    /// `model.train()`, `model.train(True)`.
+    fn is_put_into_training(&self, unit: UnitId, name: &str) -> bool {
+        self.calls_in_unit(unit).any(|call| {
+            matches!(self.method(call.node), Some((receiver, "train"))
+            if self.path(receiver) == Some(name)
+                && !matches!(
+                    call.node.arguments.args.first(),
+                    Some(Expr::BooleanLiteral(literal)) if !literal.value
+                ))
+        })
+    }
+
+    /// Whether a function returns the path, and one of its callers trains it.
+    fn is_given_away_to_training(&self, unit: UnitId, path: &str, depth: usize) -> bool {
+        let root = path.split('.').next().unwrap_or(path);
+        unit != 0
+            && self.is_returned(unit, root)
+            && self.structure.assigns.iter().any(|assign| {
+                let Expr::Call(call) = assign.value else {
+                    return false;
+                };
+                if self.value(&call.func).kind != Kind::Function(unit) {
+                    return false;
+                }
+                let caller = self.structure.unit_of(assign.place.block);
+                let targets: &[Expr] = match assign.target {
+                    Expr::Tuple(tuple) => &tuple.elts,
+                    single => std::slice::from_ref(single),
+                };
+                targets
+                    .iter()
+                    .filter_map(|target| self.path(target))
+                    .any(|target| self.is_trained_within(caller, target, depth - 1))
+            })
+    }
+}
+
+fn arguments<'a>(call: &Call<'a>) -> impl Iterator<Item = &'a Expr> {
+    call.node
+        .arguments
+        .args
+        .iter()
+        .chain(call.node.arguments.keywords.iter().map(|each| &each.value))
+}
