@@ -44,7 +44,7 @@ demo: build ## Rehearse a training that does not fit on an 11 GiB card, and find
 	scripts/demo "$$GHOSTGPU_COMMAND" "$$python"
 
 .PHONY: test
-test: build lint-rust lint-dependencies test-rust lint-python test-python test-e2e test-exports test-page test-ground-truth test-package ## Run every check and every test
+test: build lint-rust lint-dependencies test-rust lint-python test-python test-e2e test-exports test-lint test-page test-ground-truth test-package ## Run every check and every test
 	@echo "all tests passed"
 
 .PHONY: lint-rust
@@ -72,7 +72,7 @@ lint-python: ## ruff and mypy
 	"$$reference" -m ruff check .; \
 	"$$reference" -m ruff format --check .; \
 	"$$reference" -m mypy python/ghostgpu python/tests; \
-	for part in tests/e2e tests/exports tests/allocator tests/package tests/page; do \
+	for part in tests/e2e tests/exports tests/allocator tests/package tests/page tests/lint; do \
 		"$$reference" -m mypy --untyped-calls-exclude torch "$$part"; \
 	done; \
 	"$$reference" -m mypy --untyped-calls-exclude torch examples bench; \
@@ -94,6 +94,12 @@ test-e2e: build ## Whole rehearsals through the command, with every tested torch
 test-exports: ## Exports of recorded snapshots, opened by readers that are not ours
 	cargo build --release --locked -p ghostgpu-report --example export --example made_up
 	$(pythons); "$$reference" -m pytest -n 2 tests/exports
+
+.PHONY: test-lint
+test-lint: build ## What `lint` writes for code hosts, opened by readers that are not ours
+	python=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/lint" tests/environments/lint.txt); \
+	GHOSTGPU_SARIF_SCHEMA=$$(scripts/sarif-schema "$(GHOSTGPU_TEST_CACHE)/tools"); export GHOSTGPU_SARIF_SCHEMA; \
+	"$$python" -m pytest tests/lint
 
 .PHONY: test-page
 test-page: ## The report page in a real Chromium
@@ -125,12 +131,32 @@ bench-snapshots: build ## Measure opening a snapshot of 1 GB beside Python's own
 	@$(pythons); "$$reference" bench/snapshots.py
 	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
 
+.PHONY: bench-explain
+bench-explain: build ## Measure explaining logs of 100 MB
+	@$(pythons); "$$reference" bench/explain.py
+
 .PHONY: bench-page
 bench-page: ## Measure the report page of a million events: writing it, opening it, zooming in it
 	cargo build --release --locked -p ghostgpu-report --example page
 	@python=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/page" tests/environments/page.txt); \
 	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$python"); export GHOSTGPU_TEST_BROWSER; \
 	"$$python" bench/page.py
+
+.PHONY: picture
+picture: build ## Draw the picture of the report page that the README shows
+	@$(pythons); \
+	page=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/page" tests/environments/page.txt); \
+	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$page"); export GHOSTGPU_TEST_BROWSER; \
+	"$$page" scripts/report-picture --command "$$GHOSTGPU_COMMAND" --python "$$reference"
+
+.PHONY: bench-lint
+bench-lint: build ## Measure linting 1,000 scripts, beside ruff and TorchFix
+	@python=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/lint" tests/environments/lint.txt); \
+	"$$python" bench/lint.py
+
+.PHONY: lint-rules-page
+lint-rules-page: ## Write docs/lint-rules.md anew, from the rules
+	cargo run --quiet --locked -p ghostgpu-lint --example rules_page > docs/lint-rules.md
 
 .PHONY: clean
 clean: ## Remove what was built here; environments and tools in the test cache stay

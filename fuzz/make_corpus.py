@@ -1,4 +1,4 @@
-"""Writes the files that fuzzing starts from: snapshots in all forms of PyTorch's, and recordings.
+"""Writes the files that fuzzing starts from: snapshots in all forms, recordings, and messages.
 
 cargo build --release -p ghostgpu-report --example made_up && python fuzz/make_corpus.py
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import pickletools
+import re
 import struct
 import subprocess
 import tempfile
@@ -251,6 +252,7 @@ def main() -> None:
         for protocol in range(6):
             write("pickle", f"{name}-{protocol}", pickle.dumps(value, protocol))
     write_recordings()
+    logs()
 
 
 def write_recordings() -> None:
@@ -271,6 +273,14 @@ def write_recordings() -> None:
             sections.append(zlib.decompress(content[at + 9 : end]))
             at = end
         write("recording", f"{kind}-{first}-values", sections[1] + b"\xff" + sections[2])
+
+
+def logs() -> None:
+    """The first message of each kind in the corpus of `explain`."""
+    corpus = HERE.parent / "crates/explain/tests/corpus.toml"
+    pattern = re.compile(r"text = \'\'\'\n(.*?)\'\'\'\nkind = \"(.*?)\"", re.DOTALL)
+    for text, kind in reversed(pattern.findall(corpus.read_text(encoding="utf-8"))):
+        write("explain", kind, text.encode())
 
 
 def plain_values() -> dict[str, Any]:

@@ -47,6 +47,7 @@ export class Card {
 
   loadDetails() {
     this.loading ??= readSection(`card${this.place}`).then((section) => {
+      readPhaseSums(section, this.phases);
       this.details = new Details(section, this);
     });
     return this.loading;
@@ -128,12 +129,17 @@ class Samples {
 }
 
 function readPhases(column, events) {
-  const phases = { firstEvent: column("phase_first_event"), end: null };
-  for (const name of ["stage", "step", "before", "came", "went", "stayed", "peak", "peak_event"]) {
-    phases[name] = column(`phase_${name}`);
+  const firstEvent = column("phase_first_event");
+  const end = firstEvent.map((_, i) => firstEvent[i + 1] ?? events);
+  return { firstEvent, end, stage: column("phase_stage"), step: column("phase_step"), sums: null };
+}
+
+// What came, went and stayed in each stage comes with the allocations.
+function readPhaseSums(section, phases) {
+  phases.sums = {};
+  for (const name of ["before", "came", "went", "stayed", "peak", "peak_event"]) {
+    phases.sums[name] = readColumn(section, `phase_${name}`);
   }
-  phases.end = phases.firstEvent.map((_, i) => phases.firstEvent[i + 1] ?? events);
-  return phases;
 }
 
 // Every allocation and segment, as columns.

@@ -42,6 +42,16 @@ export function placeWords(page, origin) {
   return `${operator} of ${names.modulePath(details.module[origin])}`;
 }
 
+// The whole stack of an origin, innermost first, without what is torch's own unless there is nothing else.
+export function stackWords(page, origin) {
+  const { names } = page;
+  const frames = [...(names.stacks[page.card.details.stack[origin]] ?? [])].map((id) => names.frame(id));
+  if (frames.length === 0) return placeWords(page, origin);
+  const others = frames.filter((frame) => frame.owner !== "torch");
+  const shown = others.length > 0 ? others : frames;
+  return shown.map((frame) => `${frame.file}:${frame.line} ${frame.functionName}`).join(" ← ");
+}
+
 // "backward, step 1", for an event.
 export function stageWords(card, overview, event) {
   const at = card.phaseIndexAt(event);

@@ -33,7 +33,6 @@ class Page {
     this.view = new View(this.card);
     this.view.listen((changes) => this.update(changes));
     byId("figures").replaceChildren(...figures(this));
-    fillWhenOpen("stages", () => stagesTable(this));
     this.addresses.packed = null;
     this.drawTimeline();
     this.showComposition(null);
@@ -43,6 +42,7 @@ class Page {
     await card.loadDetails();
     // Another card may have been chosen meanwhile.
     if (this.card !== card) return;
+    fillWhenOpen("stages", () => stagesTable(this));
     this.addresses.load();
     this.drawTimeline();
     this.showMoment();

@@ -3,7 +3,7 @@
 import { allocatedBytes, bands, cachedBytes } from "./timeline.js";
 import { byId, make, swatch } from "./elements.js";
 import { count, exactBytes, hexadecimal, percent, size } from "./format.js";
-import { describeAllocation, phaseWords, placeWords } from "./moment.js";
+import { describeAllocation, phaseWords, placeWords, stackWords } from "./moment.js";
 import { fragmentation } from "./segments.js";
 import { sortableTable } from "./table.js";
 
@@ -77,20 +77,21 @@ export function fillWhenOpen(id, content) {
 export function stagesTable(page) {
   const { card, view, overview } = page;
   const { phases } = card;
+  const { sums } = phases;
   const rows = Array.from(phases.firstEvent.keys());
   const columns = [
     { title: "stage", value: (at) => at, show: (at) => phaseWords(card, overview, at) },
     exactColumn("first event", (at) => phases.firstEvent[at]),
     exactColumn("events", (at) => phases.end[at] - phases.firstEvent[at]),
-    bytesColumn("before", (at) => phases.before[at]),
-    bytesColumn("came", (at) => phases.came[at]),
-    bytesColumn("went", (at) => phases.went[at]),
-    bytesColumn("stayed", (at) => phases.stayed[at]),
-    bytesColumn("peak inside", (at) => phases.peak[at]),
+    bytesColumn("before", (at) => sums.before[at]),
+    bytesColumn("came", (at) => sums.came[at]),
+    bytesColumn("went", (at) => sums.went[at]),
+    bytesColumn("stayed", (at) => sums.stayed[at]),
+    bytesColumn("peak inside", (at) => sums.peak[at]),
   ];
   const choose = (at) => {
     view.show(phases.firstEvent[at], phases.end[at]);
-    view.choose(phases.peak_event[at]);
+    view.choose(sums.peak_event[at]);
   };
   const caption =
     "Allocated bytes; “stayed” is what came and was still there at the stage's end. A row shows its stage and its peak.";
@@ -127,6 +128,7 @@ export function allocationsTable(page, live, zoomTo) {
 const GROUPINGS = [
   ["module", (page, origin) => page.names.modulePath(page.card.details.module[origin])],
   ["line", placeWords],
+  ["stack", stackWords],
   ["operator", (page, origin) => page.names.operators[page.card.details.operator[origin]] || "(unknown)"],
   ["name", (page, origin) => page.names.texts[page.card.details.name[origin]] || "(no name)"],
   ["category", (page, origin) => page.overview.document.categories[page.card.details.originCategory[origin]]],

@@ -1,12 +1,12 @@
 // The timeline: what was held after every event, stacked by category, with stages and steps along its axis.
 
 import { colour, inkOn } from "./theme.js";
-import { count, percent, roundBytesAtLeast, roundCountAtLeast, shortSize, size } from "./format.js";
-import { fittingText, followPointer, hideTooltip, prepare, showTooltip } from "./canvas.js";
+import { count, percent, roundBytesAtLeast, shortSize, size } from "./format.js";
+import { followPointer, hideTooltip, prepare, showTooltip } from "./canvas.js";
 import { make, swatch } from "./elements.js";
+import { STAGE_STRIP, drawPhases } from "./phases.js";
 import { phaseWords, stageWords } from "./moment.js";
 
-const STAGE_STRIP = 17;
 const MARGIN_BOTTOM = 2 * STAGE_STRIP + 6;
 const MARGIN_TOP = 20;
 const MARGIN_RIGHT = 10;
@@ -101,7 +101,7 @@ export class Timeline {
     const samples = card.samples(this.page.view.from, this.page.view.to, this.plotWidth);
     this.drawBands(samples);
     this.drawReserved(samples);
-    this.drawPhases();
+    drawPhases(this);
     this.drawFailures();
     this.drawMoment();
     context.restore();
@@ -220,55 +220,6 @@ export class Timeline {
     context.fillText(text, x, y);
   }
 
-  // Stages as a strip below the axis, steps below that, as far as there is room to tell them apart.
-  drawPhases() {
-    const { context, page } = this;
-    const { card, overview, view } = page;
-    const { firstEvent, end, stage, step } = card.phases;
-    const names = overview.document.stage_names;
-    const titles = overview.document.stages;
-    const first = Math.max(0, card.phaseIndexAt(view.from));
-    const last = card.phaseIndexAt(view.to) + 1;
-    const stageTop = this.bottom + 2;
-    const stepTop = stageTop + STAGE_STRIP + 2;
-    const roomForStages = this.plotWidth / Math.max(1, last - first) >= 3;
-    let stepFrom = first;
-    const steps = [];
-    for (let at = first; at < last; at++) {
-      const [from, to] = [this.x(firstEvent[at]), this.x(end[at])];
-      if (roomForStages) {
-        context.fillStyle = colour(`stage-${names[stage[at]]}`);
-        context.fillRect(from, stageTop, Math.max(0.5, to - from - 1), STAGE_STRIP);
-        const visible = Math.max(from, this.left);
-        const room = Math.min(to, this.left + this.plotWidth) - visible - 8;
-        context.fillStyle = colour("ink");
-        if (room > 18) {
-          const text = fittingText(context, titles[stage[at]], room);
-          context.fillText(text, visible + 4, stageTop + STAGE_STRIP / 2 + 0.5);
-        }
-      }
-      if (at + 1 === last || step[at + 1] !== step[at]) {
-        steps.push([step[at], firstEvent[stepFrom], end[at]]);
-        stepFrom = at + 1;
-      }
-    }
-    const every = roundCountAtLeast((steps.length * 62) / this.plotWidth);
-    context.strokeStyle = colour("strong-line");
-    context.lineWidth = 1;
-    for (const [number, from, to] of steps) {
-      if (every > 1 && (number + 1) % every !== 0) continue;
-      const x = Math.round(this.x(from)) + 0.5;
-      context.beginPath();
-      context.moveTo(x, roomForStages ? stageTop : this.bottom);
-      context.lineTo(x, stepTop + STAGE_STRIP - 2);
-      context.stroke();
-      const visible = Math.max(x, this.left);
-      const room = every > 1 ? 60 : Math.min(this.x(to), this.left + this.plotWidth) - visible - 8;
-      context.fillStyle = colour("soft");
-      context.fillText(fittingText(context, `step ${count(number + 1)}`, room), visible + 4, stepTop + STAGE_STRIP / 2);
-    }
-  }
-
   drawFailures() {
     const { context, page } = this;
     let last = -Infinity;
@@ -384,10 +335,15 @@ export class Timeline {
 
   phaseWords(phase) {
     const { card, overview } = this.page;
-    const { came, went, stayed, peak, firstEvent, end } = card.phases;
-    return [
+    const { firstEvent, end, sums } = card.phases;
+    const words = [
       make("p", {}, make("b", {}, phaseWords(card, overview, phase))),
       make("p", { class: "soft" }, `events ${count(firstEvent[phase])} to ${count(end[phase] - 1)}`),
+    ];
+    if (sums === null) return words;
+    const { came, went, stayed, peak } = sums;
+    return [
+      ...words,
       make("p", {}, `came ${size(came[phase])}, of which ${size(stayed[phase])} stayed; went ${size(went[phase])}`),
       make("p", {}, `peak ${size(peak[phase])} allocated`),
     ];

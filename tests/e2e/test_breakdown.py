@@ -148,7 +148,40 @@ for _ in range(4):
     done = rehearse(script, "--record", "run.ghost", "--steps", "0").expect(0)
     line = script.splitlines().index(KEEPING) + 1
     assert f"16.00 MiB more in each step from train.py:{line}" in done.stdout
-    assert report(done)["cards"][0]["growth"]["bytes_per_step"] == 16 * MIB
+    growth = report(done)["cards"][0]["growth"]
+    assert growth["bytes_per_step"] == 16 * MIB
+    assert growth["sources"][0]["kept_in"] == f"`kept`, a list (train.py:{line})"
+
+
+def test_what_an_object_of_the_script_keeps_is_named_by_its_attribute(
+    rehearse_reference: Rehearse,
+) -> None:
+    script = (
+        MODEL
+        + """
+class History:
+    def __init__(self):
+        self.outputs = []
+
+    def note(self, step, output):
+        self.outputs.append((step, output))
+
+def main():
+    history = History()
+    for step in range(4):
+        output = model(batch())
+        output.sum().backward()
+        history.note(step, output)
+        optimizer.step()
+        optimizer.zero_grad()
+
+main()
+"""
+    )
+    card = recorded(rehearse_reference, script)
+    (source, *_) = card["growth"]["sources"]
+    line = script.splitlines().index("        self.outputs.append((step, output))") + 1
+    assert source["kept_in"] == f"`history.outputs`, a list (train.py:{line})"
 
 
 def test_with_and_without_it_the_same_is_allocated(rehearse: Rehearse) -> None:
@@ -197,3 +230,57 @@ print("graphs", counters["stats"]["unique_graphs"], "calls", counters["stats"]["
     assert found[0] in without.stdout
     assert with_it["peak_allocated_bytes"] == without["peak_allocated_bytes"]
     assert "forward" in with_it.stdout
+
+
+def test_the_answer_as_json_has_the_same_breakdown_as_the_report(
+    rehearse_reference: Rehearse,
+) -> None:
+    script = MODEL + "model(batch()).sum().backward(); optimizer.step()"
+    done = rehearse_reference(script, "--record", "run.ghost").expect(0)
+    assert done["schema"] == "ghostgpu.run/1"
+    breakdown, (card,) = done["breakdown"], report(done)["cards"]
+    assert (breakdown["schema"], breakdown["warnings"]) == ("ghostgpu.report/1", [])
+    (same,) = breakdown["cards"]
+    for name in ("at_peak", "at_end", "stages", "steps", "modules", "rule_of_thumb", "growth"):
+        assert same[name] == card[name], name
+    assert same["holders"]["rows"] == card["holders"]["rows"][:20]
+    assert same["holders"]["rows"][0]["stack"]
+    without = rehearse_reference(script, "--no-breakdown").expect(0)
+    assert without["breakdown"] is None
+    assert without["breakdown_missing_because"] == "it was left out (--no-breakdown)"
+
+
+def test_an_allocator_without_a_history_is_named_as_the_reason(rehearse: Rehearse) -> None:
+    script = MODEL + "model(batch()).sum().backward()"
+    setting = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
+    done = rehearse(script, environment=setting).expect(0)
+    assert done["breakdown"] is None
+    assert "(cudaMallocAsync) keeps no history" in done["breakdown_missing_because"]
+    assert "nobody knows whose memory it was: the allocator that the script chose" in done.stdout
+    refused = rehearse(script, "--report", "page.html", environment=setting).expect(2)
+    assert "there is no recording to write: the allocator" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "torch.linalg.eigh(a)",
+        "torch.linalg.qr(a)",
+        "torch.triangular_solve(a, sparse)",
+        "torch.nn.Conv2d(64, 64, 3, padding=1).cuda()(a.view(1, 64, 64, 64))",
+    ],
+)
+def test_what_libraries_were_given_to_work_in_is_a_workspace(
+    rehearse_reference: Rehearse, work: str
+) -> None:
+    script = f"""
+import torch
+a = torch.randn(512, 512, device="cuda")
+rows = torch.arange(513, device="cuda")
+sparse = torch.sparse_csr_tensor(rows, rows[:-1], torch.ones(512, device="cuda"), (512, 512))
+torch.cuda.synchronize()
+{work}
+"""
+    card = recorded(rehearse_reference, script)
+    came = [row["came"]["workspace"] for row in card["stages"]["rows"]]
+    assert sum(came) > 0

@@ -120,6 +120,20 @@ def test_growth_is_told_for_batch_and_sequence(ask: Ask) -> None:
     grown = done.stdout[done.stdout.index("by batch") :]
     assert "each sample takes" in grown
     assert "each token takes" in grown
+    growth = done["grows_with"]
+    assert [tried["size"] for tried in growth["batch"]["tried"]] == [4, 8, 16, 24, 32]
+    assert growth["sequence"]["growth"]["bytes_each"] > 0
+
+
+def test_an_estimate_can_be_recorded_and_shown_like_a_run(ask: Ask, tmp_path: Path) -> None:
+    words = ("bert-base", "--layers", "1", "--batch", "2", "--seq", "32", "--gpu", "t4")
+    done = ask("estimate", *words, "--record", "a.ghost", "--report", "a.html").expect(0)
+    assert done["breakdown"]["cards"][0]["at_peak"]["parts"]["parameter"] > 0
+    assert (tmp_path / "a.ghost").stat().st_size > 1000
+    assert "<!doctype html>" in (tmp_path / "a.html").read_text()[:100].lower()
+    without = ask("estimate", *words, "--no-breakdown").expect(0)
+    assert without["breakdown"] is None
+    assert ask("estimate", *words, "--max-batch", "--record", "b.ghost").code == 2
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,11 @@ def test_tables_say_the_same_as_the_charts_and_can_be_sorted(page: Page, facts: 
     page.locator("#allocations .more").click()
     assert page.locator("#allocations tbody tr").count() > len(exact)
 
+    page.select_option("#holders select", label="stack")
+    stacks = page.locator("#holders tbody tr td:last-child").all_text_contents()
+    assert any("forward ← train.py:44 one_epoch ← train.py:71 main" in stack for stack in stacks), (
+        stacks
+    )
     page.select_option("#holders select", label="category")
     rows = page.locator("#holders tbody tr").evaluate_all(
         "(rows) => rows.map((row) => [row.lastChild.textContent, row.firstChild.title])"

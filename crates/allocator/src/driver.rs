@@ -52,6 +52,9 @@ pub trait Driver {
     /// `cudaMemGetInfo`.
     fn memory_info(&self) -> MemoryInfo;
 
+    /// So many segments are expected at a time. Most drivers need not know.
+    fn reserve_room(&mut self, _segments: usize) {}
+
     /// Whether the card has passed an event. Asked in the order in which events of a stream were
     /// recorded, until the first that it has not.
     fn has_passed(&mut self, event: RecordedEvent) -> bool;

@@ -52,9 +52,11 @@
 //!
 //! # Speed
 //!
-//! Blocks live in one array, free blocks in sorted arrays per pool and stream. Once these have reached
-//! their size, allocating and freeing touches no heap. `cargo run --release -p ghostgpu-allocator
-//! --example speed` measures it.
+//! Blocks live in one array, a cache line each; free blocks in bins by size, whose first block is found
+//! by two steps through a map of bits. Once these have reached their size, allocating and freeing touches
+//! no heap; [`Allocator::reserve`] lets them reach it before. A caller who keeps the [`BlockId`] of each
+//! [`Allocation`] spares the replica a table of addresses ([`Allocator::without_addresses`]), as replays
+//! do. `cargo run --release -p ghostgpu-allocator --example speed` measures it.
 
 #![forbid(unsafe_code)]
 
@@ -75,7 +77,7 @@ mod trace;
 
 pub use allocator::{
     AdoptError, AllocError, Allocation, Allocator, BlockImage, BlockState, BlockView,
-    InvalidPointer, Request, SegmentImage, SegmentView, StreamIdentity,
+    InvalidPointer, Request, Room, SegmentImage, SegmentView, StreamIdentity,
 };
 pub use driver::{Driver, DriverRequest, MemoryInfo, RecordedEvent};
 pub use ids::{Address, BlockId, PoolId, PoolKind, StreamId, ThreadId};

@@ -2,9 +2,10 @@
 //! has a small and a large half, and each half a set of free blocks per stream.
 
 use crate::ids::{PoolId, PoolKind, StreamId, ThreadId};
+use crate::structures::entry::Entry;
 use crate::structures::hash_order::HashOrder;
-use crate::structures::ordered_set::OrderedSet;
 use crate::structures::size_bins::SizeBins;
+use crate::structures::trees::{Nodes, Tree};
 
 /// What a `MemPool` was made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +83,19 @@ pub(crate) struct StreamSet {
     pub(crate) stream: StreamId,
     pub(crate) free: SizeBins,
     /// Holes of expandable segments, by address.
-    pub(crate) unmapped: OrderedSet,
+    pub(crate) unmapped: Tree,
+}
+
+impl StreamSet {
+    fn new(pool: u32, kind: PoolKind, stream: StreamId) -> Self {
+        Self {
+            pool,
+            kind,
+            stream,
+            free: SizeBins::default(),
+            unmapped: Tree::default(),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -96,6 +109,8 @@ pub(crate) struct Scope {
 pub(crate) struct Pools {
     pub(crate) pools: Vec<Option<Pool>>,
     pub(crate) sets: Vec<StreamSet>,
+    /// What the sets are made of.
+    pub(crate) nodes: Nodes,
     /// Pools that nobody uses any more: a flush may release what is cached there.
     pub(crate) freeable: HashOrder<PoolId>,
     /// Pools that help out when memory runs out, the newest last.
@@ -108,6 +123,7 @@ impl Pools {
         let mut pools = Self {
             pools: Vec::new(),
             sets: Vec::new(),
+            nodes: Nodes::default(),
             freeable: HashOrder::default(),
             helpers: Vec::new(),
             spare_sets: Vec::new(),
@@ -183,6 +199,11 @@ impl Pools {
         })
     }
 
+    /// What is free in a set, in order.
+    pub(crate) fn free_in(&self, set: u32) -> impl Iterator<Item = Entry> + '_ {
+        self.sets[set as usize].free.iter(&self.nodes)
+    }
+
     /// The set of a stream in half a pool, made if it is not there.
     #[inline]
     pub(crate) fn set(&mut self, pool: u32, kind: PoolKind, stream: StreamId) -> u32 {
@@ -205,6 +226,26 @@ impl Pools {
         Some(found.1)
     }
 
+    /// Makes so many sets before they are needed.
+    pub(crate) fn reserve_sets(&mut self, sets: usize) {
+        self.sets.reserve(sets);
+        self.spare_sets.reserve(self.sets.len() + sets);
+        for _ in 0..sets {
+            self.spare_sets.push(self.sets.len() as u32);
+            let mut set = StreamSet::new(DEFAULT_POOL, PoolKind::Small, StreamId::DEFAULT);
+            set.free.make_bins();
+            self.sets.push(set);
+        }
+        for half in self
+            .pools
+            .iter_mut()
+            .flatten()
+            .flat_map(|pool| &mut pool.halves)
+        {
+            half.sets.reserve(sets);
+        }
+    }
+
     #[cold]
     fn add_set(&mut self, pool: u32, kind: PoolKind, stream: StreamId, place: usize) -> u32 {
         let number = match self.spare_sets.pop() {
@@ -214,13 +255,7 @@ impl Pools {
                 number
             }
             None => {
-                self.sets.push(StreamSet {
-                    pool,
-                    kind,
-                    stream,
-                    free: SizeBins::default(),
-                    unmapped: OrderedSet::default(),
-                });
+                self.sets.push(StreamSet::new(pool, kind, stream));
                 self.sets.len() as u32 - 1
             }
         };

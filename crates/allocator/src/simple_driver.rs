@@ -1,7 +1,5 @@
 //! A driver with a capacity and the plainest address rule: the lowest gap that is large enough.
 
-use std::collections::BTreeMap;
-
 use crate::driver::{Driver, DriverRequest, MemoryInfo, RecordedEvent};
 use crate::ids::Address;
 
@@ -104,69 +102,91 @@ impl Driver for SimpleDriver {
         }
     }
 
+    fn reserve_room(&mut self, segments: usize) {
+        self.allocations.reserve(segments);
+        self.reservations.reserve(segments);
+    }
+
     fn has_passed(&mut self, event: RecordedEvent) -> bool {
         event.number <= self.events_passed
     }
 }
 
-/// Taken ranges above a start, lowest gap first.
+/// Taken ranges above a start, lowest gap first. Sorted arrays: segments are few and long-lived.
 #[derive(Clone, Debug)]
 struct Ranges {
     start: u64,
-    /// Length by address.
-    taken: BTreeMap<u64, u64>,
-    /// Length by address, of gaps between taken ranges.
-    gaps: BTreeMap<u64, u64>,
+    /// Address and length.
+    taken: Vec<(u64, u64)>,
+    /// Address and length of gaps between taken ranges.
+    gaps: Vec<(u64, u64)>,
 }
 
 impl Ranges {
     fn from(start: u64) -> Self {
         Self {
             start,
-            taken: BTreeMap::new(),
-            gaps: BTreeMap::new(),
+            taken: Vec::new(),
+            gaps: Vec::new(),
         }
     }
 
+    fn reserve(&mut self, ranges: usize) {
+        self.taken.reserve(ranges);
+        self.gaps.reserve(ranges);
+    }
+
     fn take(&mut self, bytes: u64) -> Address {
-        let gap = self.gaps.iter().find(|&(_, &length)| length >= bytes);
-        let address = match gap.map(|(&address, &length)| (address, length)) {
-            Some((address, length)) => {
-                self.gaps.remove(&address);
+        let gap = self.gaps.iter().position(|&(_, length)| length >= bytes);
+        let address = match gap {
+            Some(place) => {
+                let (address, length) = self.gaps[place];
                 if length > bytes {
-                    self.gaps.insert(address + bytes, length - bytes);
+                    self.gaps[place] = (address + bytes, length - bytes);
+                } else {
+                    self.gaps.remove(place);
                 }
                 address
             }
-            None => self
-                .taken
-                .last_key_value()
-                .map_or(self.start, |(&address, &length)| address + length),
+            None => {
+                let last = self.taken.last();
+                last.map_or(self.start, |&(address, length)| address + length)
+            }
         };
-        self.taken.insert(address, bytes);
+        let place = self.taken.partition_point(|&(other, _)| other < address);
+        self.taken.insert(place, (address, bytes));
         Address(address)
     }
 
     fn give_back(&mut self, address: Address) -> u64 {
-        let Some(bytes) = self.taken.remove(&address.0) else {
+        let place = self
+            .taken
+            .binary_search_by_key(&address.0, |&(start, _)| start);
+        let Ok(place) = place else {
             return 0;
         };
-        let (mut start, mut end) = (address.0, address.0 + bytes);
-        if let Some((&before, &length)) = self.gaps.range(..start).next_back()
-            && before + length == start
+        let (start, bytes) = self.taken.remove(place);
+        let end = start + bytes;
+        let is_last = place == self.taken.len();
+        // The gap joins those before and behind it; at the end there is nothing to keep.
+        let mut gap = (start, bytes);
+        let after = self.gaps.partition_point(|&(other, _)| other < start);
+        if let Some(&(other, length)) = self.gaps.get(after)
+            && other == end
         {
-            self.gaps.remove(&before);
-            start = before;
+            gap.1 += length;
+            self.gaps.remove(after);
         }
-        if let Some(length) = self.gaps.remove(&end) {
-            end += length;
+        let before = after.checked_sub(1).map(|before| self.gaps[before]);
+        if let Some((other, length)) = before
+            && other + length == start
+        {
+            gap = (other, length + gap.1);
+            self.gaps.remove(after - 1);
         }
-        let is_last = self
-            .taken
-            .last_key_value()
-            .is_none_or(|(&last, _)| last < start);
         if !is_last {
-            self.gaps.insert(start, end - start);
+            let place = self.gaps.partition_point(|&(other, _)| other < gap.0);
+            self.gaps.insert(place, gap);
         }
         bytes
     }

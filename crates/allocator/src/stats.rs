@@ -31,12 +31,13 @@ impl Stat {
         self.freed = self.freed.wrapping_add(amount);
     }
 
+    /// Without jumps: which way it goes cannot be predicted.
+    #[inline]
     fn change(&mut self, amount: i64) {
-        if amount > 0 {
-            self.increase(amount as u64);
-        } else if amount < 0 {
-            self.decrease(amount.unsigned_abs());
-        }
+        self.current = self.current.wrapping_add(amount);
+        self.allocated = self.allocated.wrapping_add(amount.max(0));
+        self.freed = self.freed.wrapping_sub(amount.min(0));
+        self.peak = self.peak.max(self.current);
     }
 
     fn parts(&self) -> [(&'static str, i64); 4] {

@@ -202,6 +202,9 @@ impl<'a> Card<'a> {
 
     fn free(&mut self, address: u64, bytes: u64) -> AllocationId {
         let now = self.now();
+        // What the log says before this was said of what still lives: a work area is mostly given back as
+        // soon as it was used.
+        self.peek();
         let id = match self.live.remove(&address) {
             Some(id) => id,
             // Older than the recording.
@@ -270,9 +273,13 @@ impl<'a> Card<'a> {
                 address,
             } => {
                 if let (Some(&id), Some(kind)) = (live.get(&address), OwnerKind::from_number(kind))
-                    && evidence[id.0 as usize].recognise(kind)
                 {
-                    memory.allocations[id.0 as usize].name = NameId(known(name, names.texts.len()));
+                    let is_stronger = evidence[id.0 as usize].recognise(kind);
+                    let allocation = &mut memory.allocations[id.0 as usize];
+                    // A variable's name is better than none.
+                    if is_stronger || allocation.name == NameId(0) {
+                        allocation.name = NameId(known(name, names.texts.len()));
+                    }
                 }
             }
             LogEntry::Workspace { address } => {

@@ -7,9 +7,14 @@ use serde::Serialize;
 use crate::architectures::{missing_code_sentence, runs_on};
 use crate::judge::{Rehearsal, Verdict};
 
-/// The JSON document of `--json`; the text report shows the same.
+/// A field that is added keeps the version; one that changes its meaning or goes raises it.
+pub const SCHEMA: &str = "ghostgpu.run/1";
+
+/// The JSON document of `--json`, which `docs/run-json.md` describes; the text report shows the same.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
+    /// Name and version of the document.
+    pub schema: &'static str,
     /// Null when the run ended before that was known.
     pub fits: Option<bool>,
     pub verdict: Verdict,
@@ -131,6 +136,7 @@ impl Answer {
             Need::Unknown { because } => (None, None, None, Some(because)),
         };
         Self {
+            schema: SCHEMA,
             fits: verdict.fits(),
             verdict,
             peak_allocated_bytes,

@@ -9,18 +9,58 @@ use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX};
 
 use crate::findings::Findings;
 
-/// The recording of the process that held most, if it left one. `Err` is why it cannot be read.
-pub fn gather(run_dir: &Path, findings: &Findings) -> Option<Result<Recording, String>> {
+/// What is known of whose memory it was.
+#[derive(Debug)]
+pub enum Memory {
+    Recorded(Box<Recording>),
+    /// It was to be recorded, and was not, for this reason.
+    Unrecorded(String),
+    /// Nobody asked.
+    Unwanted,
+}
+
+impl Memory {
+    pub fn recording(&self) -> Option<&Recording> {
+        match self {
+            Self::Recorded(recording) => Some(recording),
+            _ => None,
+        }
+    }
+
+    /// Why there is no recording, as the end of a sentence.
+    pub fn missing_because(&self) -> Option<&str> {
+        match self {
+            Self::Recorded(_) => None,
+            Self::Unrecorded(because) => Some(because),
+            Self::Unwanted => Some("it was left out (--no-breakdown)"),
+        }
+    }
+}
+
+/// The recording of the process that held most.
+pub fn gather(run_dir: &Path, findings: &Findings) -> Memory {
     let process = findings
         .processes
         .iter()
-        .max_by_key(|process| (reserved_bytes(process), std::cmp::Reverse(process.pid)))?;
+        .max_by_key(|process| (reserved_bytes(process), std::cmp::Reverse(process.pid)));
+    let Some(process) = process else {
+        return Memory::Unrecorded("no process of the script's reported".to_owned());
+    };
+    if let Some(because) = &process.unrecorded {
+        return Memory::Unrecorded(because.clone());
+    }
     let history = run_dir.join(format!("{HISTORY_PREFIX}{}.pickle", process.pid));
     let log = run_dir.join(format!("{MEMORY_LOG_PREFIX}{}.log", process.pid));
     if !history.exists() || !log.exists() {
-        return None;
+        return Memory::Unrecorded(match findings.used_cuda() {
+            true => "the process that used the card did not come to write it down".to_owned(),
+            false => "the script never used CUDA".to_owned(),
+        });
     }
-    Some(read(&history, &log, process, findings))
+    match read(&history, &log, process, findings) {
+        Ok(recording) => Memory::Recorded(Box::new(recording)),
+        Err(reason) => Memory::Unrecorded(reason),
+    }
 }
 
 fn read(

@@ -1,12 +1,12 @@
 //! One run of the user's command on virtual cards, from its folder to what was found in it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use ghostgpu_recording::Recording;
 use ghostgpu_session::Session;
 
 use crate::environment;
@@ -15,7 +15,7 @@ use crate::findings::Findings;
 use crate::judge::Rehearsal;
 use crate::layout::Layout;
 use crate::process::supervise;
-use crate::recorded_memory;
+use crate::recorded_memory::{self, Memory};
 use crate::run_dir::RunDir;
 use crate::written_files::remove_written_files;
 
@@ -23,13 +23,15 @@ use crate::written_files::remove_written_files;
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub program: PathBuf,
-    pub words: Vec<std::ffi::OsString>,
+    pub words: Vec<OsString>,
     pub layout: Layout,
     /// Everything but the run's folder, which each run has for itself.
     pub session: Session,
     pub timeout: Option<Duration>,
     /// The user's variables for python do not reach the script (`python -E`).
     pub ignores_python_variables: bool,
+    /// Variables of the environment that are set for the script, beside those of the run itself.
+    pub variables: Vec<(OsString, OsString)>,
 }
 
 /// Where the script's output goes.
@@ -50,8 +52,8 @@ pub enum ScriptOutput {
 pub struct Finished {
     pub rehearsal: Rehearsal,
     pub removed_files: Vec<PathBuf>,
-    /// Whose memory it was, where that was recorded; `Err` is why it cannot be read.
-    pub recording: Option<Result<Recording, String>>,
+    /// Whose memory it was.
+    pub memory: Memory,
 }
 
 impl Plan {
@@ -87,6 +89,7 @@ impl Plan {
                 command.env_remove(variable);
             }
         }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.envs(changes.set);
         for variable in changes.removed {
             command.env_remove(variable);
@@ -119,7 +122,10 @@ impl Plan {
             ))
         })?;
         let findings = Findings::gather(run_dir.path());
-        let recording = recorded_memory::gather(run_dir.path(), &findings);
+        let memory = match session.attribution {
+            true => recorded_memory::gather(run_dir.path(), &findings),
+            false => Memory::Unwanted,
+        };
         let removed_files = match session.keep_checkpoints {
             true => Vec::new(),
             false => remove_written_files(run_dir.path(), started),
@@ -134,7 +140,7 @@ impl Plan {
                 },
             },
             removed_files,
-            recording,
+            memory,
         })
     }
 }

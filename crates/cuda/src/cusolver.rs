@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::library_sizes::answered;
-use crate::{device_work, harmless, opaque_objects, state, trace_call};
+use crate::{device_work, opaque_objects, state, trace_call};
 
 const INVALID_VALUE: i32 = 3;
 const NOT_SUPPORTED: i32 = 9;
@@ -79,20 +79,103 @@ macro_rules! define {
 ghostgpu_tables::solver_questions!(define);
 
 // Operations in such a workspace. They leave values and their success in device memory; the host
-// parts of a workspace are theirs alone.
-harmless! {
-    cusolverDnSgeqrf, cusolverDnDgeqrf, cusolverDnCgeqrf, cusolverDnZgeqrf, cusolverDnXgeqrf,
-    cusolverDnSgesvd, cusolverDnDgesvd, cusolverDnCgesvd, cusolverDnZgesvd, cusolverDnSgesvdj,
-    cusolverDnDgesvdj, cusolverDnCgesvdj, cusolverDnZgesvdj, cusolverDnSgesvdjBatched,
-    cusolverDnDgesvdjBatched, cusolverDnCgesvdjBatched, cusolverDnZgesvdjBatched,
-    cusolverDnSgesvdaStridedBatched, cusolverDnDgesvdaStridedBatched,
-    cusolverDnCgesvdaStridedBatched, cusolverDnZgesvdaStridedBatched, cusolverDnSgetrf,
-    cusolverDnDgetrf, cusolverDnCgetrf, cusolverDnZgetrf, cusolverDnSpotrf, cusolverDnDpotrf,
-    cusolverDnCpotrf, cusolverDnZpotrf, cusolverDnXpotrf, cusolverDnSsytrf, cusolverDnDsytrf,
-    cusolverDnCsytrf, cusolverDnZsytrf, cusolverDnXsytrs, cusolverDnSorgqr, cusolverDnDorgqr,
-    cusolverDnCungqr, cusolverDnZungqr, cusolverDnSormqr, cusolverDnDormqr, cusolverDnCunmqr,
-    cusolverDnZunmqr, cusolverDnSsyevd, cusolverDnDsyevd, cusolverDnCheevd, cusolverDnZheevd,
-    cusolverDnXsyevd, cusolverDnXsyevBatched, cusolverDnSsyevj, cusolverDnDsyevj, cusolverDnCheevj,
-    cusolverDnZheevj, cusolverDnSsyevjBatched, cusolverDnDsyevjBatched, cusolverDnCheevjBatched,
-    cusolverDnZheevjBatched, cusolverDnXgeev,
+// parts of a workspace are theirs alone. The letters are those of the interface: sizes m, n, k,
+// matrices a, b, c, u, v with their leading dimensions.
+device_work! {
+    before: nothing_more;
+    workspace: work;
+    (
+        handle: Object, m: c_int, n: c_int, a: Data, lda: c_int, scales: Data, work: Data,
+        work_size: c_int, device_status: Data
+    ) => cusolverDnSgeqrf, cusolverDnDgeqrf, cusolverDnCgeqrf, cusolverDnZgeqrf;
+    (
+        handle: Object, parameters: Object, m: i64, n: i64, a_type: c_int, a: Data, lda: i64,
+        scales_type: c_int, scales: Data, compute_type: c_int, work: Data, work_bytes: usize,
+        host_work: Data, host_work_bytes: usize, device_status: Data
+    ) => cusolverDnXgeqrf;
+    (
+        handle: Object, left_job: i8, right_job: i8, m: c_int, n: c_int, a: Data, lda: c_int,
+        s: Data, u: Data, ldu: c_int, v: Data, ldv: c_int, work: Data, work_size: c_int,
+        real_work: Data, device_status: Data
+    ) => cusolverDnSgesvd, cusolverDnDgesvd, cusolverDnCgesvd, cusolverDnZgesvd;
+    (
+        handle: Object, job: c_int, is_economic: c_int, m: c_int, n: c_int, a: Data, lda: c_int,
+        s: Data, u: Data, ldu: c_int, v: Data, ldv: c_int, work: Data, work_size: c_int,
+        device_status: Data, parameters: Object
+    ) => cusolverDnSgesvdj, cusolverDnDgesvdj, cusolverDnCgesvdj, cusolverDnZgesvdj;
+    (
+        handle: Object, job: c_int, m: c_int, n: c_int, a: Data, lda: c_int, s: Data, u: Data,
+        ldu: c_int, v: Data, ldv: c_int, work: Data, work_size: c_int, device_status: Data,
+        parameters: Object, batch: c_int
+    ) => cusolverDnSgesvdjBatched, cusolverDnDgesvdjBatched, cusolverDnCgesvdjBatched,
+         cusolverDnZgesvdjBatched;
+    (
+        handle: Object, job: c_int, rank: c_int, m: c_int, n: c_int, a: Data, lda: c_int,
+        a_stride: i64, s: Data, s_stride: i64, u: Data, ldu: c_int, u_stride: i64, v: Data,
+        ldv: c_int, v_stride: i64, work: Data, work_size: c_int, device_status: Data,
+        residuals: Data, batch: c_int
+    ) => cusolverDnSgesvdaStridedBatched, cusolverDnDgesvdaStridedBatched,
+         cusolverDnCgesvdaStridedBatched, cusolverDnZgesvdaStridedBatched;
+    (
+        handle: Object, m: c_int, n: c_int, a: Data, lda: c_int, work: Data, pivots: Data,
+        device_status: Data
+    ) => cusolverDnSgetrf, cusolverDnDgetrf, cusolverDnCgetrf, cusolverDnZgetrf;
+    (
+        handle: Object, triangle: c_int, n: c_int, a: Data, lda: c_int, work: Data,
+        work_size: c_int, device_status: Data
+    ) => cusolverDnSpotrf, cusolverDnDpotrf, cusolverDnCpotrf, cusolverDnZpotrf;
+    (
+        handle: Object, parameters: Object, triangle: c_int, n: i64, a_type: c_int, a: Data,
+        lda: i64, compute_type: c_int, work: Data, work_bytes: usize, host_work: Data,
+        host_work_bytes: usize, device_status: Data
+    ) => cusolverDnXpotrf;
+    (
+        handle: Object, triangle: c_int, n: c_int, a: Data, lda: c_int, pivots: Data, work: Data,
+        work_size: c_int, device_status: Data
+    ) => cusolverDnSsytrf, cusolverDnDsytrf, cusolverDnCsytrf, cusolverDnZsytrf;
+    (
+        handle: Object, triangle: c_int, n: i64, right_sides: i64, a_type: c_int, a: Data,
+        lda: i64, pivots: Data, b_type: c_int, b: Data, ldb: i64, work: Data, work_bytes: usize,
+        host_work: Data, host_work_bytes: usize, device_status: Data
+    ) => cusolverDnXsytrs;
+    (
+        handle: Object, m: c_int, n: c_int, k: c_int, a: Data, lda: c_int, scales: Data,
+        work: Data, work_size: c_int, device_status: Data
+    ) => cusolverDnSorgqr, cusolverDnDorgqr, cusolverDnCungqr, cusolverDnZungqr;
+    (
+        handle: Object, side: c_int, transpose: c_int, m: c_int, n: c_int, k: c_int, a: Data,
+        lda: c_int, scales: Data, c: Data, ldc: c_int, work: Data, work_size: c_int,
+        device_status: Data
+    ) => cusolverDnSormqr, cusolverDnDormqr, cusolverDnCunmqr, cusolverDnZunmqr;
+    (
+        handle: Object, job: c_int, triangle: c_int, n: c_int, a: Data, lda: c_int, w: Data,
+        work: Data, work_size: c_int, device_status: Data
+    ) => cusolverDnSsyevd, cusolverDnDsyevd, cusolverDnCheevd, cusolverDnZheevd;
+    (
+        handle: Object, parameters: Object, job: c_int, triangle: c_int, n: i64, a_type: c_int,
+        a: Data, lda: i64, w_type: c_int, w: Data, compute_type: c_int, work: Data,
+        work_bytes: usize, host_work: Data, host_work_bytes: usize, device_status: Data
+    ) => cusolverDnXsyevd;
+    (
+        handle: Object, parameters: Object, job: c_int, triangle: c_int, n: i64, a_type: c_int,
+        a: Data, lda: i64, w_type: c_int, w: Data, compute_type: c_int, work: Data,
+        work_bytes: usize, host_work: Data, host_work_bytes: usize, device_status: Data,
+        batch: i64
+    ) => cusolverDnXsyevBatched;
+    (
+        handle: Object, job: c_int, triangle: c_int, n: c_int, a: Data, lda: c_int, w: Data,
+        work: Data, work_size: c_int, device_status: Data, parameters: Object
+    ) => cusolverDnSsyevj, cusolverDnDsyevj, cusolverDnCheevj, cusolverDnZheevj;
+    (
+        handle: Object, job: c_int, triangle: c_int, n: c_int, a: Data, lda: c_int, w: Data,
+        work: Data, work_size: c_int, device_status: Data, parameters: Object, batch: c_int
+    ) => cusolverDnSsyevjBatched, cusolverDnDsyevjBatched, cusolverDnCheevjBatched,
+         cusolverDnZheevjBatched;
+    (
+        handle: Object, parameters: Object, left_job: c_int, right_job: c_int, n: i64,
+        a_type: c_int, a: Data, lda: i64, w_type: c_int, w: Data, left_type: c_int, left: Data,
+        left_ld: i64, right_type: c_int, right: Data, right_ld: i64, compute_type: c_int,
+        work: Data, work_bytes: usize, host_work: Data, host_work_bytes: usize,
+        device_status: Data
+    ) => cusolverDnXgeev;
 }

@@ -1,41 +1,55 @@
-//! Prints what the rules find in the files given: `cargo run --example check_files -- FILES`.
+//! Prints every finding in the files given, one line each: `path:line:column: rule: message`
+//! (in a notebook `path:cell:line:column: …`). What the rules say about the corpus, without the
+//! command line's configuration, comments or colours.
+//!
+//! With `@list` instead of a file, the files named in `list`, one per line.
 
+use std::io::Write;
 use std::path::Path;
 
-use ghostgpu_lint::{Source, check};
+use ghostgpu_lint::{Position, Source, check};
 
-fn main() {
-    for path in std::env::args().skip(1) {
-        let contents = match std::fs::read(&path) {
-            Ok(contents) => contents,
-            Err(error) => {
-                eprintln!("{path}: {error}");
-                continue;
-            }
-        };
-        let is_notebook = Path::new(&path)
-            .extension()
-            .is_some_and(|end| end == "ipynb");
-        let source = if is_notebook {
-            Source::notebook(&contents)
-        } else {
-            Source::script(&contents)
-        };
-        match source {
-            Ok(source) => {
-                for finding in check(&source, |_| true).findings {
-                    let place = source.position(finding.range.start);
-                    let cell = place
-                        .cell
-                        .map(|cell| format!("cell {cell}:"))
-                        .unwrap_or_default();
-                    println!(
-                        "{path}:{cell}{}:{}: {}: {}",
-                        place.line, place.column, finding.rule.name, finding.message
-                    );
+fn main() -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for argument in std::env::args().skip(1) {
+        match argument.strip_prefix('@') {
+            None => print_findings(&argument, &mut out)?,
+            Some(list) => {
+                for path in std::fs::read_to_string(list)?.lines() {
+                    print_findings(path, &mut out)?;
                 }
             }
-            Err(error) => eprintln!("{path}: {error}"),
         }
     }
+    Ok(())
+}
+
+fn print_findings(path: &str, out: &mut impl Write) -> std::io::Result<()> {
+    let contents = std::fs::read(path)?;
+    let source = if Path::new(path)
+        .extension()
+        .is_some_and(|end| end == "ipynb")
+    {
+        Source::notebook(&contents)
+    } else {
+        Source::script(&contents)
+    };
+    let source = match source {
+        Ok(source) => source,
+        Err(reason) => {
+            eprintln!("{path}: {reason}");
+            return Ok(());
+        }
+    };
+    let checked = check(&source, |_| true);
+    for error in &checked.errors {
+        eprintln!("{path}: {error:?}");
+    }
+    for finding in &checked.findings {
+        let Position { cell, line, column } = source.position(finding.range.start);
+        let cell = cell.map_or(String::new(), |cell| format!("{cell}:"));
+        let (rule, message) = (finding.rule.name, &finding.message);
+        writeln!(out, "{path}:{cell}{line}:{column}: {rule}: {message}")?;
+    }
+    Ok(())
 }

@@ -10,20 +10,44 @@
 //!
 //! Nothing here reads files or prints.
 
+pub mod catalogue;
+pub mod config;
+pub mod diagnostic;
+pub mod diff;
 pub mod facts;
 pub mod finding;
+pub mod fixing;
+pub mod formats;
+pub mod ignores;
+#[cfg(test)]
+mod made_up;
+pub mod names;
+mod notebook;
+pub mod pattern;
 pub mod python;
 pub mod rules;
+pub mod settings;
 pub mod source;
 
+pub use config::{Config, ConfigError};
+pub use diagnostic::{Diagnostic, FileReport, examine};
 pub use finding::{Edit, Finding, Fix, Safety, Severity};
 pub use python::SyntaxError;
 pub use rules::{Family, RULES, Rule};
+pub use settings::{FailOn, Settings};
 pub use source::{Position, Source, Unreadable};
 
 use facts::Facts;
 use python::Tree;
 use rules::Report;
+
+/// The rules, and in this crate's own tests a few that look at words only.
+fn all_rules() -> impl Iterator<Item = &'static Rule> {
+    let rules = RULES.iter().copied();
+    #[cfg(test)]
+    let rules = rules.chain(made_up::RULES.iter().copied());
+    rules
+}
 
 /// What was seen in one file.
 pub struct Checked {
@@ -33,14 +57,21 @@ pub struct Checked {
     pub errors: Vec<SyntaxError>,
     /// The comments, by which findings can be switched off.
     pub comments: Vec<std::ops::Range<usize>>,
+    /// Statements (of a loop or a definition: its head) that go over several lines.
+    pub long_lines: Vec<std::ops::Range<usize>>,
 }
 
 /// Checks a file with the rules that `selected` accepts.
 pub fn check(source: &Source, selected: impl Fn(&Rule) -> bool) -> Checked {
-    let tree = Tree::parse(source.text(), source.dialect());
+    let levels = python::levels(source.text(), source.dialect());
+    python::with_stack_for(levels, || check_tree(source, levels, selected))
+}
+
+fn check_tree(source: &Source, levels: usize, selected: impl Fn(&Rule) -> bool) -> Checked {
+    let tree = Tree::parse_measured(source.text(), source.dialect(), levels);
     let facts = Facts::of(source, &tree);
     let mut findings = Vec::new();
-    for rule in RULES.iter().copied().filter(|rule| selected(rule)) {
+    for rule in all_rules().filter(|rule| selected(rule)) {
         (rule.check)(
             &facts,
             &mut Report {
@@ -56,5 +87,6 @@ pub fn check(source: &Source, selected: impl Fn(&Rule) -> bool) -> Checked {
         findings,
         errors: tree.errors().to_vec(),
         comments: tree.comments().to_vec(),
+        long_lines: tree.long_lines().to_vec(),
     }
 }

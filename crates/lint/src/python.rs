@@ -10,6 +10,8 @@ pub use ruff_python_ast::{
 };
 pub use ruff_text_size::{Ranged, TextRange, TextSize};
 
+mod nesting;
+
 use std::ops::Range;
 
 use ruff_python_ast::token::TokenKind;
@@ -19,6 +21,7 @@ use ruff_python_parser::{Mode, ParseOptions, Parsed};
 pub struct Tree {
     parsed: Parsed<ast::ModModule>,
     comments: Vec<Range<usize>>,
+    long_lines: Vec<Range<usize>>,
     errors: Vec<SyntaxError>,
 }
 
@@ -36,12 +39,26 @@ pub enum Dialect {
     Notebook,
 }
 
+impl Dialect {
+    fn mode(self) -> Mode {
+        match self {
+            Self::Python => Mode::Module,
+            Self::Notebook => Mode::Ipython,
+        }
+    }
+}
+
 impl Tree {
     pub fn parse(text: &str, dialect: Dialect) -> Self {
-        let mode = match dialect {
-            Dialect::Python => Mode::Module,
-            Dialect::Notebook => Mode::Ipython,
-        };
+        Self::parse_measured(text, dialect, levels(text, dialect))
+    }
+
+    /// The same where [`levels`] of the text are known.
+    pub fn parse_measured(text: &str, dialect: Dialect, levels: usize) -> Self {
+        let mode = dialect.mode();
+        if levels > nesting::MOST_LEVELS {
+            return Self::too_deep(mode);
+        }
         let parsed = ruff_python_parser::parse_unchecked(text, ParseOptions::from(mode))
             .try_into_module()
             .expect("a module was asked for");
@@ -51,6 +68,7 @@ impl Tree {
             .filter(|token| token.kind() == TokenKind::Comment)
             .map(|token| bytes(token.range()))
             .collect();
+        let long_lines = long_lines(text, &parsed);
         let errors = parsed
             .errors()
             .iter()
@@ -62,7 +80,27 @@ impl Tree {
         Self {
             parsed,
             comments,
+            long_lines,
             errors,
+        }
+    }
+
+    /// The tree of nothing, and the reason.
+    fn too_deep(mode: Mode) -> Self {
+        let parsed = ruff_python_parser::parse_unchecked("", ParseOptions::from(mode))
+            .try_into_module()
+            .expect("a module was asked for");
+        Self {
+            parsed,
+            comments: Vec::new(),
+            long_lines: Vec::new(),
+            errors: vec![SyntaxError {
+                message: format!(
+                    "the code is nested more than {} levels deep: no Python would compile it",
+                    nesting::MOST_LEVELS
+                ),
+                range: 0..0,
+            }],
         }
     }
 
@@ -75,9 +113,36 @@ impl Tree {
         &self.comments
     }
 
+    /// Statements (of a loop or a definition: its head) that go over several lines, in order.
+    pub fn long_lines(&self) -> &[Range<usize>] {
+        &self.long_lines
+    }
+
     pub fn errors(&self) -> &[SyntaxError] {
         &self.errors
     }
+}
+
+fn long_lines(text: &str, parsed: &Parsed<ast::ModModule>) -> Vec<Range<usize>> {
+    let mut lines = Vec::new();
+    let mut start = None;
+    for token in parsed.tokens().iter() {
+        match token.kind() {
+            TokenKind::Newline => {
+                let line = start.take().unwrap_or(token.start())..token.start();
+                let line = line.start.to_usize()..line.end.to_usize();
+                if text[line.clone()].contains(['\n', '\r']) {
+                    lines.push(line);
+                }
+            }
+            TokenKind::NonLogicalNewline
+            | TokenKind::Comment
+            | TokenKind::Indent
+            | TokenKind::Dedent => {}
+            _ => start = start.or(Some(token.start())),
+        }
+    }
+    lines
 }
 
 /// A range of ruff's as plain byte positions.
@@ -93,4 +158,23 @@ pub fn span(node: &impl Ranged) -> Range<usize> {
 /// Runs `walk` with a stack that grows with the depth of the tree: a file decides that depth.
 pub fn deep<R>(walk: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(128 * 1024, 4 * 1024 * 1024, walk)
+}
+
+/// Stack for whatever a tree of the deepest kind is put through.
+const LARGE_STACK: usize = 256 << 20;
+
+/// Trees with fewer levels can be walked and freed on any stack.
+const FEW_LEVELS: usize = 100;
+
+/// At least as many levels as the tree of `text` has.
+pub fn levels(text: &str, dialect: Dialect) -> usize {
+    nesting::levels(text, dialect.mode())
+}
+
+/// Runs `work`, which parses, walks and frees a tree of so many levels, with stack enough for it.
+pub fn with_stack_for<R>(levels: usize, work: impl FnOnce() -> R) -> R {
+    match levels <= FEW_LEVELS {
+        true => work(),
+        false => stacker::grow(LARGE_STACK, work),
+    }
 }

@@ -1,6 +1,5 @@
 //! A file to be checked: a script, or a notebook whose code cells are read as one text.
 
-use std::io::Write;
 use std::ops::Range;
 
 use ruff_notebook::{Notebook, NotebookError};
@@ -8,6 +7,7 @@ use ruff_source_file::{LineIndex, OneIndexed};
 use ruff_text_size::TextSize;
 
 use crate::finding::Edit;
+use crate::notebook::NotebookText;
 use crate::python::Dialect;
 
 /// The byte order mark that some editors put first.
@@ -17,9 +17,15 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 pub struct Source {
     text: String,
     lines: LineIndex,
-    notebook: Option<Box<Notebook>>,
+    notebook: Option<Box<Cells>>,
     /// Whether the file began with a byte order mark, which belongs back when it is written.
     marked: bool,
+}
+
+/// What is known of a notebook beside its code.
+struct Cells {
+    notebook: Notebook,
+    text: NotebookText,
 }
 
 /// Where something stands, counted from 1. A notebook's line is counted inside its cell.
@@ -37,6 +43,8 @@ pub struct Position {
 pub enum Unreadable {
     /// Not UTF-8 text.
     NotText,
+    /// Holds zero bytes, which no Python source has.
+    Binary,
     /// Ends in `.ipynb`, but is not a notebook; with the reason.
     NotANotebook(String),
     /// A notebook of another language.
@@ -49,6 +57,7 @@ impl std::fmt::Display for Unreadable {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotText => write!(out, "not UTF-8 text"),
+            Self::Binary => write!(out, "not text: it holds zero bytes"),
             Self::NotANotebook(reason) => write!(out, "not a notebook: {reason}"),
             Self::NotPython => write!(out, "a notebook of another language than Python"),
             Self::TooLarge => write!(out, "larger than 1 GiB"),
@@ -70,20 +79,34 @@ impl Source {
 
     /// A Jupyter notebook (`.ipynb`).
     pub fn notebook(contents: &[u8]) -> Result<Self, Unreadable> {
-        let notebook = Notebook::from_source_code(text_of(contents)?)
-            .map_err(|error: NotebookError| Unreadable::NotANotebook(error.to_string()))?;
-        if !notebook.is_python_notebook() {
+        let json = text_of(contents)?;
+        let notebook = Notebook::from_source_code(json)
+            .map_err(|error| Unreadable::NotANotebook(reason(&error)))?;
+        if !notebook.is_python_notebook() && !has_python_kernel(json) {
             return Err(Unreadable::NotPython);
         }
         let text = notebook.source_code().to_owned();
+        let ranges = notebook
+            .cell_offsets()
+            .content_ranges()
+            .map(|range| range.start().to_usize()..range.end().to_usize());
+        let indices = notebook
+            .index()
+            .iter()
+            .map(|cell| cell.cell_index().to_zero_indexed());
+        let cells = NotebookText::new(json, indices.zip(ranges))
+            .ok_or_else(|| Unreadable::NotANotebook("its cells cannot be told apart".to_owned()))?;
         Ok(Self::of_text(
             text,
-            Some(Box::new(notebook)),
+            Some(Box::new(Cells {
+                notebook,
+                text: cells,
+            })),
             contents.starts_with(MARK),
         ))
     }
 
-    fn of_text(text: String, notebook: Option<Box<Notebook>>, marked: bool) -> Self {
+    fn of_text(text: String, notebook: Option<Box<Cells>>, marked: bool) -> Self {
         let lines = LineIndex::from_source_text(&text);
         Self {
             text,
@@ -96,6 +119,10 @@ impl Source {
     /// The Python text: the script, or the notebook's code cells one after the other.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    pub fn is_notebook(&self) -> bool {
+        self.notebook.is_some()
     }
 
     pub fn dialect(&self) -> Dialect {
@@ -118,8 +145,8 @@ impl Source {
                 line,
                 column,
             },
-            Some(notebook) => {
-                let cells = notebook.index();
+            Some(cells) => {
+                let cells = cells.notebook.index();
                 Position {
                     cell: cells.cell(place.line).map(OneIndexed::get),
                     line: cells.cell_row(place.line).map_or(line, OneIndexed::get),
@@ -127,6 +154,12 @@ impl Source {
                 }
             }
         }
+    }
+
+    /// The line of [`Self::text`] that holds a byte, counted from 0 through all cells.
+    pub fn row(&self, byte: usize) -> usize {
+        let byte = offset(byte.min(self.text.len()));
+        self.lines.line_index(byte).to_zero_indexed()
     }
 
     /// The line of text that holds a byte, without its line end.
@@ -146,6 +179,45 @@ impl Source {
             ..self.lines.line_end(last, &self.text).to_usize()
     }
 
+    /// Line and column (in characters) of a byte in the file as it is on disk: of a notebook, in its
+    /// JSON.
+    pub fn place_in_file(&self, byte: usize) -> (usize, usize) {
+        match &self.notebook {
+            None => {
+                let Position { line, column, .. } = self.position(byte);
+                (line, column)
+            }
+            Some(cells) => {
+                let before = &cells.text.json()[..cells.text.byte_in_json(byte)];
+                let start = before.rfind('\n').map_or(0, |at| at + 1);
+                let line = before.matches('\n').count() + 1;
+                (line, before[start..].chars().count() + 1)
+            }
+        }
+    }
+
+    /// Whether an edit can be made: inside the text, between characters, and inside one cell.
+    pub fn takes(&self, edit: &Edit) -> bool {
+        let Range { start, end } = edit.range;
+        start <= end
+            && self.text.is_char_boundary(start)
+            && self.text.is_char_boundary(end)
+            && (self.notebook.as_ref()).is_none_or(|cells| cells.text.takes(edit))
+    }
+
+    /// The same file with other contents.
+    pub fn reread(&self, contents: &[u8]) -> Result<Self, Unreadable> {
+        match self.notebook {
+            None => Self::script(contents),
+            Some(_) => Self::notebook(contents),
+        }
+    }
+
+    /// The file as it is.
+    pub fn contents(&self) -> String {
+        self.with_edits(&[])
+    }
+
     /// The whole file (of a notebook: its JSON) after `edits`, which are in order of position and
     /// do not overlap.
     pub fn with_edits(&self, edits: &[Edit]) -> String {
@@ -159,7 +231,7 @@ impl Source {
         text.push_str(&self.text[copied..]);
         let written = match &self.notebook {
             None => text,
-            Some(notebook) => notebook_with(notebook, edits, text),
+            Some(cells) => cells.text.with_edits(edits),
         };
         if self.marked {
             format!("\u{feff}{written}")
@@ -169,23 +241,42 @@ impl Source {
     }
 }
 
-/// Puts the changed text back into the notebook's cells.
-fn notebook_with(notebook: &Notebook, edits: &[Edit], text: String) -> String {
-    let mut notebook = notebook.clone();
-    let mut map = ruff_diagnostics::SourceMap::default();
-    let mut shift: isize = 0;
-    for edit in edits {
-        let at = |byte: usize, shift: isize| offset(byte.saturating_add_signed(shift));
-        map.push_marker(offset(edit.range.start), at(edit.range.start, shift));
-        shift += edit.text.len() as isize - edit.range.len() as isize;
-        map.push_marker(offset(edit.range.end), at(edit.range.end, shift));
+/// Whether a notebook that names no language names a kernel of Python's, as Colab's do.
+fn has_python_kernel(json: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Notebook {
+        metadata: Metadata,
     }
-    notebook.update(&map, text);
-    let mut written = Vec::new();
-    notebook
-        .write(&mut written as &mut dyn Write)
-        .expect("a vector takes everything");
-    String::from_utf8(written).expect("JSON is UTF-8")
+    #[derive(serde::Deserialize)]
+    struct Metadata {
+        language_info: Option<serde::de::IgnoredAny>,
+        kernelspec: Option<Kernel>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Kernel {
+        language: Option<String>,
+        #[serde(default)]
+        name: String,
+    }
+    let Ok(Notebook { metadata }) = serde_json::from_str(json) else {
+        return false;
+    };
+    let is_python =
+        |kernel: Kernel| kernel.language.is_none() && kernel.name.to_lowercase().contains("python");
+    metadata.language_info.is_none() && metadata.kernelspec.is_some_and(is_python)
+}
+
+fn reason(error: &NotebookError) -> String {
+    match error {
+        NotebookError::Io(error) => error.to_string(),
+        NotebookError::Json(error) | NotebookError::InvalidJson(error) => {
+            format!("its JSON is broken: {error}")
+        }
+        NotebookError::InvalidSchema(error) => error.to_string(),
+        NotebookError::InvalidFormat(version) => {
+            format!("its format is version {version}, and only version 4 is known")
+        }
+    }
 }
 
 fn text_of(contents: &[u8]) -> Result<&str, Unreadable> {
@@ -193,7 +284,11 @@ fn text_of(contents: &[u8]) -> Result<&str, Unreadable> {
         return Err(Unreadable::TooLarge);
     }
     let contents = contents.strip_prefix(MARK).unwrap_or(contents);
-    std::str::from_utf8(contents).map_err(|_| Unreadable::NotText)
+    let text = std::str::from_utf8(contents).map_err(|_| Unreadable::NotText)?;
+    match text.contains('\0') {
+        true => Err(Unreadable::Binary),
+        false => Ok(text),
+    }
 }
 
 fn offset(byte: usize) -> TextSize {

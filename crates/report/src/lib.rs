@@ -58,6 +58,6 @@ pub use memory_viz::{MemoryVizOptions, write_memory_viz};
 pub use perfetto::{PerfettoOptions, PerfettoSummary, write_perfetto};
 pub use pprof::write_pprof;
 pub use recording::{
-    RecordingJsonOptions, RecordingPerfettoOptions, write_recording_json, write_recording_perfetto,
-    write_recording_pprof,
+    Breakdown, RecordingJsonOptions, RecordingPerfettoOptions, recording_breakdown,
+    write_recording_json, write_recording_perfetto, write_recording_pprof,
 };

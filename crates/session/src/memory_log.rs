@@ -71,16 +71,19 @@ pub enum OwnerKind {
     OptimizerState = 3,
     Input = 4,
     SavedForBackward = 5,
+    /// Nothing but a name: the variable that keeps it.
+    KeptIn = 6,
 }
 
 impl OwnerKind {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Parameter,
         Self::Buffer,
         Self::Gradient,
         Self::OptimizerState,
         Self::Input,
         Self::SavedForBackward,
+        Self::KeptIn,
     ];
 
     pub fn from_number(number: u8) -> Option<Self> {

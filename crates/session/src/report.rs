@@ -94,6 +94,8 @@ pub struct ProcessReport {
     /// Remarks the answer does not rest on: checkpoints that were redirected, faults of the agent.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Why whose memory it is was not recorded, though it was asked for.
+    pub unrecorded: Option<String>,
     /// What was seen of the place at which a batch was to be set, if one was.
     pub probe: Option<ProbeReport>,
 }
@@ -110,9 +112,14 @@ pub struct ProbeReport {
     pub batch: Option<u64>,
     /// How many samples a pass over the data has, where that can be known.
     pub samples: Option<u64>,
-    /// Tokens of a sample, and the most that there may be, where a script of ours says so.
+    /// Tokens of a sample, where a script of ours says so or batches were seen to have them, and the most
+    /// that there may be.
     pub seq: Option<u64>,
     pub longest_seq: Option<u64>,
+    /// Which tensors of a batch are that long, in words.
+    pub seq_place: String,
+    /// Why a batch has no length that could be cut.
+    pub no_sequence_because: Option<String>,
     /// Batches that are not full are left out.
     pub drops_last: bool,
     /// Why the batch cannot be set there, in a sentence.

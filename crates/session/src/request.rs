@@ -61,6 +61,9 @@ pub struct Probe {
     pub place: ProbePlace,
     /// The batch to try in this process.
     pub batch: Option<u64>,
+    /// The tokens that batches are cut to in this process.
+    #[serde(default)]
+    pub seq: Option<u64>,
     /// Where to ask for batches instead: the agent connects when the script has come to the place
     /// at which the batch matters, and goes on in a forked copy for each batch that it is told.
     pub socket: Option<PathBuf>,

@@ -54,7 +54,11 @@ def _start(torch: Any) -> None:
     peaks = PeakTracker(torch)
     ending = Ending(torch, current.run_dir, peaks)
     counter = StepCounter(current.steps, peaks)
-    recorder = quietly(MemoryRecorder)(torch, current.run_dir) if current.attribution else None
+    recorder = (
+        quietly(MemoryRecorder)(torch, current.run_dir, current.steps)
+        if current.attribution
+        else None
+    )
     guard = checkpoints.CheckpointGuard(torch, current)
     _after_import.append(quietly(guard.after_import))
 

@@ -12,6 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from .guard import quietly
+from .probe_sequences import CutBatches
 from .report import RECORD
 from .stacks import users_line
 
@@ -27,6 +28,9 @@ class LoaderPlace:
         self._prober = prober
         self._is_for_training = is_for_training
         self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        # Loaders whose batches are looked at, and the tokens that they are cut to, if at all.
+        self._cut_loaders: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._length: int | None = None
 
     def install(self) -> None:
         from torch.utils.data import DataLoader
@@ -39,7 +43,8 @@ class LoaderPlace:
         @functools.wraps(original)
         def iterate(loader: Any) -> Any:
             come_by(loader)
-            return original(loader)
+            batches = original(loader)
+            return self._cut(loader, batches)
 
         patched.__iter__ = iterate
 
@@ -67,9 +72,18 @@ class LoaderPlace:
             report.batch = int(loader.batch_sampler.batch_size)
             report.samples = _samples(loader)
             report.drops_last = bool(getattr(loader.batch_sampler, "drop_last", False))
-        sizes = self._prober.arrive()
-        if sizes and "batch" in sizes:
+        sizes = self._prober.arrive() or {}
+        if "batch" in sizes:
             _set_batch(loader, int(sizes["batch"]))
+        else:
+            self._cut_loaders.add(loader)
+            self._length = int(sizes["seq"]) if "seq" in sizes else None
+
+    def _cut(self, loader: Any, batches: Any) -> Any:
+        """The batches, cut if this copy of the script is to have shorter sequences."""
+        if loader not in self._cut_loaders or not self._prober.is_active:
+            return batches
+        return CutBatches(self._torch, batches, self._prober.report, self._length)
 
 
 def why_not_settable(loader: Any) -> str | None:

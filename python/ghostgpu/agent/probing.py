@@ -59,7 +59,8 @@ class Prober:
         self.report.is_found = True
         self.report.place = self.report.place or users_line()
         if self._probe.socket is None:
-            self._request = {} if self._probe.batch is None else {"batch": self._probe.batch}
+            sizes = {"batch": self._probe.batch, "seq": self._probe.seq}
+            self._request = {name: size for name, size in sizes.items() if size is not None}
             return self._request
         self.report.unforkable = probe_server.why_not_forkable()
         server = probe_server.ProbeServer(self._probe.socket)

@@ -64,6 +64,8 @@ class ProbeReport:
     samples: int | None = None
     seq: int | None = None
     longest_seq: int | None = None
+    seq_place: str = ""
+    no_sequence_because: str | None = None
     drops_last: bool = False
     problem: str | None = None
     unforkable: str | None = None
@@ -90,6 +92,8 @@ class ProcessReport:
     refused: list[RefusedCall] = field(default_factory=list)
     exception: str | None = None
     notes: list[str] = field(default_factory=list)
+    unrecorded: str | None = None
+    """Why whose memory it is was not recorded, though it was asked for."""
     probe: ProbeReport | None = None
 
 

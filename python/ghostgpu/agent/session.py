@@ -22,6 +22,8 @@ class Probe:
     option: str | None
     batch: int | None
     """The batch to try in this process."""
+    seq: int | None
+    """The tokens that batches are cut to in this process."""
     socket: str | None
     """Where to ask for batches instead."""
 
@@ -68,5 +70,6 @@ def _probe(fields: dict[str, Any] | None) -> Probe | None:
         place="option" if option is not None else str(place),
         option=option,
         batch=fields.get("batch"),
+        seq=fields.get("seq"),
         socket=fields.get("socket"),
     )

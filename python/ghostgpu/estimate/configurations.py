@@ -1,8 +1,9 @@
 """Well-known configurations, so that their names work without a download.
 
-The sizes are the commonly known ones; they have not been compared with each model's published
-`config.json`, which is the authority: give that file instead where it matters. What is left out is
-the default of the model's own configuration class in transformers.
+Written down is what decides how much memory a model takes: sizes, ties, and what is dropped where,
+since a dropped activation leaves a mask. `tests/e2e/published_parameters.tsv` has the published
+number of parameters of each. What is left out is the default of the model's own configuration class
+in transformers, or does not touch memory (bases of rotary embeddings, epsilons, token ids).
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ def _t5(width: int, inner: int, layers: int, heads: int, **more: Any) -> Known:
     return Known("t5", "T5ForConditionalGeneration", fields)
 
 
+_BART_DROPS = {"attention_dropout": 0.1, "activation_dropout": 0.1}
+
 _FLAN = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 
 
@@ -139,9 +142,15 @@ def _llama(*sizes: Any, **more: Any) -> Known:
 
 
 def _qwen2(
-    width: int, inner: int, layers: int, heads: tuple[int, int], vocab: int, tied: bool = False
+    width: int,
+    inner: int,
+    layers: int,
+    heads: tuple[int, int],
+    vocab: int,
+    positions: int = 131072,
+    tied: bool = False,
 ) -> Known:
-    return _decoder("qwen2", "Qwen2", width, inner, layers, heads, vocab, 32768, tied)
+    return _decoder("qwen2", "Qwen2", width, inner, layers, heads, vocab, positions, tied)
 
 
 def _qwen3(
@@ -219,9 +228,10 @@ CONFIGURATIONS: dict[str, Known] = {
             "decoder_attention_heads": 12,
             "encoder_ffn_dim": 3072,
             "decoder_ffn_dim": 3072,
+            **_BART_DROPS,
         },
     ),
-    "bart-large": Known("bart", "BartForConditionalGeneration"),
+    "bart-large": Known("bart", "BartForConditionalGeneration", _BART_DROPS),
     "llama-2-7b": _llama(4096, 11008, 32, (32, 32), 32000, 4096, aliases=("llama-7b",)),
     "llama-2-13b": _llama(5120, 13824, 40, (40, 40), 32000, 4096),
     "llama-2-70b": _llama(8192, 28672, 80, (64, 8), 32000, 4096),
@@ -259,9 +269,9 @@ CONFIGURATIONS: dict[str, Known] = {
         num_experts_per_tok=2,
         aliases=("mixtral-8x7b-v0.1",),
     ),
-    "qwen2.5-0.5b": _qwen2(896, 4864, 24, (14, 2), 151936, tied=True),
+    "qwen2.5-0.5b": _qwen2(896, 4864, 24, (14, 2), 151936, 32768, tied=True),
     "qwen2.5-1.5b": _qwen2(1536, 8960, 28, (12, 2), 151936, tied=True),
-    "qwen2.5-3b": _qwen2(2048, 11008, 36, (16, 2), 151936, tied=True),
+    "qwen2.5-3b": _qwen2(2048, 11008, 36, (16, 2), 151936, 32768, tied=True),
     "qwen2.5-7b": _qwen2(3584, 18944, 28, (28, 4), 152064),
     "qwen2.5-14b": _qwen2(5120, 13824, 48, (40, 8), 152064),
     "qwen2.5-32b": _qwen2(5120, 27648, 64, (40, 8), 152064),
@@ -280,6 +290,7 @@ CONFIGURATIONS: dict[str, Known] = {
         2048,
         partial_rotary_factor=0.4,
         hidden_act="gelu_new",
+        resid_pdrop=0.1,
     ),
     "phi-3-mini": _decoder(
         "phi3",
@@ -292,6 +303,7 @@ CONFIGURATIONS: dict[str, Known] = {
         4096,
         aliases=("phi-3-mini-4k-instruct",),
         pad_token_id=32000,
+        sliding_window=2047,
     ),
     "gemma-2b": _decoder(
         "gemma", "Gemma", 2048, 16384, 18, (8, 1), 256000, 8192, tied=True, head_dim=256

@@ -128,8 +128,8 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             self.add_hole(reservation, set);
         }
         let (from, bytes) = (segment.address.0, segment.bytes());
-        let holes = &self.pools.sets[set as usize].unmapped;
-        let hole = holes.iter().find(|entry| {
+        let holes = self.pools.sets[set as usize].unmapped;
+        let hole = self.pools.nodes.iter(holes).find(|entry| {
             let hole = &self.blocks[entry.block];
             hole.address <= from && from + bytes <= hole.address + hole.size
         });
@@ -184,6 +184,6 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         } else {
             block.state = State::Pending;
         }
-        self.by_address.insert(address, number);
+        self.enter(address, number);
     }
 }

@@ -19,13 +19,13 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let target = self.reserved_total - threshold;
         let half = &self.pools.pool(DEFAULT_POOL).halves[PoolKind::Large.index()];
         let searches = half.searches;
-        let mut whole: Vec<u32> = half
+        let mut whole = std::mem::take(&mut self.scratch);
+        let free = half
             .sets
             .iter()
-            .flat_map(|&(_, set)| self.pools.sets[set as usize].free.iter())
-            .map(|entry| entry.block)
-            .filter(|&block| !self.blocks[block].is_split())
-            .collect();
+            .flat_map(|&(_, set)| self.pools.free_in(set))
+            .map(|entry| entry.block);
+        whole.extend(free.filter(|&block| !self.blocks[block].is_split()));
         let age = |allocator: &Self, block: u32| searches - allocator.blocks[block].age_base;
         let mut total_age: u64 = whole.iter().map(|&block| age(self, block)).sum();
         let mut reclaimed = 0;
@@ -47,5 +47,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
                 false
             });
         }
+        whole.clear();
+        self.scratch = whole;
     }
 }

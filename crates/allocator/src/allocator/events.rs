@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::Allocator;
 use super::free::InvalidPointer;
 use crate::driver::{Driver, RecordedEvent};
-use crate::ids::{Address, StreamId};
+use crate::ids::{Address, BlockId, StreamId};
 use crate::structures::blocks::{NONE, State};
 use crate::structures::hash_order::HashOrder;
 use crate::trace::TraceSink;
@@ -54,10 +54,17 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         if address == Address(0) {
             return Ok(());
         }
-        let number = match self.by_address.get(address.0) {
-            Some(number) if self.blocks[number].state == State::Allocated => number,
-            _ => return Err(InvalidPointer(address)),
-        };
+        let number = self.find(address).ok_or(InvalidPointer(address))?;
+        self.record_stream_of(BlockId(number), stream)
+    }
+
+    /// The same of an allocation that is still live, without looking its address up.
+    pub fn record_stream_of(
+        &mut self,
+        block: BlockId,
+        stream: StreamId,
+    ) -> Result<(), InvalidPointer> {
+        let number = self.live(block)?;
         let own = self.pools.sets[self.blocks[number].set as usize].stream;
         if stream == own {
             return Ok(());
@@ -210,13 +217,19 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
     /// Completes a free that waits, whatever it waits for: what a recorded `free_completed` says, or a
     /// graph capture that knows the block to be unused. Whether there was such a block.
     pub fn complete(&mut self, address: Address) -> bool {
-        let pending = |number: &u32| self.blocks[*number].state == State::Pending;
-        let Some(number) = self.by_address.get(address.0).filter(pending) else {
-            return false;
-        };
-        self.take_off_waiting(number);
-        self.complete_free(number);
-        true
+        let number = self.find(address);
+        number.is_some_and(|number| self.complete_block(BlockId(number)))
+    }
+
+    /// The same of a block that was handed out, without looking its address up.
+    pub fn complete_block(&mut self, block: BlockId) -> bool {
+        let found = self.blocks.get(block.0);
+        let is_pending = found.is_some_and(|block| block.state == State::Pending);
+        if is_pending {
+            self.take_off_waiting(block.0);
+            self.complete_free(block.0);
+        }
+        is_pending
     }
 
     pub(super) fn take_off_waiting(&mut self, number: u32) {

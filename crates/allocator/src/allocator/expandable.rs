@@ -51,8 +51,8 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
 
     /// The lowest place in an existing segment where enough addresses are free in a row.
     fn room_in_segments(&self, quest: &Quest) -> Option<u32> {
-        let holes = &self.pools.sets[quest.set as usize].unmapped;
-        holes.iter().find_map(|entry| {
+        let holes = self.pools.sets[quest.set as usize].unmapped;
+        self.pools.nodes.iter(holes).find_map(|entry| {
             let before = self.blocks[entry.block].prev;
             let start = if before != NONE && self.blocks[before].is_allocatable() {
                 before
@@ -148,13 +148,15 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let block = &mut self.blocks[number];
         block.state = State::Unmapped;
         let entry = Self::hole_entry(number, block);
-        self.pools.sets[block.set as usize].unmapped.insert(entry);
+        let holes = &mut self.pools.sets[block.set as usize].unmapped;
+        self.pools.nodes.insert(holes, entry);
     }
 
     fn remove_hole(&mut self, number: u32) {
         let block = &self.blocks[number];
         let entry = Self::hole_entry(number, block);
-        self.pools.sets[block.set as usize].unmapped.remove(&entry);
+        let holes = &mut self.pools.sets[block.set as usize].unmapped;
+        self.pools.nodes.remove(holes, &entry);
     }
 
     /// Cuts a block in two behind `bytes`; returns the number of the second, which is in no set.

@@ -17,7 +17,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         if address == Address(0) {
             return Ok(());
         }
-        match self.by_address.get(address.0) {
+        match self.find(address) {
             Some(number) if self.blocks[number].state == State::Allocated => {
                 self.request_free(number);
                 Ok(())
@@ -28,20 +28,41 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
 
     /// Frees an allocation that is still live, without looking its address up.
     pub fn free_block(&mut self, block: BlockId) -> Result<(), InvalidPointer> {
+        if block.0 == NONE {
+            return Ok(());
+        }
+        let number = self.live(block)?;
+        self.request_free(number);
+        Ok(())
+    }
+
+    /// The number of a block, if it is allocated.
+    #[inline]
+    pub(super) fn live(&self, block: BlockId) -> Result<u32, InvalidPointer> {
         match self.blocks.get(block.0) {
-            Some(found) if found.state == State::Allocated => {
-                self.request_free(block.0);
-                Ok(())
-            }
+            Some(found) if found.state == State::Allocated => Ok(block.0),
             Some(found) => Err(InvalidPointer(Address(found.address))),
-            None if block.0 == NONE => Ok(()),
             None => Err(InvalidPointer(Address(0))),
         }
     }
 
+    /// Whether a block is in use and starts at an address. The number of a block that was given up may
+    /// name another one.
+    #[inline]
+    pub(crate) fn is_in_use_at(&self, block: BlockId, address: Address) -> bool {
+        let found = self.blocks.get(block.0);
+        found.is_some_and(|found| found.address == address.0 && found.is_in_use())
+    }
+
+    /// What is in use, in no order.
+    pub(crate) fn blocks_in_use(&self) -> impl Iterator<Item = (Address, BlockId)> + '_ {
+        let in_use = self.blocks.iter().filter(|(_, block)| block.is_in_use());
+        in_use.map(|(number, block)| (Address(block.address), BlockId(number)))
+    }
+
     /// The live or pending block that starts at `address`.
     pub fn block_at(&self, address: Address) -> Option<BlockId> {
-        self.by_address.get(address.0).map(BlockId)
+        self.find(address).map(BlockId)
     }
 
     #[inline]
@@ -79,7 +100,9 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let (prev, next, is_ordinary) = (block.prev, block.next, !block.is_expandable());
         let kind = self.pools.sets[set as usize].kind;
         self.tell(Action::FreeCompleted, address, requested, set);
-        self.by_address.remove(address);
+        if let Some(by_address) = &mut self.by_address {
+            by_address.remove(address, |number| self.blocks.address_of(number));
+        }
         let mut split_blocks = 0_i64;
         let mut split_bytes = 0_i64;
         for neighbour in [prev, next] {

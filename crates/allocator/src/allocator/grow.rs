@@ -4,16 +4,24 @@ use super::Allocator;
 use super::malloc::{Grown, Quest};
 use crate::driver::{Driver, DriverRequest};
 use crate::pools::DEFAULT_POOL;
+use crate::rounding;
 use crate::structures::blocks::{Block, NONE, State};
 use crate::trace::{Action, TraceSink};
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
+    /// What the driver is asked for if the cache has nothing.
+    pub(super) fn segment_bytes(&self, quest: &Quest) -> u64 {
+        rounding::segment_size(quest.size, self.settings.large_segment_size)
+    }
+
     /// One attempt. The block it returns stands in no set.
     pub(super) fn grow(&mut self, quest: &Quest, is_retry: bool) -> Grown {
         if is_retry {
             self.stats.num_alloc_retries += 1;
         }
-        let wanted = self.reserved_total.saturating_add(quest.segment_bytes);
+        let wanted = self
+            .reserved_total
+            .saturating_add(self.segment_bytes(quest));
         if self.limit.is_some_and(|limit| wanted > limit) {
             return Grown::Exhausted;
         }
@@ -47,7 +55,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
     }
 
     fn new_segment(&mut self, quest: &Quest) -> Option<u32> {
-        let bytes = quest.segment_bytes;
+        let bytes = self.segment_bytes(quest);
         let address = self.driver.allocate(DriverRequest {
             bytes,
             stream: quest.stream,

@@ -25,7 +25,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         block.requested = quest.request;
         let (address, size, set) = (block.address, block.size, block.set);
         self.tell(Action::Alloc, address, quest.request, set);
-        self.by_address.insert(address, number);
+        self.enter(address, number);
         self.stats.allocation.increase(kind, 1);
         self.stats.allocated_bytes.increase(kind, size);
         self.stats.active.increase(kind, 1);

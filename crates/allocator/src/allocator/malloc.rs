@@ -78,7 +78,6 @@ pub(super) struct Quest {
     pub(super) request: u64,
     /// The request, rounded.
     pub(super) size: u64,
-    pub(super) segment_bytes: u64,
     pub(super) pool: u32,
     pub(super) kind: PoolKind,
     pub(super) set: u32,
@@ -129,7 +128,6 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         Ok(Quest {
             request: request.bytes,
             size,
-            segment_bytes: rounding::segment_size(size, self.settings.large_segment_size),
             pool,
             kind,
             set: self.pools.set(pool, kind, request.stream),
@@ -257,7 +255,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         OutOfMemory {
             requested_bytes: quest.request,
             rounded_bytes: quest.size,
-            segment_bytes: quest.segment_bytes,
+            segment_bytes: self.segment_bytes(quest),
             total_bytes: info.total,
             free_bytes: info.free,
             limit_bytes: self.limit,
@@ -274,7 +272,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             .private()
             .flat_map(|(_, pool)| &pool.halves)
             .flat_map(|half| &half.sets)
-            .flat_map(|&(_, set)| self.pools.sets[set as usize].free.iter())
+            .flat_map(|&(_, set)| self.pools.free_in(set))
             .map(|entry| entry.size)
             .sum()
     }

@@ -9,6 +9,7 @@ mod grow;
 mod hand_out;
 mod malloc;
 mod release_cached;
+mod room;
 mod scopes;
 mod search;
 mod segments;
@@ -17,6 +18,7 @@ pub use adopt::{AdoptError, BlockImage, BlockState, SegmentImage};
 pub use events::StreamIdentity;
 pub use free::InvalidPointer;
 pub use malloc::{AllocError, Allocation, Request};
+pub use room::Room;
 pub use segments::{BlockView, SegmentView};
 
 use std::collections::VecDeque;
@@ -29,8 +31,8 @@ use crate::settings::{Settings, SettingsError};
 use crate::stats::Stats;
 use crate::structures::address_map::AddressMap;
 use crate::structures::blocks::{Block, Blocks};
+use crate::structures::entry::Entry;
 use crate::structures::hash_order::HashOrder;
-use crate::structures::ordered_set::Entry;
 use crate::trace::{Action, NoTrace, TraceEvent, TraceSink};
 
 /// PyTorch's caching allocator for one device: give it a driver and the operations of a program, and
@@ -48,7 +50,8 @@ pub struct Allocator<D, S = NoTrace> {
     sink: S,
     stats: Stats,
     blocks: Blocks,
-    by_address: AddressMap,
+    /// Live and pending blocks; nothing if they are named by number only.
+    by_address: Option<AddressMap>,
     pools: Pools,
     scopes: Vec<Scope>,
     /// The most that may be reserved.
@@ -74,6 +77,8 @@ pub struct Allocator<D, S = NoTrace> {
     capture_uses: Vec<(u32, StreamId)>,
     /// Garbage collection can happen, so searches are counted.
     collects: bool,
+    /// Lists of blocks are written here, so that they need no memory of their own.
+    scratch: Vec<u32>,
 }
 
 impl<D: Driver> Allocator<D> {
@@ -95,7 +100,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             driver,
             sink,
             blocks: Blocks::default(),
-            by_address: AddressMap::default(),
+            by_address: Some(AddressMap::default()),
             pools: Pools::new(),
             scopes: Vec::new(),
             limit: None,
@@ -113,6 +118,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             deferred: Vec::new(),
             capture_uses: Vec::new(),
             collects: false,
+            scratch: Vec::new(),
         };
         if fraction < 1.0 {
             allocator.set_memory_fraction(fraction);
@@ -194,7 +200,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         (self.driver, self.sink)
     }
 
-    #[inline]
+    #[inline(always)]
     fn tell(&mut self, action: Action, address: u64, bytes: u64, set: u32) {
         let set = &self.pools.sets[set as usize];
         let event = TraceEvent {
@@ -274,6 +280,21 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
+    /// The live or pending block that starts at an address.
+    #[inline]
+    fn find(&self, address: Address) -> Option<u32> {
+        let address_of = |number| self.blocks.address_of(number);
+        self.by_address.as_ref()?.get(address.0, address_of)
+    }
+
+    /// Enters a block that is live or pending from now on under its address.
+    #[inline]
+    fn enter(&mut self, address: u64, number: u32) {
+        if let Some(by_address) = &mut self.by_address {
+            by_address.insert(address, number, |number| self.blocks.address_of(number));
+        }
+    }
+
     /// Puts a block among the free ones of its set; its age starts now.
     #[inline]
     fn insert_free(&mut self, number: u32) {
@@ -284,15 +305,16 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             let pool = self.pools.pools[set.pool as usize].as_ref();
             block.age_base = pool.map_or(0, |pool| pool.halves[set.kind.index()].searches);
         }
-        set.free.insert(Self::entry(number, block));
+        let entry = Self::entry(number, block);
+        set.free.insert(&mut self.pools.nodes, entry);
     }
 
     #[inline]
     fn remove_free(&mut self, number: u32) {
         let block = &self.blocks[number];
-        let found = self.pools.sets[block.set as usize]
-            .free
-            .remove(&Self::entry(number, block));
+        let entry = Self::entry(number, block);
+        let set = &mut self.pools.sets[block.set as usize];
+        let found = set.free.remove(&mut self.pools.nodes, &entry);
         debug_assert!(found, "a free block stands in its set");
     }
 }

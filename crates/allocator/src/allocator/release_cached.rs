@@ -6,6 +6,7 @@ use crate::driver::Driver;
 use crate::ids::{Address, PoolId, PoolKind};
 use crate::pools::{DEFAULT_POOL, PoolError};
 use crate::settings::UNLIMITED;
+use crate::structures::entry::Entry;
 use crate::trace::{Action, TraceSink};
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
@@ -67,24 +68,24 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
     }
 
     fn release_half(&mut self, pool: u32, kind: PoolKind) {
+        let mut free = std::mem::take(&mut self.scratch);
         let sets = &self.pools.pool(pool).halves[kind.index()].sets;
-        let free: Vec<u32> = sets
-            .iter()
-            .flat_map(|&(_, set)| self.pools.sets[set as usize].free.iter())
-            .map(|entry| entry.block)
-            .collect();
-        let (expandable, ordinary): (Vec<u32>, Vec<u32>) = free
-            .into_iter()
-            .partition(|&block| self.blocks[block].is_expandable());
-        for block in ordinary {
-            if !self.blocks[block].is_split() {
+        let entries = sets.iter().flat_map(|&(_, set)| self.pools.free_in(set));
+        free.extend(entries.map(|entry| entry.block));
+        // What is released is gone from the books: what it was is asked before.
+        free.retain(|&block| {
+            let is_expandable = self.blocks[block].is_expandable();
+            if !is_expandable && !self.blocks[block].is_split() {
                 self.release_block(block);
             }
-        }
-        for block in expandable {
+            is_expandable
+        });
+        for &block in &free {
             self.unmap(block);
             self.drop_if_unmapped(block);
         }
+        free.clear();
+        self.scratch = free;
     }
 
     /// Gives a free segment back.
@@ -114,26 +115,25 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let wanted = quest.size.max(max_split);
         let skips = self.behaviour.oversize_release_skips_expandable;
         let free = &self.pools.sets[quest.set as usize].free;
-        let first = free.first_not_before(&self.search_key(wanted));
-        if let Some(position) = first {
-            let block = free.at(position).block;
-            if !(skips && self.blocks[block].is_expandable()) {
-                if self.blocks[block].is_expandable() {
-                    return false;
-                }
-                self.release_block(block);
-                return true;
+        let nodes = &self.pools.nodes;
+        let first = free.first_not_before(nodes, &self.search_key(wanted));
+        if let Some(Entry { block, .. }) = first
+            && !(skips && self.blocks[block].is_expandable())
+        {
+            if self.blocks[block].is_expandable() {
+                return false;
             }
+            self.release_block(block);
+            return true;
         }
         // Largest first, from just before the place where one large enough would stand.
-        let mut oversize = Vec::new();
-        let mut position = match first {
-            Some(position) => free.before(position),
-            None => free.last(),
+        let mut oversize = std::mem::take(&mut self.scratch);
+        let mut next = match &first {
+            Some(first) => free.before(nodes, first),
+            None => free.last(nodes),
         };
         let mut released = 0;
-        while let Some(here) = position {
-            let entry = free.at(here);
+        while let Some(entry) = next {
             if entry.size < max_split || released >= wanted {
                 break;
             }
@@ -141,11 +141,12 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
                 oversize.push(entry.block);
                 released += entry.size;
             }
-            position = free.before(here);
+            next = free.before(nodes, &entry);
         }
-        for block in oversize {
+        for block in oversize.drain(..) {
             self.release_block(block);
         }
+        self.scratch = oversize;
         released >= wanted
     }
 }

@@ -6,7 +6,8 @@ use super::malloc::Request;
 use crate::driver::Driver;
 use crate::rounding::ABSURD_BYTES;
 use crate::structures::blocks::{NONE, State};
-use crate::structures::size_bins::{Position, SizeBins};
+use crate::structures::entry::Entry;
+use crate::structures::size_bins::SizeBins;
 use crate::trace::TraceSink;
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
@@ -19,7 +20,11 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             self.pools.pool_mut(pool).halves[half].searches += 1;
         }
         match self.best_fit(set, size, expandable) {
-            Some(position) => self.pools.sets[set as usize].free.remove_at(position).block,
+            Some(found) => {
+                let free = &mut self.pools.sets[set as usize].free;
+                free.remove(&mut self.pools.nodes, &found);
+                found.block
+            }
             None => NONE,
         }
     }
@@ -34,17 +39,15 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
     }
 
     #[inline]
-    fn best_fit(&self, set: u32, size: u64, expandable: bool) -> Option<Position> {
+    fn best_fit(&self, set: u32, size: u64, expandable: bool) -> Option<Entry> {
         let free = &self.pools.sets[set as usize].free;
-        let mut position = free.first_not_before(&self.search_key(size))?;
-        let mut found = free.at(position);
+        let mut found = free.first_not_before(&self.pools.nodes, &self.search_key(size))?;
         if self.blocks[found.block].is_expandable() {
-            position = if expandable {
-                self.least_reach(free, position)
+            found = if expandable {
+                self.least_reach(free, found)
             } else {
-                self.first_ordinary(free, position)?
+                self.first_ordinary(free, found)?
             };
-            found = free.at(position);
         }
         let max_split = self.settings.max_split_size;
         let is_unfit = if size < max_split {
@@ -52,21 +55,21 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         } else {
             found.size >= size.saturating_add(self.settings.max_non_split_rounding)
         };
-        (!is_unfit).then_some(position)
+        (!is_unfit).then_some(found)
     }
 
     /// Among expandable blocks a block that can grow counts as large as it can grow: it is used last.
-    fn least_reach(&self, free: &SizeBins, mut position: Position) -> Position {
-        while self.blocks[free.at(position).block].is_expandable() {
-            let Some(next) = free.after(position) else {
+    fn least_reach(&self, free: &SizeBins, mut found: Entry) -> Entry {
+        while self.blocks[found.block].is_expandable() {
+            let Some(next) = free.after(&self.pools.nodes, &found) else {
                 break;
             };
-            if self.reach(free.at(next).block) >= self.reach(free.at(position).block) {
+            if self.reach(next.block) >= self.reach(found.block) {
                 break;
             }
-            position = next;
+            found = next;
         }
-        position
+        found
     }
 
     fn reach(&self, number: u32) -> u64 {
@@ -81,11 +84,9 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
     }
 
     /// Expandable segments were switched off: what they left is passed over.
-    fn first_ordinary(&self, free: &SizeBins, position: Position) -> Option<Position> {
-        let mut position = free.after(position)?;
-        while self.blocks[free.at(position).block].is_expandable() {
-            position = free.after(position)?;
-        }
-        Some(position)
+    fn first_ordinary(&self, free: &SizeBins, found: Entry) -> Option<Entry> {
+        let after = |entry: &Entry| free.after(&self.pools.nodes, entry);
+        std::iter::successors(after(&found), after)
+            .find(|entry| !self.blocks[entry.block].is_expandable())
     }
 }

@@ -94,7 +94,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
     /// The size of the largest free block, of any pool and stream.
     pub fn largest_free_block(&self) -> u64 {
         let sets = self.pools.sets.iter();
-        let largest = sets.filter_map(|set| Some(set.free.at(set.free.last()?).size));
+        let largest = sets.filter_map(|set| Some(set.free.last(&self.pools.nodes)?.size));
         largest.max().unwrap_or(0)
     }
 

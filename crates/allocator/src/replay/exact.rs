@@ -3,8 +3,9 @@
 
 use std::fmt;
 
+use super::checker::Checker;
 use super::circumstances::Circumstances;
-use super::groups::{Group, Groups};
+use super::groups::{Group, Groups, Plain};
 use super::images::images;
 use super::operations::{Operation, Recording};
 use super::private_pools::PrivatePools;
@@ -12,8 +13,8 @@ use super::scripted_driver::ScriptedDriver;
 use super::sizes::RequestSizes;
 use super::start::Start;
 use super::warning::Warning;
-use crate::allocator::{Allocator, Request, SegmentView};
-use crate::ids::{Address, PoolId, StreamId};
+use crate::allocator::{Allocation, Allocator, Request, Room, SegmentView};
+use crate::ids::{Address, BlockId, PoolId, StreamId};
 use crate::stats::Stats;
 use crate::trace::{Action, TraceEvent};
 
@@ -93,7 +94,10 @@ impl fmt::Display for Difference {
     }
 }
 
-type Replica = Allocator<ScriptedDriver, Vec<TraceEvent>>;
+type Replica<'a> = Allocator<ScriptedDriver, Checker<'a>>;
+
+/// No block has this number.
+const NO_BLOCK: BlockId = Allocation::NULL.block;
 
 /// A stream that no program has, for uses that the recording does not name.
 pub(super) const OTHER_STREAM: StreamId = StreamId(u64::MAX);
@@ -101,71 +105,148 @@ pub(super) const OTHER_STREAM: StreamId = StreamId(u64::MAX);
 /// Replays a recording as it was.
 #[must_use]
 pub fn exact(recording: &Recording, circumstances: &Circumstances) -> ExactReplay {
-    let start = Start::of(recording);
-    let mut warnings = start.warnings.clone();
-    warnings.extend(circumstances.doubts(&start));
-    let mappings = recording
-        .operations
-        .iter()
-        .filter(|entry| entry.action == Action::SegmentMap && entry.is_possible());
-    let mappings = mappings.map(|entry| entry.address.0).collect();
-    let driver = ScriptedDriver::new(circumstances.total_or_large(), mappings);
-    let settings = circumstances.settings.clone();
-    let mut replay = Replay {
-        recording,
-        allocator: Allocator::with_trace(circumstances.release, settings, driver, Vec::new()),
-        pools: PrivatePools::new(&start, recording),
-        segment_events: Vec::new(),
-        stats_at_snapshots: Vec::new(),
-        entries: 0,
-        difference: None,
-        flushes: Vec::new(),
-    };
-    replay.allocator.set_limit(circumstances.limit_bytes);
-    warnings.extend(replay.adopt(&start, circumstances));
-    let mut groups = Groups::new(&recording.operations, &start, circumstances.premises());
-    for group in &mut groups {
-        replay.repeat(group, &start);
-        if replay.difference.is_some() {
-            break;
-        }
-    }
-    warnings.extend(groups.warnings());
-    if replay
-        .difference
-        .is_some_and(|difference| difference.is_growth_without_need())
-    {
-        warnings.push(Warning::PrivatePoolsLikely);
-    }
-    ExactReplay {
-        difference: replay.difference,
-        entries: replay.entries,
-        segment_events: replay.segment_events,
-        stats_at_snapshots: replay.stats_at_snapshots,
-        stats: replay.allocator.stats().clone(),
-        segments: replay.allocator.segments(),
-        flushes: replay.flushes,
-        warnings,
-    }
+    let mut run = ExactRun::new(recording, circumstances);
+    run.run();
+    run.finish()
 }
 
-struct Replay<'a> {
+/// An exact replay in its three parts: [`new`](Self::new) learns from the recording how much room is
+/// needed, and makes it; [`run`](Self::run) goes through the entries and touches no heap, but for
+/// requests that can be understood in several ways (releases before them), private pools, and figures
+/// at `snapshot` entries; [`finish`](Self::finish) looks at what came out.
+pub struct ExactRun<'a> {
     recording: &'a Recording,
-    allocator: Replica,
+    circumstances: &'a Circumstances,
+    start: Start,
+    allocator: Replica<'a>,
+    /// The block of each lifetime ([`Start::slots`]).
+    live: Vec<BlockId>,
     pools: PrivatePools,
     segment_events: Vec<(usize, TraceEvent)>,
     stats_at_snapshots: Vec<Stats>,
     entries: usize,
     difference: Option<Difference>,
     flushes: Vec<usize>,
+    warnings: Vec<Warning>,
 }
 
-impl Replay<'_> {
-    fn adopt(&mut self, start: &Start, circumstances: &Circumstances) -> Vec<Warning> {
-        let sizes = RequestSizes::new(circumstances.release, &circumstances.settings);
-        let total = circumstances.total_or_large();
-        let reserve = circumstances.settings.expandable_reserve(total);
-        let (images, mut warnings) = images(start, &self.recording.operations, &sizes, reserve);
+/// What has to be brought back when a group turns out to have been something else.
+struct State<'a> {
+    allocator: Replica<'a>,
+    pools: PrivatePools,
+    live: Vec<BlockId>,
+    entries: usize,
+    segment_events: usize,
+}
+
+impl<'a> ExactRun<'a> {
+    #[must_use]
+    pub fn new(recording: &'a Recording, circumstances: &'a Circumstances) -> Self {
+        let start = Start::of(recording);
+        let operations = &recording.operations;
+        let count = |is_it: &dyn Fn(Action) -> bool| {
+            let actions = operations.actions().iter();
+            actions.filter(|&&action| is_it(action)).count()
+        };
+        let segment_events = count(&Action::is_segment);
+        let mappings = operations
+            .iter()
+            .filter(|entry| entry.action == Action::SegmentMap && entry.is_possible());
+        let mappings = mappings.map(|entry| entry.address.0).collect();
+        let driver = ScriptedDriver::new(circumstances.total_or_large(), mappings);
+        let checker = Checker::new(operations, segment_events);
+        let settings = circumstances.settings.clone();
+        let allocator = Allocator::with_trace(circumstances.release, settings, driver, checker);
+        let mut warnings = start.warnings.clone();
+        warnings.extend(circumstances.doubts(&start));
+        let mut run = Self {
+            recording,
+            circumstances,
+            allocator: allocator.without_addresses(),
+            live: vec![NO_BLOCK; start.slot_count],
+            pools: PrivatePools::new(&start, recording),
+            segment_events: Vec::with_capacity(segment_events),
+            stats_at_snapshots: Vec::with_capacity(count(&|action| action == Action::Snapshot)),
+            entries: 0,
+            difference: None,
+            flushes: Vec::new(),
+            warnings,
+            start,
+        };
+        run.allocator.reserve(Room {
+            live: run.start.slot_count,
+            segments: run.start.segment_count,
+            places: operations.contexts().len(),
+        });
+        run.allocator.set_limit(circumstances.limit_bytes);
+        run.adopt();
+        run
+    }
+
+    /// Goes through the entries, up to the first difference.
+    pub fn run(&mut self) {
+        let premises = self.circumstances.premises();
+        let mut groups = Groups::new(&self.recording.operations, &self.start, premises);
+        loop {
+            // One decision for most entries: which way it goes cannot be predicted.
+            match groups.next_plain() {
+                Some(Plain::Alloc { at }) if self.start.is_possible(at, at + 1) => {
+                    self.plain_alloc(at)
+                }
+                Some(Plain::Free { at }) if self.start.is_possible(at, at + 2) => {
+                    self.plain_free(at)
+                }
+                Some(Plain::Alloc { at }) => self.repeat(Group::Request {
+                    first: at,
+                    last: at,
+                }),
+                Some(Plain::Free { at }) => self.repeat(Group::Free {
+                    at,
+                    completes: true,
+                }),
+                None => match groups.next() {
+                    Some(group) => self.repeat(group),
+                    None => break,
+                },
+            }
+            if self.difference.is_some() {
+                break;
+            }
+        }
+        self.warnings.extend(groups.warnings());
+    }
+
+    #[must_use]
+    pub fn finish(mut self) -> ExactReplay {
+        if self
+            .difference
+            .is_some_and(|difference| difference.is_growth_without_need())
+        {
+            self.warnings.push(Warning::PrivatePoolsLikely);
+        }
+        ExactReplay {
+            difference: self.difference,
+            entries: self.entries,
+            segment_events: self.segment_events,
+            stats_at_snapshots: self.stats_at_snapshots,
+            stats: self.allocator.stats().clone(),
+            segments: self.allocator.segments(),
+            flushes: self.flushes,
+            warnings: self.warnings,
+        }
+    }
+
+    /// Takes over what there was before the first entry.
+    fn adopt(&mut self) {
+        let Circumstances {
+            release, settings, ..
+        } = self.circumstances;
+        let sizes = RequestSizes::new(*release, settings);
+        let total = self.circumstances.total_or_large();
+        let reserve = settings.expandable_reserve(total);
+        let operations = &self.recording.operations;
+        let (images, warnings) = images(&self.start, operations, &sizes, reserve);
+        self.warnings.extend(warnings);
         let mut refused = 0;
         for image in &images {
             if let Some((address, bytes)) = image.reserved {
@@ -176,28 +257,63 @@ impl Replay<'_> {
             refused += usize::from(self.allocator.adopt(image).is_err());
         }
         if refused > 0 {
-            warnings.push(Warning::Contradictions {
+            self.warnings.push(Warning::Contradictions {
                 entries: refused,
                 first: 0,
             });
         }
-        warnings
+        let mut adopted: Vec<(Address, BlockId)> = self.allocator.blocks_in_use().collect();
+        adopted.sort_unstable();
+        let slots = self.start.blocks.keys().zip(&self.start.slots_of_blocks);
+        for (&address, &slot) in slots {
+            if let Ok(place) = adopted.binary_search_by_key(&address, |(address, _)| address.0) {
+                self.live[slot as usize] = adopted[place].1;
+            }
+        }
+    }
+
+    /// A request that got something from the cache.
+    #[inline]
+    fn plain_alloc(&mut self, at: usize) {
+        self.allocator.sink_mut().expect(at, at + 1);
+        self.request(at, at);
+        self.compare(at);
+    }
+
+    /// A free of a block that no other stream used.
+    #[inline]
+    fn plain_free(&mut self, at: usize) {
+        self.allocator.sink_mut().expect(at, at + 2);
+        if let Some(block) = self.block_of(at) {
+            let _ = self.allocator.free_block(block);
+        }
+        self.compare(at);
+    }
+
+    /// Takes over what the comparison of a group that began at an entry has come to.
+    #[inline]
+    fn compare(&mut self, first: usize) {
+        let checker = self.allocator.sink_mut();
+        self.entries += checker.agreed_since(first);
+        if !checker.is_content() {
+            self.difference = checker.finish();
+        }
     }
 
     /// Repeats a group. Where a request begins with completions or releases, it is tried in three ways,
     /// and what fits is what happened: all of it on behalf of the request; the completions seen before
     /// it looked for a block; a flush that the program asked for before it.
-    fn repeat(&mut self, group: Group, start: &Start) {
+    fn repeat(&mut self, group: Group) {
         let actions = self.recording.operations.actions();
         let Group::Request { first, last } = group else {
-            return self.repeat_once(group, start);
+            return self.repeat_once(group);
         };
         let is_plain = |action: &Action| {
             let grows = matches!(action, Action::SegmentAlloc | Action::SegmentMap);
             grows || !(action.is_segment() || *action == Action::FreeCompleted)
         };
         if is_plain(&actions[first]) {
-            return self.repeat_once(group, start);
+            return self.repeat_once(group);
         }
         let completes = |action: &Action| *action == Action::FreeCompleted;
         let of_run = |run: &dyn Fn(&Action) -> bool| {
@@ -210,7 +326,7 @@ impl Replay<'_> {
         let completed = of_run(&completes);
         let released = of_run(&|action| !is_plain(action));
         let before = self.state();
-        self.repeat_once(group, start);
+        self.repeat_once(group);
         if let Some(difference) = self.difference {
             let mut completions: Vec<Group> = (first..completed)
                 .map(|at| Group::Complete { at })
@@ -234,7 +350,7 @@ impl Replay<'_> {
                 self.go_back(&before);
                 for group in way {
                     if self.difference.is_none() {
-                        self.repeat_once(group, start);
+                        self.repeat_once(group);
                     }
                 }
                 if self.difference.is_none() {
@@ -246,30 +362,32 @@ impl Replay<'_> {
         }
     }
 
-    fn state(&self) -> (Replica, PrivatePools, usize, usize) {
-        let events = self.segment_events.len();
-        (
-            self.allocator.clone(),
-            self.pools.clone(),
-            self.entries,
-            events,
-        )
+    #[cold]
+    fn state(&self) -> State<'a> {
+        State {
+            allocator: self.allocator.clone(),
+            pools: self.pools.clone(),
+            live: self.live.clone(),
+            entries: self.entries,
+            segment_events: self.segment_events.len(),
+        }
     }
 
-    fn go_back(&mut self, state: &(Replica, PrivatePools, usize, usize)) {
-        self.allocator = state.0.clone();
-        self.pools = state.1.clone();
-        self.entries = state.2;
-        self.segment_events.truncate(state.3);
+    #[cold]
+    fn go_back(&mut self, state: &State<'a>) {
+        self.allocator = state.allocator.clone();
+        self.pools = state.pools.clone();
+        self.live.clone_from(&state.live);
+        self.entries = state.entries;
+        self.segment_events.truncate(state.segment_events);
         self.difference = None;
     }
 
-    fn repeat_once(&mut self, group: Group, start: &Start) {
-        self.allocator.sink_mut().clear();
+    fn repeat_once(&mut self, group: Group) {
         let (first, end) = group.span();
         let operations = &self.recording.operations;
-        let impossible = (first..end).find(|&index| !operations.at(index).is_possible());
-        if let Some(index) = impossible {
+        if !self.start.is_possible(first, end) {
+            let index = self.start.first_impossible;
             self.difference = Some(Difference {
                 index,
                 recorded: Some(operations.at(index)),
@@ -277,19 +395,23 @@ impl Replay<'_> {
             });
             return;
         }
+        self.allocator.sink_mut().expect(first, end);
         match group {
-            Group::Request { first, last } => self.request(first, last, start),
+            Group::Request { first, last } => self.request(first, last),
             Group::Free { at, completes } => {
-                let address = Address(operations.addresses()[at]);
-                if !completes {
-                    // Other streams use it; which is not recorded.
-                    let _ = self.allocator.record_stream(address, OTHER_STREAM);
-                }
                 // An unknown address leaves no entry, which the comparison sees.
-                let _ = self.allocator.free(address);
+                if let Some(block) = self.block_of(at) {
+                    if !completes {
+                        // Other streams use it; which is not recorded.
+                        let _ = self.allocator.record_stream_of(block, OTHER_STREAM);
+                    }
+                    let _ = self.allocator.free_block(block);
+                }
             }
             Group::Complete { at } => {
-                self.allocator.complete(Address(operations.addresses()[at]));
+                if let Some(block) = self.block_of(at) {
+                    self.allocator.complete_block(block);
+                }
             }
             Group::Flush { first, end } => {
                 self.write_script(first, end, 0);
@@ -302,77 +424,72 @@ impl Replay<'_> {
             }
             Group::Stray { .. } => {}
         }
-        self.pools.follow(operations, first, end, start);
-        self.compare(first, end);
+        self.pools.follow(operations, first, end, &self.start);
+        self.compare(first);
+        let segment_events = self.allocator.sink().segment_events();
+        self.segment_events.extend_from_slice(segment_events);
     }
 
-    fn request(&mut self, first: usize, last: usize, start: &Start) {
+    /// The block that an entry names, if it is in use.
+    #[inline]
+    fn block_of(&self, index: usize) -> Option<BlockId> {
+        let slot = self.start.slots[index] as usize;
+        let block = *self.live.get(slot)?;
+        let address = Address(self.recording.operations.addresses()[index]);
+        self.allocator.is_in_use_at(block, address).then_some(block)
+    }
+
+    #[inline]
+    fn request(&mut self, first: usize, last: usize) {
         let operations = &self.recording.operations;
         let entry = operations.at(last);
-        let pool = self.pools.of_request(operations, first, last, start);
+        let pool = self.pools.of_request(operations, first, last, &self.start);
         let request = Request {
             pool: Some(pool.unwrap_or(PoolId::DEFAULT)),
             ..Request::new(entry.bytes, entry.context.stream)
         };
         let fails = entry.action == Action::Oom;
         self.write_script(first, last, if fails { entry.address.0 } else { 0 });
-        self.pools
-            .prepare_releases(&mut self.allocator, operations, first, last);
+        if first < last {
+            self.pools
+                .prepare_releases(&mut self.allocator, operations, first, last);
+        }
         if let Some(pool) = pool {
             self.pools.open(&mut self.allocator, pool);
         }
         // What went wrong shows in the entries.
-        let _ = self.allocator.malloc_request(request);
+        let got = self.allocator.malloc_request(request);
+        let slot = self.start.slots[last] as usize;
+        if let (Ok(allocation), Some(place)) = (got, self.live.get_mut(slot)) {
+            *place = allocation.block;
+        }
     }
 
+    /// Tells the driver what it did on behalf of the group.
+    #[inline]
     fn write_script(&mut self, first: usize, end: usize, free_bytes: u64) {
+        self.allocator.driver_mut().start_script(free_bytes);
+        if first < end {
+            self.write_driver_calls(first, end);
+        }
+    }
+
+    #[cold]
+    fn write_driver_calls(&mut self, first: usize, end: usize) {
         let operations = &self.recording.operations;
-        let completed: Vec<Address> = (first..end)
-            .filter(|&index| operations.actions()[index] == Action::FreeCompleted)
-            .map(|index| Address(operations.addresses()[index]))
-            .collect();
-        if completed.len() > 1 {
-            self.allocator.set_completion_order(&completed);
+        let completed = |&index: &usize| operations.actions()[index] == Action::FreeCompleted;
+        if (first..end).filter(completed).count() > 1 {
+            let addresses = (first..end).filter(completed);
+            let addresses = addresses.map(|index| Address(operations.addresses()[index]));
+            self.allocator
+                .set_completion_order(&addresses.collect::<Vec<_>>());
         }
         let driver = self.allocator.driver_mut();
-        driver.start_script(free_bytes);
         for index in first..end {
-            let entry = self.recording.operations.at(index);
+            let entry = operations.at(index);
             if entry.action.is_segment() {
                 driver.expect(entry.action, entry.address.0, entry.bytes);
             }
         }
     }
-
-    /// Compares what the group did with what is recorded.
-    fn compare(&mut self, first: usize, end: usize) {
-        let predicted = self.allocator.sink().len();
-        for place in 0..predicted.max(end - first) {
-            let here = self.allocator.sink().get(place).copied();
-            let there = (first + place < end).then(|| self.recording.operations.at(first + place));
-            if let (Some(here), Some(there)) = (here, there)
-                && is_same(here, there)
-            {
-                if here.action.is_segment() {
-                    self.segment_events.push((first + place, here));
-                }
-                self.entries += 1;
-                continue;
-            }
-            self.difference = Some(Difference {
-                index: first + place,
-                recorded: there,
-                predicted: here,
-            });
-            break;
-        }
-    }
-}
-
-fn is_same(here: TraceEvent, there: Operation) -> bool {
-    here.action == there.action
-        && here.bytes == there.bytes
-        && (here.address == there.address || here.action == Action::Oom)
-        && (here.stream == there.context.stream || here.action == Action::Snapshot)
-        && there.context.pool.is_none_or(|pool| pool == here.pool)
 }

@@ -35,6 +35,13 @@ impl Group {
     }
 }
 
+/// A group without anything unusual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plain {
+    Alloc { at: usize },
+    Free { at: usize },
+}
+
 /// What is known about the process that was recorded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Premises {
@@ -97,6 +104,25 @@ impl<'a> Groups<'a> {
     /// Whether releases were taken for the allocator's own without proof.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.is_in_doubt
+    }
+
+    /// The position of the next group if it is a single `alloc` or a free in two entries, as most are;
+    /// and which of them. The group is then behind.
+    #[inline]
+    pub(super) fn next_plain(&mut self) -> Option<Plain> {
+        let at = self.at;
+        let operations = self.operations;
+        match *operations.actions().get(at)? {
+            Action::Alloc => {
+                self.at = at + 1;
+                Some(Plain::Alloc { at })
+            }
+            Action::FreeRequested if operations.completes_at_once(at) => {
+                self.at = at + 2;
+                Some(Plain::Free { at })
+            }
+            _ => None,
+        }
     }
 
     /// What had to be assumed on the way.
@@ -250,9 +276,7 @@ impl Iterator for Groups<'_> {
                 last: at,
             },
             Action::FreeRequested => {
-                let addresses = self.operations.addresses();
-                let completes = self.action(at + 1) == Some(Action::FreeCompleted)
-                    && addresses[at + 1] == addresses[at];
+                let completes = self.operations.completes_at_once(at);
                 Group::Free { at, completes }
             }
             Action::Snapshot => Group::Snapshot { at },

@@ -8,6 +8,7 @@
 //! A recording may begin late, leave pools unnamed, or not tell a flush from a retry. What is missing
 //! is assumed aloud: every result has its [`Warning`]s.
 
+mod checker;
 mod circumstances;
 mod exact;
 mod groups;
@@ -23,8 +24,8 @@ mod warning;
 mod what_if;
 
 pub use circumstances::Circumstances;
-pub use exact::{Difference, ExactReplay, exact};
+pub use exact::{Difference, ExactReplay, ExactRun, exact};
 pub use operations::{Context, Operation, Operations, Recording};
 pub use program::Program;
 pub use warning::Warning;
-pub use what_if::{Failure, HeldEvents, WhatIf, what_if};
+pub use what_if::{Failure, HeldEvents, WhatIf, WhatIfRun, what_if};

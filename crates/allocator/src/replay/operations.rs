@@ -2,7 +2,7 @@
 
 use crate::allocator::{BlockState, SegmentView};
 use crate::ids::{Address, PoolId, StreamId};
-use crate::trace::Action;
+use crate::trace::{Action, TraceEvent};
 
 /// The entries of one device, oldest first, as columns of equal length.
 ///
@@ -94,6 +94,33 @@ impl Operations {
         }
     }
 
+    /// Whether an entry is this one, as far as it says.
+    #[inline(always)]
+    pub(super) fn has(&self, index: usize, event: &TraceEvent) -> bool {
+        let context = &self.known_contexts[self.contexts[index] as usize];
+        let action = event.action;
+        self.actions[index] == action
+            && self.bytes[index] == event.bytes
+            && (self.addresses[index] == event.address.0 || action == Action::Oom)
+            && (context.stream == event.stream || action == Action::Snapshot)
+            && context.pool.is_none_or(|pool| pool == event.pool)
+    }
+
+    /// Whether an entry asks for the free that another one completes.
+    #[inline]
+    pub(super) fn is_request_of(&self, index: usize, completed: &Operation) -> bool {
+        self.actions[index] == Action::FreeRequested
+            && self.addresses[index] == completed.address.0
+            && is_possible(completed.address, self.bytes[index])
+    }
+
+    /// Whether the `free_requested` at a place is followed by its own `free_completed`.
+    #[inline]
+    pub(super) fn completes_at_once(&self, index: usize) -> bool {
+        self.actions.get(index + 1) == Some(&Action::FreeCompleted)
+            && self.addresses[index + 1] == self.addresses[index]
+    }
+
     #[must_use]
     pub fn actions(&self) -> &[Action] {
         &self.actions
@@ -102,6 +129,12 @@ impl Operations {
     #[must_use]
     pub fn addresses(&self) -> &[u64] {
         &self.addresses
+    }
+
+    /// The streams and pools that there are.
+    #[must_use]
+    pub fn contexts(&self) -> &[Context] {
+        &self.known_contexts
     }
 
     #[must_use]

@@ -35,6 +35,7 @@ impl PrivatePools {
     }
 
     /// The private pool of a request, if it was for one.
+    #[inline]
     pub(super) fn of_request(
         &self,
         operations: &Operations,
@@ -43,6 +44,16 @@ impl PrivatePools {
         start: &Start,
     ) -> Option<PoolId> {
         self.ranges.as_ref()?;
+        self.find_of_request(operations, first, last, start)
+    }
+
+    fn find_of_request(
+        &self,
+        operations: &Operations,
+        first: usize,
+        last: usize,
+        start: &Start,
+    ) -> Option<PoolId> {
         let entry = operations.at(last);
         if let Some(pool) = entry.context.pool {
             return (!pool.is_default()).then_some(pool);

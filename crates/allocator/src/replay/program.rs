@@ -84,6 +84,7 @@ impl Program {
                 ..Self::default()
             },
             live: AddressMap::default(),
+            addresses: Vec::new(),
             vacant: Vec::new(),
             pools: PrivatePools::new(start, recording),
             waiting: 0,
@@ -126,6 +127,8 @@ struct Reader {
     program: Program,
     /// Slots by address.
     live: AddressMap,
+    /// The address that each slot has, or had last.
+    addresses: Vec<u64>,
     vacant: Vec<u32>,
     pools: PrivatePools,
     waiting: usize,
@@ -149,10 +152,20 @@ impl Reader {
     fn new_slot(&mut self, address: u64) -> u32 {
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.program.slots += 1;
+            self.addresses.push(address);
             self.program.slots as u32 - 1
         });
-        self.live.insert(address, slot);
+        self.addresses[slot as usize] = address;
+        let address_of = |slot: u32| self.addresses[slot as usize];
+        self.live.insert(address, slot, address_of);
         slot
+    }
+
+    fn take_slot(&mut self, address: u64) -> Option<u32> {
+        let address_of = |slot: u32| self.addresses[slot as usize];
+        let slot = self.live.remove(address, address_of)?;
+        self.vacant.push(slot);
+        Some(slot)
     }
 
     /// What is older than the recording comes first.
@@ -211,24 +224,21 @@ impl Reader {
     }
 
     fn free(&mut self, address: u64, entry: usize, completes: bool) {
-        let Some(slot) = self.live.get(address) else {
-            // The undone entries have named everything live; this one is a contradiction among the
-            // warnings.
-            return;
-        };
+        // The undone entries have named everything live; another address is a contradiction among the
+        // warnings.
+        let address_of = |slot: u32| self.addresses[slot as usize];
         if completes {
-            self.live.remove(address);
-            self.vacant.push(slot);
-            self.wish(Wish::Free { slot }, entry);
-        } else {
+            if let Some(slot) = self.take_slot(address) {
+                self.wish(Wish::Free { slot }, entry);
+            }
+        } else if let Some(slot) = self.live.get(address, address_of) {
             self.waiting += 1;
             self.wish(Wish::FreeLater { slot }, entry);
         }
     }
 
     fn complete(&mut self, address: u64, entry: usize) {
-        if let Some(slot) = self.live.remove(address) {
-            self.vacant.push(slot);
+        if let Some(slot) = self.take_slot(address) {
             self.wish(Wish::Complete { slot }, entry);
         }
     }

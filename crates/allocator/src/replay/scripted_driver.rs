@@ -22,6 +22,9 @@ impl ScriptedDriver {
         Self {
             total,
             mappings,
+            // More than most groups and recordings have.
+            script: Vec::with_capacity(1024),
+            reservations: Vec::with_capacity(64),
             ..Self::default()
         }
     }

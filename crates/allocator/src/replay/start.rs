@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::operations::{Operation, Recording, is_possible};
+use super::operations::{Operation, Operations, Recording, is_possible};
 use super::ranges::{Range, Ranges};
 use super::warning::Warning;
 use crate::allocator::{BlockState, SegmentView};
@@ -21,11 +21,22 @@ pub(super) struct StartBlock {
 }
 
 /// The state before the first entry, and what undoing taught about the entries.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) ranges: Ranges,
     /// By address.
     pub(super) blocks: BTreeMap<u64, StartBlock>,
+    /// Which lifetime each entry of a block belongs to: lifetimes that do not overlap share a number.
+    /// [`NO_SLOT`] where there is none.
+    pub(super) slots: Vec<u32>,
+    /// The numbers of `blocks`, in their order.
+    pub(super) slots_of_blocks: Vec<u32>,
+    /// How many numbers there are: so much is live at a time.
+    pub(super) slot_count: usize,
+    /// Segments that came from the driver, and those before the first entry.
+    pub(super) segment_count: usize,
+    /// The first entry that no card can have had; `usize::MAX` if there is none.
+    pub(super) first_impossible: usize,
     /// Private pools of segments, by the entry that allocated or mapped them.
     pub(super) private_growth: HashMap<usize, PoolId>,
     /// Bytes reserved before the first entry, and the most at any time.
@@ -33,6 +44,9 @@ pub(super) struct Start {
     pub(super) peak_reserved: u64,
     pub(super) warnings: Vec<Warning>,
 }
+
+/// An entry that belongs to no lifetime.
+pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// Blocks by address, in places that are used again.
 #[derive(Default)]
@@ -43,8 +57,13 @@ struct Live {
 }
 
 impl Live {
-    fn insert(&mut self, address: u64, block: StartBlock) -> bool {
-        let is_new = self.places.get(address).is_none();
+    fn place_of(&self, address: u64) -> Option<u32> {
+        self.places
+            .get(address, |place| self.blocks[place as usize].0)
+    }
+
+    /// The place of a block that is entered, and whether its address was free.
+    fn insert(&mut self, address: u64, block: StartBlock) -> (u32, bool) {
         let place = match self.vacant.pop() {
             Some(place) => {
                 self.blocks[place as usize] = (address, block);
@@ -55,41 +74,46 @@ impl Live {
                 self.blocks.len() as u32 - 1
             }
         };
-        self.places.insert(address, place);
-        is_new
+        let address_of = |place: u32| self.blocks[place as usize].0;
+        let is_new = self.places.insert(address, place, address_of);
+        (place, is_new)
     }
 
-    fn get(&mut self, address: u64) -> Option<&mut StartBlock> {
-        let place = self.places.get(address)?;
-        Some(&mut self.blocks[place as usize].1)
-    }
-
-    fn remove(&mut self, address: u64) -> bool {
-        let place = self.places.remove(address);
+    fn remove(&mut self, address: u64) -> Option<u32> {
+        let address_of = |place: u32| self.blocks[place as usize].0;
+        let place = self.places.remove(address, address_of);
         self.vacant.extend(place);
-        place.is_some()
+        place
     }
 
-    fn into_sorted(self) -> BTreeMap<u64, StartBlock> {
-        let is_there = |&&(address, _): &&(u64, StartBlock)| self.places.get(address).is_some();
+    /// What is there, by address, with its places.
+    fn into_sorted(self) -> (BTreeMap<u64, StartBlock>, Vec<u32>) {
         // A vacant place may name an address that another place has now: the map decides.
-        let entries = self
-            .blocks
-            .iter()
-            .enumerate()
-            .filter(|(place, (address, _))| self.places.get(*address) == Some(*place as u32));
-        entries
-            .map(|(_, entry)| entry)
-            .filter(is_there)
-            .copied()
-            .collect()
+        let entries = (0_u32..).zip(&self.blocks);
+        let mut there: Vec<(u32, (u64, StartBlock))> = entries
+            .filter(|&(place, &(address, _))| self.place_of(address) == Some(place))
+            .map(|(place, &entry)| (place, entry))
+            .collect();
+        there.sort_unstable_by_key(|&(_, (address, _))| address);
+        let places = there.iter().map(|&(place, _)| place).collect();
+        (there.into_iter().map(|(_, entry)| entry).collect(), places)
     }
 }
 
 impl Start {
+    /// Whether a card can have had the entries from `first` up to `end`, given that it can have had
+    /// those before them.
+    #[inline]
+    pub(super) fn is_possible(&self, first: usize, end: usize) -> bool {
+        !(first..end).contains(&self.first_impossible)
+    }
+
     pub(super) fn of(recording: &Recording) -> Self {
         let mut undo = Undo {
             live: Live::default(),
+            slots: vec![NO_SLOT; recording.operations.len()],
+            segment_count: recording.segments.len(),
+            first_impossible: usize::MAX,
             ranges: Ranges::default(),
             private_growth: HashMap::new(),
             reserved: 0,
@@ -102,8 +126,9 @@ impl Start {
             undo.take_segment(segment);
         }
         undo.peak_reserved = undo.reserved;
-        for index in (0..recording.operations.len()).rev() {
-            undo.undo(index, recording.operations.at(index));
+        let mut left = recording.operations.len();
+        while let Some(index) = left.checked_sub(1) {
+            left = undo.undo(index, &recording.operations);
         }
         undo.finish(recording)
     }
@@ -111,6 +136,9 @@ impl Start {
 
 struct Undo {
     live: Live,
+    slots: Vec<u32>,
+    segment_count: usize,
+    first_impossible: usize,
     ranges: Ranges,
     private_growth: HashMap<usize, PoolId>,
     reserved: u64,
@@ -159,22 +187,38 @@ impl Undo {
         }
     }
 
-    fn undo(&mut self, index: usize, operation: Operation) {
+    /// Undoes an entry, or the two of a free; returns how many are left.
+    #[inline]
+    fn undo(&mut self, index: usize, operations: &Operations) -> usize {
+        let operation = operations.at(index);
         let address = operation.address.0;
-        let fits = operation.is_possible()
+        let is_possible = operation.is_possible();
+        if !is_possible {
+            self.first_impossible = index;
+        }
+        let mut left = index;
+        let mut slot = NO_SLOT;
+        let fits = is_possible
             && match operation.action {
-                Action::Alloc => self.live.remove(address),
-                Action::FreeRequested => match self.live.get(address) {
-                    Some(block) => std::mem::replace(&mut block.is_pending, false),
-                    None => {
-                        let block = freed_later(operation.bytes, false);
-                        self.live.insert(address, block);
-                        false
-                    }
-                },
+                Action::Alloc => {
+                    slot = self.live.remove(address).unwrap_or(NO_SLOT);
+                    slot != NO_SLOT
+                }
+                Action::FreeRequested => {
+                    let (place, was_pending) = self.undo_request(address, operation.bytes);
+                    slot = place;
+                    was_pending
+                }
                 Action::FreeCompleted => {
-                    let block = freed_later(operation.bytes, true);
-                    self.live.insert(address, block)
+                    let is_whole = index > 0 && operations.is_request_of(index - 1, &operation);
+                    let block = freed_later(operation.bytes, !is_whole);
+                    let (place, is_new) = self.live.insert(address, block);
+                    slot = place;
+                    if is_whole {
+                        left = index - 1;
+                        self.slots[left] = slot;
+                    }
+                    is_new
                 }
                 Action::SegmentAlloc | Action::SegmentMap => self.undo_growth(index, operation),
                 Action::SegmentFree | Action::SegmentUnmap => {
@@ -191,13 +235,30 @@ impl Undo {
                 }
                 Action::Oom | Action::Snapshot => true,
             };
+        self.slots[index] = slot;
         if !fits {
             self.contradictions += 1;
             self.first_contradiction = index;
         }
+        left
+    }
+
+    /// The place of a block whose free was requested, and whether it waited as it should.
+    fn undo_request(&mut self, address: u64, bytes: u64) -> (u32, bool) {
+        match self.live.place_of(address) {
+            Some(place) => {
+                let block = &mut self.live.blocks[place as usize].1;
+                (place, std::mem::replace(&mut block.is_pending, false))
+            }
+            None => (
+                self.live.insert(address, freed_later(bytes, false)).0,
+                false,
+            ),
+        }
     }
 
     fn undo_growth(&mut self, index: usize, operation: Operation) -> bool {
+        self.segment_count += 1;
         self.reserved = self.reserved.saturating_sub(operation.bytes);
         let start = operation.address.0;
         let found = self.ranges.remove(start, start + operation.bytes);
@@ -216,7 +277,8 @@ impl Undo {
     }
 
     fn finish(self, recording: &Recording) -> Start {
-        let blocks = self.live.into_sorted();
+        let slot_count = self.live.blocks.len();
+        let (blocks, slots_of_blocks) = self.live.into_sorted();
         let mut warnings = Vec::new();
         if !self.ranges.is_empty() || !blocks.is_empty() {
             warnings.push(Warning::StartsLate {
@@ -244,6 +306,11 @@ impl Undo {
         Start {
             ranges: self.ranges,
             blocks,
+            slots: self.slots,
+            slots_of_blocks,
+            slot_count,
+            segment_count: self.segment_count,
+            first_impossible: self.first_impossible,
             private_growth: self.private_growth,
             reserved: self.reserved,
             peak_reserved: self.peak_reserved,

@@ -3,9 +3,9 @@
 use super::exact::OTHER_STREAM;
 use super::program::{Program, Wish};
 use super::warning::Warning;
-use crate::allocator::{AllocError, Allocation, Allocator, Request};
+use crate::allocator::{AllocError, Allocation, Allocator, Request, Room};
 use crate::driver::{Driver, DriverRequest, MemoryInfo, RecordedEvent};
-use crate::ids::{Address, PoolId};
+use crate::ids::{Address, BlockId, PoolId};
 use crate::oom_text::OutOfMemory;
 use crate::pools::PoolOptions;
 use crate::release::Release;
@@ -47,6 +47,10 @@ impl<D: Driver> Driver for HeldEvents<D> {
 
     fn memory_info(&self) -> MemoryInfo {
         self.0.memory_info()
+    }
+
+    fn reserve_room(&mut self, segments: usize) {
+        self.0.reserve_room(segments);
     }
 
     fn has_passed(&mut self, _event: RecordedEvent) -> bool {
@@ -125,45 +129,18 @@ pub fn what_if<D: Driver>(
     limit_bytes: Option<u64>,
     driver: D,
 ) -> WhatIf {
-    let mut allocator = Allocator::new(release, settings, HeldEvents(driver));
-    if limit_bytes.is_some() {
-        allocator.set_limit(limit_bytes);
-    }
-    let mut run = Run {
-        allocator,
-        program,
-        live: vec![Allocation::NULL; program.slots],
-        allocated_at_peak: 0,
-        peak_reserved: 0,
-        rescued: Vec::new(),
-        survived: Vec::new(),
-        failure: None,
-    };
-    run.all();
-    let mut warnings = program.warnings().to_vec();
-    if release.is_unchecked() {
-        warnings.push(Warning::ReleaseUnchecked(release));
-    }
-    if !run.rescued.is_empty() {
-        warnings.push(Warning::LifetimesUnknown {
-            requests: run.rescued.len(),
-        });
-    }
-    WhatIf {
-        stats: run.allocator.stats().clone(),
-        allocated_at_peak_bytes: run.allocated_at_peak as u64,
-        largest_free_bytes: run.allocator.largest_free_block(),
-        failure: run.failure,
-        rescued: run.rescued,
-        survived: run.survived,
-        warnings,
-    }
+    let mut run = WhatIfRun::new(program, release, settings, limit_bytes, driver);
+    run.run();
+    run.finish()
 }
 
-struct Run<'a, D> {
+/// A what-if replay in its three parts: [`new`](Self::new) makes the room that the program needs;
+/// [`run`](Self::run) runs it and touches no heap, unless there are many more segments than live
+/// blocks, private pools, or failures; [`finish`](Self::finish) looks at what came out.
+pub struct WhatIfRun<'a, D> {
     allocator: Allocator<HeldEvents<D>>,
     program: &'a Program,
-    live: Vec<Allocation>,
+    live: Vec<Live>,
     allocated_at_peak: i64,
     peak_reserved: i64,
     rescued: Vec<usize>,
@@ -171,8 +148,49 @@ struct Run<'a, D> {
     failure: Option<Failure>,
 }
 
-impl<D: Driver> Run<'_, D> {
-    fn all(&mut self) {
+/// What a slot of the program has.
+#[derive(Clone, Copy)]
+struct Live {
+    address: Address,
+    block: BlockId,
+}
+
+impl<'a, D: Driver> WhatIfRun<'a, D> {
+    pub fn new(
+        program: &'a Program,
+        release: Release,
+        settings: Settings,
+        limit_bytes: Option<u64>,
+        driver: D,
+    ) -> Self {
+        let allocator = Allocator::new(release, settings, HeldEvents(driver));
+        let mut allocator = allocator.without_addresses();
+        if limit_bytes.is_some() {
+            allocator.set_limit(limit_bytes);
+        }
+        allocator.reserve(Room {
+            live: program.slots,
+            segments: program.slots.max(64),
+            places: program.places.len(),
+        });
+        let nothing = Live {
+            address: Allocation::NULL.address,
+            block: Allocation::NULL.block,
+        };
+        Self {
+            allocator,
+            program,
+            live: vec![nothing; program.slots],
+            allocated_at_peak: 0,
+            peak_reserved: 0,
+            rescued: Vec::new(),
+            survived: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Goes through what the program wanted, up to the request that ends it.
+    pub fn run(&mut self) {
         let wishes = self.program.wishes.iter().zip(&self.program.entries);
         for (wish, &entry) in wishes {
             if self.fulfil(*wish, entry as usize).is_err() {
@@ -181,12 +199,36 @@ impl<D: Driver> Run<'_, D> {
         }
     }
 
+    pub fn finish(self) -> WhatIf {
+        let mut warnings = self.program.warnings().to_vec();
+        let release = self.allocator.release();
+        if release.is_unchecked() {
+            warnings.push(Warning::ReleaseUnchecked(release));
+        }
+        if !self.rescued.is_empty() {
+            warnings.push(Warning::LifetimesUnknown {
+                requests: self.rescued.len(),
+            });
+        }
+        WhatIf {
+            stats: self.allocator.stats().clone(),
+            allocated_at_peak_bytes: self.allocated_at_peak as u64,
+            largest_free_bytes: self.allocator.largest_free_block(),
+            failure: self.failure,
+            rescued: self.rescued,
+            survived: self.survived,
+            warnings,
+        }
+    }
+
     #[inline]
     fn fulfil(&mut self, wish: Wish, entry: usize) -> Result<(), ()> {
         match wish {
             Wish::Allocate { slot, place, bytes } => {
                 match self.malloc(place, bytes) {
-                    Ok(allocation) => self.live[slot as usize] = allocation,
+                    Ok(Allocation { address, block, .. }) => {
+                        self.live[slot as usize] = Live { address, block };
+                    }
                     Err(error) => {
                         self.failure = Some(Failure {
                             index: entry,
@@ -206,16 +248,16 @@ impl<D: Driver> Run<'_, D> {
                 let _ = self.allocator.free_block(self.live[slot as usize].block);
             }
             Wish::FreeLater { slot } => {
-                let allocation = self.live[slot as usize];
-                let _ = self
-                    .allocator
-                    .record_stream(allocation.address, OTHER_STREAM);
-                let _ = self.allocator.free_block(allocation.block);
+                let block = self.live[slot as usize].block;
+                let _ = self.allocator.record_stream_of(block, OTHER_STREAM);
+                let _ = self.allocator.free_block(block);
             }
-            // A flush of ours may have completed it already, and its address may have another owner;
-            // that one is live, not waiting.
+            // A flush of ours may have completed it already, and its number may name another block.
             Wish::Complete { slot } => {
-                self.allocator.complete(self.live[slot as usize].address);
+                let Live { address, block } = self.live[slot as usize];
+                if self.allocator.is_in_use_at(block, address) {
+                    self.allocator.complete_block(block);
+                }
             }
             Wish::Try { place, bytes } => match self.malloc(place, bytes) {
                 Ok(allocation) => {

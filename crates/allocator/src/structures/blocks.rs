@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut};
 pub(crate) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
-
+#[repr(align(64))]
 pub(crate) struct Block {
     pub(crate) address: u64,
     pub(crate) size: u64,
@@ -56,6 +56,12 @@ impl Block {
         self.expandable != NONE
     }
 
+    /// Allocated, or freed and still in use by other streams.
+    #[inline]
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(self.state, State::Allocated | State::Pending)
+    }
+
     /// Nobody uses it, whether there is memory behind it or not.
     pub(crate) fn is_allocatable(&self) -> bool {
         matches!(self.state, State::Free | State::Unmapped)
@@ -79,6 +85,12 @@ impl Default for Blocks {
 }
 
 impl Blocks {
+    /// Makes room for so many blocks in all.
+    pub(crate) fn reserve(&mut self, blocks: usize) {
+        let more = blocks.saturating_sub(self.blocks.len());
+        self.blocks.reserve(more);
+    }
+
     #[inline]
     pub(crate) fn add(&mut self, block: Block) -> u32 {
         let number = self.vacant;
@@ -105,6 +117,12 @@ impl Blocks {
         (0..)
             .zip(&self.blocks)
             .filter(|(_, block)| block.state != State::Vacant)
+    }
+
+    /// What an address map asks.
+    #[inline]
+    pub(crate) fn address_of(&self, number: u32) -> u64 {
+        self[number].address
     }
 
     pub(crate) fn get(&self, number: u32) -> Option<&Block> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod address_map;
 pub(crate) mod blocks;
+pub(crate) mod entry;
 pub(crate) mod hash_order;
-pub(crate) mod ordered_set;
 pub(crate) mod size_bins;
+pub(crate) mod trees;

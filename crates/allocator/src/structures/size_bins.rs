@@ -2,11 +2,12 @@
 //! of them have something.
 //!
 //! Up to 2 MiB every multiple of 512 bytes has a bin of its own; above, each power of two has 64 of
-//! them. A search looks into one bin and then, by two steps through the bits, into the next one that is
-//! not empty. Bins are small sorted arrays; the rare one with hundreds of equal blocks becomes an
-//! [`OrderedSet`]. What has reached its size never allocates.
+//! them. A search takes two steps through the bits to the first bin that has something. The first
+//! block of a bin stands in the bin itself, so that best fit mostly touches one cache line; the others
+//! are a [`Tree`].
 
-use super::ordered_set::{self, Entry, OrderedSet};
+use super::entry::Entry;
+use super::trees::{Nodes, Tree};
 
 const UNIT_SHIFT: u32 = 9;
 /// Bins with one size each.
@@ -17,25 +18,18 @@ const PARTS_SHIFT: u32 = 6;
 const PARTS: usize = 1 << PARTS_SHIFT;
 const BINS: usize = EXACT + (64 - (UNIT_SHIFT + EXACT_SHIFT) as usize) * PARTS;
 const WORDS: usize = BINS.div_ceil(64);
-/// Beyond this a bin is kept in pieces.
-const FEW: usize = 192;
 
-#[derive(Clone, Debug)]
-enum Bin {
-    Few(Vec<Entry>),
-    Many(Box<OrderedSet>),
-}
-
-/// Where an entry stands, until the set is changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
-    bin: u32,
-    inside: ordered_set::Position,
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+struct Bin {
+    /// Valid if the bin's bit is set.
+    first: Entry,
+    rest: Tree,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SizeBins {
-    /// Made with the first entry.
+    /// Made with the first entry, or before.
     bins: Vec<Bin>,
     /// One bit per bin that has something, and one per word that is not 0.
     bits: Vec<u64>,
@@ -77,14 +71,17 @@ impl SizeBins {
         self.summary.iter().all(|&word| word == 0)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        let mut bin = self.bin_from(0);
-        std::iter::from_fn(move || {
-            let here = bin?;
-            bin = self.bin_from(here + 1);
-            Some(&self.bins[here])
+    pub(crate) fn iter<'a>(&'a self, nodes: &'a Nodes) -> impl Iterator<Item = Entry> + 'a {
+        let bins = std::iter::successors(self.bin_from(0), |&bin| self.bin_from(bin + 1));
+        bins.flat_map(|bin| {
+            let Bin { first, rest } = self.bins[bin];
+            std::iter::once(first).chain(nodes.iter(rest))
         })
-        .flat_map(Bin::entries)
+    }
+
+    #[inline]
+    fn is_marked(&self, bin: usize) -> bool {
+        self.bits[bin / 64] >> (bin % 64) & 1 == 1
     }
 
     #[inline]
@@ -140,205 +137,89 @@ impl SizeBins {
     }
 
     #[inline]
-    pub(crate) fn insert(&mut self, entry: Entry) {
+    pub(crate) fn insert(&mut self, nodes: &mut Nodes, entry: Entry) {
         if self.bins.is_empty() {
             self.make_bins();
         }
-        let bin = bin_of(entry.size);
-        self.bins[bin].insert(entry);
-        self.mark(bin);
+        let number = bin_of(entry.size);
+        let is_marked = self.is_marked(number);
+        let bin = &mut self.bins[number];
+        if !is_marked {
+            bin.first = entry;
+            self.mark(number);
+        } else if entry.is_before(&bin.first) {
+            let second = std::mem::replace(&mut bin.first, entry);
+            nodes.insert(&mut bin.rest, second);
+        } else {
+            nodes.insert(&mut bin.rest, entry);
+        }
     }
 
+    /// Makes the bins, if they are not there, before they are needed.
     #[cold]
-    fn make_bins(&mut self) {
-        self.bins = vec![Bin::Few(Vec::new()); BINS];
-        self.bits = vec![0; WORDS];
+    pub(crate) fn make_bins(&mut self) {
+        if self.bins.is_empty() {
+            self.bins = vec![Bin::default(); BINS];
+            self.bits = vec![0; WORDS];
+        }
     }
 
     /// Takes an entry out; whether it was there.
     #[inline]
-    pub(crate) fn remove(&mut self, entry: &Entry) -> bool {
+    pub(crate) fn remove(&mut self, nodes: &mut Nodes, entry: &Entry) -> bool {
         let number = bin_of(entry.size);
-        let Some(bin) = self.bins.get_mut(number) else {
+        if self.bins.is_empty() || !self.is_marked(number) {
             return false;
-        };
-        let (found, is_empty) = bin.remove(entry);
-        if is_empty {
-            self.unmark(number);
         }
-        found
-    }
-
-    #[inline]
-    pub(crate) fn remove_at(&mut self, position: Position) -> Entry {
-        let number = position.bin as usize;
-        let (entry, is_empty) = self.bins[number].remove_at(position.inside);
-        if is_empty {
-            self.unmark(number);
+        let bin = &mut self.bins[number];
+        if !bin.first.is_same_key(entry) {
+            return nodes.remove(&mut bin.rest, entry);
         }
-        entry
+        match nodes.pop_first(&mut bin.rest) {
+            Some(second) => bin.first = second,
+            None => self.unmark(number),
+        }
+        true
     }
 
     /// The first entry that is not before `key`.
     #[inline]
-    pub(crate) fn first_not_before(&self, key: &Entry) -> Option<Position> {
-        let bin = bin_of(key.size);
-        if let Some(inside) = self.bins.get(bin)?.first_not_before(key) {
-            return Some(Position {
-                bin: bin as u32,
-                inside,
-            });
+    pub(crate) fn first_not_before(&self, nodes: &Nodes, key: &Entry) -> Option<Entry> {
+        let home = bin_of(key.size);
+        let found = self.bin_from(home)?;
+        let bin = &self.bins[found];
+        if found > home || !bin.first.is_before(key) {
+            return Some(bin.first);
         }
-        self.first_in(self.bin_from(bin + 1)?)
+        let in_rest = nodes.first_not_before(bin.rest, key);
+        in_rest.or_else(|| Some(self.bins[self.bin_from(home + 1)?].first))
     }
 
-    #[inline]
-    fn first_in(&self, bin: usize) -> Option<Position> {
-        Some(Position {
-            bin: bin as u32,
-            inside: ordered_set::Position::FIRST,
-        })
+    /// The first entry behind one that is there.
+    pub(crate) fn after(&self, nodes: &Nodes, entry: &Entry) -> Option<Entry> {
+        let home = bin_of(entry.size);
+        let in_rest = nodes.first_after(self.bins.get(home)?.rest, entry);
+        in_rest.or_else(|| Some(self.bins[self.bin_from(home + 1)?].first))
     }
 
-    fn last_in(&self, bin: usize) -> Option<Position> {
-        let inside = self.bins[bin].last()?;
-        Some(Position {
-            bin: bin as u32,
-            inside,
-        })
-    }
-
-    pub(crate) fn last(&self) -> Option<Position> {
-        self.last_in(self.bin_before(WORDS * 64)?)
-    }
-
-    #[inline]
-    pub(crate) fn at(&self, position: Position) -> Entry {
-        self.bins[position.bin as usize].at(position.inside)
-    }
-
-    pub(crate) fn after(&self, position: Position) -> Option<Position> {
-        let bin = position.bin as usize;
-        match self.bins[bin].after(position.inside) {
-            Some(inside) => Some(Position { inside, ..position }),
-            None => self.first_in(self.bin_from(bin + 1)?),
+    /// The last entry before one that is there.
+    pub(crate) fn before(&self, nodes: &Nodes, entry: &Entry) -> Option<Entry> {
+        let home = bin_of(entry.size);
+        let bin = self.bins.get(home)?;
+        if bin.first.is_before(entry) {
+            let in_rest = nodes.last_before(bin.rest, entry);
+            return Some(in_rest.unwrap_or(bin.first));
         }
+        self.last_in(nodes, self.bin_before(home)?)
     }
 
-    pub(crate) fn before(&self, position: Position) -> Option<Position> {
-        let bin = position.bin as usize;
-        match self.bins[bin].before(position.inside) {
-            Some(inside) => Some(Position { inside, ..position }),
-            None => self.last_in(self.bin_before(bin)?),
-        }
-    }
-}
-
-impl Bin {
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
-        let (few, many) = match self {
-            Self::Few(entries) => (entries.as_slice(), None),
-            Self::Many(set) => (&[][..], Some(set.iter())),
-        };
-        few.iter().chain(many.into_iter().flatten())
+    fn last_in(&self, nodes: &Nodes, bin: usize) -> Option<Entry> {
+        let bin = self.bins.get(bin)?;
+        Some(nodes.last(bin.rest).unwrap_or(bin.first))
     }
 
-    #[inline]
-    fn insert(&mut self, entry: Entry) {
-        match self {
-            Self::Few(entries) => {
-                let index = ordered_set::place_of(entries, &entry);
-                entries.insert(index, entry);
-                if entries.len() > FEW {
-                    self.become_many();
-                }
-            }
-            Self::Many(set) => set.insert(entry),
-        }
-    }
-
-    #[cold]
-    fn become_many(&mut self) {
-        if let Self::Few(entries) = self {
-            let mut set = OrderedSet::default();
-            entries.drain(..).for_each(|entry| set.insert(entry));
-            *self = Self::Many(Box::new(set));
-        }
-    }
-
-    /// Whether the entry was there, and whether the bin is empty now.
-    #[inline]
-    fn remove(&mut self, entry: &Entry) -> (bool, bool) {
-        match self {
-            Self::Few(entries) => {
-                let index = ordered_set::place_of(entries, entry);
-                let found = entries
-                    .get(index)
-                    .is_some_and(|other| other.is_same_key(entry));
-                if found {
-                    entries.remove(index);
-                }
-                (found, entries.is_empty())
-            }
-            Self::Many(set) => (set.remove(entry), set.is_empty()),
-        }
-    }
-
-    #[inline]
-    fn remove_at(&mut self, position: ordered_set::Position) -> (Entry, bool) {
-        match self {
-            Self::Few(entries) => {
-                let entry = entries.remove(position.index());
-                (entry, entries.is_empty())
-            }
-            Self::Many(set) => (set.remove_at(position), set.is_empty()),
-        }
-    }
-
-    #[inline]
-    fn first_not_before(&self, key: &Entry) -> Option<ordered_set::Position> {
-        match self {
-            Self::Few(entries) => {
-                let index = ordered_set::place_of(entries, key);
-                (index < entries.len()).then(|| ordered_set::Position::of(index))
-            }
-            Self::Many(set) => set.first_not_before(key),
-        }
-    }
-
-    fn last(&self) -> Option<ordered_set::Position> {
-        match self {
-            Self::Few(entries) => entries.len().checked_sub(1).map(ordered_set::Position::of),
-            Self::Many(set) => set.last(),
-        }
-    }
-
-    #[inline]
-    fn at(&self, position: ordered_set::Position) -> Entry {
-        match self {
-            Self::Few(entries) => entries[position.index()],
-            Self::Many(set) => set.at(position),
-        }
-    }
-
-    fn after(&self, position: ordered_set::Position) -> Option<ordered_set::Position> {
-        match self {
-            Self::Few(entries) => {
-                let next = position.index() + 1;
-                (next < entries.len()).then(|| ordered_set::Position::of(next))
-            }
-            Self::Many(set) => set.after(position),
-        }
-    }
-
-    fn before(&self, position: ordered_set::Position) -> Option<ordered_set::Position> {
-        match self {
-            Self::Few(_) => position
-                .index()
-                .checked_sub(1)
-                .map(ordered_set::Position::of),
-            Self::Many(set) => set.before(position),
-        }
+    pub(crate) fn last(&self, nodes: &Nodes) -> Option<Entry> {
+        self.last_in(nodes, self.bin_before(WORDS * 64)?)
     }
 }
 
@@ -370,39 +251,29 @@ mod tests {
         fn it_behaves_like_an_ordered_set(
             operations in prop::collection::vec((0_u8..5, size(), 0_u32..3, 0_u64..400), 1..3000)
         ) {
-            let mut set = SizeBins::default();
+            let (mut set, mut nodes) = (SizeBins::default(), Nodes::default());
             let mut model = BTreeSet::new();
             for (what, size, rank, address) in operations {
                 let entry = Entry { size, address, rank, block: 7 };
                 if what > 1 {
                     if model.insert(key(entry)) {
-                        set.insert(entry);
+                        set.insert(&mut nodes, entry);
                     }
                 } else {
-                    prop_assert_eq!(set.remove(&entry), model.remove(&key(entry)));
+                    prop_assert_eq!(set.remove(&mut nodes, &entry), model.remove(&key(entry)));
                 }
-                let found = set.first_not_before(&entry).map(|position| key(set.at(position)));
+                let found = set.first_not_before(&nodes, &entry).map(key);
                 prop_assert_eq!(found, model.range(key(entry)..).next().copied());
             }
             let expected: Vec<_> = model.iter().copied().collect();
-            prop_assert_eq!(&set.iter().map(|entry| key(*entry)).collect::<Vec<_>>(), &expected);
-            let mut walked = Vec::new();
-            let mut position = set.last();
-            while let Some(here) = position {
-                walked.push(key(set.at(here)));
-                position = set.before(here);
-            }
-            walked.reverse();
-            prop_assert_eq!(&walked, &expected);
-            let mut forwards = Vec::new();
-            let mut position = set.first_not_before(&Entry::default());
-            while let Some(here) = position {
-                forwards.push(key(set.at(here)));
-                position = set.after(here);
-            }
-            prop_assert_eq!(&forwards, &expected);
-            while let Some(position) = set.last() {
-                set.remove_at(position);
+            prop_assert_eq!(&set.iter(&nodes).map(key).collect::<Vec<_>>(), &expected);
+            let backwards = std::iter::successors(set.last(&nodes), |here| set.before(&nodes, here));
+            prop_assert!(backwards.map(key).eq(expected.iter().rev().copied()));
+            let first = set.first_not_before(&nodes, &Entry::default());
+            let forwards = std::iter::successors(first, |here| set.after(&nodes, here));
+            prop_assert!(forwards.map(key).eq(expected));
+            while let Some(last) = set.last(&nodes) {
+                set.remove(&mut nodes, &last);
             }
             prop_assert!(set.is_empty());
         }

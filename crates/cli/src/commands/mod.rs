@@ -1,15 +1,19 @@
 //! The commands: one file each.
 
+mod breakdown_options;
 mod completions;
 mod doctor;
 mod estimate;
+mod explain;
 mod gpus;
+mod lint;
 mod max_batch;
 mod record;
 mod rehearsal_options;
 mod replay;
 mod report;
 mod run;
+pub mod scaling;
 mod snapshot;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +33,8 @@ Examples:
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
   ghostgpu report train.ghost
+  ghostgpu lint train.py src/
+  ghostgpu explain error.log
   ghostgpu gpus 30
   ghostgpu doctor
 
@@ -49,6 +55,8 @@ enum Command {
     Snapshot(snapshot::Arguments),
     Replay(replay::Arguments),
     Report(report::Arguments),
+    Lint(lint::Arguments),
+    Explain(explain::Arguments),
     Gpus(gpus::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
@@ -65,6 +73,8 @@ impl CommandLine {
             Command::Snapshot(arguments) => snapshot::execute(&arguments),
             Command::Replay(arguments) => replay::execute(&arguments),
             Command::Report(arguments) => report::execute(&arguments),
+            Command::Lint(arguments) => lint::execute(&arguments),
+            Command::Explain(arguments) => explain::execute(&arguments),
             Command::Gpus(arguments) => gpus::execute(&arguments),
             Command::Doctor(arguments) => doctor::execute(&arguments),
             Command::Completions(arguments) => completions::execute(&arguments),
@@ -136,6 +146,16 @@ mod tests {
     #[test]
     fn help_of_report() {
         insta::assert_snapshot!(help(&["report"]));
+    }
+
+    #[test]
+    fn help_of_lint() {
+        insta::assert_snapshot!(help(&["lint"]));
+    }
+
+    #[test]
+    fn help_of_explain() {
+        insta::assert_snapshot!(help(&["explain"]));
     }
 
     #[test]

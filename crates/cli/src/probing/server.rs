@@ -62,6 +62,7 @@ pub fn serve<T: Send>(
     plan.session.probe = Some(Probe {
         place: place.clone(),
         batch: None,
+        seq: None,
         socket: Some(socket),
     });
     let is_over = AtomicBool::new(false);

@@ -1,10 +1,45 @@
-//! The answer as JSON.
+//! The answer as JSON; `docs/run-json.md` describes it.
+
+use ghostgpu_report::{Breakdown, RecordingJsonOptions, recording_breakdown};
+use serde::Serialize;
 
 use crate::answer::Answer;
+use crate::commands::scaling::Scaling;
+use crate::recorded_memory::Memory;
+
+/// How many lines, operators and holders the answer names: those that matter, since each holder brings its
+/// stack along. `ghostgpu report --to json` has more of them.
+const MAX_ROWS: usize = 20;
+
+/// The document of `ghostgpu run --json`.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    answer: &'a Answer,
+    /// Whose memory it was, as in the report; null if that was not recorded.
+    breakdown: Option<Breakdown>,
+    /// Why it was not.
+    breakdown_missing_because: Option<&'a str>,
+    /// How memory grows with the batch and the sequence; null if nobody asked (`--grow`).
+    grows_with: Option<&'a Scaling>,
+}
 
 /// One pretty-printed document with a line break at its end.
-pub fn json_report(answer: &Answer) -> anyhow::Result<String> {
-    let mut text = serde_json::to_string_pretty(answer)?;
+pub fn json_report(
+    answer: &Answer,
+    memory: &Memory,
+    scaling: Option<&Scaling>,
+) -> anyhow::Result<String> {
+    let options = RecordingJsonOptions { max_rows: MAX_ROWS };
+    let document = Document {
+        answer,
+        breakdown: memory
+            .recording()
+            .map(|recording| recording_breakdown(recording, &options)),
+        breakdown_missing_because: memory.missing_because(),
+        grows_with: scaling,
+    };
+    let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(text)
 }

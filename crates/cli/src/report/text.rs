@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use ghostgpu_recording::Recording;
 use ghostgpu_session::{OomReport, StackFrame};
 
 use super::breakdown::add_breakdown;
@@ -10,6 +9,7 @@ use super::paragraphs::wrap;
 use super::sheet::{Sheet, TEXT_WIDTH};
 use crate::answer::{Answer, user_frame};
 use crate::judge::Verdict;
+use crate::recorded_memory::Memory;
 use crate::size::{gib, grouped, human};
 
 /// How a report is to look.
@@ -21,7 +21,7 @@ pub struct Look<'a> {
 }
 
 /// The whole report, with what the memory of the run was made of if that was recorded.
-pub fn text_report(answer: &Answer, recording: Option<&Recording>, look: Look) -> String {
+pub fn text_report(answer: &Answer, memory: &Memory, look: Look) -> String {
     let mut report = Report {
         look,
         sheet: Sheet::default(),
@@ -37,9 +37,17 @@ pub fn text_report(answer: &Answer, recording: Option<&Recording>, look: Look) -
     }
     report.recovered(answer);
     report.refused(answer);
-    if let Some(recording) = recording {
-        add_breakdown(&mut report.sheet, recording, look);
-        report.sheet.list("warnings", &recording.warnings);
+    match memory {
+        Memory::Recorded(recording) => {
+            add_breakdown(&mut report.sheet, recording, look);
+            report.sheet.list("warnings", &recording.warnings);
+        }
+        // A script that had no memory is told so below.
+        Memory::Unrecorded(because) if answer.peak_reserved_bytes != Some(0) => {
+            let text = format!("nobody knows whose memory it was: {because}");
+            report.sheet.paragraph("at the peak", &text);
+        }
+        Memory::Unrecorded(_) | Memory::Unwanted => {}
     }
     report.sheet.list("assumes", &answer.assumptions);
     report.sheet.list("notes", &answer.notes);

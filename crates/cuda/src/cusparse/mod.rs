@@ -64,16 +64,63 @@ macro_rules! define {
 ghostgpu_tables::sparse_questions!(define);
 
 // Operations in such a buffer: their results are values in device memory.
+device_work! {
+    before: nothing_more;
+    workspace: work;
+    (
+        handle: Object, transpose: c_int, alpha: Data, a: Object, x: Object, beta: Data,
+        y: Object, compute_type: c_int, algorithm: c_int, work: Data
+    ) => cusparseSpMV;
+    (
+        handle: Object, transpose_a: c_int, transpose_b: c_int, alpha: Data, a: Object, b: Object,
+        beta: Data, c: Object, compute_type: c_int, algorithm: c_int, work: Data
+    ) => cusparseSpMM, cusparseSDDMM_preprocess, cusparseSDDMM;
+    (
+        handle: Object, transpose: c_int, alpha: Data, a: Object, x: Object, y: Object,
+        compute_type: c_int, algorithm: c_int, descriptor: Object, work: Data
+    ) => cusparseSpSV_analysis;
+    (
+        handle: Object, transpose_a: c_int, transpose_b: c_int, alpha: Data, a: Object, b: Object,
+        c: Object, compute_type: c_int, algorithm: c_int, descriptor: Object, work: Data
+    ) => cusparseSpSM_analysis;
+    (
+        handle: Object, m: c_int, n: c_int, non_zeros: c_int, rows: Data, columns: Data,
+        permutation: Data, work: Data
+    ) => cusparseXcoosortByRow;
+    (
+        handle: Object, m: c_int, n: c_int, non_zeros: c_int, descriptor: Object, offsets: Data,
+        columns: Data, permutation: Data, work: Data
+    ) => cusparseXcsrsort;
+    (
+        handle: Object, direction: c_int, transpose: c_int, rows: c_int, blocks: c_int,
+        descriptor: Object, values: Data, offsets: Data, indices: Data, block: c_int,
+        info: Object, policy: c_int, work: Data
+    ) => cusparseSbsrsv2_analysis, cusparseDbsrsv2_analysis, cusparseCbsrsv2_analysis,
+         cusparseZbsrsv2_analysis;
+    (
+        handle: Object, direction: c_int, transpose: c_int, rows: c_int, blocks: c_int,
+        alpha: Data, descriptor: Object, values: Data, offsets: Data, indices: Data, block: c_int,
+        info: Object, right_side: Data, x: Data, policy: c_int, work: Data
+    ) => cusparseSbsrsv2_solve, cusparseDbsrsv2_solve, cusparseCbsrsv2_solve,
+         cusparseZbsrsv2_solve;
+    (
+        handle: Object, direction: c_int, transpose_a: c_int, transpose_x: c_int, rows: c_int,
+        n: c_int, blocks: c_int, descriptor: Object, values: Data, offsets: Data, indices: Data,
+        block: c_int, info: Object, policy: c_int, work: Data
+    ) => cusparseSbsrsm2_analysis, cusparseDbsrsm2_analysis, cusparseCbsrsm2_analysis,
+         cusparseZbsrsm2_analysis;
+    (
+        handle: Object, direction: c_int, transpose_a: c_int, transpose_x: c_int, rows: c_int,
+        n: c_int, blocks: c_int, alpha: Data, descriptor: Object, values: Data, offsets: Data,
+        indices: Data, block: c_int, info: Object, b: Data, ldb: c_int, x: Data, ldx: c_int,
+        policy: c_int, work: Data
+    ) => cusparseSbsrsm2_solve, cusparseDbsrsm2_solve, cusparseCbsrsm2_solve,
+         cusparseZbsrsm2_solve;
+}
+
+// They work in the buffer that the analysis was given.
 harmless! {
-    cusparseSpMV, cusparseSpMM, cusparseSDDMM_preprocess, cusparseSDDMM,
-    cusparseSpSV_analysis, cusparseSpSV_solve, cusparseSpSM_analysis, cusparseSpSM_solve,
-    cusparseXcoosortByRow, cusparseXcsrsort,
-    cusparseSbsrsv2_analysis, cusparseDbsrsv2_analysis, cusparseCbsrsv2_analysis,
-    cusparseZbsrsv2_analysis,
-    cusparseSbsrsv2_solve, cusparseDbsrsv2_solve, cusparseCbsrsv2_solve, cusparseZbsrsv2_solve,
-    cusparseSbsrsm2_analysis, cusparseDbsrsm2_analysis, cusparseCbsrsm2_analysis,
-    cusparseZbsrsm2_analysis,
-    cusparseSbsrsm2_solve, cusparseDbsrsm2_solve, cusparseCbsrsm2_solve, cusparseZbsrsm2_solve,
+    cusparseSpSV_solve, cusparseSpSM_solve,
 }
 
 /// Reports that no pivot is zero, as in every solve that succeeds.

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ghostgpu_recording::{Category, StackId};
+use ghostgpu_recording::{Category, NameId, StackId};
 
 use super::card_ledger::CardLedger;
 use super::places::{Place, Places};
@@ -47,6 +47,8 @@ pub struct GrowthSource {
     pub category: Category,
     /// Of the largest allocation that is kept.
     pub stack: StackId,
+    /// The variable that keeps it, in words; empty where that was not seen.
+    pub kept_in: String,
     /// Bytes of the blocks that are live at the end of each compared step.
     pub bytes_at_ends: Vec<u64>,
     /// On average, without the first step where there are enough others.
@@ -63,9 +65,22 @@ struct Survivors {
     count: u64,
     largest_bytes: u64,
     stack: StackId,
+    /// Of the first that has one.
+    name: NameId,
 }
 
 impl CardLedger<'_> {
+    /// Results and what is saved for backward bear the name of the variable that keeps them, or none.
+    fn keeper(&self, category: Category, name: NameId) -> String {
+        let is_named_by_variable = matches!(
+            category,
+            Category::Kept | Category::Temporary | Category::Activation
+        );
+        let text = self.recording.names.texts.get(name.0 as usize);
+        let text = text.filter(|_| is_named_by_variable);
+        text.cloned().unwrap_or_default()
+    }
+
     /// What grows from step to step. Three complete steps are needed to say so.
     pub fn growth(&self) -> Growth {
         let ends: Vec<Moment> = self
@@ -93,6 +108,7 @@ impl CardLedger<'_> {
                     place,
                     category,
                     stack: survivors.stack,
+                    kept_in: self.keeper(category, survivors.name),
                     bytes_per_step: per_step(&bytes_at_ends),
                     bytes_at_ends,
                     count: survivors.count,
@@ -129,6 +145,9 @@ impl CardLedger<'_> {
             if one.requested_bytes > survivors.largest_bytes {
                 survivors.largest_bytes = one.requested_bytes;
                 survivors.stack = one.stack;
+            }
+            if survivors.name == NameId(0) {
+                survivors.name = one.name;
             }
         }
         let mut found: Vec<_> = all

@@ -52,7 +52,22 @@ impl<'a> Imports<'a> {
                 _ => {}
             }
         }
+        imports.forget_rebound(structure);
         imports
+    }
+
+    /// `import model` and later `model = model.Net()`: from there on the name is something else.
+    /// (`x = None` where an import failed leaves it what it is.)
+    fn forget_rebound(&mut self, structure: &Structure<'a>) {
+        for assign in &structure.assigns {
+            if let Expr::Name(name) = assign.target
+                && structure.unit_of(assign.place.block) == 0
+                && let Expr::Call(call) = assign.value
+                && super::paths::root(&call.func) == Some(name.id.as_str())
+            {
+                self.names.remove(name.id.as_str());
+            }
+        }
     }
 
     /// The full name of an imported thing: of a name, or of attributes of one.
@@ -74,6 +89,11 @@ impl<'a> Imports<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether the file calls this package by its own name (`import torch`).
+    pub fn has_plain(&self, package: &str) -> bool {
+        self.names.get(package).is_some_and(|name| name == package)
     }
 
     /// The full names of all that is imported by name.

@@ -3,14 +3,25 @@
 //! - [`structure`]: where everything stands (functions, loops, conditions, calls, assignments);
 //! - [`imports`]: what imported names mean;
 //! - [`usage`]: what names are used for;
-//! - [`flow`]: what values are, followed through the code.
+//! - [`flow`]: what values are, followed through the code;
+//! - what several rules ask of these: [`reach`] (which functions a call runs), [`reads`] (what is
+//!   read where), [`keeping`] and [`flows`] (what containers keep, and where it goes),
+//!   [`evaluating`] (where a model is in evaluation mode), [`origin`] and [`placement`] (where
+//!   values are made, and where they are).
 
 pub mod accumulation;
 pub mod conditions;
+pub mod evaluating;
 pub mod flow;
+pub mod flows;
 pub mod imports;
+pub mod keeping;
 pub mod memory_errors;
+pub mod origin;
 pub mod paths;
+pub mod placement;
+pub mod reach;
+pub mod reads;
 pub mod reduction;
 pub mod structure;
 pub mod torch_names;
@@ -68,8 +79,8 @@ impl<'a> Facts<'a> {
     }
 
     /// What a call gives.
-    pub fn value_of_call(&self, call: &ExprCall) -> Value {
-        self.flow.value_at(call)
+    pub fn result(&self, call: &ExprCall) -> Value {
+        self.flow.value(call)
     }
 
     /// The elements of a tuple whose elements are known.

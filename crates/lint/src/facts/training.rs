@@ -28,7 +28,7 @@ impl<'a> Facts<'a> {
     fn is_optimized(&self, unit: UnitId, path: &str) -> bool {
         let made = self.structure.calls.iter().any(|call| {
             self.shares_path(unit, path, call)
-                && self.value_of_call(call.node).kind == Kind::Optimizer
+                && self.result(call.node).kind == Kind::Optimizer
                 && arguments(call).any(|argument| self.gives_parameters(argument, path))
         });
         // An optimizer of unknown make is known by its use.
@@ -133,7 +133,7 @@ impl<'a> Facts<'a> {
                 targets
                     .iter()
                     .filter_map(|target| self.path(target))
-                    .any(|target| self.is_trained_within(caller, target, depth - 1))
+                    .any(|target| self.is_trained_within(caller, target, depth.saturating_sub(1)))
             })
     }
 }

@@ -1,6 +1,7 @@
 //! Edits that several rules offer.
 
 use crate::facts::Facts;
+use crate::facts::structure::UnitId;
 use crate::finding::Edit;
 use crate::python::{Expr, ExprCall, Keyword, Stmt, span};
 
@@ -29,6 +30,24 @@ pub fn with_method(facts: &Facts<'_>, expression: &Expr, method: &str) -> Vec<Ed
     }
 }
 
+/// Puts a decorator of `torch` on a function that takes no gradients itself.
+pub fn decorated(facts: &Facts<'_>, unit: UnitId, decorator: &str) -> Option<Vec<Edit>> {
+    let node = facts.structure.units[unit].node?;
+    let differentiates = facts
+        .calls_in_unit(unit)
+        .any(|call| facts.differentiates(call.node));
+    if differentiates || !facts.imports.has_plain("torch") {
+        return None;
+    }
+    // The line of the name, not of the first decorator.
+    let line = facts.source.whole_lines(&span(&node.name)).start;
+    let indent: String = facts.source.text()[line..]
+        .chars()
+        .take_while(|letter| matches!(letter, ' ' | '\t'))
+        .collect();
+    Some(vec![Edit::insert(line, format!("{indent}@{decorator}\n"))])
+}
+
 fn is_parenthesized(facts: &Facts<'_>, expression: &Expr) -> bool {
     end_with_parentheses(facts, expression) != span(expression).end
 }
@@ -51,6 +70,15 @@ fn end_with_parentheses(facts: &Facts<'_>, expression: &Expr) -> usize {
     }
 }
 
+/// Takes the keyword of this name out of a call.
+pub fn without_argument(facts: &Facts<'_>, call: &ExprCall, name: &str) -> Option<Vec<Edit>> {
+    Some(without_keyword(
+        facts,
+        call,
+        call.arguments.find_keyword(name)?,
+    ))
+}
+
 /// Takes a keyword out of a call, with the comma that belongs to it.
 pub fn without_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &Keyword) -> Vec<Edit> {
     let text = facts.source.text();
@@ -70,9 +98,13 @@ pub fn without_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &Keyword) ->
     vec![Edit::delete(range.start..end)]
 }
 
-/// Adds a keyword at the end of a call's arguments.
-pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Vec<Edit> {
+/// Adds a keyword at the end of a call's arguments; nothing for a call that is not closed.
+pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Option<Vec<Edit>> {
     let text = facts.source.text();
+    let close = span(call).end.checked_sub(1)?;
+    if text.as_bytes().get(close) != Some(&b')') {
+        return None;
+    }
     let last = call
         .arguments
         .args
@@ -80,15 +112,15 @@ pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Vec<Ed
         .map(|each| span(each).end)
         .chain(call.arguments.keywords.iter().map(|each| span(each).end))
         .max();
-    match last {
+    Some(match last {
         // Parentheses of the argument's own stand before the call's last one.
         Some(end) => {
-            let close = span(call).end - 1;
-            let own = text[end..close].rfind(')').map_or(end, |at| end + at + 1);
+            let behind = text.get(end..close)?;
+            let own = behind.rfind(')').map_or(end, |at| end + at + 1);
             vec![Edit::insert(own, format!(", {keyword}"))]
         }
-        None => vec![Edit::insert(span(call).end - 1, keyword)],
-    }
+        None => vec![Edit::insert(close, keyword)],
+    })
 }
 
 /// Deletes a statement that has its line (or lines) for itself; puts `pass` where it is the only

@@ -11,29 +11,65 @@ use crate::finding::{Finding, Fix, Severity};
 
 mod accumulated_loss_not_divided;
 mod activation_not_in_place;
+mod activations_kept_by_hook;
 mod allocator_variable_too_late;
 mod batch_norm_while_accumulating;
+mod cached_tensors;
+mod card_in_dataset;
 mod checkpointing_with_cache;
 mod clipping_every_micro_batch;
+mod collected_losses;
+mod collected_outputs;
+mod copy_with_gradients;
+mod create_graph;
 mod data_parallel;
+mod dataset_on_card;
 mod empty_cache_in_loop;
+mod evaluation_batch_of_everything;
+mod evaluation_with_gradients;
 mod fixes;
 mod foreach_where_fused;
 mod full_precision_logits;
 mod intermediate_kept_by_name;
 mod last_window_forgotten;
+mod load_without_map_location;
+mod logged_loss;
 mod oom_skipped_with_gradients;
+mod output_kept_on_self;
 mod padding_to_max_length;
 mod recovery_inside_except;
+mod recurrent_state;
+mod retain_graph;
 mod scheduler_every_micro_batch;
+mod state_dict_aliased;
+mod state_dict_copied_on_card;
 mod step_every_micro_batch;
 mod summed_loss;
+mod training_leftovers_in_evaluation;
 mod zero_grad_keeps_memory;
 mod zero_grad_while_accumulating;
 
 /// Every rule, in order of family and name.
 pub const RULES: &[&Rule] = &[
+    &activations_kept_by_hook::RULE,
+    &cached_tensors::RULE,
+    &collected_losses::RULE,
+    &collected_outputs::RULE,
+    &create_graph::RULE,
+    &logged_loss::RULE,
+    &output_kept_on_self::RULE,
+    &recurrent_state::RULE,
+    &retain_graph::RULE,
     &summed_loss::RULE,
+    &evaluation_batch_of_everything::RULE,
+    &evaluation_with_gradients::RULE,
+    &training_leftovers_in_evaluation::RULE,
+    &card_in_dataset::RULE,
+    &copy_with_gradients::RULE,
+    &dataset_on_card::RULE,
+    &load_without_map_location::RULE,
+    &state_dict_aliased::RULE,
+    &state_dict_copied_on_card::RULE,
     &accumulated_loss_not_divided::RULE,
     &batch_norm_while_accumulating::RULE,
     &clipping_every_micro_batch::RULE,

@@ -99,7 +99,7 @@ fn is_tried_again(facts: &Facts<'_>, unit: UnitId, tried: BlockId, call: &Call<'
         && facts.value(&call.node.func).kind == Kind::Unknown
         && facts.calls_inside(tried).any(|other| {
             facts.same_text(&other.node.func, &call.node.func)
-                && facts.value_of_call(other.node).kind != Kind::Number
+                && facts.result(other.node).kind != Kind::Number
         })
 }
 

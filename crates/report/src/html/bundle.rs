@@ -6,7 +6,7 @@
 //! export fits on a line.
 
 /// Each after all that it imports.
-const MODULES: [(&str, &str); 17] = [
+const MODULES: [(&str, &str); 18] = [
     ("format.js", include_str!("../../../../web/format.js")),
     ("elements.js", include_str!("../../../../web/elements.js")),
     ("theme.js", include_str!("../../../../web/theme.js")),
@@ -17,6 +17,7 @@ const MODULES: [(&str, &str); 17] = [
     ("moment.js", include_str!("../../../../web/moment.js")),
     ("view.js", include_str!("../../../../web/view.js")),
     ("canvas.js", include_str!("../../../../web/canvas.js")),
+    ("phases.js", include_str!("../../../../web/phases.js")),
     ("timeline.js", include_str!("../../../../web/timeline.js")),
     ("addresses.js", include_str!("../../../../web/addresses.js")),
     ("treemap.js", include_str!("../../../../web/treemap.js")),

@@ -11,7 +11,7 @@ use ghostgpu_recording::{Allocation, CardMemory, Event, FrameOwner, Names};
 use serde_json::json;
 
 use super::section::{Coding, Section};
-use super::sweep::Swept;
+use super::sweep::{PhaseSums, Swept};
 
 /// Values in the order in which they were met, each once.
 struct Interned<T> {
@@ -135,7 +135,22 @@ pub(super) fn card_section(card: &CardMemory, swept: &Swept, owners: &mut Owners
     }
     section.column("origin_module", Coding::Plain, owner_of);
     add_segments(&mut section, card);
+    add_phase_sums(&mut section, &swept.phases);
     section
+}
+
+/// What came, went and stayed in each stage.
+fn add_phase_sums(section: &mut Section, phases: &[PhaseSums]) {
+    let mut add = |name: &str, value: &dyn Fn(&PhaseSums) -> u64| {
+        let name = format!("phase_{name}");
+        section.column(&name, Coding::Delta, phases.iter().map(value));
+    };
+    add("before", &|it| it.before_bytes);
+    add("came", &|it| it.came_bytes);
+    add("went", &|it| it.went_bytes);
+    add("stayed", &|it| it.stayed_bytes);
+    add("peak", &|it| it.peak_bytes);
+    add("peak_event", &|it| u64::from(it.peak_event));
 }
 
 /// Kinds: 0 was there before, 1 was reserved, 2 was released.

@@ -75,6 +75,8 @@ fn add_stretches(section: &mut Section, place: usize, stretches: &[Stretch]) {
     add("reserved_highest", &|it| it.highest_reserved_bytes);
 }
 
+/// Where stages begin, and nothing else: there may be a hundred thousand of them, and the first picture does
+/// not need their sums.
 fn add_phases(section: &mut Section, place: usize, phases: &[PhaseSums]) {
     let mut add = |name: &str, value: &dyn Fn(&PhaseSums) -> u64| {
         let name = format!("card{place}.phase_{name}");
@@ -83,12 +85,6 @@ fn add_phases(section: &mut Section, place: usize, phases: &[PhaseSums]) {
     add("first_event", &|it| u64::from(it.phase.first_event));
     add("stage", &|it| it.phase.stage as u64);
     add("step", &|it| u64::from(it.phase.step));
-    add("before", &|it| it.before_bytes);
-    add("came", &|it| it.came_bytes);
-    add("went", &|it| it.went_bytes);
-    add("stayed", &|it| it.stayed_bytes);
-    add("peak", &|it| it.peak_bytes);
-    add("peak_event", &|it| u64::from(it.peak_event));
 }
 
 #[cfg(test)]

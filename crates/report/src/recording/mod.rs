@@ -4,6 +4,6 @@ mod json;
 mod perfetto;
 mod pprof;
 
-pub use json::{RecordingJsonOptions, write_recording_json};
+pub use json::{Breakdown, RecordingJsonOptions, recording_breakdown, write_recording_json};
 pub use perfetto::{RecordingPerfettoOptions, write_recording_perfetto};
 pub use pprof::write_recording_pprof;

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable
 from typing import Any
 
-PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, INPUT, SAVED = range(6)
+PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, INPUT, SAVED, KEPT_IN = range(7)
 """`OwnerKind`."""
 
 SCRIPT, MOVING, FORWARD, BACKWARD, OPTIMIZER_STEP, ZERO_GRAD, EVALUATION = range(7)

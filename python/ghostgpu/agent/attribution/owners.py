@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 from . import memory_log
+from .keepers import kept_by_variables
 from .memory_log import MemoryLog
 from .modules import Modules, address_of
 from .saved_tensors import SavedTensors
@@ -102,6 +104,14 @@ class Owners:
                 full_name = f"{name}.{key}" if name else str(key)
                 owners += [(address_of(tensor), full_name) for tensor in self.tensors_in(value)]
         self._log.note_owners(memory_log.OPTIMIZER_STATE, owners)
+
+    def note_keepers(self, frame: FrameType | None) -> None:
+        """Variables of the script's that keep tensors, and what the graphs of those keep."""
+        for words, tensors in kept_by_variables(self._torch, frame):
+            addresses = [address_of(tensor) for tensor in tensors]
+            addresses += self._saved.of(tensors)
+            owners = ((address, words) for address in dict.fromkeys(addresses))
+            self._log.note_owners(memory_log.KEPT_IN, owners)
 
     def note_everything(self, optimizers: Iterable[Any]) -> None:
         """For the moment when memory has run out, and nothing more will be seen."""

@@ -19,6 +19,9 @@ from .stages import Stages
 
 _CHECKPOINT_FILE = os.path.join("torch", "utils", "checkpoint.py")
 
+_STEP_TO_LOOK_AT = 3
+"""When it is looked who keeps results of earlier steps, and once more after the last step."""
+
 MAX_ALLOCATIONS = 200_000
 """After a step that ends beyond this the recording is closed: PyTorch puts its history into words
 at about 100,000 entries a second."""
@@ -27,8 +30,9 @@ at about 100,000 entries a second."""
 class MemoryRecorder:
     """Records whose memory it is, in one process."""
 
-    def __init__(self, torch: Any, run_dir: str) -> None:
+    def __init__(self, torch: Any, run_dir: str, last_step: int = 0) -> None:
         self._torch = torch
+        self._last_step = last_step
         self._run_dir = run_dir
         self._log = MemoryLog()
         self._modules = Modules(torch, self._log)
@@ -83,7 +87,12 @@ class MemoryRecorder:
         try:
             self._history.start()
         except RuntimeError:
-            return  # `cudaMallocAsync` keeps no history
+            backend = self._torch.cuda.get_allocator_backend()
+            RECORD.report.unrecorded = (
+                f"the allocator that the script chose ({backend}) keeps no history of what it "
+                "hands out; PyTorch's own (`backend:native`) does"
+            )
+            return
         self._log.start(self._path("memory", "log"))
         self._stages.tell()
         self._operators.start()
@@ -127,6 +136,9 @@ class MemoryRecorder:
         self._owners.note_optimizer(optimizer)
         self._stages.leave()
         self._owners.begin_step()
+        # Two steps have passed: what is kept of each has come together. Later ones are as good.
+        if RECORD.report.steps in (_STEP_TO_LOOK_AT, self._last_step):
+            self._owners.note_keepers(sys._getframe())
         statistics = self._torch._C._cuda_memoryStats(self._torch.cuda.current_device())
         if statistics["allocation"]["all"]["allocated"] > MAX_ALLOCATIONS:
             RECORD.note(

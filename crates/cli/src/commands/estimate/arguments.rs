@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
 
+use crate::commands::breakdown_options::BreakdownOptions;
 use crate::commands::rehearsal_options::RehearsalOptions;
 
 /// What `python/ghostgpu/estimate/language.py` has classes for.
@@ -69,6 +70,9 @@ pub struct Arguments {
 
     #[command(flatten)]
     pub options: RehearsalOptions,
+
+    #[command(flatten)]
+    pub breakdown: BreakdownOptions,
 
     /// What the model is trained for [default: what its configuration was made for]
     #[arg(long, value_parser = PossibleValuesParser::new(TASKS))]
@@ -137,7 +141,7 @@ pub struct Arguments {
     pub grow: bool,
 
     /// Find the largest batch that fits, instead (see `ghostgpu max-batch`)
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["report", "record", "no_breakdown"])]
     pub max_batch: bool,
 
     /// Do not run a job that does not fit again to find out how much memory it needs

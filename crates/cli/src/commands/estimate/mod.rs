@@ -1,7 +1,6 @@
 //! `ghostgpu estimate`: rehearses the training of a named model, with a script that we bring.
 
 mod arguments;
-mod grow;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,6 +11,7 @@ pub use arguments::Arguments;
 
 use super::max_batch::{self, Wish};
 use super::run;
+use super::scaling::{self, SequencePlace};
 use crate::failure::Failure;
 use crate::judge::Rehearsal;
 use crate::layout::Layout;
@@ -31,6 +31,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     command.extend(arguments.words(name));
     let mut run_arguments = arguments.options.for_running(command);
     run_arguments.no_retry = arguments.no_retry;
+    run_arguments.breakdown = arguments.breakdown.clone();
     if arguments.max_batch {
         let wish = Wish {
             place: ProbePlace::Own,
@@ -39,11 +40,11 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         };
         return max_batch::search(&run_arguments, wish, refusal);
     }
-    let code = run::execute_unless(&run_arguments, refusal)?;
-    if arguments.grow {
-        grow::show(&run_arguments, arguments)?;
-    }
-    Ok(code)
+    let growth = arguments.grow.then_some(scaling::Wish {
+        batch: ProbePlace::Own,
+        sequence: SequencePlace::Own,
+    });
+    run::execute_unless(&run_arguments, growth, refusal)
 }
 
 /// The training script, which lies beside the agent.

@@ -34,9 +34,14 @@ impl Confirmation {
     }
 }
 
-/// The JSON document of `--json`; the text shows the same.
+/// A field that is added keeps the version; one that changes its meaning or goes raises it.
+pub const SCHEMA: &str = "ghostgpu.max-batch/1";
+
+/// The JSON document of `--json`, which `docs/run-json.md` describes; the text shows the same.
 #[derive(Debug, Serialize)]
 pub struct MaxBatch {
+    /// Name and version of the document.
+    pub schema: &'static str,
     pub largest_batch: Option<u64>,
     /// Where the batch was set, in words.
     pub set_through: String,
@@ -104,6 +109,7 @@ impl MaxBatch {
             .filter_map(|(&batch, outcome)| Some((batch, outcome.peaks()?.allocated_bytes)))
             .collect();
         Self {
+            schema: SCHEMA,
             largest_batch: Some(found.batch),
             set_through: found.place_in_words(),
             own_batch: found.report.batch,

@@ -13,7 +13,7 @@ use crate::judge::{Rehearsal, Verdict};
 use crate::probing::Outcome;
 use crate::probing::search::Search;
 use crate::probing::server::{Line, serve};
-use crate::probing::whole::run_whole;
+use crate::probing::whole::{OtherSizes, run_whole};
 use crate::probing::words::present_value;
 use crate::process::Cause;
 use crate::rehearsal::Plan;
@@ -258,9 +258,14 @@ fn find_by_runs(
     while let Some(batch) = search.next() {
         let tries = search.tried().len() + 1;
         progress.trying(batch, tries);
-        let run = run_whole(plan, place, batch, log, &mut |_| {
-            progress.trying(batch, tries)
-        })?;
+        let run = run_whole(
+            plan,
+            place,
+            OtherSizes::batch(batch),
+            false,
+            log,
+            &mut |_| progress.trying(batch, tries),
+        )?;
         if let Cause::Interrupted(signal) = run.supervised.cause {
             return Ok(Way::Interrupted(signal));
         }

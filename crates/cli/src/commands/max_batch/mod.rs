@@ -19,15 +19,15 @@ use crate::commands::run::prepare::{Prepared, prepare};
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::judge::Rehearsal;
 use crate::output::{Output, print_all};
-use crate::probing::whole::run_whole;
+use crate::probing::whole::{OtherSizes, run_whole};
 use crate::process::Cause;
 use crate::run_dir::temporary_folder;
 use crate::size::gib;
 pub use answer::growth_sentences;
 use answer::{Confirmation, MaxBatch};
-pub use find::Wish;
-use find::{Found, Way, find};
-use progress::Progress;
+pub use find::{Found, Way, Wish, find};
+pub use progress::Progress;
+pub use refusals::Refusal;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let run_arguments = arguments.options.for_running(arguments.command.clone());
@@ -137,7 +137,8 @@ fn confirm(
     let run = run_whole(
         &prepared.plan,
         &found.place,
-        found.batch,
+        OtherSizes::batch(found.batch),
+        false,
         log,
         &mut |elapsed| progress.confirming(found.batch, elapsed),
     )?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::answer::SCHEMA;
 use super::{EXIT_NONE_FITS, publish};
 use crate::answer::Answer;
 use crate::commands::run::need::measure_need;
@@ -10,6 +11,7 @@ use crate::failure::Failure;
 use crate::judge::Rehearsal;
 use crate::output::Output;
 use crate::probing::Outcome;
+use crate::recorded_memory::Memory;
 use crate::report::{Look, text_report};
 use crate::size::gib;
 
@@ -84,6 +86,7 @@ impl Refusal {
                     gib(card.total_bytes)
                 );
                 let document = serde_json::json!({
+                    "schema": SCHEMA,
                     "largest_batch": null,
                     "smallest_tried": batch,
                     "out_of_memory": place,
@@ -125,9 +128,10 @@ fn does_not_fit(prepared: &Prepared, json: Option<Output>, run: &Rehearsal) -> a
     };
     let text = format!(
         "largest batch  none: the script runs out of memory before its first batch\n{}",
-        text_report(&answer, None, look)
+        text_report(&answer, &Memory::Unwanted, look)
     );
     let document = serde_json::json!({
+        "schema": SCHEMA,
         "largest_batch": null,
         "exit_code": EXIT_NONE_FITS,
         "answer": answer,

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::commands::breakdown_options::BreakdownOptions;
 use crate::commands::rehearsal_options::RehearsalOptions;
 
 /// Rehearse a script on a virtual card and say whether it fits
@@ -25,6 +26,8 @@ Examples:
       five optimizer steps of a module, the answer also as JSON
   ghostgpu run --gpu h200 --memory 11GiB train.py
       an H200 of which only 11 GiB are left
+  ghostgpu run --gpu 3060 --grow --seq-arg --max-length train.py --max-length 512
+      how memory grows with the batch, and with an argument that sets the sequence
   ghostgpu run --gpu h100 --count 8 -- torchrun --nproc-per-node 8 train.py
       eight cards, started by a launcher
 
@@ -39,13 +42,8 @@ pub struct Arguments {
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub count: u32,
 
-    /// Write what the memory was made of as a page to this file: it opens offline in any browser
-    #[arg(long, value_name = "FILE.html", conflicts_with = "no_breakdown")]
-    pub report: Option<PathBuf>,
-
-    /// Write the recording to this file: every allocation with its owner, for `ghostgpu report`
-    #[arg(long, value_name = "FILE.ghost", conflicts_with = "no_breakdown")]
-    pub record: Option<PathBuf>,
+    #[command(flatten)]
+    pub breakdown: BreakdownOptions,
 
     /// Write every CUDA call with its arguments to this file
     #[arg(long, value_name = "FILE")]
@@ -57,9 +55,30 @@ pub struct Arguments {
     #[arg(long)]
     pub keep_checkpoints: bool,
 
-    /// Do not record whose memory it is, and leave the breakdown out of the answer
+    /// Also say how memory grows with the batch and with the sequence, by running at a few sizes
+    ///
+    /// The batch is set in the DataLoader that the script trains with; for the sequence, its batches are
+    /// cut to fewer tokens.
     #[arg(long)]
-    pub no_breakdown: bool,
+    pub grow: bool,
+
+    /// With --grow: this argument of the script's sets the batch (`--batch-size`, or `batch_size=`)
+    #[arg(
+        long,
+        value_name = "ARGUMENT",
+        allow_hyphen_values = true,
+        requires = "grow"
+    )]
+    pub arg: Option<String>,
+
+    /// With --grow: this argument of the script's sets the length of sequences (`--max-length`)
+    #[arg(
+        long,
+        value_name = "ARGUMENT",
+        allow_hyphen_values = true,
+        requires = "grow"
+    )]
+    pub seq_arg: Option<String>,
 
     /// Do not run a job that does not fit again to find out how much memory it needs
     #[arg(long)]

@@ -3,31 +3,45 @@
 mod arguments;
 pub mod need;
 pub mod prepare;
+mod relative_paths;
 
 use std::io::IsTerminal;
 
 pub use arguments::Arguments;
-use ghostgpu_recording::Recording;
 use ghostgpu_report::write_html;
+use ghostgpu_session::ProbePlace;
 
 use crate::answer::{Answer, Circumstances, Need, user_frame};
+use crate::commands::scaling::{self, Scaling, SequencePlace};
 use crate::duration::seconds;
 use crate::failure::Failure;
 use crate::judge::{Rehearsal, Verdict};
 use crate::output::{Output, print_all};
 use crate::process::Cause;
+use crate::recorded_memory::Memory;
 use crate::rehearsal::{Plan, ScriptOutput};
 use crate::report::{Look, json_report, text_report};
 use crate::size::gib;
 use prepare::{Prepared, prepare};
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    execute_unless(arguments, |_| None)
+    let growth = arguments.grow.then(|| scaling::Wish {
+        batch: match &arguments.arg {
+            Some(option) => ProbePlace::Option(option.clone()),
+            None => ProbePlace::TrainingLoader,
+        },
+        sequence: match &arguments.seq_arg {
+            Some(option) => SequencePlace::Argument(option.clone()),
+            None => SequencePlace::InBatches,
+        },
+    });
+    execute_unless(arguments, growth, |_| None)
 }
 
 /// The same for a script of ours, which may say that it cannot do what it was asked.
 pub fn execute_unless(
     arguments: &Arguments,
+    growth: Option<scaling::Wish>,
     refusal: fn(&Rehearsal) -> Option<Failure>,
 ) -> anyhow::Result<u8> {
     let prepared = prepare(arguments)?;
@@ -50,8 +64,7 @@ pub fn execute_unless(
     let finished = plan.rehearse(run_dir, false, script_output, &mut |_| {})?;
     let run = finished.rehearsal;
     if let Cause::Interrupted(signal) = run.supervised.cause {
-        eprintln!("ghostgpu: interrupted: everything the script had started was ended");
-        return Ok(128u8.saturating_add(signal as u8));
+        return Ok(interrupted(signal));
     }
     let verdict = run.verdict();
     if verdict == Verdict::PreloadBlocked {
@@ -60,7 +73,7 @@ pub fn execute_unless(
     if let Some(failure) = refusal(&run) {
         return Err(failure.into());
     }
-    let mut recording = finished.recording;
+    let mut memory = finished.memory;
     let need = match verdict {
         Verdict::Fits => Need::Peak,
         Verdict::DoesNotFit if arguments.no_retry => Need::Unknown {
@@ -70,8 +83,9 @@ pub fn execute_unless(
             let measured = need::measure_need(&plan)?;
             // The whole job's memory is what has to be made smaller, not only what came before the
             // failed request.
-            if let (Need::Measured { .. }, Some(Ok(_))) = (&measured.need, &measured.recording) {
-                recording = measured.recording;
+            if let (Need::Measured { .. }, Memory::Recorded(_)) = (&measured.need, &measured.memory)
+            {
+                memory = measured.memory;
             }
             measured.need
         }
@@ -90,12 +104,21 @@ pub fn execute_unless(
             assumptions: &assumptions,
         },
     );
-    let recording = completed(recording, &answer, &plan)?;
-    show(&answer, recording.as_ref(), is_json_on_stdout)?;
-    if let Some(output) = json {
-        output.write(&json_report(&answer)?)?;
+    complete(&mut memory, &answer, &plan)?;
+    show(&answer, &memory, is_json_on_stdout)?;
+    let scaling = match growth.map(|wish| scaling(&plan, &wish, verdict)) {
+        Some(Ok(Ok(scaling))) => Some(scaling),
+        Some(Ok(Err(signal))) => return Ok(interrupted(signal)),
+        Some(Err(error)) => return Err(error),
+        None => None,
+    };
+    if let Some(scaling) = &scaling {
+        publish(&scaling.text(), is_json_on_stdout)?;
     }
-    write_recording(recording.as_ref(), report, record)?;
+    if let Some(output) = json {
+        output.write(&json_report(&answer, &memory, scaling.as_ref())?)?;
+    }
+    write_recording(&memory, report, record)?;
     if let count @ 1.. = finished.removed_files.len() {
         eprintln!(
             "ghostgpu: removed {count} file{} that the script wrote, since a rehearsal's \
@@ -118,6 +141,24 @@ pub fn execute_unless(
     }
 }
 
+fn interrupted(signal: i32) -> u8 {
+    eprintln!("ghostgpu: interrupted: everything the script had started was ended");
+    128u8.saturating_add(signal as u8)
+}
+
+/// How memory grows; or the signal that ended the runs.
+fn scaling(
+    plan: &Plan,
+    wish: &scaling::Wish,
+    verdict: Verdict,
+) -> anyhow::Result<Result<Scaling, i32>> {
+    if !matches!(verdict, Verdict::Fits | Verdict::DoesNotFit) {
+        return Ok(Ok(Scaling::unknown("the script did not run to its end")));
+    }
+    eprintln!("ghostgpu: running it at other sizes, to see how its memory grows");
+    scaling::measure(plan, wish)
+}
+
 /// The line that keeps a rehearsal from passing for the real thing, and what else is to be known.
 fn announce(prepared: &Prepared) {
     let card = prepared.card();
@@ -135,20 +176,10 @@ fn announce(prepared: &Prepared) {
     }
 }
 
-/// The recording with what it is about, if there is one. That it cannot be read is said, and no more:
-/// the answer stands without it.
-fn completed(
-    recording: Option<Result<Recording, String>>,
-    answer: &Answer,
-    plan: &Plan,
-) -> anyhow::Result<Option<Recording>> {
-    let mut recording = match recording {
-        None => return Ok(None),
-        Some(Ok(recording)) => recording,
-        Some(Err(reason)) => {
-            eprintln!("ghostgpu: whose memory it was cannot be said: {reason}");
-            return Ok(None);
-        }
+/// Adds to a recording what it is about.
+fn complete(memory: &mut Memory, answer: &Answer, plan: &Plan) -> anyhow::Result<()> {
+    let Memory::Recorded(recording) = memory else {
+        return Ok(());
     };
     let card = &plan.session.devices[0];
     let about = &mut recording.about;
@@ -160,19 +191,24 @@ fn completed(
     about.gpu = card.name.clone();
     about.gpu_total_bytes = card.total_bytes;
     about.capability = answer.gpu.capability.clone();
-    about.answer_json = json_report(answer)?;
-    Ok(Some(recording))
+    let mut document = serde_json::to_value(answer)?;
+    if let Ok(folder) = std::env::current_dir() {
+        relative_paths::shorten(&mut recording.names, &mut document, &folder);
+    }
+    recording.about.answer_json = serde_json::to_string_pretty(&document)?;
+    Ok(())
 }
 
 /// The page and the recording's own file, where they were asked for.
 fn write_recording(
-    recording: Option<&Recording>,
+    memory: &Memory,
     report: Option<Output>,
     record: Option<Output>,
 ) -> anyhow::Result<()> {
-    let Some(recording) = recording else {
+    let Some(recording) = memory.recording() else {
         if report.is_some() || record.is_some() {
-            return Err(Failure::new("there is no recording to write")
+            let because = memory.missing_because().unwrap_or_default();
+            return Err(Failure::new(format!("there is no recording to write: {because}"))
                 .with_hint(
                     "a script is recorded when it starts CUDA and ends by itself, with PyTorch's own \
                      allocator (not `cudaMallocAsync`)",
@@ -191,11 +227,7 @@ fn write_recording(
 }
 
 /// The report goes to standard output, unless the JSON does.
-fn show(
-    answer: &Answer,
-    recording: Option<&Recording>,
-    is_json_on_stdout: bool,
-) -> anyhow::Result<()> {
+fn show(answer: &Answer, memory: &Memory, is_json_on_stdout: bool) -> anyhow::Result<()> {
     let is_terminal = match is_json_on_stdout {
         true => std::io::stderr().is_terminal(),
         false => std::io::stdout().is_terminal(),
@@ -204,17 +236,21 @@ fn show(
     let current_dir = std::env::current_dir().ok();
     let text = text_report(
         answer,
-        recording,
+        memory,
         Look {
             has_colour: is_terminal && !is_colour_unwanted,
             current_dir: current_dir.as_deref(),
         },
     );
+    publish(&text, is_json_on_stdout)
+}
+
+fn publish(text: &str, is_json_on_stdout: bool) -> anyhow::Result<()> {
     if is_json_on_stdout {
         eprint!("{text}");
         return Ok(());
     }
-    print_all(&text)
+    print_all(text)
 }
 
 fn preload_failure(run: &Rehearsal) -> Failure {

@@ -3,12 +3,11 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use ghostgpu_recording::Recording;
-
 use crate::answer::Need;
 use crate::duration::seconds;
 use crate::judge::{Rehearsal, Verdict};
 use crate::process::{Cause, Ending};
+use crate::recorded_memory::Memory;
 use crate::rehearsal::{Plan, ScriptOutput};
 use crate::run_dir::RunDir;
 
@@ -18,7 +17,7 @@ const QUIET_FOR: Duration = Duration::from_secs(2);
 /// What the second run says: the need, and whose memory it was.
 pub struct Measured {
     pub need: Need,
-    pub recording: Option<Result<Recording, String>>,
+    pub memory: Memory,
 }
 
 /// Runs the plan on cards whose memory does not end.
@@ -31,7 +30,7 @@ pub fn measure_need(plan: &Plan) -> anyhow::Result<Measured> {
     progress.clear();
     Ok(Measured {
         need: need_from(&finished.rehearsal),
-        recording: finished.recording,
+        memory: finished.memory,
     })
 }
 

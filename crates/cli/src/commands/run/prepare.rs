@@ -54,11 +54,13 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         .map(Output::prepare)
         .transpose()?;
     let report = arguments
+        .breakdown
         .report
         .as_deref()
         .map(Output::prepare)
         .transpose()?;
     let record = arguments
+        .breakdown
         .record
         .as_deref()
         .map(Output::prepare)
@@ -118,7 +120,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
             .collect(),
         keep_checkpoints: arguments.keep_checkpoints,
         full_initialisation: arguments.options.full_init,
-        attribution: !arguments.no_breakdown,
+        attribution: !arguments.breakdown.no_breakdown,
         probe: None,
     };
     Ok(Prepared {
@@ -129,6 +131,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
             session,
             timeout: arguments.options.timeout,
             ignores_python_variables,
+            variables: Vec::new(),
         },
         run_dir,
         json,

@@ -21,8 +21,12 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
         .iter()
         .take(MOST_SOURCES)
         .map(|source| {
+            let keeper = match source.kept_in.as_str() {
+                "" => String::new(),
+                variable => format!(", kept in {variable}"),
+            };
             format!(
-                "{} more in each step from {} ({})",
+                "{} more in each step from {} ({}){keeper}",
                 human(source.bytes_per_step),
                 place(&places, &source.place, look),
                 source.category.title()

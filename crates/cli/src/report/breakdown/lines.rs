@@ -9,7 +9,7 @@ use crate::report::table::Table;
 use crate::report::text::Look;
 use crate::size::human;
 
-const MOST_LINES: usize = 5;
+const MOST_LINES: usize = 4;
 
 /// Width of a place in the table.
 const PLACE_WIDTH: usize = 44;
@@ -61,7 +61,7 @@ pub(super) fn place(places: &Places, place: &Place, look: Look) -> String {
     }
 }
 
-fn shown_file<'a>(file: &'a str, look: Look) -> &'a str {
+pub(super) fn shown_file<'a>(file: &'a str, look: Look) -> &'a str {
     let below = look.current_dir.and_then(|folder| {
         let rest = file.strip_prefix(folder.to_str()?)?;
         rest.strip_prefix('/')

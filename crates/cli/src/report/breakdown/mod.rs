@@ -3,6 +3,7 @@
 mod formula;
 mod growth;
 mod heading;
+mod holders;
 mod lines;
 mod made_of;
 mod modules;
@@ -39,6 +40,7 @@ pub(super) fn add_breakdown(sheet: &mut Sheet, recording: &Recording, look: Look
     let rule = ledger.rule_of_thumb();
     modules::add(sheet, &ledger, rule.as_ref());
     lines::add(sheet, &ledger, look);
+    holders::add(sheet, &ledger, look);
     if let Some(rule) = &rule {
         formula::add(sheet, rule);
     }

@@ -13,7 +13,7 @@ use crate::report::sheet::Sheet;
 use crate::report::table::Table;
 use crate::size::human;
 
-const MOST_ROWS: usize = 7;
+const MOST_ROWS: usize = 6;
 
 /// Modules with less than one of so many of all bytes are small.
 const SMALL_MODULE: u64 = 100;

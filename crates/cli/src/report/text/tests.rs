@@ -11,6 +11,7 @@ use crate::answer::{Answer, Circumstances, Need};
 use crate::findings::Findings;
 use crate::judge::Rehearsal;
 use crate::process::{Cause, Ending, Supervised};
+use crate::recorded_memory::Memory;
 
 const PLAIN: Look = Look {
     has_colour: false,
@@ -113,7 +114,7 @@ fn report_on(card: &str, run: &Rehearsal, need: Need) -> String {
             assumptions: &[],
         },
     );
-    text_report(&answer, None, PLAIN)
+    text_report(&answer, &Memory::Unwanted, PLAIN)
 }
 
 #[test]
@@ -244,7 +245,7 @@ fn colour_marks_only_the_verdict_and_files_are_shown_from_here() {
     );
     let report = text_report(
         &answer,
-        None,
+        &Memory::Unwanted,
         Look {
             has_colour: true,
             current_dir: Some(Path::new("/home/me/job")),

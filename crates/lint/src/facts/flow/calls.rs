@@ -85,7 +85,7 @@ impl<'a> Reader<'_, 'a> {
             mode
         };
         let card = given.iter().fold(Truth::Maybe, |all, (_, value)| {
-            if value.is_tensor() && value.card.is_yes() {
+            if matches!(value.kind, Kind::Tensor | Kind::Unknown) && value.card.is_yes() {
                 Truth::Yes
             } else {
                 all

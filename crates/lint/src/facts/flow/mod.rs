@@ -33,12 +33,7 @@ pub struct Flow {
 
 impl Flow {
     /// What an expression is, at the last time it is read.
-    pub fn value(&self, expression: &Expr) -> Value {
-        self.value_at(expression)
-    }
-
-    /// What a piece of syntax that is an expression gives.
-    pub fn value_at(&self, expression: &impl Ranged) -> Value {
+    pub fn value(&self, expression: &impl Ranged) -> Value {
         self.values
             .get(&expression.range())
             .copied()
@@ -222,11 +217,15 @@ impl<'a> Reader<'_, 'a> {
                     Expr::Call(call) => &call.func,
                     other => other,
                 };
-                let name = self.imports.qualified(called)?;
+                let Some(name) = self.imports.qualified(called) else {
+                    return may_switch_gradients(called).then_some(Truth::Maybe);
+                };
                 if torch_names::is_no_grad(&name) {
                     Some(Truth::No)
+                } else if torch_names::is_enable_grad(&name) {
+                    Some(Truth::Yes)
                 } else {
-                    torch_names::is_enable_grad(&name).then_some(Truth::Yes)
+                    may_switch_gradients(called).then_some(Truth::Maybe)
                 }
             })
         });
@@ -320,6 +319,8 @@ impl<'a> Reader<'_, 'a> {
         let open = match value.kind {
             Kind::Unknown => true,
             Kind::Tensor => value.graph == Truth::Maybe,
+            // What `torch.load` gives may be a whole model.
+            Kind::StateDict => true,
             _ => false,
         };
         if !open {
@@ -335,6 +336,13 @@ impl<'a> Reader<'_, 'a> {
                 },
                 ..known
             },
+            Some(known) if value.kind == Kind::StateDict => {
+                if known.is_module() {
+                    known
+                } else {
+                    value
+                }
+            }
             Some(known) if known.is_tensor() => Value {
                 graph: known.graph,
                 scalar: known.scalar,
@@ -420,6 +428,18 @@ fn module_classes(structure: &Structure<'_>, imports: &Imports<'_>) -> Vec<bool>
         }
     }
     modules
+}
+
+/// Whether a decorator or a context of the script's own speaks of gradients or inference
+/// (`@smart_inference_mode()`): it may switch them off.
+fn may_switch_gradients(called: &Expr) -> bool {
+    let name = match called {
+        Expr::Name(name) => name.id.as_str(),
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        _ => return false,
+    };
+    let name = name.to_ascii_lowercase();
+    name.contains("grad") || name.contains("inference")
 }
 
 /// Hooks that Lightning calls under `torch.no_grad`.

@@ -1,6 +1,7 @@
 //! Reads statements in order: branches apart, loops twice.
 
 use super::Reader;
+use crate::facts::each_expression;
 use crate::facts::paths::path;
 use crate::facts::torch_names;
 use crate::facts::value::{Kind, Truth, Value};
@@ -193,6 +194,9 @@ impl<'a> Reader<'_, 'a> {
                 other => other,
             };
             let Some(name) = self.imports.qualified(called) else {
+                if self.may_switch_gradients(&item.context_expr) {
+                    self.frame.mode = Truth::Maybe;
+                }
                 continue;
             };
             if torch_names::is_no_grad(&name) {
@@ -208,6 +212,32 @@ impl<'a> Reader<'_, 'a> {
         let ended = self.block(&node.body);
         self.frame.mode = outer;
         ended
+    }
+
+    /// `context = torch.no_grad() if test else nullcontext()` and then `with context:`, or the
+    /// choice right in the `with`.
+    fn may_switch_gradients(&self, context: &'a Expr) -> bool {
+        let named = path(self.text, context);
+        let switches = |expression: &'a Expr| {
+            let mut found = false;
+            each_expression(expression, &mut |part| {
+                found |= self.imports.qualified(part).is_some_and(|name| {
+                    torch_names::is_no_grad(&name) || torch_names::is_set_grad_enabled(&name)
+                });
+            });
+            found
+        };
+        switches(context)
+            || super::may_switch_gradients(match context {
+                Expr::Call(call) => &call.func,
+                other => other,
+            })
+            || named.is_some()
+                && self
+                    .structure
+                    .assigns
+                    .iter()
+                    .any(|assign| path(self.text, assign.target) == named && switches(assign.value))
     }
 
     fn try_(&mut self, node: &'a ast::StmtTry) -> bool {

@@ -191,6 +191,7 @@ impl Describer<'_> {
                     category: source.category.name(),
                     bytes_per_step: source.bytes_per_step,
                     blocks: source.count,
+                    kept_in: source.kept_in,
                     bytes_at_ends: source.bytes_at_ends,
                     stack: self.stack(source.stack),
                 })

@@ -23,6 +23,14 @@ pub(super) struct Document {
     pub(super) cards: Vec<Card>,
 }
 
+/// What another document holds of this one: everything but what it says itself.
+#[derive(Debug, Serialize)]
+pub struct Breakdown {
+    pub(super) schema: &'static str,
+    pub(super) warnings: Vec<String>,
+    pub(super) cards: Vec<Card>,
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct About {
     pub(super) command: Vec<String>,
@@ -217,6 +225,7 @@ pub(super) struct GrowthSource {
     pub(super) category: &'static str,
     pub(super) bytes_per_step: u64,
     pub(super) blocks: u64,
+    pub(super) kept_in: String,
     pub(super) bytes_at_ends: Vec<u64>,
     pub(super) stack: Vec<Frame>,
 }

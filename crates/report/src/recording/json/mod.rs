@@ -11,6 +11,7 @@ use std::io::Write;
 use ghostgpu_recording::Recording;
 
 use crate::error::ReportError;
+pub use document::Breakdown;
 use document::{About, Document, SCHEMA};
 
 /// What the JSON document has.
@@ -23,6 +24,18 @@ pub struct RecordingJsonOptions {
 impl Default for RecordingJsonOptions {
     fn default() -> Self {
         Self { max_rows: 200 }
+    }
+}
+
+/// Whose memory it was, for the document of `ghostgpu run --json`.
+pub fn recording_breakdown(recording: &Recording, options: &RecordingJsonOptions) -> Breakdown {
+    let cards = recording.cards.iter();
+    Breakdown {
+        schema: SCHEMA,
+        warnings: recording.warnings.clone(),
+        cards: cards
+            .map(|card| card::describe(recording, card, options))
+            .collect(),
     }
 }
 

@@ -1,0 +1,45 @@
+//! Room for what is to come: a caller who knows how much that is pays for memory before, not meanwhile.
+
+use super::Allocator;
+use crate::driver::Driver;
+use crate::trace::TraceSink;
+
+/// How much there will be at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Allocations that are live, or that wait for other streams.
+    pub live: usize,
+    /// Segments that came from the driver.
+    pub segments: usize,
+    /// Pairs of a stream and a pool.
+    pub places: usize,
+}
+
+impl<D: Driver, S: TraceSink> Allocator<D, S> {
+    /// Makes room. Until there is more than that, allocating and freeing touches no heap.
+    pub fn reserve(&mut self, room: Room) {
+        // What is free lies between what is live, or is a segment of its own; expandable segments have
+        // a hole beside each.
+        let free = room.live + 2 * room.segments;
+        self.blocks.reserve(room.live + free);
+        // A node has at least one block, and mostly many.
+        self.pools.nodes.reserve(free / 4 + 16);
+        self.pools.reserve_sets(2 * room.places);
+        if let Some(by_address) = &mut self.by_address {
+            by_address.reserve(room.live);
+        }
+        self.expandable.reserve(2 * room.places);
+        self.scratch.reserve(free);
+        self.driver.reserve_room(room.segments);
+    }
+
+    /// The same allocator for callers who name blocks by their numbers
+    /// ([`free_block`](Self::free_block), [`record_stream_of`](Self::record_stream_of),
+    /// [`complete_block`](Self::complete_block)): it spares itself the table of addresses, and what is
+    /// named by address is not found. To be called before anything is allocated.
+    #[must_use]
+    pub fn without_addresses(mut self) -> Self {
+        self.by_address = None;
+        self
+    }
+}

@@ -1,0 +1,78 @@
+//! The arguments of `ghostgpu explain`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::duration::parse_duration;
+use crate::size::parse_size;
+
+/// Say what a log with an out-of-memory error means, and what to do
+///
+/// Reads a log of any length and from any number of ranks, or standard input: which memory ran out,
+/// who had it, which situation that is and why, what helps, and what does not. With --script, advice
+/// that can be tried is tried on a virtual card first, and only what works is shown.
+#[derive(Clone, Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "\
+ghostgpu explain [OPTIONS] [FILE]
+       ghostgpu explain [OPTIONS] [FILE] --script <SCRIPT> [-- ARGUMENTS...]
+       python train.py 2>&1 | ghostgpu explain")]
+#[command(after_help = "\
+Examples:
+  ghostgpu explain error.log
+  python train.py 2>&1 | ghostgpu explain
+  ghostgpu explain error.log --json
+  ghostgpu explain error.log --script train.py -- --batch-size 64
+      tries the advice on a virtual card, of the kind that the log names
+  ghostgpu explain error.log --gpu 3090 --script train.py --arg --batch-size -- --batch-size 64
+      on this card; `--batch-size` is the argument that sets the batch
+
+Exit codes: 0 explained (with --script: and something works), 3 nothing that was tried works,
+2 nothing was recognised, wrong usage, or a failure of ghostgpu's own.")]
+pub struct Arguments {
+    /// The log; `-` or nothing is standard input
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Try the advice with this script, on a virtual card
+    #[arg(long, value_name = "SCRIPT")]
+    pub script: Option<PathBuf>,
+
+    /// The card to try it on [default: the one that the log names, or one with as much memory]
+    #[arg(long, value_name = "NAME", requires = "script")]
+    pub gpu: Option<String>,
+
+    /// Give the card this much memory instead of what the log says: `11GiB`, `24564MiB`
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "script")]
+    pub memory: Option<u64>,
+
+    /// Set the batch through this argument of the script's: `--batch-size`, or `batch_size=`
+    #[arg(
+        long,
+        value_name = "ARGUMENT",
+        allow_hyphen_values = true,
+        requires = "script"
+    )]
+    pub arg: Option<String>,
+
+    /// Stop the script after this many optimizer steps
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "script")]
+    pub steps: u64,
+
+    /// The Python to use [default: the first on the PATH that has torch]
+    #[arg(long, value_name = "PATH", requires = "script")]
+    pub python: Option<OsString>,
+
+    /// End a try that runs longer than this: `90s`, `5m`
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "script")]
+    pub timeout: Option<Duration>,
+
+    /// Arguments of the script
+    #[arg(value_name = "ARGUMENTS", last = true, requires = "script")]
+    pub words: Vec<OsString>,
+}

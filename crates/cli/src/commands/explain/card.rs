@@ -1,0 +1,101 @@
+//! The card that a log is about, for a dry run on one like it.
+
+use ghostgpu_device::{Card, Catalogue};
+use ghostgpu_explain::{Explanation, Log};
+
+use crate::failure::Failure;
+use crate::size::gib;
+
+/// A card to try things on.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Guess {
+    pub name: String,
+    /// Its memory, where the log's differs from the catalogue's.
+    pub memory: Option<u64>,
+    /// On what the guess rests.
+    pub because: String,
+}
+
+/// Totals that differ by less are the same card's, with another driver.
+const SAME_CARD_PERCENT: u64 = 3;
+
+pub fn guess(
+    wanted: Option<&str>,
+    memory: Option<u64>,
+    explanation: &Explanation,
+    log: &Log,
+) -> Result<Guess, Failure> {
+    let total = explanation.finding.figures.total.map(|total| total.bytes);
+    let catalogue = Catalogue::builtin();
+    if let Some(name) = wanted {
+        return Ok(Guess {
+            name: name.to_owned(),
+            memory,
+            because: "named with --gpu".to_owned(),
+        });
+    }
+    let is_like = |card: &Card| {
+        let total = total.unwrap_or(card.total_bytes);
+        card.total_bytes.abs_diff(total).saturating_mul(100) <= total * SAME_CARD_PERCENT
+    };
+    let named = log
+        .circumstances
+        .cards
+        .iter()
+        .filter_map(|name| catalogue.find(name).ok())
+        .find(|card| is_like(card));
+    let other_than = |card: &Card, total: u64| {
+        let printed = explanation.finding.figures.total.unwrap_or_default();
+        let is_same = memory.is_none() && card.total_bytes.abs_diff(total) <= printed.off_by;
+        (!is_same).then_some(total)
+    };
+    if let Some(card) = named {
+        return Ok(Guess {
+            name: short_name(card),
+            memory: memory.or_else(|| other_than(card, total?)),
+            because: "the log names it".to_owned(),
+        });
+    }
+    let Some(total) = memory.or(total) else {
+        return Err(Failure::new(
+            "the log says neither which card it was nor how much memory it had",
+        )
+        .with_hint("name the card: `--gpu 3090`"));
+    };
+    let mut alike: Vec<&Card> = catalogue
+        .cards()
+        .iter()
+        .filter(|card| {
+            card.total_bytes.abs_diff(total).saturating_mul(100) <= total * SAME_CARD_PERCENT
+        })
+        .collect();
+    alike.sort_by_key(|card| card.total_bytes.abs_diff(total));
+    let card = alike.first().copied().or_else(|| {
+        // A slice of a card, or one that the catalogue does not have: the next larger one, cut down.
+        let larger = catalogue
+            .cards()
+            .iter()
+            .filter(|card| card.total_bytes >= total);
+        larger.min_by_key(|card| card.total_bytes)
+    });
+    let card = card.or_else(|| catalogue.cards().iter().max_by_key(|card| card.total_bytes));
+    let Some(card) = card else {
+        return Err(Failure::new("the catalogue has no card"));
+    };
+    Ok(Guess {
+        name: short_name(card),
+        memory: other_than(card, total),
+        because: format!(
+            "the log names no card, only {}; --gpu names another",
+            gib(total)
+        ),
+    })
+}
+
+/// What people type: one word where there is one.
+pub fn short_name(card: &Card) -> String {
+    match card.aliases.first() {
+        Some(alias) => (*alias).to_owned(),
+        None => card.name.replace(' ', "-"),
+    }
+}

@@ -1,0 +1,117 @@
+//! `ghostgpu explain`: what an out-of-memory error in a log means, and what to do about it.
+
+mod arguments;
+mod card;
+mod input;
+mod picture;
+mod switches;
+mod text;
+mod trials;
+mod trying;
+
+pub use arguments::Arguments;
+use ghostgpu_explain::{Explanation, Log, explain};
+use serde::Serialize;
+
+use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
+use crate::output::print_all;
+use trials::Trials;
+use trying::{Way, try_advice};
+
+/// The JSON document; the text shows the same.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+    log: LogSummary<'a>,
+    trials: Option<&'a Trials>,
+    exit_code: u8,
+}
+
+/// What else the log says.
+#[derive(Debug, Serialize)]
+struct LogSummary<'a> {
+    bytes: u64,
+    /// Failures that were counted, but not kept.
+    left_out: u64,
+    circumstances: &'a ghostgpu_explain::Circumstances,
+    memory_prints: &'a [ghostgpu_explain::Series],
+}
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let log = input::read_log(arguments.file.as_deref())?;
+    let Some(mut explanation) = explain(&log) else {
+        return Err(nothing_found(arguments, &log).into());
+    };
+    name_the_card(&mut explanation, arguments, &log);
+    let trials = match &arguments.script {
+        None => None,
+        Some(script) => match try_advice(arguments, script, &explanation, &log)? {
+            Way::Tried(trials) => Some(trials),
+            Way::Interrupted(signal) => {
+                eprintln!("ghostgpu: interrupted: everything the script had started was ended");
+                return Ok(128u8.saturating_add(signal as u8));
+            }
+        },
+    };
+    let exit_code = match &trials {
+        Some(trials) if !trials.has_answer() => EXIT_DOES_NOT_FIT,
+        _ => 0,
+    };
+    let text = match arguments.json {
+        true => as_json(&explanation, &log, trials.as_ref(), exit_code)?,
+        false => text::text(&text::Answer {
+            log: &log,
+            explanation: &explanation,
+            trials: trials.as_ref(),
+        }),
+    };
+    print_all(&text)?;
+    Ok(exit_code)
+}
+
+/// Commands have the card's name in them, where it is known.
+fn name_the_card(explanation: &mut Explanation, arguments: &Arguments, log: &Log) {
+    let guess = card::guess(arguments.gpu.as_deref(), None, explanation, log);
+    let Ok(name) = guess.map(|guess| guess.name) else {
+        return;
+    };
+    for advice in &mut explanation.advice {
+        advice.command = advice
+            .command
+            .replace("--gpu CARD", &format!("--gpu {name}"));
+    }
+}
+
+fn as_json(
+    explanation: &Explanation,
+    log: &Log,
+    trials: Option<&Trials>,
+    exit_code: u8,
+) -> anyhow::Result<String> {
+    let document = Document {
+        explanation,
+        log: LogSummary {
+            bytes: log.bytes,
+            left_out: log.left_out,
+            circumstances: &log.circumstances,
+            memory_prints: &log.memory_prints,
+        },
+        trials,
+        exit_code,
+    };
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn nothing_found(arguments: &Arguments, log: &Log) -> Failure {
+    let name = input::name_of(arguments.file.as_deref());
+    if log.bytes == 0 {
+        return Failure::new(format!("{name} is empty"))
+            .with_hint("errors go to standard error: `python train.py 2>&1 | ghostgpu explain`");
+    }
+    Failure::new(format!("{name} has no message about memory that ran out")).with_hint(
+        "PyTorch (CUDA, ROCm, XPU, MPS, CPU), cuBLAS, cuDNN, NCCL, DataLoader, the Linux kernel, Slurm, \
+         JAX, TensorFlow and vLLM are recognised; the message may stand in another file, such as that of \
+         another rank",
+    )
+}

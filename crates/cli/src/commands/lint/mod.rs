@@ -1,0 +1,176 @@
+//! `ghostgpu lint`: finds memory mistakes in code that does not run.
+
+mod arguments;
+mod configuration;
+mod files;
+mod measure;
+mod one_file;
+mod rules;
+mod workers;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+pub use arguments::Arguments;
+use arguments::Format;
+use configuration::Configurations;
+use files::{Files, Found};
+use ghostgpu_lint::fixing::Wanted;
+use ghostgpu_lint::formats::{self, Totals};
+use ghostgpu_lint::{FileReport, diagnostic::Diagnostic};
+use one_file::{Mending, Outcome, deal_with};
+
+use crate::failure::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
+use crate::output::print_all;
+
+/// The exit code of "something was found".
+const EXIT_FOUND: u8 = EXIT_DOES_NOT_FIT;
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    if let Some(name) = &arguments.explain {
+        print_all(&rules::page(name)?)?;
+        return Ok(0);
+    }
+    if arguments.rules {
+        print_all(&rules::list(arguments.format)?)?;
+        return Ok(0);
+    }
+    if arguments.measure {
+        return measure::execute(arguments);
+    }
+    refuse_options_of_measuring(arguments)?;
+    let mut configurations = Configurations::new(arguments)?;
+    let found = files_to_check(arguments, &mut configurations)?;
+    let mending = mending(arguments);
+    let outcomes: Vec<Outcome> = workers::on_all_cores(&found, |file| {
+        deal_with(file, &configurations.settings(&file.path), mending)
+    })
+    .into_iter()
+    .zip(&found)
+    .map(|(outcome, file)| outcome.unwrap_or_else(|fault| faulty(file, &fault)))
+    .collect();
+    let has_changes = outcomes.iter().any(|outcome| !outcome.diff.is_empty());
+    let diff: String = outcomes
+        .iter()
+        .map(|outcome| outcome.diff.as_str())
+        .collect();
+    let reports: Vec<FileReport> = outcomes.into_iter().map(|outcome| outcome.report).collect();
+    let fails = match mending {
+        Mending::Show(_) => {
+            print_all(&diff)?;
+            complain(&reports);
+            has_changes
+        }
+        _ => {
+            print_all(&show(&reports, arguments.format))?;
+            let files = reports.iter().zip(&found);
+            files.into_iter().any(|(report, file)| {
+                let fail_on = configurations.fail_on(&file.path);
+                let counts = |remark: &Diagnostic| fail_on.counts(remark.severity);
+                report.diagnostics.iter().any(counts)
+            })
+        }
+    };
+    Ok(match fails {
+        _ if reports.iter().any(FileReport::is_broken) => EXIT_FAILURE,
+        true => EXIT_FOUND,
+        false => 0,
+    })
+}
+
+/// Options that would have no effect are a mistake.
+fn refuse_options_of_measuring(arguments: &Arguments) -> Result<(), Failure> {
+    let options = &arguments.measured;
+    let given = [
+        (options.gpu.is_some(), "--gpu"),
+        (options.memory.is_some(), "--memory"),
+        (options.json.is_some(), "--json"),
+        (options.python.is_some(), "--python"),
+        (options.timeout.is_some(), "--timeout"),
+        (options.full_init, "--full-init"),
+        (options.no_cudnn, "--no-cudnn"),
+        (!options.tables.is_empty(), "--table"),
+        (!arguments.script_arguments.is_empty(), "--"),
+    ];
+    match given.iter().find(|(is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((_, "--json")) => Err(Failure::new("`--json` belongs to --measure")
+            .with_hint("`--format json` prints what was found as JSON")),
+        Some((_, option)) => Err(Failure::new(format!("`{option}` belongs to --measure"))
+            .with_hint("without --measure nothing is run")),
+    }
+}
+
+/// What the paths lead to, without what the configuration leaves out.
+fn files_to_check(
+    arguments: &Arguments,
+    configurations: &mut Configurations,
+) -> Result<Vec<Found>, Failure> {
+    let here = [PathBuf::from(".")];
+    let paths = match arguments.paths.as_slice() {
+        [] => &here,
+        paths => paths,
+    };
+    let Files { mut found, empty } = files::find(paths);
+    for file in &found {
+        configurations.learn(&file.path)?;
+    }
+    found.retain(|file| file.was_named || !configurations.excludes(&file.path));
+    for folder in &empty {
+        eprintln!("ghostgpu: there is no Python file and no notebook in `{folder}`");
+    }
+    if found.is_empty() {
+        return Err(Failure::new("there is nothing to check").with_hint(
+            "name files, or a folder with `*.py` or `*.ipynb` that neither git nor the \
+             configuration leaves out",
+        ));
+    }
+    Ok(found)
+}
+
+fn mending(arguments: &Arguments) -> Mending {
+    let wanted = match arguments.unsafe_fixes {
+        true => Wanted::All,
+        false => Wanted::Safe,
+    };
+    match (arguments.diff, arguments.fix || arguments.unsafe_fixes) {
+        (true, _) => Mending::Show(wanted),
+        (false, true) => Mending::Write(wanted),
+        (false, false) => Mending::Nothing,
+    }
+}
+
+fn show(reports: &[FileReport], format: Format) -> String {
+    match format {
+        Format::Text => formats::text::render(reports, wants_colour()),
+        Format::Json => formats::json::render(reports),
+        Format::Sarif => formats::sarif::render(reports),
+        Format::Github => formats::github::render(reports),
+    }
+}
+
+/// What goes beside a diff: what could not be read, and how much would change.
+fn complain(reports: &[FileReport]) {
+    for report in reports.iter().filter(|report| report.is_broken()) {
+        let problem = report.problem.as_deref().unwrap_or("not Python as a whole");
+        eprintln!("ghostgpu: {}: {problem}", report.path);
+    }
+    let totals = Totals::of(reports);
+    eprintln!(
+        "ghostgpu: {} would be fixed, nothing was written",
+        totals.fixed
+    );
+}
+
+/// A fault of ours must not hide what was found elsewhere.
+fn faulty(found: &Found, fault: &str) -> Outcome {
+    Outcome::problem(
+        found,
+        format!("a fault of ghostgpu's own kept it from being checked: {fault}"),
+    )
+}
+
+fn wants_colour() -> bool {
+    let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stdout().is_terminal() && !is_unwanted
+}

@@ -1,0 +1,188 @@
+//! One file: read, checked, perhaps mended.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use ghostgpu_lint::fixing::{Fixed, Wanted, fix};
+use ghostgpu_lint::{FileReport, Settings, Source, Unreadable, diff, examine};
+
+use super::files::{Found, unreadable};
+
+/// What is to be done with fixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mending {
+    Nothing,
+    Write(Wanted),
+    Show(Wanted),
+}
+
+/// What came of a file.
+#[derive(Default)]
+pub struct Outcome {
+    pub report: FileReport,
+    /// What fixes would change, where that is to be shown.
+    pub diff: String,
+}
+
+impl Outcome {
+    /// About a file that could not be dealt with.
+    pub fn problem(found: &Found, problem: String) -> Self {
+        Self {
+            report: FileReport {
+                path: found.shown.clone(),
+                problem: Some(problem),
+                ..FileReport::default()
+            },
+            diff: String::new(),
+        }
+    }
+}
+
+pub fn deal_with(found: &Found, settings: &Settings, mending: Mending) -> Outcome {
+    if let Some(problem) = &found.problem {
+        return Outcome::problem(found, problem.clone());
+    }
+    let contents = match read(&found.path) {
+        Ok(contents) => contents,
+        Err(error) => return Outcome::problem(found, unreadable(&found.path, &error)),
+    };
+    let source = match source(&found.path, &contents) {
+        Ok(source) => source,
+        // A folder may hold notebooks of other languages.
+        Err(Unreadable::NotPython) if !found.was_named => {
+            let mut outcome = Outcome::problem(found, String::new());
+            outcome.report.problem = None;
+            return outcome;
+        }
+        Err(error) => return Outcome::problem(found, error.to_string()),
+    };
+    let mut outcome = Outcome::default();
+    let report = &mut outcome.report;
+    report.path = found.shown.clone();
+    let source = match mending {
+        Mending::Nothing => {
+            report.diagnostics = examine(&source, settings);
+            source
+        }
+        Mending::Write(wanted) | Mending::Show(wanted) => {
+            let before = source.contents();
+            let fixed = match fix(source, settings, wanted) {
+                Ok(fixed) => fixed,
+                Err(error) => return Outcome::problem(found, format!("cannot be fixed: {error}")),
+            };
+            let after = fixed.source.contents();
+            report.problem = problem_of(&fixed);
+            match mending {
+                Mending::Show(_) => outcome.diff = diff::unified(&found.shown, &before, &after),
+                _ if after == before => {}
+                _ => {
+                    if let Err(error) = replace(&found.path, &contents, &after) {
+                        // Nothing was mended, so everything is still to be said.
+                        let source = source_again(&found.path, &contents);
+                        report.diagnostics =
+                            source.iter().flat_map(|it| examine(it, settings)).collect();
+                        report.source = source;
+                        report.problem = Some(format!("cannot be written: {error}"));
+                        return outcome;
+                    }
+                }
+            }
+            report.fixed = fixed.count;
+            report.diagnostics = fixed.diagnostics;
+            fixed.source
+        }
+    };
+    // Of a file about which nothing is said, nothing will be shown.
+    report.source = Some(source).filter(|_| !report.diagnostics.is_empty());
+    outcome
+}
+
+/// A fix that was left out is a fault of ours: the user should know that something is still there.
+fn problem_of(fixed: &Fixed) -> Option<String> {
+    (!fixed.left_out.is_empty()).then(|| format!("{}: left out", fixed.left_out.join("; ")))
+}
+
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    if path != Path::new("-") {
+        return std::fs::read(path);
+    }
+    let mut contents = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut contents)?;
+    Ok(contents)
+}
+
+fn source(path: &Path, contents: &[u8]) -> Result<Source, Unreadable> {
+    let is_notebook = path
+        .extension()
+        .is_some_and(|extension| extension == "ipynb");
+    match is_notebook {
+        true => Source::notebook(contents),
+        false => Source::script(contents),
+    }
+}
+
+fn source_again(path: &Path, contents: &[u8]) -> Option<Source> {
+    source(path, contents).ok()
+}
+
+/// Puts the new contents in the place of the old ones, whole or not at all; the file keeps its
+/// permissions, and a link stays a link.
+fn replace(path: &Path, old: &[u8], new: &str) -> std::io::Result<()> {
+    if path == Path::new("-") {
+        return Err(std::io::Error::other("standard input is no file"));
+    }
+    let path = std::fs::canonicalize(path)?;
+    let metadata = std::fs::metadata(&path)?;
+    if !metadata.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    // Renaming would go past a write protection that the user has put there.
+    std::fs::OpenOptions::new().append(true).open(&path)?;
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".ghostgpu-")
+        .suffix(".partial")
+        .tempfile_in(path.parent().unwrap_or(Path::new("/")))?;
+    temporary.write_all(new.as_bytes())?;
+    temporary
+        .as_file()
+        .set_permissions(metadata.permissions())?;
+    if std::fs::read(&path)? != old {
+        return Err(std::io::Error::other(
+            "it was changed by somebody else meanwhile",
+        ));
+    }
+    temporary.persist(&path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_is_replaced_with_its_permissions_and_through_its_link() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("train.py");
+        let link = folder.path().join("link.py");
+        std::fs::write(&path, "old").expect("file");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).expect("mode");
+        std::os::unix::fs::symlink("train.py", &link).expect("link");
+        replace(&link, b"old", "new").expect("written");
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&path).expect("file"), "new");
+        let mode = std::fs::metadata(&path).expect("file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o750);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 2);
+    }
+
+    #[test]
+    fn a_file_that_somebody_changed_is_kept() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("train.py");
+        std::fs::write(&path, "newer").expect("file");
+        assert!(replace(&path, b"old", "new").is_err());
+        assert_eq!(std::fs::read_to_string(&path).expect("file"), "newer");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 1);
+    }
+}

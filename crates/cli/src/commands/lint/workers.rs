@@ -1,0 +1,100 @@
+//! Does something with every file, on all cores, in the order of the files.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Stack of a thread; address space only, until it is used.
+const STACK_BYTES: usize = 64 << 20;
+
+/// The answers of `work` for every item, in their order. `Err` is a fault of ours with one item:
+/// the others have their answers all the same.
+pub fn on_all_cores<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<Result<R, String>> {
+    let next = AtomicUsize::new(0);
+    let answers: Mutex<Vec<Option<Result<R, String>>>> =
+        Mutex::new(items.iter().map(|_| None).collect());
+    let run = || {
+        let mut own = Vec::new();
+        while let Some((index, item)) = take(&next, items) {
+            own.push((index, guarded(|| work(item))));
+        }
+        let mut answers = answers
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        for (index, answer) in own {
+            answers[index] = Some(answer);
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(items.len()) {
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+            if thread.spawn_scoped(scope, run).is_err() {
+                // A machine that gives no more threads still has this one.
+                run();
+            }
+        }
+    });
+    let answers = answers
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    answers
+        .into_iter()
+        .map(|answer| answer.unwrap_or_else(|| Err("it was not reached".to_owned())))
+        .collect()
+}
+
+fn take<'a, T>(next: &AtomicUsize, items: &'a [T]) -> Option<(usize, &'a T)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    items.get(index).map(|item| (index, item))
+}
+
+/// The answer, or what a fault of ours said.
+fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|fault| {
+        let text = fault.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| fault.downcast_ref::<String>().cloned());
+        text.unwrap_or_else(|| "no reason is known".to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_come_in_the_order_of_the_items() {
+        let items: Vec<usize> = (0..1_000).collect();
+        let answers: Vec<usize> = on_all_cores(&items, |item| item * 2)
+            .into_iter()
+            .map(|answer| answer.expect("no fault"))
+            .collect();
+        assert_eq!(
+            answers,
+            items.iter().map(|item| item * 2).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_fault_with_one_item_leaves_the_others_alone() {
+        let answers = on_all_cores(&[1, 2, 3], |item| {
+            assert_ne!(*item, 2, "two is no good");
+            *item
+        });
+        assert_eq!(answers[0], Ok(1));
+        assert!(
+            answers[1]
+                .as_ref()
+                .is_err_and(|fault| fault.contains("two is no good"))
+        );
+        assert_eq!(answers[2], Ok(3));
+    }
+
+    #[test]
+    fn nothing_to_do_is_done() {
+        assert!(on_all_cores(&[] as &[usize], |item| *item).is_empty());
+    }
+}

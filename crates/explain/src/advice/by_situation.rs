@@ -1,0 +1,129 @@
+//! The order of advice for each situation.
+
+use super::{Advice, device, habits, host, serving};
+use crate::account::Account;
+use crate::finding::Finding;
+use crate::reader::Log;
+use crate::situation::{Reasoned, Situation};
+
+/// What to do, best first. Situations that also fit add theirs behind the main one's.
+pub fn advice(
+    finding: &Finding,
+    account: &Account,
+    situations: &[Reasoned],
+    log: &Log,
+) -> Vec<Advice> {
+    let words = device::Words::of(finding, log);
+    let mut all = Vec::new();
+    // Where a shape is wrong, nothing else matters until it is right.
+    let is_shape = situations
+        .first()
+        .is_some_and(|main| main.situation == Situation::ShapeBug);
+    for reasoned in situations
+        .iter()
+        .take(if is_shape { 1 } else { usize::MAX })
+    {
+        all.extend(for_one(reasoned.situation, finding, account, &words));
+    }
+    let mut kept: Vec<Advice> = Vec::new();
+    for each in all {
+        if !kept.iter().any(|known| known.what == each.what) {
+            kept.push(each);
+        }
+    }
+    // Nobody reads more.
+    kept.truncate(8);
+    kept
+}
+
+fn for_one(
+    situation: Situation,
+    finding: &Finding,
+    account: &Account,
+    words: &device::Words,
+) -> Vec<Advice> {
+    match situation {
+        Situation::Fragmentation => [
+            words.fragmentation(),
+            vec![words.smaller_batch(), habits::steady_shapes()],
+        ]
+        .concat(),
+        Situation::OtherProcess if finding.kind == crate::kind::Kind::MpsAllocator => {
+            vec![
+                serving::close_programs(),
+                serving::mps_watermark(),
+                words.smaller_batch(),
+            ]
+        }
+        Situation::OtherProcess if finding.kind == crate::kind::Kind::VllmNotFree => {
+            vec![
+                words.see_processes(finding, account),
+                serving::utilization_down(finding),
+            ]
+        }
+        Situation::OtherProcess => vec![
+            words.see_processes(finding, account),
+            words.empty_card(),
+            words.other_card(),
+            words.set_device(),
+            words.smaller_batch(),
+        ],
+        Situation::ModelDoesNotFit => vec![
+            words.half_weights(),
+            words.quantised(),
+            habits::shard(),
+            words.larger_card(),
+        ],
+        Situation::OptimizerState => vec![
+            words.lean_optimizer(),
+            words.half_weights(),
+            habits::lora(),
+            habits::shard(),
+            words.larger_card(),
+        ],
+        Situation::Activations | Situation::Full
+            if finding.kind == crate::kind::Kind::MpsAllocator =>
+        {
+            vec![
+                words.smaller_batch(),
+                words.half_precision(),
+                serving::mps_watermark(),
+            ]
+        }
+        Situation::Activations | Situation::Full => vec![
+            words.smaller_batch(),
+            words.checkpointing(),
+            words.half_precision(),
+            words.shorter(),
+            words.larger_card(),
+        ],
+        Situation::OneLargeRequest => vec![
+            habits::in_pieces(finding),
+            words.smaller_batch(),
+            words.half_precision(),
+            words.checkpointing(),
+            words.larger_card(),
+        ],
+        Situation::Evaluation => vec![
+            habits::no_grad(),
+            habits::outputs_to_cpu(),
+            words.smaller_eval_batch(),
+            habits::leftovers(),
+        ],
+        Situation::Growth => vec![habits::item(), words.find_growth(), habits::detach()],
+        Situation::ShapeBug => vec![habits::print_shapes(finding), habits::in_pieces(finding)],
+        Situation::FractionLimit => vec![words.raise_limit(), words.smaller_batch()],
+        Situation::FreeButRefused => vec![
+            host::page_file(),
+            words.empty_card(),
+            words.see_processes(finding, account),
+        ],
+        Situation::OutsideTheAllocator => device::room_for_libraries(finding, words),
+        Situation::HostMemory => host::host_memory(finding),
+        Situation::SharedMemory => host::shared_memory(),
+        Situation::PinnedMemory => host::pinned(),
+        Situation::KernelSharedMemory => serving::smaller_kernel(),
+        Situation::ServingCache => serving::cache(finding),
+        Situation::FrameworkPool => serving::framework(finding),
+    }
+}

@@ -1,0 +1,120 @@
+//! What else a log says that matters: the card's name, the release of PyTorch.
+
+use serde::Serialize;
+
+use crate::families::pattern;
+
+/// What was found by the way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Circumstances {
+    /// Names of cards, in order of appearance.
+    pub cards: Vec<String>,
+    /// `2.1`, of PyTorch.
+    pub torch: Option<String>,
+    /// The log was written on Windows.
+    pub is_windows: bool,
+}
+
+pub const NEEDLES: [&str; 16] = [
+    "GeForce",
+    "Tesla ",
+    "NVIDIA A",
+    "NVIDIA B",
+    "NVIDIA H",
+    "NVIDIA L",
+    "NVIDIA R",
+    "NVIDIA T",
+    "Quadro",
+    "Radeon",
+    "Instinct",
+    "orch version",
+    "torch==",
+    "torch 1.",
+    "torch 2.",
+    ":\\",
+];
+
+/// After so many lines, names have been said often enough.
+const MOST_LINES: u32 = 400;
+const MOST_CARDS: usize = 8;
+
+pattern!(
+    CARD,
+    r"(?:NVIDIA )?(?:GeForce (?:RTX|GTX)? ?\d{3,4}(?: ?(?:Ti|SUPER))*(?: Laptop GPU| D)?|Tesla [A-Z]\d{1,4}[A-Z]*(?:-[\w-]+)?|Quadro [\w ]{2,12}\d|RTX (?:PRO )?A?\d{4}(?: Ada)?|[ABHLT]\d{1,4}[A-Z]{0,2}(?:-[\w]+)*(?: \d+GB)?)"
+);
+pattern!(
+    TORCH,
+    r"(?i)torch(?: version)?['\x22]?\s?(?:==|[:= ])\s?['\x22]?v?([12]\.\d{1,2})(?:\.\d+)?"
+);
+pattern!(
+    WINDOWS,
+    r#"File "[A-Za-z]:\\|^[A-Za-z]:\\\S*\.(?:py|cc|cpp)|\\site-packages\\"#
+);
+
+/// Reads lines until enough is known.
+#[derive(Debug, Default)]
+pub struct Reader {
+    found: Circumstances,
+    lines: u32,
+}
+
+impl Reader {
+    pub fn note(&mut self, line: &str) {
+        if self.lines >= MOST_LINES {
+            return;
+        }
+        self.lines += 1;
+        if let Some(found) = CARD.find(line) {
+            let name = found.as_str().trim();
+            // `NVIDIA A…` may begin any sentence: a card's name has the vendor or the series.
+            let is_card =
+                name.starts_with("NVIDIA") || !name.starts_with(['A', 'B', 'H', 'L', 'T']);
+            let is_tesla = name.starts_with("Tesla");
+            let is_new = !self.found.cards.iter().any(|card| card == name);
+            if (is_card || is_tesla) && is_new && self.found.cards.len() < MOST_CARDS {
+                self.found.cards.push(name.to_owned());
+            }
+        }
+        if self.found.torch.is_none()
+            && let Some(found) = TORCH.captures(line)
+        {
+            self.found.torch = Some(found[1].to_owned());
+        }
+        self.found.is_windows |= WINDOWS.find(line).is_some();
+    }
+
+    pub fn finish(self) -> Circumstances {
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_and_releases_are_found() {
+        let mut reader = Reader::default();
+        for line in [
+            "Using device cuda:0 (NVIDIA GeForce RTX 3090)",
+            "name: Tesla V100-SXM2-16GB major: 7",
+            "0: NVIDIA A100-SXM4-80GB",
+            "PyTorch version: 2.1.2+cu121",
+            "  File \"D:\\work\\train.py\", line 3, in main",
+            "NVIDIA Apex is not installed",
+        ] {
+            reader.note(line);
+        }
+        let found = reader.finish();
+        assert_eq!(
+            found.cards,
+            [
+                "NVIDIA GeForce RTX 3090",
+                "Tesla V100-SXM2-16GB",
+                "NVIDIA A100-SXM4-80GB"
+            ]
+        );
+        assert_eq!(found.torch.as_deref(), Some("2.1"));
+        assert!(found.is_windows);
+    }
+}

@@ -1,0 +1,56 @@
+//! From the bytes of a log to clean lines of text: encodings, escapes, line ends.
+
+mod encoding;
+mod escaped_lines;
+mod escapes;
+mod gbk;
+mod lines;
+mod prefixes;
+
+use std::borrow::Cow;
+
+use encoding::Decoder;
+use lines::Lines;
+
+pub use escaped_lines::escaped_lines;
+use escapes::without_escapes;
+pub use prefixes::{Writer, without_prefixes};
+
+/// Cuts a stream of bytes into lines without terminal escapes. Bounded, whatever comes.
+#[derive(Debug, Default)]
+pub struct Cleaner {
+    decoder: Decoder,
+    lines: Lines,
+}
+
+impl Cleaner {
+    /// `sink` gets each line's number and its bytes, in which ASCII is ASCII.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(u64, &[u8])) {
+        let lines = &mut self.lines;
+        self.decoder.push(bytes, &mut |bytes| {
+            lines.push(bytes, &mut |number, line| {
+                sink(number, &without_escapes(line))
+            });
+        });
+    }
+
+    pub fn finish(&mut self, sink: &mut dyn FnMut(u64, &[u8])) {
+        let lines = &mut self.lines;
+        let mut clean = |number, line: &[u8]| sink(number, &without_escapes(line));
+        self.decoder
+            .finish(&mut |bytes| lines.push(bytes, &mut clean));
+        lines.finish(&mut clean);
+    }
+}
+
+/// A line as text: UTF-8, or else GBK.
+pub fn text_of(line: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(line) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => {
+            let mut text = String::with_capacity(line.len());
+            gbk::decode(line, &mut text);
+            Cow::Owned(text)
+        }
+    }
+}

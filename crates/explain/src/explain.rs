@@ -1,0 +1,67 @@
+//! From a log to its answer: what it says, which situation it is, what to do.
+
+use serde::Serialize;
+
+use crate::account::Account;
+use crate::advice::{Advice, Unhelpful, advice, unhelpful};
+use crate::finding::Finding;
+use crate::ranks::{Ranks, ranks};
+use crate::reader::Log;
+use crate::situation::{Reasoned, Stage, situations, stage};
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The failure that the answer is about.
+    pub finding: Finding,
+    pub account: Account,
+    /// The main situation first, then others that fit too.
+    pub situations: Vec<Reasoned>,
+    pub stage: Option<Stage>,
+    pub advice: Vec<Advice>,
+    pub does_not_help: Vec<Unhelpful>,
+    pub ranks: Option<Ranks>,
+    /// Other failures in the log, in its order.
+    pub others: Vec<Finding>,
+}
+
+/// Explains the failure that tells most; `None` if the log has none.
+pub fn explain(log: &Log) -> Option<Explanation> {
+    let main = main_finding(log)?;
+    let finding = log.findings.get(main)?.clone();
+    let account = Account::of(&finding);
+    let situations = situations(&finding, &account, log);
+    let others = log.findings.iter().enumerate();
+    Some(Explanation {
+        advice: advice(&finding, &account, &situations, log),
+        does_not_help: unhelpful(&finding, &situations),
+        stage: stage(&finding),
+        ranks: ranks(log, &finding),
+        others: others
+            .filter(|(index, _)| *index != main)
+            .map(|(_, other)| other.clone())
+            .collect(),
+        finding,
+        account,
+        situations,
+    })
+}
+
+/// Of the findings that tell most, the first that ended something: one with a traceback.
+///
+/// A program that catches the error and tries again leaves several: then the last is the one that
+/// ended it, unless other ranks failed after it.
+fn main_finding(log: &Log) -> Option<usize> {
+    let weight = log
+        .findings
+        .iter()
+        .map(|finding| finding.kind.weight())
+        .max()?;
+    let strongest = || {
+        let findings = log.findings.iter().enumerate();
+        findings.filter(move |(_, finding)| finding.kind.weight() == weight)
+    };
+    let first_ending = strongest().find(|(_, finding)| finding.traceback.is_some());
+    let first = strongest().next();
+    first_ending.or(first).map(|(index, _)| index)
+}

@@ -1,0 +1,54 @@
+//! CuPy and PaddlePaddle.
+
+use super::{Family, Message, amount, is_source_code, number, pattern, range};
+use crate::finding::Figures;
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &["Out of memory allocating", "Out of memory error on GPU"],
+    read,
+};
+
+pattern!(
+    CUPY,
+    r"Outofmemoryallocating({A})\(allocatedsofar:({A})(?:,limitsetto:({A}))?"
+);
+pattern!(
+    PADDLE,
+    r"OutofmemoryerroronGPU(\d+)\.Cannotallocate({A})memoryonGPU\d+(?:,({A})memoryhasbeenallocated)?(?:andavailablememoryisonly({A}))?"
+);
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages = Vec::new();
+    for found in CUPY.all(text) {
+        let (start, end) = range(&found);
+        if is_source_code(text, start) {
+            continue;
+        }
+        messages.push(Message {
+            figures: Figures {
+                asked: amount(&found, 1),
+                allocated: amount(&found, 2),
+                allowed: amount(&found, 3),
+                ..Figures::default()
+            },
+            ..Message::new(Kind::CuPy, start, end)
+        });
+    }
+    for found in PADDLE.all(text) {
+        let (start, end) = range(&found);
+        messages.push(Message {
+            figures: Figures {
+                device: number(&found, 1).and_then(|device| device.try_into().ok()),
+                asked: amount(&found, 2),
+                allocated: amount(&found, 3),
+                free: amount(&found, 4),
+                ..Figures::default()
+            },
+            ..Message::new(Kind::Paddle, start, end)
+        });
+    }
+    messages
+}

@@ -1,0 +1,65 @@
+//! PyTorch's `DataLoader`: workers that were killed, and shared memory that is full.
+
+use super::{Family, Message, is_source_code, number, pattern, range};
+use crate::finding::FigureValue;
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &[
+        "DataLoader worker",
+        "us error",
+        "unable to open shared memory",
+        "unable to write to file </torch",
+        "unable to mmap",
+        "unable to resize",
+        "shared memory object",
+        "insufficient shared memory",
+        "No space left on device",
+    ],
+    read,
+};
+
+pattern!(
+    BUS,
+    r"DataLoaderworker\(pid(\d+)\)iskilledbysignal:Buserror|Unexpectedbuserrorencounteredinworker|^Buserror\(coredumped\)"
+);
+pattern!(
+    KILLED,
+    r"DataLoaderworker\(pid(\d+)\)iskilledbysignal:Killed"
+);
+pattern!(
+    EXITED,
+    r"DataLoaderworker\(pid\(?s?\)?([\d,]+)\)exitedunexpectedly(?:withexitcode(-?\d+))?"
+);
+pattern!(
+    FILES,
+    r"unabletoopensharedmemoryobject</[^>]{1,80}>|unabletowritetofile</torch_[^>]{1,80}>|unableto(?:mmap|resizefile)[^\n]{0,60}</?torch_[^>]{1,80}>|Nospaceleftondevice:?'?/(?:dev/shm|torch_)"
+);
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages: Vec<Message> = Vec::new();
+    for (pattern, kind) in [
+        (&BUS, Kind::SharedMemory),
+        (&FILES, Kind::SharedMemory),
+        (&KILLED, Kind::DataLoaderKilled),
+        (&EXITED, Kind::DataLoaderKilled),
+    ] {
+        for found in pattern.all(text) {
+            let (start, end) = range(&found);
+            let is_code = is_source_code(text, start);
+            // That a worker exited is said again after it was said why.
+            let is_said = kind == Kind::DataLoaderKilled && !messages.is_empty();
+            if is_code || is_said {
+                continue;
+            }
+            let mut message = Message::new(kind, start, end);
+            if let Some(pid) = number(&found, 1).filter(|_| found.len() > 1) {
+                message.figures.add("worker", FigureValue::Count(pid));
+            }
+            messages.push(message);
+        }
+    }
+    messages
+}

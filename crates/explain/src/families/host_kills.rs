@@ -1,0 +1,125 @@
+//! Processes that somebody killed: the kernel, a batch system, a container runtime, or nobody says who.
+
+use super::{Family, Message, amount, number, pattern, range};
+use crate::finding::FigureValue;
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &[
+        "Killed",
+        "oom-kill",
+        "oom_kill",
+        "oom-killer",
+        "OOMKilled",
+        "Out Of Memory",
+        "OUT_OF_MEMORY",
+        "OUT_OF_ME+",
+        "SIGKILL",
+        "code 137",
+        "code: 137",
+        "code=137",
+        "code = 137",
+        "exitcode: -9",
+        "exitcode : -9",
+        "return code = -9",
+        "exit code -9",
+        "signal 9",
+        "cgroup out-of-memory",
+        "killed by signal",
+        "Killed process",
+    ],
+    read,
+};
+
+pattern!(
+    KERNEL,
+    r"(Memorycgroupo|O)utofmemory:Kill(?:ed)?process(\d+),?\(([^)]{1,40})\)(?:score\d+orsacrificechild|.{0,40}?total-vm:({A}),anon-rss:({A}))?"
+);
+pattern!(
+    KERNEL_OLD,
+    r"Killedprocess(\d+),?\(([^)]{1,40})\),?(?:UID\d+,?)?total-vm:({A}),anon-rss:({A})"
+);
+pattern!(
+    SLURM,
+    r"(?:slurmstepd[^:]*:error:)?Detected(\d+)oom[-_ ]?killevents?(?:\(s\))?in(?:[^\n]{0,200}?out-of-memoryhandler)?|srun:error:\S{1,80}?:tasks?[\d,-]+:OutOfMemory|cgroupout-of-memoryhandler"
+);
+pattern!(STATE, r"\bOUT_OF_ME(?:MORY|\+)|\bOOMKilled\b");
+pattern!(
+    ELASTIC,
+    r"exitcode ?: ?-9\)?.*?local_rank: ?(\d+) ?\(pid: ?(\d+)\)"
+);
+pattern!(
+    LIKELY,
+    r"(?x)^\s*Killed\s*$ | ^\S*\s*line\s\d+:\s+\d+\sKilled\s | :\s+line\s\d+:\s+\d+\sKilled\s | \d+\sKilled\s{3,}
+      | exit(?:ed\swith)?\s?(?:code|status):?\s?=?\s?(?:137|-9)\b | code[=:]\s?137\b | return\scode\s=\s-9
+      | exitcode\s*:\s*-9 | Signal\s9\s\(SIGKILL\) | signal\s9:\sSIGKILL | died\swith\s<Signals\.SIGKILL
+      | ^zsh:\skilled\s | terminated\sby\ssignal\s(?:9|SIGKILL) | killed\sby\ssignal:?\s(?:9|SIGKILL)"
+);
+
+fn read(window: &Window) -> Vec<Message> {
+    let mut messages = kernel(window);
+    let text = window.squeezed();
+    for found in SLURM.all(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::JobLimit, start, end);
+        if let Some(events) = number(&found, 1) {
+            message.figures.add("kills", FigureValue::Count(events));
+        }
+        messages.push(message);
+    }
+    for (index, line) in window.lines().iter().enumerate() {
+        let (start, end) = (window.start_of(index), window.start_of(index + 1));
+        let is_new = |message: &Message| message.start >= end || message.end <= start;
+        if !messages.iter().all(is_new) {
+            continue;
+        }
+        if STATE.find(line).is_some() {
+            messages.push(Message::new(Kind::JobLimit, start, end));
+        } else if LIKELY.find(line).is_some() && !line.contains("DataLoader worker") {
+            let mut message = Message::new(Kind::HostKillLikely, start, end);
+            if let Some(found) = ELASTIC.captures(line) {
+                let rank = number(&found, 1).unwrap_or_default();
+                message.figures.add("local rank", FigureValue::Count(rank));
+            }
+            messages.push(message);
+        }
+    }
+    messages
+}
+
+fn kernel(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages: Vec<Message> = Vec::new();
+    for (pattern, first) in [(&KERNEL, 2), (&KERNEL_OLD, 1)] {
+        for found in pattern.all(text) {
+            let (start, end) = range(&found);
+            if messages
+                .iter()
+                .any(|known| start < known.end && known.start < end)
+            {
+                continue;
+            }
+            let is_limit = first == 2 && found[1].starts_with('M');
+            let kind = if is_limit {
+                Kind::JobLimit
+            } else {
+                Kind::HostKill
+            };
+            let mut message = Message::new(kind, start, end);
+            let figures = &mut message.figures;
+            if let Some(pid) = number(&found, first) {
+                figures.add("process", FigureValue::Count(pid));
+            }
+            figures.add("program", FigureValue::Text(found[first + 1].to_owned()));
+            if let Some(resident) = amount(&found, first + 3) {
+                figures.add("resident", FigureValue::Amount(resident));
+            }
+            if let Some(virtual_size) = amount(&found, first + 2) {
+                figures.add("address space", FigureValue::Amount(virtual_size));
+            }
+            messages.push(message);
+        }
+    }
+    messages
+}

@@ -1,0 +1,68 @@
+//! cuBLAS, cuDNN and their relatives: memory that ran out, under other names.
+
+use super::{Family, Message, is_source_code, pattern, range};
+use crate::finding::FigureValue;
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &[
+        "ALLOC_FAILED",
+        "STATUS_NOT_INITIALIZED",
+        "CUDNN_STATUS_INTERNAL_ERROR",
+        "valid cuDNN algorithm",
+        "valid convolution algorithms",
+        "unable to find an engine",
+        "Not enough memory for workspace",
+    ],
+    read,
+};
+
+pattern!(
+    STATUS,
+    r"(CUBLAS|CUDNN|CUFFT|CUSOLVER|CUSPARSE|CURAND|HIPBLAS|MIOPEN)_(?:STATUS_)?(?:(ALLOC_FAILED)|(NOT_INITIALIZED|INTERNAL_ERROR(?:_[A-Z_]+)?))(?:whencalling`([^`]{1,200})`)?"
+);
+pattern!(
+    NO_ALGORITHM,
+    r"(?i)UnabletofindavalidcuDNNalgorithmtorunconvolution|novalidconvolutionalgorithmsavailableincuDNN|(?:GET|FIND)wasunabletofindanenginetoexecutethiscomputation|Unabletofindanenginetoexecute"
+);
+pattern!(WORKSPACE, r"Notenoughmemoryforworkspace!");
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages = Vec::new();
+    for found in STATUS.all(text) {
+        let (start, end) = range(&found);
+        if is_source_code(text, start) {
+            continue;
+        }
+        let is_certain = found.get(2).is_some();
+        let kind = match (&found[1], is_certain) {
+            ("CUBLAS" | "HIPBLAS", true) => Kind::Cublas,
+            ("CUBLAS" | "HIPBLAS", false) => Kind::CublasNotInitialized,
+            ("CUDNN" | "MIOPEN", true) => Kind::Cudnn,
+            ("CUDNN" | "MIOPEN", false) => Kind::CudnnNotInitialized,
+            (_, true) => Kind::OtherLibrary,
+            // Other libraries do not fail so for want of memory.
+            (_, false) => continue,
+        };
+        let mut message = Message::new(kind, start, end);
+        if let Some(call) = found.get(4) {
+            let call = call.as_str().chars().take(120).collect();
+            message.figures.add("call", FigureValue::Text(call));
+        }
+        messages.push(message);
+    }
+    for (pattern, kind) in [
+        (&NO_ALGORITHM, Kind::CudnnNoAlgorithm),
+        (&WORKSPACE, Kind::CudnnWorkspace),
+    ] {
+        for found in pattern.all(text) {
+            let (start, end) = range(&found);
+            if !is_source_code(text, start) {
+                messages.push(Message::new(kind, start, end));
+            }
+        }
+    }
+    messages
+}

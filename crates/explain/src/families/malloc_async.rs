@@ -1,0 +1,55 @@
+//! PyTorch with `backend:cudaMallocAsync`: six lines, one figure on each.
+
+use super::{Family, Message, amount, is_source_code, number, pattern, range};
+use crate::finding::Figures;
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &["would exceed allowed memory", "Allocation on device"],
+    read,
+};
+
+// ComfyUI prints no more than the first words.
+pattern!(
+    HEAD,
+    r"(?:OutOfMemoryError:)?Allocationondevice(\d+)wouldexceedallowedmemory|OutOfMemoryError:Allocationondevice"
+);
+pattern!(ALLOCATED, r"Currentlyallocated:({A})");
+pattern!(REQUESTED, r"Requested:({A})");
+pattern!(LIMIT, r"Devicelimit:({A})");
+pattern!(FREE, r"Free\(accordingtoCUDA\):({A})");
+pattern!(ALLOWED, r"user-suppliedmemoryfraction\)\n?:({A})");
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages = Vec::new();
+    for head in HEAD.all(text) {
+        let (start, mut end) = range(&head);
+        if is_source_code(text, start) {
+            continue;
+        }
+        let tail = &text[start..];
+        let mut figure = |pattern: &super::Pattern| {
+            let found = pattern.captures(tail)?;
+            end = end.max(start + range(&found).1);
+            amount(&found, 1)
+        };
+        let figures = Figures {
+            asked: figure(&REQUESTED),
+            allocated: figure(&ALLOCATED),
+            total: figure(&LIMIT),
+            free: figure(&FREE),
+            // Without a limit of the user's, 2^64 - 1 is printed, which is no amount.
+            allowed: figure(&ALLOWED),
+            device: number(&head, 1).and_then(|device| device.try_into().ok()),
+            ..Figures::default()
+        };
+        messages.push(Message {
+            figures,
+            wording: Some("PyTorch 2.0 or newer, backend:cudaMallocAsync"),
+            ..Message::new(Kind::CudaMallocAsync, start, end)
+        });
+    }
+    messages
+}

@@ -1,0 +1,143 @@
+//! One file for each family of messages: the words that give it away, and how its figures are read.
+
+mod cuda_calls;
+mod cupy_paddle;
+mod data_loader;
+mod host_kills;
+mod host_memory;
+mod libraries;
+mod malloc_async;
+mod mps;
+mod nccl;
+mod pytorch;
+mod tensorflow;
+mod triton;
+mod vllm;
+mod xla;
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::amount::{Amount, read_amount};
+use crate::finding::Figures;
+use crate::kind::Kind;
+use crate::window::Window;
+
+/// A family: what to look out for, and how to read it.
+pub struct Family {
+    /// Any of these in a line makes it worth reading.
+    pub needles: &'static [&'static str],
+    pub read: fn(&Window) -> Vec<Message>,
+}
+
+/// A message that was read out of a window.
+#[derive(Debug)]
+pub struct Message {
+    pub kind: Kind,
+    pub figures: Figures,
+    pub wording: Option<&'static str>,
+    /// Offsets in the squeezed text.
+    pub start: usize,
+    pub end: usize,
+}
+
+impl Message {
+    pub fn new(kind: Kind, start: usize, end: usize) -> Self {
+        Self {
+            kind,
+            figures: Figures::default(),
+            wording: None,
+            start,
+            end,
+        }
+    }
+}
+
+pub static FAMILIES: [Family; 14] = [
+    pytorch::FAMILY,
+    malloc_async::FAMILY,
+    mps::FAMILY,
+    cuda_calls::FAMILY,
+    libraries::FAMILY,
+    nccl::FAMILY,
+    host_memory::FAMILY,
+    host_kills::FAMILY,
+    data_loader::FAMILY,
+    xla::FAMILY,
+    tensorflow::FAMILY,
+    vllm::FAMILY,
+    triton::FAMILY,
+    cupy_paddle::FAMILY,
+];
+
+/// A pattern that is made once.
+pub(crate) struct Pattern(LazyLock<Option<Regex>>);
+
+impl Pattern {
+    pub(crate) const fn new(make: fn() -> Option<Regex>) -> Self {
+        Self(LazyLock::new(make))
+    }
+
+    pub(crate) fn find<'t>(&self, text: &'t str) -> Option<regex::Match<'t>> {
+        self.0.as_ref()?.find(text)
+    }
+
+    pub(crate) fn captures<'t>(&self, text: &'t str) -> Option<regex::Captures<'t>> {
+        self.0.as_ref()?.captures(text)
+    }
+
+    pub(crate) fn all<'t>(&self, text: &'t str) -> Vec<regex::Captures<'t>> {
+        match self.0.as_ref() {
+            Some(pattern) => pattern.captures_iter(text).collect(),
+            None => Vec::new(),
+        }
+    }
+}
+
+/// One that cannot be made finds nothing, and no test passes: `regex` has features that can be missing.
+pub(crate) fn made(text: &str) -> Option<Regex> {
+    let pattern = Regex::new(text);
+    debug_assert!(pattern.is_ok(), "{pattern:?}");
+    pattern.ok()
+}
+
+/// `pattern!(NAME, "…")`; `{A}` in it stands for an amount without blanks.
+macro_rules! pattern {
+    ($name:ident, $text:expr) => {
+        static $name: $crate::families::Pattern = $crate::families::Pattern::new(|| {
+            $crate::families::made(&$text.replace("{A}", $crate::families::AMOUNT))
+        });
+    };
+}
+pub(crate) use pattern;
+
+/// An amount in squeezed text.
+pub(crate) const AMOUNT: &str = r"[0-9][0-9.,]*(?:bytes|byte|[kKMGTP]i?B|B)";
+
+/// The amount in a group of a match.
+pub(crate) fn amount(found: &regex::Captures, group: usize) -> Option<Amount> {
+    read_amount(found.get(group)?.as_str()).map(|read| read.0)
+}
+
+/// The number in a group of a match.
+pub(crate) fn number(found: &regex::Captures, group: usize) -> Option<u64> {
+    let digits = found.get(group)?.as_str().replace(',', "");
+    digits.parse().ok()
+}
+
+/// The whole match.
+pub(crate) fn range(found: &regex::Captures) -> (usize, usize) {
+    found.get(0).map_or((0, 0), |all| (all.start(), all.end()))
+}
+
+/// The match stands in quotes: a line of source code in a traceback, not a message.
+pub(crate) fn is_source_code(text: &str, start: usize) -> bool {
+    let before = text.get(..start).unwrap_or_default();
+    before.ends_with("(\"")
+        || before.ends_with("('")
+        || before.ends_with("f\"")
+        || before.ends_with("=\"")
+        || before.ends_with("in\"")
+        || before.ends_with("==\"")
+}

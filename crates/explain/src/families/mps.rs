@@ -1,0 +1,45 @@
+//! PyTorch on Apple's cards, whose memory is the machine's.
+
+use super::{Family, Message, amount, is_source_code, pattern, range};
+use crate::finding::{FigureValue, Figures};
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &["MPS backend out of", "MPS allocated"],
+    read,
+};
+
+pattern!(
+    HEAD,
+    r"MPSbackendoutofmemory\(MPSallocated:({A})(?:,otherallocations:({A}))?(?:,maxallowed:({A}))?\)\.?(?:Triedtoallocate({A})on(\w+)pool)?"
+);
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages = Vec::new();
+    for found in HEAD.all(text) {
+        let (start, end) = range(&found);
+        if is_source_code(text, start) {
+            continue;
+        }
+        let mut figures = Figures {
+            allocated: amount(&found, 1),
+            allowed: amount(&found, 3),
+            asked: amount(&found, 4),
+            ..Figures::default()
+        };
+        if let Some(other) = amount(&found, 2) {
+            figures.add("other allocations", FigureValue::Amount(other));
+        }
+        messages.push(Message {
+            figures,
+            wording: Some(match found[0].contains("iB") {
+                true => "PyTorch 2.8 or newer",
+                false => "PyTorch 1.12 to 2.7",
+            }),
+            ..Message::new(Kind::MpsAllocator, start, end)
+        });
+    }
+    messages
+}

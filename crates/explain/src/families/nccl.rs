@@ -1,0 +1,49 @@
+//! NCCL, which takes its buffers from the driver beside PyTorch's allocator.
+
+use super::{Family, Message, number, pattern, range};
+use crate::amount::Amount;
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &[
+        "Cuda failure",
+        "Failed to CUDA",
+        "ncclUnhandledCudaError",
+        "unhandled cuda error",
+    ],
+    read,
+};
+
+pattern!(
+    FAILURE,
+    r"(?i)Cudafailure(?:2|:)?'?outofmemory'?|FailedtoCUDA(?:malloc|calloc|calloc async|hostalloc|callocasync)(\d+)bytes"
+);
+pattern!(HEAD, r"NCCL[Ee]rror[^\n]{0,200}?unhandledcudaerror");
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages: Vec<Message> = Vec::new();
+    for found in FAILURE.all(text) {
+        let (mut start, end) = range(&found);
+        // The exception's first words stand some lines above.
+        let heads = HEAD.all(&text[..start]);
+        if let Some(head) = heads.last().filter(|head| start - range(head).1 < 400) {
+            start = range(head).0;
+        }
+        // The warning in NCCL's log and the exception are one failure; the warning may have a figure.
+        let asked = number(&found, 1).map(Amount::exact);
+        match messages.last_mut().filter(|last| start <= last.end + 200) {
+            Some(last) => {
+                last.end = end;
+                last.figures.asked = last.figures.asked.or(asked);
+            }
+            None => {
+                let mut message = Message::new(Kind::Nccl, start, end);
+                message.figures.asked = asked;
+                messages.push(message);
+            }
+        }
+    }
+    messages
+}

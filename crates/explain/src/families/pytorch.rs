@@ -1,0 +1,209 @@
+//! PyTorch's caching allocator on CUDA, ROCm and Intel cards, in every wording from 1.0 to 2.15.
+//!
+//! Each figure is looked for by itself: messages are cut off by issue titles, columns and copying,
+//! and what is left of one is still worth reading.
+
+use super::{Family, Message, amount, is_source_code, number, pattern, range};
+use crate::finding::{Figures, ProcessUse};
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &[
+        "out of memory",
+        "Out of memory",
+        "Tried to alloc",
+        "ried to allocate",
+        "total capac",
+        "already allocated",
+        "reserved in total",
+        "reserved by PyTorch",
+        "PreemptivelyRejected",
+        "preemptively rejected",
+    ],
+    read,
+};
+
+pattern!(
+    HEAD,
+    r"(?:(CUDA|HIP|XPU)outofmemory[.,:;!]?)?(?:Triedtoallocate({A}|morethan1EBmemory)|Allocationwaspreemptivelyrejected|,?pleaseuse`?empty_cache)|(CUDA|HIP|XPU)outofmemory"
+);
+pattern!(GPU, r"GPU(\d{1,4})(?:;|hasatotal)");
+pattern!(TOTAL, r"({A})totalcapacity|totalcapaci?tyof({A})");
+pattern!(FREE, r";({A})free|ofwhich({A})isfree");
+pattern!(ALLOWED, r"({A})allowed;");
+pattern!(
+    ALLOCATED,
+    r";({A})alreadyallocated|allocatedmemory({A})isallocatedbyPyTorch"
+);
+pattern!(RESERVED, r"({A})reservedintotal");
+pattern!(CACHED, r"({A})cached\)?|({A})isreservedbyPyTorch");
+pattern!(PRIVATE, r"with({A})allocatedinprivatepools");
+pattern!(THIS_PROCESS, r"thisprocesshas({A})memoryinuse");
+pattern!(PROCESS, r"Process(\d{1,10})has({A})memoryinuse");
+pattern!(REQUESTED, r"Requestedsize:({A}|\d+)");
+
+/// No message of this kind is longer, without blanks.
+const LONGEST: usize = 3000;
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let heads = HEAD.all(text);
+    let mut messages = Vec::new();
+    for (index, head) in heads.iter().enumerate() {
+        let (start, head_end) = range(head);
+        if !window.is_wanted(start) {
+            break;
+        }
+        if is_source_code(text, start) {
+            continue;
+        }
+        let next = heads
+            .get(index + 1)
+            .map_or(text.len(), |next| range(next).0);
+        let stop = floor_boundary(text, next.min(start + LONGEST));
+        let tail = &text[start..stop];
+        if let Some(message) = message(window, head, tail, start, head_end) {
+            messages.push(message);
+        }
+    }
+    messages
+}
+
+fn message(
+    window: &Window,
+    head: &regex::Captures,
+    tail: &str,
+    start: usize,
+    head_end: usize,
+) -> Option<Message> {
+    let backend = head.get(1).or(head.get(3)).map(|backend| backend.as_str());
+    let request = head.get(2).map(|request| request.as_str());
+    let mut end = head_end;
+    let figures = figures(tail, amount(head, 2), &mut |piece_end| {
+        end = end.max(start + piece_end);
+    });
+    // "If you encounter CUDA out of memory, try …" is advice, not a failure.
+    let is_bare = figures.is_empty() && request.is_none();
+    if is_bare && !stands_like_an_error(window, start) {
+        return None;
+    }
+    // Of other programs, `Tried to allocate` alone says nothing about a card.
+    if backend.is_none() && figures.total.is_none() && figures.device.is_none() {
+        return None;
+    }
+    let kind = match backend {
+        Some("HIP") => Kind::HipAllocator,
+        Some("XPU") => Kind::XpuAllocator,
+        _ if request.is_some_and(|request| request.starts_with("more")) => Kind::CudaAbsurdSize,
+        _ if tail.contains("preemptivelyrejected") => Kind::CudaRejected,
+        _ if is_bare => Kind::CudaAllocatorBare,
+        _ => Kind::CudaAllocator,
+    };
+    let hint_end = hint_end(tail).map_or(0, |hint_end| start + hint_end);
+    Some(Message {
+        wording: wording(tail, kind),
+        kind,
+        figures,
+        start,
+        end: end.max(hint_end),
+    })
+}
+
+fn figures(
+    tail: &str,
+    asked: Option<crate::amount::Amount>,
+    seen: &mut dyn FnMut(usize),
+) -> Figures {
+    let mut either = |pattern: &super::Pattern| {
+        let found = pattern.captures(tail)?;
+        seen(range(&found).1);
+        amount(&found, 1).or_else(|| amount(&found, 2))
+    };
+    let asked = asked.or_else(|| either(&REQUESTED));
+    let mut figures = Figures {
+        asked,
+        total: either(&TOTAL),
+        free: either(&FREE),
+        allowed: either(&ALLOWED),
+        allocated: either(&ALLOCATED),
+        reserved: either(&RESERVED),
+        cached: either(&CACHED),
+        private_pools: either(&PRIVATE),
+        this_process: either(&THIS_PROCESS),
+        ..Figures::default()
+    };
+    figures.device = GPU
+        .captures(tail)
+        .and_then(|found| number(&found, 1)?.try_into().ok());
+    for found in PROCESS.all(tail) {
+        if let (Some(pid), Some(used)) = (number(&found, 1), amount(&found, 2)) {
+            figures.processes.push(ProcessUse { pid, used });
+        }
+    }
+    figures.complete()
+}
+
+/// The text begins a line, or stands behind the name of an exception.
+fn stands_like_an_error(window: &Window, start: usize) -> bool {
+    let line = window.line_at(start);
+    let before = window
+        .squeezed()
+        .get(window.start_of(line)..start)
+        .unwrap_or_default();
+    before.is_empty()
+        || before.ends_with("Error:")
+        || before.ends_with("Exception:")
+        || before.ends_with("what():")
+        || before.ends_with("Error(")
+}
+
+/// Behind the hint that follows the figures.
+fn hint_end(tail: &str) -> Option<usize> {
+    [
+        "environment-variables)",
+        "pytorch-cuda-alloc-conf)",
+        "ALLOC_CONF",
+        "cachedmemory.",
+    ]
+    .iter()
+    .find_map(|end| tail.find(end).map(|at| at + end.len()))
+}
+
+/// The releases that word it so.
+fn wording(tail: &str, kind: Kind) -> Option<&'static str> {
+    if kind == Kind::XpuAllocator {
+        return Some(
+            match (tail.contains("Triedtoallocate"), tail.contains("isfree")) {
+                (false, _) => "PyTorch 2.3 to 2.4",
+                (true, false) => "PyTorch 2.5 to 2.9",
+                (true, true) => "PyTorch 2.10 or newer",
+            },
+        );
+    }
+    let is_long = tail.contains("totalcapacity;");
+    Some(match () {
+        () if tail.contains("preemptivelyrejected") => "PyTorch 2.12 or newer",
+        () if is_long && tail.contains("cached)") => "PyTorch 1.0 to 1.3",
+        () if is_long && tail.contains("max_split_size_mb") => "PyTorch 1.10 to 2.0",
+        () if is_long && tail.contains("allowed;") => "PyTorch 1.8 to 2.0",
+        () if is_long => "PyTorch 1.4 to 2.0",
+        () if tail.contains("capacty") => "PyTorch 2.1",
+        () if tail.contains("expandable-segmentreserve") || tail.contains("MemPoolreturned") => {
+            "PyTorch 2.15"
+        }
+        () if tail.contains("PYTORCH_ALLOC_CONF") => "PyTorch 2.10",
+        () if tail.contains("docs.pytorch.org") => "PyTorch 2.11 or newer",
+        () if tail.contains("privatepools") => "PyTorch 2.4 or newer",
+        () if tail.contains("totalcapacityof") => "PyTorch 2.2 or newer",
+        () => return None,
+    })
+}
+
+/// The largest offset up to `at` that does not lie inside a character.
+fn floor_boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|offset| text.is_char_boundary(*offset))
+        .unwrap_or(0)
+}

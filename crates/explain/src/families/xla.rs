@@ -1,0 +1,78 @@
+//! JAX and XLA.
+
+use super::{Family, Message, amount, is_source_code, number, pattern, range};
+use crate::amount::Amount;
+use crate::finding::FigureValue;
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &[
+        "RESOURCE_EXHAUSTED",
+        "esource exhausted",
+        "Out of memory while trying",
+        "Out of memory allocating",
+        "Failed to allocate request",
+        "cuMemAllocAsync failed",
+    ],
+    read,
+};
+
+pattern!(
+    HEAD,
+    r"(?:RESOURCE_EXHAUSTED|[Rr]esourceexhausted):(?:Outofmemory(?:whiletryingtoallocate|allocating)(\d+)bytes|Failedtoallocaterequestfor({A})|Outofmemoryallocating(\d+)|Error(?:loading|allocating)?[^\n]{0,80}?(\d+)bytes)"
+);
+pattern!(
+    LOOSE,
+    r"Outofmemory(?:whiletryingtoallocate|allocating)(\d+)bytes|Failedtoallocaterequestfor({A})"
+);
+pattern!(ASYNC, r"cuMemAllocAsyncfailedtoallocate(\d+)bytes");
+pattern!(FREE_OF_TOTAL, r"Freememory/Totalmemory:(\d+)/(\d+)");
+pattern!(
+    BUFFERS,
+    r"(parameter|constant|maybe_live_out|preallocatedtemp|total)allocation:({A})"
+);
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages: Vec<Message> = Vec::new();
+    for pattern in [&HEAD, &LOOSE, &ASYNC] {
+        for found in pattern.all(text) {
+            let (start, mut end) = range(&found);
+            let is_known = messages
+                .iter()
+                .any(|known| start < known.end && known.start < end);
+            if is_known || is_source_code(text, start) {
+                continue;
+            }
+            let mut message = Message::new(Kind::Jax, start, end);
+            let bytes = (1..found.len()).find_map(|group| {
+                amount(&found, group).or_else(|| number(&found, group).map(Amount::exact))
+            });
+            message.figures.asked = bytes;
+            let tail = &text[start..];
+            if let Some(memory) = FREE_OF_TOTAL.captures(tail) {
+                message.figures.free = number(&memory, 1).map(Amount::exact);
+                message.figures.total = number(&memory, 2).map(Amount::exact);
+                end = end.max(start + range(&memory).1);
+            }
+            for part in BUFFERS.all(tail) {
+                let name = match &part[1] {
+                    "parameter" => "parameters",
+                    "constant" => "constants",
+                    "maybe_live_out" => "results",
+                    "preallocatedtemp" => "temporaries",
+                    _ => "in total",
+                };
+                if let Some(size) = amount(&part, 2).filter(|_| start + range(&part).0 < end + 800)
+                {
+                    message.figures.add(name, FigureValue::Amount(size));
+                }
+            }
+            message.end = end;
+            messages.push(message);
+        }
+    }
+    messages.sort_by_key(|message| message.start);
+    messages
+}

@@ -1,0 +1,169 @@
+//! Lines of one writer that wait until a message among them is complete.
+
+use std::collections::VecDeque;
+
+use crate::clean::Writer;
+use crate::collected::Collected;
+use crate::families::{FAMILIES, Message};
+use crate::finding::Finding;
+use crate::kind::Kind;
+use crate::needles::Readers;
+use crate::progress::Progress;
+use crate::traceback::Traceback;
+use crate::window::Window;
+
+/// A line that looks like a message, and what was known when it came.
+#[derive(Debug)]
+pub struct Anchor {
+    /// The place of the line among all lines; carriage returns share a number, but not this.
+    pub sequence: u64,
+    pub number: u64,
+    pub readers: Readers,
+    pub traceback: Option<Traceback>,
+    pub progress: Option<Progress>,
+}
+
+/// So many lines before a message may belong to it, and so many behind.
+pub const LINES_BEFORE: usize = 3;
+const LINES_BEHIND: usize = 14;
+
+/// A message whose writer falls silent for so many lines is over.
+const SILENCE: u64 = 400;
+
+/// Bytes of squeezed text behind a message in which the same is said again.
+const BESIDE: usize = 80;
+
+#[derive(Debug, Default)]
+pub struct Pending {
+    lines: VecDeque<(u64, String)>,
+    anchors: VecDeque<Anchor>,
+    /// The last line that looked like a message, and to whom.
+    last_readers: Option<(u64, Readers)>,
+}
+
+impl Pending {
+    /// Begins with lines that came before.
+    pub fn new(before: Vec<(u64, String)>) -> Self {
+        Self {
+            lines: before.into(),
+            ..Self::default()
+        }
+    }
+
+    pub fn push(&mut self, sequence: u64, text: &str) {
+        self.lines.push_back((sequence, text.to_owned()));
+    }
+
+    pub fn add_anchor(&mut self, mut anchor: Anchor) {
+        // Who knew the last lines may know this one as a part of the same.
+        let readers = anchor.readers;
+        if let Some((sequence, before)) = self.last_readers
+            && anchor.sequence.saturating_sub(sequence) <= LINES_BEFORE as u64
+        {
+            anchor.readers = readers.with(before);
+        }
+        self.last_readers = Some((anchor.sequence, readers));
+        self.anchors.push_back(anchor);
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.anchors.is_empty()
+    }
+
+    /// Reads the messages behind which enough lines have come.
+    pub fn read_complete(&mut self, now: u64, writer: &Writer, collected: &mut Collected) {
+        while let Some(anchor) = self.anchors.front() {
+            let at = self.position(anchor.sequence);
+            let is_complete = self.lines.len() > at + LINES_BEHIND;
+            let is_silent = now.saturating_sub(anchor.sequence) > SILENCE;
+            if !is_complete && !is_silent {
+                return;
+            }
+            self.read_first(writer, collected);
+        }
+    }
+
+    pub fn read_all(&mut self, writer: &Writer, collected: &mut Collected) {
+        while !self.anchors.is_empty() {
+            self.read_first(writer, collected);
+        }
+    }
+
+    fn position(&self, sequence: u64) -> usize {
+        self.lines.partition_point(|(each, _)| *each < sequence)
+    }
+
+    fn read_first(&mut self, writer: &Writer, collected: &mut Collected) {
+        let Some(anchor) = self.anchors.pop_front() else {
+            return;
+        };
+        let at = self.position(anchor.sequence);
+        let first = at.saturating_sub(LINES_BEFORE);
+        let last = (at + LINES_BEHIND).min(self.lines.len().saturating_sub(1));
+        let lines: Vec<&(u64, String)> = self.lines.range(first..=last).collect();
+        let texts = lines.iter().map(|line| line.1.as_str()).collect();
+        let window = Window::new(texts, at - first);
+        let mut messages: Vec<Message> = FAMILIES
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| anchor.readers.family(*index))
+            .flat_map(|(_, family)| (family.read)(&window))
+            .collect();
+        keep_the_best(&window, &mut messages);
+        for message in messages {
+            let line = window.line_at(message.start);
+            // What begins further on has an anchor of its own.
+            if !window.is_wanted(message.start) {
+                continue;
+            }
+            let Some((sequence, _)) = lines.get(line) else {
+                continue;
+            };
+            let place = (*sequence, message.start - window.start_of(line));
+            let lines_before = anchor.sequence.saturating_sub(*sequence);
+            collected.add(
+                place,
+                Finding {
+                    kind: message.kind,
+                    writer: writer.clone(),
+                    line: anchor.number.saturating_sub(lines_before).max(1),
+                    times: 1,
+                    text: window.readable(message.start, message.end),
+                    figures: message.figures,
+                    wording: message.wording,
+                    traceback: anchor.traceback.clone(),
+                    progress: anchor.progress.clone(),
+                },
+            );
+        }
+        // What comes before the next message's own lines is not needed any more.
+        let next = self
+            .anchors
+            .front()
+            .map(|next| self.position(next.sequence));
+        let done = next.map_or(0, |next| next.saturating_sub(LINES_BEFORE));
+        self.lines.drain(..done);
+    }
+}
+
+/// Several families may know the same words: the one that says most is right.
+fn keep_the_best(window: &Window, messages: &mut Vec<Message>) {
+    messages.sort_by_key(|message| (std::cmp::Reverse(message.kind.weight()), message.start));
+    let mut kept: Vec<Message> = Vec::new();
+    for message in messages.drain(..) {
+        let is_same = |other: &Message| {
+            let overlaps = message.start < other.end && other.start < message.end;
+            // `CUDA error: out of memory` beside a message that says more.
+            let is_beside = message.start < other.end + BESIDE
+                || window.line_at(message.start) == window.line_at(other.start);
+            let is_echo =
+                message.kind == Kind::CudaCall && other.start <= message.start && is_beside;
+            overlaps || is_echo
+        };
+        if !kept.iter().any(is_same) {
+            kept.push(message);
+        }
+    }
+    kept.sort_by_key(|message| message.start);
+    *messages = kept;
+}

@@ -1,0 +1,75 @@
+//! Several ranks in one log: who failed, who was first, and where their figures differ.
+
+use serde::Serialize;
+
+use crate::clean::Writer;
+use crate::finding::Finding;
+use crate::kind::Kind;
+use crate::reader::Log;
+
+/// All ranks that failed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ranks {
+    /// In the order in which they failed.
+    pub failed: Vec<RankFailure>,
+    /// They name different figures.
+    pub differ: bool,
+}
+
+/// The failure of one rank.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RankFailure {
+    pub name: String,
+    pub kind: Kind,
+    pub line: u64,
+    pub asked_bytes: Option<u64>,
+    pub allocated_bytes: Option<u64>,
+    pub free_bytes: Option<u64>,
+    pub device: Option<u32>,
+}
+
+/// `None` where only one process is known to have failed.
+pub fn ranks(log: &Log, main: &Finding) -> Option<Ranks> {
+    let mut failed: Vec<(&Finding, RankFailure)> = Vec::new();
+    for finding in &log.findings {
+        let name = name_of(finding);
+        if failed.iter().any(|(_, known)| known.name == name)
+            || finding.kind.weight() < main.kind.weight()
+        {
+            continue;
+        }
+        let bytes = |amount: Option<crate::amount::Amount>| amount.map(|amount| amount.bytes);
+        let figures = &finding.figures;
+        failed.push((
+            finding,
+            RankFailure {
+                name,
+                kind: finding.kind,
+                line: finding.line,
+                asked_bytes: bytes(figures.asked),
+                allocated_bytes: bytes(figures.allocated),
+                free_bytes: bytes(figures.free),
+                device: figures.device,
+            },
+        ));
+    }
+    if failed.len() < 2 {
+        return None;
+    }
+    let first = failed.first().map(|(finding, _)| finding.figures.clone())?;
+    let same = |finding: &Finding| {
+        finding.figures.asked == first.asked && finding.figures.allocated == first.allocated
+    };
+    Some(Ranks {
+        differ: !failed.iter().all(|(finding, _)| same(finding)),
+        failed: failed.into_iter().map(|(_, failure)| failure).collect(),
+    })
+}
+
+/// A rank where the log names ranks, else the card.
+fn name_of(finding: &Finding) -> String {
+    match (&finding.writer, finding.figures.device) {
+        (Writer::Unnamed, Some(device)) => format!("GPU {device}"),
+        (writer, _) => writer.name(),
+    }
+}

@@ -1,0 +1,356 @@
+//! The reasoning about PyTorch's own figures.
+//!
+//! One fact carries much of it: before PyTorch raises, it has given every whole cached segment back to
+//! the driver and asked again. What is still cached then lies in segments that are partly in use.
+
+use super::others::{other_process, small_others};
+use super::{Reasoned, Situation, Stage, stage, suspect};
+use crate::account::Account;
+use crate::amount::Amount;
+use crate::finding::Finding;
+use crate::kind::Kind;
+use crate::reader::Log;
+
+const MIB: u64 = 1 << 20;
+
+pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reasoned> {
+    let stage = stage(finding);
+    let rules: [Option<Reasoned>; 11] = [
+        shape_bug(finding, stage),
+        fraction_limit(finding),
+        free_but_refused(finding, log),
+        other_process(finding, account),
+        growth(finding, log),
+        fragmentation(finding),
+        model_or_optimizer(finding, stage),
+        evaluation(finding, stage),
+        one_large_request(finding),
+        activations(finding, stage),
+        perhaps_growth(finding, log),
+    ];
+    let mut found: Vec<Reasoned> = rules.into_iter().flatten().collect();
+    if found.is_empty() {
+        found.push(full(finding));
+    }
+    let is_known = found
+        .iter()
+        .any(|each| each.situation == Situation::OtherProcess);
+    found.extend(small_others(finding, account).filter(|_| !is_known));
+    found
+}
+
+pub fn percent(part: Amount, whole: Amount) -> u64 {
+    part.bytes.saturating_mul(100) / whole.bytes.max(1)
+}
+
+fn shape_bug(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
+    let figures = &finding.figures;
+    let (asked, total) = (figures.asked?, figures.total?);
+    if !asked.exceeds(total) {
+        return None;
+    }
+    let reason = format!(
+        "{asked} were asked for at once, and the whole card has {total}: no setting can serve that"
+    );
+    if stage == Some(Stage::LoadingTheModel) {
+        return Some(
+            Reasoned::new(Situation::ModelDoesNotFit, reason)
+                .and("it happened while the model was put on the card"),
+        );
+    }
+    let likely = suspect(finding).sentence(Some(asked));
+    Some(Reasoned::new(Situation::ShapeBug, reason).and(format!("likely {likely}")))
+}
+
+fn fraction_limit(finding: &Finding) -> Option<Reasoned> {
+    let figures = &finding.figures;
+    let (allowed, asked) = (figures.allowed?, figures.asked?);
+    let held = figures.reserved.or(figures.allocated)?;
+    let needed = held.plus(asked);
+    if needed.bytes + needed.off_by + allowed.off_by < allowed.bytes {
+        return None;
+    }
+    let reason = format!(
+        "{held} reserved + {asked} asked for is more than the {allowed} that the process allows itself"
+    );
+    let free = figures
+        .free
+        .map(|free| format!("the card still had {free} free"));
+    Some(Reasoned::new(Situation::FractionLimit, reason).and_if(free))
+}
+
+fn free_but_refused(finding: &Finding, log: &Log) -> Option<Reasoned> {
+    let figures = &finding.figures;
+    let (free, asked, total) = (figures.free?, figures.asked?, figures.total?);
+    // The process's own limit came first: the driver was not asked.
+    if fraction_limit(finding).is_some() {
+        return None;
+    }
+    let margin = (64 * MIB).max(total.bytes / 50);
+    if free.bytes < asked.bytes.saturating_add(margin) {
+        return None;
+    }
+    let reason = format!("{asked} were asked for and {free} were free: the card was not full");
+    let why = match (finding.kind, log.circumstances.is_windows) {
+        (Kind::HipAllocator, _) => {
+            "with ROCm, this is known where host memory is short or the driver's address space is broken \
+             up"
+        }
+        (Kind::XpuAllocator, _) => {
+            "an Intel GPU lends the machine's memory, and one allocation has a limit of its own (4 GiB \
+             without special flags)"
+        }
+        (_, true) => {
+            "on Windows, every allocation on the card needs as much room in RAM and page file: that ran \
+             out"
+        }
+        _ => {
+            "another process had it at that moment, RAM and page file were short (Windows, WSL), or the \
+             card is shared in slices"
+        }
+    };
+    Some(Reasoned::new(Situation::FreeButRefused, reason).and(why))
+}
+
+fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
+    let grown = log.memory_prints.iter().find_map(|series| {
+        let (first, last) = series.growth()?;
+        Some((series, Amount::exact(first), Amount::exact(last)))
+    });
+    if let Some((series, first, last)) = grown {
+        return Some(
+            Reasoned::new(
+                Situation::Growth,
+                format!(
+                    "the log's own `{}` rises from {first} (line {}) to {last} (line {}), and hardly ever \
+                     falls",
+                    series.name,
+                    series.points.first().map_or(0, |point| point.line),
+                    series.points.last().map_or(0, |point| point.line)
+                ),
+            )
+            .and_if(steps(finding)),
+        );
+    }
+    // The same writer ran out of memory again and again, with more allocated each time.
+    let allocated: Vec<Amount> = log
+        .findings
+        .iter()
+        .filter(|each| each.writer == finding.writer && each.kind == finding.kind)
+        .filter(|each| each.figures.device == finding.figures.device)
+        .filter_map(|each| each.figures.allocated)
+        .collect();
+    let is_rising = allocated.len() >= 3
+        && allocated
+            .windows(2)
+            .all(|pair| pair[1].bytes > pair[0].bytes);
+    let (first, last) = (*allocated.first()?, *allocated.last()?);
+    (is_rising && last.exceeds(first)).then(|| {
+        Reasoned::new(
+            Situation::Growth,
+            format!(
+                "it ran out of memory {} times or more, with {first} allocated at first and {last} at last",
+                allocated.len() as u64 + log.left_out
+            ),
+        )
+    })
+}
+
+/// So many steps of a training that fitted make a later failure worth the question.
+const MANY_STEPS: u64 = 10;
+
+/// A training that fails late had the same model and optimizer all the time: a log that prints no
+/// memory cannot tell a larger batch from memory that grew, so both are named.
+fn perhaps_growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
+    if growth(finding, log).is_some() {
+        return None;
+    }
+    let progress = finding
+        .progress
+        .as_ref()
+        .filter(|progress| progress.is_under_way())?;
+    let step = progress.step.filter(|step| *step >= MANY_STEPS)?;
+    Some(
+        Reasoned::new(
+            Situation::Growth,
+            format!("{step} steps fitted before this one, with the same model and optimizer"),
+        )
+        .and(
+            "if all batches have one shape, something is kept from step to step; the log prints no \
+             memory that would tell",
+        ),
+    )
+}
+
+fn steps(finding: &Finding) -> Option<String> {
+    let progress = finding
+        .progress
+        .as_ref()
+        .filter(|progress| progress.is_under_way())?;
+    Some(match (progress.step, progress.of_steps, progress.epoch) {
+        (Some(step), Some(of), _) => format!("it failed after step {step} of {of}"),
+        (Some(step), None, _) => format!("it failed after step {step}"),
+        (None, _, Some(epoch)) => format!("it failed in epoch {epoch}"),
+        _ => return None,
+    })
+}
+
+fn fragmentation(finding: &Finding) -> Option<Reasoned> {
+    let figures = &finding.figures;
+    let (cached, reserved, asked) = (figures.cached?, figures.reserved?, figures.asked?);
+    let free = figures.free.unwrap_or_default();
+    let is_share = cached.bytes * 10 >= reserved.bytes && cached.bytes >= 64 * MIB;
+    let would_do = cached.plus(free).bytes >= asked.bytes;
+    if !is_share || !would_do {
+        return None;
+    }
+    let reason = format!(
+        "{cached} of {reserved} reserved ({} %) are cached and unused, and with {free} free that is more \
+         than the {asked} asked for",
+        percent(cached, reserved)
+    );
+    Some(Reasoned::new(Situation::Fragmentation, reason).and(
+        "PyTorch had given back every segment that was wholly unused before it raised: what is left is \
+         in pieces between tensors in use",
+    ))
+}
+
+fn model_or_optimizer(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
+    let figures = &finding.figures;
+    let allocated = figures.allocated.map(|allocated| {
+        let share = figures
+            .total
+            .map(|total| format!(", {} % of the card", percent(allocated, total)));
+        format!(
+            "{allocated} were allocated by then{}",
+            share.unwrap_or_default()
+        )
+    });
+    let is_under_way = finding
+        .progress
+        .as_ref()
+        .is_some_and(|progress| progress.is_under_way());
+    match stage? {
+        Stage::LoadingTheModel => Some(
+            Reasoned::new(
+                Situation::ModelDoesNotFit,
+                "it failed while the model was put on the card, before any batch",
+            )
+            .and_if(allocated),
+        ),
+        Stage::Optimizer if !is_under_way => Some(
+            Reasoned::new(
+                Situation::OptimizerState,
+                "it failed in the optimizer's first step, which allocates its state (Adam: twice the \
+                 parameters) beside weights and gradients",
+            )
+            .and_if(allocated),
+        ),
+        _ => None,
+    }
+}
+
+fn evaluation(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
+    if stage != Some(Stage::Evaluation) {
+        return None;
+    }
+    let place = finding
+        .traceback
+        .as_ref()
+        .and_then(|traceback| traceback.place());
+    let reason = match place {
+        Some(frame) => format!(
+            "the calls lead through evaluation, to `{}` in {}:{}",
+            frame.function, frame.file, frame.line
+        ),
+        None => "the log counts batches of an evaluation".to_owned(),
+    };
+    Some(Reasoned::new(Situation::Evaluation, reason).and(
+        "where training fits and this does not, outputs that are kept on the card, a larger batch, longer \
+         samples or a missing no_grad() make the difference",
+    ))
+}
+
+fn one_large_request(finding: &Finding) -> Option<Reasoned> {
+    let figures = &finding.figures;
+    let (asked, total) = (figures.asked?, figures.total?);
+    if asked.bytes * 10 < total.bytes || asked.bytes < 256 * MIB {
+        return None;
+    }
+    let free = figures.free.map(|free| format!(", and {free} were free"));
+    let reason = format!(
+        "{asked} at once is {} % of the card{}",
+        percent(asked, total),
+        free.unwrap_or_default()
+    );
+    let allocated = figures.allocated.map(|allocated| {
+        format!(
+            "{allocated} ({} %) were allocated already",
+            percent(allocated, total)
+        )
+    });
+    Some(Reasoned::new(Situation::OneLargeRequest, reason).and_if(allocated))
+}
+
+fn activations(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
+    let figures = &finding.figures;
+    let is_under_way = finding
+        .progress
+        .as_ref()
+        .is_some_and(|progress| progress.is_under_way());
+    // The optimizer's first step comes when activations are gone.
+    let is_training = matches!(stage, Some(Stage::Backward | Stage::Training));
+    if !is_training && !is_under_way {
+        return None;
+    }
+    let (allocated, total) = (figures.allocated?, figures.total?);
+    let reason = format!(
+        "{allocated} of {total} ({} %) are tensors in use during training, and the request that failed \
+         was {}",
+        percent(allocated, total),
+        figures.asked.unwrap_or_default()
+    );
+    let stage = match stage {
+        Some(Stage::Backward) => {
+            Some("it failed in backward, where activations and gradients meet")
+        }
+        _ => None,
+    };
+    let later = steps(finding).map(|steps| {
+        format!("{steps}: the model and earlier batches fitted, so this batch was larger or longer, or memory grew")
+    });
+    Some(
+        Reasoned::new(Situation::Activations, reason)
+            .and_if(stage.map(str::to_owned))
+            .and_if(later),
+    )
+}
+
+fn full(finding: &Finding) -> Reasoned {
+    let figures = &finding.figures;
+    let reason = match (figures.allocated, figures.total) {
+        (Some(allocated), Some(total)) => format!(
+            "{allocated} of {total} ({} %) are tensors in use; the request of {} was the last straw",
+            percent(allocated, total),
+            figures.asked.unwrap_or_default()
+        ),
+        _ => match figures.asked {
+            Some(asked) => format!("{asked} were asked for; the rest of the message is missing"),
+            None => "the text names no figures".to_owned(),
+        },
+    };
+    let small = figures.asked.and_then(|asked| match asked.bytes {
+        bytes if bytes == 2 * MIB => Some("2.00 MiB is the segment for requests up to 1 MiB"),
+        bytes if bytes == 20 * MIB => {
+            Some("20.00 MiB is the segment for requests from 1 to 10 MiB")
+        }
+        _ => None,
+    });
+    let cached = figures
+        .cached
+        .filter(|cached| cached.bytes > 0)
+        .map(|cached| format!("only {cached} were cached and unused: this is not fragmentation"));
+    Reasoned::new(Situation::Full, reason)
+        .and_if(small.map(str::to_owned))
+        .and_if(cached)
+}

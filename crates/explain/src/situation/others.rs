@@ -1,0 +1,91 @@
+//! Other processes on the card: named by the text, or what is left when everything else is taken off.
+
+use super::allocator::percent;
+use super::{Reasoned, Situation};
+use crate::account::Account;
+use crate::finding::Finding;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// A context takes so much at most; more is somebody else's.
+const CONTEXT: u64 = 3 * GIB / 2;
+
+pub fn other_process(finding: &Finding, account: &Account) -> Option<Reasoned> {
+    let figures = &finding.figures;
+    let (total, free) = (figures.total?, figures.free?);
+    let asked = figures.asked?;
+    if let Some(others) = account.others {
+        if others.bytes * 10 < total.bytes || free.plus(others).bytes < asked.bytes {
+            return None;
+        }
+        let own = account.own_pid_elsewhere;
+        let named: Vec<String> = figures
+            .processes
+            .iter()
+            .filter(|each| Some(each.pid) != own)
+            .map(|each| format!("process {} has {}", each.pid, each.used))
+            .collect();
+        let reason = format!(
+            "{others} of {total} ({} %) belong to other processes: {}",
+            percent(others, total),
+            named.join(", ")
+        );
+        return Some(
+            Reasoned::new(Situation::OtherProcess, reason)
+                .and(format!(
+                    "without them, {} would have been free",
+                    free.plus(others)
+                ))
+                .and_if(ranks_on_one_card(finding, account)),
+        );
+    }
+    let outside = account.outside?;
+    let is_much = outside.bytes >= CONTEXT.max(total.bytes / 5);
+    if !is_much || free.plus(outside).bytes < asked.bytes {
+        return None;
+    }
+    let reserved = figures.reserved?;
+    Some(
+        Reasoned::new(
+            Situation::OtherProcess,
+            format!(
+                "{total} in all - {free} free - {reserved} of this PyTorch's leaves {outside}, and a CUDA \
+                 context takes 0.3 to 0.8 GiB"
+            ),
+        )
+        .and("the rest is another process, another rank on the same card, or a display (this old text names none)"),
+    )
+}
+
+/// Others that have little, but as much as was missing.
+pub fn small_others(finding: &Finding, account: &Account) -> Option<Reasoned> {
+    let figures = &finding.figures;
+    let (others, free, asked) = (account.others?, figures.free?, figures.asked?);
+    let would_do = others.bytes > 0 && free.plus(others).bytes >= asked.bytes;
+    would_do.then(|| {
+        Reasoned::new(
+            Situation::OtherProcess,
+            format!(
+                "other processes have {others}, and with the {free} free that is more than the {asked} \
+                 asked for: this request would have fitted without them, the next may not"
+            ),
+        )
+        .and_if(ranks_on_one_card(finding, account))
+    })
+}
+
+/// Several small processes beside ours are contexts of ranks that touched the wrong card.
+fn ranks_on_one_card(finding: &Finding, account: &Account) -> Option<String> {
+    let contexts = finding.figures.processes.iter().filter(|each| {
+        Some(each.pid) != account.own_pid_elsewhere
+            && (150 * MIB..1200 * MIB).contains(&each.used.bytes)
+    });
+    let count = contexts.count();
+    (count >= 2).then(|| {
+        format!(
+            "{count} of them have no more than a context: ranks that opened this card by mistake \
+             (torch.cuda.set_device(local_rank) comes before anything else)"
+        )
+    })
+}

@@ -1,0 +1,52 @@
+//! The corpus, and a log of it.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use ghostgpu_explain::{Log, Reader};
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    pub source: String,
+    pub text: String,
+    pub kind: String,
+    pub situation: String,
+    pub asked: Option<String>,
+    pub total: Option<String>,
+    pub free: Option<String>,
+    pub allowed: Option<String>,
+    pub allocated: Option<String>,
+    pub reserved: Option<String>,
+    pub cached: Option<String>,
+    pub private_pools: Option<String>,
+    pub this_process: Option<String>,
+    pub device: Option<u32>,
+    pub processes: Option<usize>,
+    pub wording: Option<String>,
+    pub adds_up: Option<bool>,
+    pub rank: Option<u32>,
+    pub findings: Option<usize>,
+    pub place: Option<String>,
+    /// A situation that fits too, behind the main one.
+    pub also: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Corpus {
+    message: Vec<Expected>,
+}
+
+pub fn corpus() -> Vec<Expected> {
+    let corpus: Corpus = toml::from_str(include_str!("../corpus.toml")).expect("the corpus");
+    corpus.message
+}
+
+/// Reads a log in chunks of this size.
+pub fn read(bytes: &[u8], chunk: usize) -> Log {
+    let mut reader = Reader::default();
+    for chunk in bytes.chunks(chunk.max(1)) {
+        reader.push(chunk);
+    }
+    reader.finish()
+}

@@ -1,0 +1,5 @@
+//! Prints `docs/lint-rules.md`.
+
+fn main() {
+    print!("{}", ghostgpu_lint::catalogue::markdown());
+}

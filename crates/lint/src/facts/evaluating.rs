@@ -1,0 +1,260 @@
+//! Where a model is in evaluation mode: after its `eval()`, before its next `train()`.
+
+use super::Facts;
+use super::structure::{BlockId, Call, UnitId};
+use super::value::{Kind, Truth};
+use crate::python::{Expr, ExprCall, Stmt, span};
+
+/// How many callers up a model's mode is looked for.
+const CALLERS: usize = 3;
+
+/// The part of a unit for which a model was put into evaluation mode.
+#[derive(Debug, Clone, Copy)]
+pub struct Evaluation {
+    /// Where `eval()` stands.
+    pub from: usize,
+    /// Where the next `train()` stands, or past everything.
+    pub until: usize,
+}
+
+impl Evaluation {
+    pub fn covers(self, call: &Call<'_>) -> bool {
+        self.from < call.place.order && call.place.order < self.until
+    }
+}
+
+impl<'a> Facts<'a> {
+    /// The evaluation that surely holds where a model is called, if one does.
+    pub fn evaluation_at(&self, call: &Call<'a>) -> Option<Evaluation> {
+        let model = self.called_module(call.node)?;
+        self.evaluation_of(model, call, CALLERS)
+    }
+
+    /// The evaluation of a model that surely holds at a call, also by what all callers did.
+    fn evaluation_of(&self, model: &str, call: &Call<'a>, callers: usize) -> Option<Evaluation> {
+        let unit = self.structure.unit_of(call.place.block);
+        let here = call.place;
+        let eval = self
+            .calls_in_unit(unit)
+            .filter(|other| {
+                other.place.order < here.order
+                    && mode_set(other.node) == Some(false)
+                    && self.is_mode_of(other.node, model)
+                    // Not in a branch that this call is not in.
+                    && self.structure.is_inside(here.block, other.place.block)
+            })
+            .max_by_key(|other| other.place.order);
+        let Some(eval) = eval else {
+            let sets_mode = self
+                .calls_in_unit(unit)
+                .any(|other| mode_set(other.node).is_some() && self.is_mode_of(other.node, model));
+            let holds =
+                !sets_mode && callers > 0 && self.callers_evaluate(unit, model, callers - 1);
+            return holds.then_some(Evaluation {
+                from: 0,
+                until: usize::MAX,
+            });
+        };
+        let mut until = usize::MAX;
+        for other in self.calls_in_unit(unit) {
+            if mode_set(other.node) == Some(true) && self.is_mode_of(other.node, model) {
+                let order = other.place.order;
+                if eval.place.order < order && order < here.order {
+                    return None;
+                }
+                if order > here.order {
+                    until = until.min(order);
+                }
+                // `train()` later in a loop that does not begin with `eval()` holds in its next
+                // round.
+                if order > here.order
+                    && self
+                        .loop_of_both(here.block, other.place.block)
+                        .is_some_and(|id| !self.structure.is_inside(eval.place.block, id))
+                {
+                    return None;
+                }
+            }
+        }
+        Some(Evaluation {
+            from: eval.place.order,
+            until,
+        })
+    }
+
+    /// Whether every call of a unit in this file gives it a model in evaluation mode.
+    fn callers_evaluate(&self, unit: UnitId, model: &str, callers: usize) -> bool {
+        let Some(node) = self.structure.units[unit].node else {
+            return false;
+        };
+        let Some(index) = node
+            .parameters
+            .iter()
+            .position(|parameter| parameter.name().as_str() == model)
+        else {
+            return false;
+        };
+        let mut any = false;
+        for caller in self.callers(unit) {
+            any = true;
+            let skipped = usize::from(self.structure.units[unit].class.is_some());
+            let given = match caller.node.arguments.find_keyword(model) {
+                Some(keyword) => Some(&keyword.value),
+                None => index
+                    .checked_sub(skipped)
+                    .and_then(|index| caller.node.arguments.args.get(index)),
+            };
+            let evaluates = given
+                .and_then(|given| self.path(given))
+                .and_then(|path| self.evaluation_of(path, caller, callers))
+                .is_some_and(|evaluation| {
+                    let around = self.structure.unit_of(caller.place.block);
+                    !self.wants_gradients(around, evaluation)
+                });
+            if !evaluates {
+                return false;
+            }
+        }
+        any
+    }
+
+    /// Whether the graph of what a model gives during an evaluation may be wanted: gradients are
+    /// taken there, or asked for.
+    pub fn wants_gradients(&self, unit: UnitId, evaluation: Evaluation) -> bool {
+        let wants = |call: &Call<'a>| {
+            self.differentiates(call.node)
+                || matches!(&*call.node.func, Expr::Attribute(function)
+                    if matches!(
+                        function.attr.as_str(),
+                        "requires_grad_" | "retain_grad" | "register_hook"
+                            | "register_full_backward_hook" | "register_backward_hook"
+                    ))
+                || call.node.arguments.find_keyword("requires_grad").is_some_and(
+                    |keyword| matches!(&keyword.value, Expr::BooleanLiteral(literal) if literal.value),
+                )
+        };
+        self.calls_in_unit(unit).any(|call| {
+            evaluation.covers(call)
+                && (wants(call)
+                    || self
+                        .callee_unit(call.node)
+                        .is_some_and(|callee| callee != unit && self.runs(callee, &wants)))
+        }) || self.assigns_in_unit(unit).any(|assign| {
+            matches!(assign.target, Expr::Attribute(target) if target.attr.as_str() == "requires_grad")
+                && matches!(assign.value, Expr::BooleanLiteral(literal) if literal.value)
+        })
+    }
+
+    /// Whether a unit passes `volatile=True`: before PyTorch 0.4 that was what `no_grad` is now.
+    pub fn says_volatile(&self, unit: UnitId) -> bool {
+        self.calls_in_unit(unit)
+            .any(|call| call.node.arguments.find_keyword("volatile").is_some())
+    }
+
+    /// The path of the module that a call runs: `model` of `model(x)` and `model.forward(x)`.
+    pub fn called_module(&self, call: &ExprCall) -> Option<&'a str> {
+        let module = match &*call.func {
+            Expr::Attribute(function) if function.attr.as_str() == "forward" => &*function.value,
+            other => other,
+        };
+        match self.value(module).kind {
+            Kind::Module(_) => self.path(module),
+            _ => None,
+        }
+    }
+
+    /// Whether `call` is `eval()` or `train()` of a model or of what it is a part of.
+    fn is_mode_of(&self, call: &ExprCall, model: &str) -> bool {
+        let Expr::Attribute(function) = &*call.func else {
+            return false;
+        };
+        self.path(&function.value).is_some_and(|path| {
+            let part = |whole: &str, part: &str| {
+                part == whole
+                    || part
+                        .strip_prefix(whole)
+                        .is_some_and(|rest| rest.starts_with('.'))
+            };
+            // `model.eval()` is about `model.module`, and the other way round.
+            part(path, model) || part(model, path) && path.ends_with(".module")
+        })
+    }
+
+    /// Whether the output of a call may be backpropagated by whoever called this unit: it is
+    /// returned with its graph outside of a loop over data, or a caller in this file does so.
+    pub fn hands_on_graph(&self, unit: UnitId, call: &Call<'a>) -> bool {
+        let in_data_loop = self
+            .structure
+            .loop_around(call.place.block)
+            .is_some_and(|id| self.is_step_loop(id));
+        let mut outputs = Vec::new();
+        for assign in self.assigns_in_unit(unit) {
+            if span(assign.value) == span(call.node) {
+                self.each_target(assign.target, &mut |target| outputs.push(target));
+            }
+        }
+        let with_graph = |value: &Expr| {
+            let known = self.value(value);
+            let named = || outputs.iter().any(|path| self.mentions(value, path));
+            match (known.kind, known.graph) {
+                (_, Truth::No) => false,
+                (Kind::Tensor | Kind::Container, Truth::Yes) => true,
+                (Kind::Tensor | Kind::Container | Kind::Unknown, _) => named(),
+                _ => false,
+            }
+        };
+        let returns_graph = self.structure.statements.iter().any(|(statement, place)| {
+            self.structure.unit_of(place.block) == unit
+                && matches!(statement, Stmt::Return(node)
+                if node.value.as_deref().is_some_and(|value| match value {
+                    Expr::Tuple(tuple) => tuple.elts.iter().any(with_graph),
+                    other => with_graph(other),
+                }))
+        });
+        if !returns_graph {
+            return false;
+        }
+        !in_data_loop
+            || self.callers(unit).any(|caller| {
+                let around = self.structure.unit_of(caller.place.block);
+                let mut used = false;
+                for assign in self.assigns_in_unit(around) {
+                    if span(assign.value) == span(caller.node) {
+                        self.each_target(assign.target, &mut |target| {
+                            used |= self.ends_in_backward(around, target);
+                        });
+                    }
+                }
+                used
+            })
+    }
+
+    fn loop_of_both(&self, one: BlockId, other: BlockId) -> Option<BlockId> {
+        let mut next = self.structure.loop_around(one);
+        while let Some(id) = next {
+            if self.structure.is_inside(other, id) {
+                return Some(id);
+            }
+            next = self.structure.blocks[id]
+                .parent
+                .and_then(|parent| self.structure.loop_around(parent));
+        }
+        None
+    }
+}
+
+/// What `x.train()`, `x.train(False)`, `x.eval()` set; nothing if it cannot be told.
+fn mode_set(call: &ExprCall) -> Option<bool> {
+    let Expr::Attribute(function) = &*call.func else {
+        return None;
+    };
+    match function.attr.as_str() {
+        "eval" if call.arguments.is_empty() => Some(false),
+        "train" => match call.arguments.find_argument_value("mode", 0) {
+            Some(Expr::BooleanLiteral(literal)) => Some(literal.value),
+            // Whatever else it is given, evaluation may end here.
+            _ => Some(true),
+        },
+        _ => None,
+    }
+}

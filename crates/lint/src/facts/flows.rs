@@ -1,0 +1,211 @@
+//! Where the contents of a name go: into other names, into a `backward()`, out of sight.
+
+use super::Facts;
+use super::structure::UnitId;
+use super::usage::{bound_names, class_of};
+use crate::python::{Expr, ExprCall, Stmt};
+
+impl<'a> Facts<'a> {
+    /// The paths of a unit that what a path holds flows into, the path itself first.
+    pub fn flows(&self, unit: UnitId, path: &'a str) -> Vec<&'a str> {
+        let mut reached = vec![path];
+        let mut next = 0;
+        while next < reached.len() {
+            let current = reached[next];
+            next += 1;
+            let mut add = |target: &'a Expr| {
+                self.each_target(target, &mut |target| {
+                    if !reached.contains(&target) {
+                        reached.push(target);
+                    }
+                });
+            };
+            for assign in self.assigns_in_unit(unit) {
+                if self.mentions(assign.value, current) {
+                    add(assign.target);
+                }
+            }
+            for (statement, place) in &self.structure.statements {
+                if let Stmt::For(node) = statement
+                    && self.structure.unit_of(place.block) == unit
+                    && self.mentions(&node.iter, current)
+                {
+                    add(&node.target);
+                }
+            }
+            for call in self.calls_in_unit(unit) {
+                if let Some((receiver, "append" | "extend" | "insert" | "update")) =
+                    self.method(call.node)
+                    && call
+                        .node
+                        .arguments
+                        .args
+                        .iter()
+                        .any(|each| self.mentions(each, current))
+                    && let Some(receiver) = self.path(receiver)
+                    && !reached.contains(&receiver)
+                {
+                    reached.push(receiver);
+                }
+            }
+        }
+        reached
+    }
+
+    /// Whether what a path holds is backpropagated somewhere it can be seen: in its unit, in the
+    /// other methods of its class if it is an attribute of `self`, in the whole file if it is a
+    /// name of the file, in functions of the file it is given to.
+    pub fn ends_in_backward(&self, unit: UnitId, path: &'a str) -> bool {
+        self.units_that_see(unit, path).into_iter().any(|unit| {
+            let reached = self.flows(unit, path);
+            let names =
+                |expression: &Expr| reached.iter().any(|path| self.mentions(expression, path));
+            self.calls_in_unit(unit).any(|call| {
+                let given = call
+                    .node
+                    .arguments
+                    .args
+                    .iter()
+                    .chain(call.node.arguments.keywords.iter().map(|each| &each.value));
+                if self.differentiates(call.node) {
+                    names(&call.node.func) || given.into_iter().any(names)
+                } else {
+                    given.into_iter().any(names)
+                        && self.callee_unit(call.node).is_some_and(|callee| {
+                            self.runs(callee, &|call| self.differentiates(call.node))
+                        })
+                }
+            })
+        })
+    }
+
+    /// Whether what a path holds leaves the code that can be seen: it is returned, yielded, put
+    /// into an object, or given to a function that is not known to only read it.
+    pub fn escapes(&self, unit: UnitId, path: &'a str) -> bool {
+        self.units_that_see(unit, path).into_iter().any(|unit| {
+            let reached = self.flows(unit, path);
+            let names =
+                |expression: &Expr| reached.iter().any(|path| self.mentions(expression, path));
+            reached
+                .iter()
+                .any(|each| *each != path && each.contains('.'))
+                || reached.iter().any(|each| self.is_returned(unit, each))
+                || self.calls_in_unit(unit).any(|call| {
+                    !self.only_reads(call.node)
+                        && call
+                            .node
+                            .arguments
+                            .args
+                            .iter()
+                            .chain(call.node.arguments.keywords.iter().map(|each| &each.value))
+                            .any(names)
+                })
+        })
+    }
+
+    /// Whether a call surely keeps nothing of its arguments: what it gives is followed.
+    fn only_reads(&self, call: &ExprCall) -> bool {
+        if let Some(name) = self.callee(call) {
+            let root = name.split('.').next().unwrap_or(&name);
+            return matches!(
+                root,
+                "numpy"
+                    | "torch"
+                    | "math"
+                    | "matplotlib"
+                    | "sklearn"
+                    | "statistics"
+                    | "pandas"
+                    | "scipy"
+                    | "json"
+                    | "pickle"
+                    | "seaborn"
+                    | "wandb"
+                    | "logging"
+            );
+        }
+        match &*call.func {
+            Expr::Name(name) => matches!(
+                name.id.as_str(),
+                "len"
+                    | "sum"
+                    | "print"
+                    | "min"
+                    | "max"
+                    | "zip"
+                    | "enumerate"
+                    | "sorted"
+                    | "list"
+                    | "range"
+                    | "float"
+                    | "int"
+                    | "str"
+                    | "tuple"
+                    | "set"
+                    | "dict"
+                    | "abs"
+                    | "round"
+                    | "reversed"
+                    | "format"
+                    | "map"
+                    | "isinstance"
+                    | "type"
+            ),
+            Expr::Attribute(function) => matches!(
+                function.attr.as_str(),
+                "append"
+                    | "extend"
+                    | "insert"
+                    | "update"
+                    | "format"
+                    | "write"
+                    | "add_scalar"
+                    | "info"
+                    | "debug"
+                    | "plot"
+                    | "mean"
+                    | "sum"
+                    | "join"
+                    | "register_forward_hook"
+                    | "register_forward_pre_hook"
+            ),
+            _ => false,
+        }
+    }
+
+    /// The units in which a path of a unit means the same thing.
+    pub fn units_that_see(&self, unit: UnitId, path: &str) -> Vec<UnitId> {
+        let root = path.split(['.', '[']).next().unwrap_or(path);
+        let all = 0..self.structure.units.len();
+        if root == "self" {
+            let class = class_of(&self.structure, unit);
+            return all
+                .filter(|each| {
+                    *each == unit || class.is_some() && class_of(&self.structure, *each) == class
+                })
+                .collect();
+        }
+        let is_local = unit != 0 && bound_names(&self.structure, unit).contains(&root);
+        if is_local {
+            // Functions written inside see it, too.
+            return all
+                .filter(|each| *each == unit || self.is_written_in(*each, unit))
+                .collect();
+        }
+        all.filter(|each| {
+            *each == unit || *each == 0 || !bound_names(&self.structure, *each).contains(&root)
+        })
+        .collect()
+    }
+
+    fn is_written_in(&self, inner: UnitId, outer: UnitId) -> bool {
+        let mut next = self.structure.units[inner].parent;
+        while let Some(unit) = next {
+            if unit == outer {
+                return true;
+            }
+            next = self.structure.units[unit].parent;
+        }
+        false
+    }
+}

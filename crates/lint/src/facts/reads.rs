@@ -1,0 +1,194 @@
+//! Where things are read: attributes by their name, and what a value is made of inside a loop.
+
+use super::structure::{BlockId, BlockKind, UnitId};
+use super::value::{Kind, Truth};
+use super::{Facts, each_expression};
+use crate::python::{Expr, Stmt, ast, span};
+
+impl<'a> Facts<'a> {
+    /// Calls `visit` for every expression in a statement, but not in statements inside it.
+    pub fn each_expression_of_statement(
+        &self,
+        statement: &'a Stmt,
+        visit: &mut dyn FnMut(&'a Expr),
+    ) {
+        use ast::visitor::{Visitor, walk_stmt};
+        struct Direct<'v, 'e>(&'v mut dyn FnMut(&'e Expr));
+        impl<'e> Visitor<'e> for Direct<'_, 'e> {
+            fn visit_stmt(&mut self, _: &'e Stmt) {}
+            fn visit_expr(&mut self, expression: &'e Expr) {
+                each_expression(expression, self.0);
+            }
+        }
+        walk_stmt(&mut Direct(visit), statement);
+    }
+
+    /// The units that read an attribute of this name, of whatever object.
+    pub fn readers_of_attribute(&self, name: &str) -> Vec<UnitId> {
+        let mut units = Vec::new();
+        for (statement, place) in &self.structure.statements {
+            self.each_expression_of_statement(statement, &mut |part| {
+                if let Expr::Attribute(attribute) = part
+                    && attribute.attr.as_str() == name
+                    && attribute.ctx.is_load()
+                {
+                    units.push(self.structure.unit_of(place.block));
+                }
+            });
+        }
+        units
+    }
+
+    /// Whether what an expression inside a loop is made of may hang on a graph from before this
+    /// round of the loop: something made outside, or left behind by the last round.
+    pub fn may_reach_behind(&self, steps: BlockId, expression: &'a Expr) -> bool {
+        let mut open = vec![expression];
+        let mut seen: Vec<std::ops::Range<usize>> = Vec::new();
+        while let Some(current) = open.pop() {
+            if seen.contains(&span(current)) {
+                continue;
+            }
+            seen.push(span(current));
+            let mut comprehended: Vec<&str> = Vec::new();
+            each_expression(current, &mut |part| {
+                for generator in generators(part) {
+                    self.each_target(&generator.target, &mut |name| comprehended.push(name));
+                }
+            });
+            let mut behind = false;
+            self.each_value_name(current, &mut |name| {
+                let Some(path) = self.path(name) else { return };
+                if comprehended.contains(&path) {
+                    return;
+                }
+                match self.bindings_before(steps, path, name) {
+                    Some(values) => open.extend(values),
+                    None => behind |= self.may_hold_graph(name),
+                }
+            });
+            if behind {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Every longest path in an expression that is a value in it, not what is called.
+    fn each_value_name(&self, expression: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
+        match expression {
+            Expr::Call(call) => {
+                match &*call.func {
+                    Expr::Attribute(function) if self.callee(call).is_none() => {
+                        // `out.view(...)` is made of `out`, `model.encode(...)` is not.
+                        if !self.value(&function.value).is_module() {
+                            self.each_value_name(&function.value, visit);
+                        }
+                    }
+                    Expr::Name(_) | Expr::Attribute(_) => {
+                        // A module that keeps a state brings it along.
+                        if matches!(self.value(&call.func).kind, Kind::Module(Some(_))) {
+                            visit(&call.func);
+                        }
+                    }
+                    other => self.each_value_name(other, visit),
+                }
+                for argument in &call.arguments.args {
+                    self.each_value_name(argument, visit);
+                }
+                for keyword in &call.arguments.keywords {
+                    self.each_value_name(&keyword.value, visit);
+                }
+            }
+            _ if self.path(expression).is_some() => visit(expression),
+            _ => {
+                let mut parts = Vec::new();
+                direct_parts(expression, &mut parts);
+                for part in parts {
+                    self.each_value_name(part, visit);
+                }
+            }
+        }
+    }
+
+    /// What a path (or the name it begins with) was given earlier in this round of a loop.
+    fn bindings_before(&self, steps: BlockId, path: &str, before: &Expr) -> Option<Vec<&'a Expr>> {
+        let at = span(before).start;
+        let unit = self.structure.unit_of(steps);
+        for path in super::keeping::prefixes(path)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+        {
+            let values: Vec<&'a Expr> = self
+                .assigns_in_unit(unit)
+                .filter(|assign| {
+                    self.structure.is_inside(assign.place.block, steps)
+                        && span(assign.statement).end <= at
+                        && self.targets(assign.target, path)
+                })
+                .map(|assign| assign.value)
+                .collect();
+            let by_loop = self.structure.statements.iter().any(|(statement, place)| {
+                matches!(statement, Stmt::For(node)
+                    if self.structure.unit_of(place.block) == unit
+                        && self.targets(&node.target, path)
+                        && span(&*node.target).start < at
+                        && (self.structure.is_inside(place.block, steps)
+                            || matches!(self.structure.blocks[steps].kind,
+                                BlockKind::For(around) if std::ptr::eq(around, node))))
+            });
+            if by_loop || values.iter().any(|value| !self.mentions(value, path)) {
+                return Some(values);
+            }
+        }
+        None
+    }
+
+    fn may_hold_graph(&self, expression: &Expr) -> bool {
+        let value = self.value(expression);
+        match value.kind {
+            Kind::Tensor | Kind::Container | Kind::Tuple(_) | Kind::Unknown => {
+                value.graph != Truth::No
+            }
+            Kind::Object(_) => true,
+            // A module of this file whose `forward` keeps something may bring it along.
+            Kind::Module(Some(class)) => self.keeps_state(class),
+            _ => false,
+        }
+    }
+
+    /// Whether a module's `forward` puts something with a graph into `self`.
+    pub fn keeps_state(&self, class: usize) -> bool {
+        self.structure.classes[class]
+            .method("forward")
+            .is_some_and(|unit| {
+                self.assigns_in_unit(unit).any(|assign| {
+                    self.path(assign.target)
+                        .is_some_and(|path| path.starts_with("self."))
+                        && !self.value(assign.target).graph.is_no()
+                })
+            })
+    }
+}
+
+fn generators(expression: &Expr) -> &[ast::Comprehension] {
+    match expression {
+        Expr::ListComp(node) => &node.generators,
+        Expr::SetComp(node) => &node.generators,
+        Expr::DictComp(node) => &node.generators,
+        Expr::Generator(node) => &node.generators,
+        _ => &[],
+    }
+}
+
+/// The expressions directly in an expression.
+fn direct_parts<'e>(expression: &'e Expr, parts: &mut Vec<&'e Expr>) {
+    use ast::visitor::{Visitor, walk_expr};
+    struct Direct<'v, 'e>(&'v mut Vec<&'e Expr>);
+    impl<'e> Visitor<'e> for Direct<'_, 'e> {
+        fn visit_expr(&mut self, expression: &'e Expr) {
+            self.0.push(expression);
+        }
+    }
+    walk_expr(&mut Direct(parts), expression);
+}

@@ -1,0 +1,226 @@
+//! A forward hook that puts every output away.
+
+use super::fixes::with_method;
+use super::{Family, Report, Rule};
+use crate::facts::structure::{BlockKind, UnitId};
+use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression};
+use crate::finding::{Fix, Severity};
+use crate::python::{Expr, span};
+
+pub static RULE: Rule = Rule {
+    name: "activations-kept-by-hook",
+    family: Family::KeptGraphs,
+    severity: Severity::Error,
+    summary: "a forward hook collects activations together with their graphs",
+    docs: "\
+## What it does
+Finds a forward hook that appends a module's output (or its inputs) to a list without
+`.detach()`, in a file that runs the model in a loop and never empties that list.
+
+## Why it costs memory
+The hook runs in every forward pass. Each output it keeps holds the graph behind it, with the
+activations of all layers up to there: memory grows by a forward pass with every batch.
+
+## Example
+```python
+features = []
+
+def keep(module, inputs, output):
+    features.append(output)
+
+model.register_forward_hook(keep)
+for inputs, targets in loader:
+    model(inputs)
+```
+
+## Use instead
+```python
+features = []
+
+def keep(module, inputs, output):
+    features.append(output.detach().cpu())
+
+model.register_forward_hook(keep)
+for inputs, targets in loader:
+    model(inputs)
+```
+
+## When it is fine
+When the activations go into a loss, or the list is emptied after every batch. A hook that
+overwrites one entry in every forward pass keeps one pass only and is not looked at.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    let registers = facts
+        .structure
+        .calls
+        .iter()
+        .any(|call| registers_hook(&call.node.func));
+    if !registers || !runs_a_model_in_a_loop(facts) {
+        return;
+    }
+    let mut reported = Vec::new();
+    for call in &facts.structure.calls {
+        if !registers_hook(&call.node.func) {
+            continue;
+        }
+        let Some(hook) = call.node.arguments.args.first() else {
+            continue;
+        };
+        let unit = match facts.value(hook).kind {
+            Kind::Function(unit) => unit,
+            _ => {
+                if let Expr::Lambda(lambda) = hook {
+                    let names: Vec<&str> = lambda
+                        .parameters
+                        .iter()
+                        .flat_map(|parameters| parameters.iter())
+                        .map(|each| each.name().as_str())
+                        .collect();
+                    let unit = facts.structure.unit_of(call.place.block);
+                    report_kept(facts, report, unit, &names, Some(span(hook)), &mut reported);
+                }
+                continue;
+            }
+        };
+        let Some(node) = facts.structure.units[unit].node else {
+            continue;
+        };
+        let names: Vec<&str> = node
+            .parameters
+            .iter()
+            .map(|each| each.name().as_str())
+            .filter(|name| *name != "self")
+            .collect();
+        report_kept(facts, report, unit, &names, None, &mut reported);
+    }
+}
+
+fn report_kept(
+    facts: &Facts<'_>,
+    report: &mut Report<'_>,
+    unit: UnitId,
+    parameters: &[&str],
+    within: Option<std::ops::Range<usize>>,
+    reported: &mut Vec<std::ops::Range<usize>>,
+) {
+    // The module itself is the first one.
+    let Some(activations) = parameters.get(1..) else {
+        return;
+    };
+    for kept in facts.kept() {
+        let range = span(kept.value);
+        let here = facts.structure.unit_of(kept.place.block) == unit
+            && within
+                .as_ref()
+                .is_none_or(|lambda| lambda.start <= range.start && range.end <= lambda.end);
+        if !here
+            || reported.contains(&range)
+            || !is_activation(facts, kept.value, activations)
+            || is_emptied(facts, unit, kept.container)
+            || facts.ends_in_backward(unit, kept.container)
+            || facts.escapes(unit, kept.container)
+        {
+            continue;
+        }
+        reported.push(range);
+        report.add_with(
+            span(kept.value),
+            format!(
+                "`{}` keeps `{}` of every forward pass with the graph behind it",
+                kept.container,
+                facts.text(kept.value)
+            ),
+            "add `.detach().cpu()`, and empty the list after use",
+            Some(Fix::unsafe_(
+                "Add `.detach().cpu()`",
+                with_method(facts, kept.value, ".detach().cpu()"),
+            )),
+        );
+    }
+}
+
+fn registers_hook(function: &Expr) -> bool {
+    matches!(function, Expr::Attribute(function)
+        if matches!(function.attr.as_str(), "register_forward_hook" | "register_forward_pre_hook"))
+}
+
+/// Whether a value is a hook's parameter, a part of it, or as much made of it, with its graph.
+fn is_activation(facts: &Facts<'_>, value: &Expr, parameters: &[&str]) -> bool {
+    if facts.value(value).graph.is_no() {
+        return false;
+    }
+    let mut next = value;
+    loop {
+        next = match next {
+            Expr::Name(name) => return parameters.contains(&name.id.as_str()),
+            Expr::Subscript(subscript) => &subscript.value,
+            Expr::Call(call) => match &*call.func {
+                Expr::Attribute(function)
+                    if matches!(
+                        function.attr.as_str(),
+                        "clone"
+                            | "cpu"
+                            | "cuda"
+                            | "view"
+                            | "reshape"
+                            | "squeeze"
+                            | "flatten"
+                            | "contiguous"
+                            | "permute"
+                    ) =>
+                {
+                    &function.value
+                }
+                _ => return false,
+            },
+            _ => return false,
+        };
+    }
+}
+
+/// Whether a container is emptied or bound anew anywhere it is seen, after it was made.
+fn is_emptied(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
+    let mut made = 0;
+    let mut emptied = false;
+    for each in facts.units_that_see(unit, container) {
+        for assign in facts.assigns_in_unit(each) {
+            if facts.targets(assign.target, container) {
+                made += 1;
+                emptied |= facts.structure.loop_around(assign.place.block).is_some();
+            }
+        }
+        emptied |= facts.calls_in_unit(each).any(|call| {
+            matches!(facts.method(call.node), Some((receiver, "clear" | "pop" | "popleft"))
+                if facts.path(receiver) == Some(container))
+        });
+    }
+    let deleted = facts.structure.statements.iter().any(|(statement, _)| {
+        let crate::python::Stmt::Delete(node) = statement else {
+            return false;
+        };
+        let mut named = false;
+        for target in &node.targets {
+            each_expression(target, &mut |part| {
+                named |= facts.path(part) == Some(container)
+            });
+        }
+        named
+    });
+    emptied || deleted || made > 1
+}
+
+/// Whether the file runs a model in a loop where gradients are recorded.
+fn runs_a_model_in_a_loop(facts: &Facts<'_>) -> bool {
+    facts.structure.calls.iter().any(|call| {
+        facts.called_module(call.node).is_some()
+            && !facts.gradients_at(call.node).is_no()
+            && facts
+                .structure
+                .enclosing(call.place.block)
+                .any(|(_, kind)| matches!(kind, BlockKind::For(_) | BlockKind::While(_)))
+    })
+}

@@ -1,0 +1,164 @@
+//! A cache that fills the card.
+
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::UnitId;
+use crate::facts::value::Kind;
+use crate::finding::Severity;
+use crate::python::{Expr, span};
+
+pub static RULE: Rule = Rule {
+    name: "cached-tensors",
+    family: Family::KeptGraphs,
+    severity: Severity::Warning,
+    summary: "tensors on the card are put into a cache that never lets go of them",
+    docs: "\
+## What it does
+Finds a function with `functools.lru_cache` or `functools.cache` that returns a tensor on the
+card or with a graph, and a dict of the file that functions fill with such tensors and never
+empty.
+
+## Why it costs memory
+A cache holds every tensor it was given until the program ends (`lru_cache` up to 128 of them, or
+all with `maxsize=None`). On the card each entry stays allocated, and a graph keeps all that it
+was made of.
+
+## Example
+```python
+import functools
+
+@functools.lru_cache(maxsize=None)
+def mask(length):
+    return torch.ones(length, length, device=\"cuda\").tril()
+```
+
+## Use instead
+```python
+def mask(length):
+    return torch.ones(length, length, device=\"cuda\").tril()
+```
+
+## When it is fine
+When few, small tensors are cached: keep the keys few, or keep the tensors on the CPU. Caches
+with a small `maxsize` are not reported, nor tensors that may be on the CPU.
+",
+    check,
+};
+
+/// `lru_cache(maxsize=4)` holds little.
+const SMALL: u64 = 16;
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for (unit, found) in facts.structure.units.iter().enumerate() {
+        let Some(node) = found.node else { continue };
+        let Some(decorator) = node
+            .decorator_list
+            .iter()
+            .find(|decorator| caches(facts, &decorator.expression))
+        else {
+            continue;
+        };
+        // Without parameters there is one entry, as in a name of the file.
+        let parameters = node.parameters.len() - usize::from(found.class.is_some());
+        if parameters > 0 && returns_card_tensor(facts, unit) {
+            report.add(
+                span(&decorator.expression),
+                format!(
+                    "every tensor that `{}` returns stays on the card",
+                    found.name
+                ),
+                "leave the cache out, bound it, or keep its tensors on the CPU",
+            );
+        }
+    }
+    for assign in &facts.structure.assigns {
+        let Expr::Subscript(target) = assign.target else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(assign.place.block);
+        let value = facts.value(assign.value);
+        if unit == 0
+            || assign.operator.is_some()
+            || !value.is_tensor()
+            || !(value.card.is_yes() || value.graph.is_yes())
+            || facts.path(assign.target).is_some()
+        {
+            continue;
+        }
+        let Some(cache) = facts.path(&target.value) else {
+            continue;
+        };
+        if is_dict_of_the_file(facts, unit, cache) && !is_emptied(facts, unit, cache) {
+            report.add(
+                span(assign.statement),
+                format!("`{cache}` keeps every tensor put into it until the program ends"),
+                "bound it, or keep its tensors on the CPU and without graph",
+            );
+        }
+    }
+}
+
+/// Whether a decorator caches without a small bound.
+fn caches(facts: &Facts<'_>, decorator: &Expr) -> bool {
+    let (function, size) = match decorator {
+        Expr::Call(call) => (
+            &*call.func,
+            call.arguments.find_argument_value("maxsize", 0),
+        ),
+        other => (other, None),
+    };
+    let small = matches!(size, Some(Expr::NumberLiteral(number))
+        if matches!(&number.value, crate::python::Number::Int(size)
+            if size.as_u64().is_some_and(|size| size <= SMALL)));
+    !small
+        && facts
+            .imports
+            .qualified(function)
+            .is_some_and(|name| matches!(name.as_str(), "functools.lru_cache" | "functools.cache"))
+}
+
+fn returns_card_tensor(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.structure.statements.iter().any(|(statement, place)| {
+        facts.structure.unit_of(place.block) == unit
+            && matches!(statement, crate::python::Stmt::Return(node)
+            if node.value.as_deref().is_some_and(|value| {
+                let value = facts.value(value);
+                value.is_tensor() && (value.card.is_yes() || value.graph.is_yes())
+            }))
+    })
+}
+
+/// Whether a name is a dict that the file itself makes, not the function.
+fn is_dict_of_the_file(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
+    !path.contains(['.', '['])
+        && facts.units_that_see(unit, path).contains(&0)
+        && facts.assigns_in_unit(0).any(|assign| {
+            facts.path(assign.target) == Some(path)
+                && facts.value(assign.value).kind == Kind::Container
+                && facts.structure.loop_around(assign.place.block).is_none()
+        })
+        && !facts
+            .assigns_in_unit(unit)
+            .any(|assign| facts.path(assign.target) == Some(path))
+}
+
+fn is_emptied(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
+    let mut bound = 0;
+    let mut emptied = false;
+    for each in facts.units_that_see(unit, path) {
+        bound += facts
+            .assigns_in_unit(each)
+            .filter(|assign| facts.path(assign.target) == Some(path))
+            .count();
+        emptied |= facts.calls_in_unit(each).any(|call| {
+            matches!(facts.method(call.node), Some((receiver, "clear" | "pop" | "popitem"))
+                if facts.path(receiver) == Some(path))
+        });
+    }
+    let deletes = facts
+        .structure
+        .statements
+        .iter()
+        .any(|(statement, _)| matches!(statement, crate::python::Stmt::Delete(_)));
+    emptied || bound > 1 || deletes
+}

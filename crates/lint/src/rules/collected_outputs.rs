@@ -1,0 +1,241 @@
+//! `outputs.append(model(x))` fills the card with outputs, or with whole graphs.
+
+use super::fixes::with_method;
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::{BlockId, BlockKind, UnitId};
+use crate::facts::value::Kind;
+use crate::finding::{Fix, Severity};
+use crate::python::{CmpOp, Expr, ExprCall, Operator, span};
+
+pub static RULE: Rule = Rule {
+    name: "collected-outputs",
+    family: Family::KeptGraphs,
+    severity: Severity::Warning,
+    summary: "a model's outputs are collected on the card, batch after batch",
+    docs: "\
+## What it does
+Finds a list or a dict into which a model's output is put for every batch, on the card, with or
+without its graph.
+
+## Why it costs memory
+With gradients recorded and no `backward()`, every output keeps the activations of its whole
+forward pass: a few batches fill the card. Under `torch.no_grad()` the outputs themselves stay on
+the card until the list is gone, so that memory grows with the data set.
+
+## Example
+```python
+outputs = []
+for inputs, targets in loader:
+    output = model(inputs.to(device))
+    loss = criterion(output, targets.to(device))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    outputs.append(output)
+```
+
+## Use instead
+```python
+outputs = []
+for inputs, targets in loader:
+    output = model(inputs.to(device))
+    loss = criterion(output, targets.to(device))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    outputs.append(output.detach().cpu())
+```
+
+## When it is fine
+When the outputs are backpropagated together later, or few and small and wanted on the card.
+Only outputs as large as the model gives them are looked at: of `output.argmax(1)` little is
+kept. Without gradients, only outputs that are surely on the card, and with which nothing is
+computed there afterwards, are reported.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for kept in facts.kept() {
+        let value = facts.value(kept.value);
+        if !matches!(value.kind, Kind::Tensor) || value.scalar.is_yes() || value.card.is_no() {
+            continue;
+        }
+        let Some(steps) = facts.structure.loop_around(kept.place.block) else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(steps);
+        if !facts.outlives(steps, kept.container)
+            || is_for_one_round(facts, kept.place.block, steps)
+            || facts
+                .path(kept.value)
+                .is_some_and(|path| facts.is_backpropagated_inside(steps, path))
+        {
+            continue;
+        }
+        let Some(call) = facts.model_call(unit, kept.value) else {
+            continue;
+        };
+        let evaluates = facts
+            .calls_inside(steps)
+            .find(|each| std::ptr::eq(each.node, call))
+            .is_some_and(|each| facts.evaluation_at(each).is_some());
+        let goes_over_batches =
+            facts.is_step_loop(steps) || evaluates && takes_what_it_goes_over(facts, steps, call);
+        if !goes_over_batches {
+            continue;
+        }
+        let trains = facts
+            .calls_inside(steps)
+            .any(|call| facts.is_backward(call.node));
+        let name = facts.text(kept.value);
+        let container = kept.container;
+        if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
+            if facts.ends_in_backward(unit, container)
+                || !trains && !evaluates && facts.escapes(unit, container)
+            {
+                continue;
+            }
+            let held = if trains {
+                "with what its graph still holds"
+            } else {
+                "with all activations of its forward pass"
+            };
+            report.add_with(
+                span(kept.statement),
+                format!("`{container}` keeps `{name}` of every batch, {held}"),
+                "add `.detach().cpu()`",
+                Some(Fix::unsafe_(
+                    "Add `.detach().cpu()`",
+                    with_method(facts, kept.value, ".detach().cpu()"),
+                )),
+            );
+        } else if value.graph.is_no()
+            && value.card.is_yes()
+            && !is_used_on_card(facts, unit, container)
+        {
+            report.add_with(
+                span(kept.statement),
+                format!("`{container}` keeps `{name}` of every batch on the card"),
+                "add `.cpu()`, or reduce the outputs batch by batch",
+                Some(Fix::unsafe_(
+                    "Add `.cpu()`",
+                    with_method(facts, kept.value, ".cpu()"),
+                )),
+            );
+        }
+    }
+}
+
+/// Whether a model is given what a loop goes over: batches, not the steps of one sequence.
+fn takes_what_it_goes_over(facts: &Facts<'_>, steps: BlockId, call: &ExprCall) -> bool {
+    let BlockKind::For(node) = facts.structure.blocks[steps].kind else {
+        return false;
+    };
+    let mut taken = false;
+    facts.each_target(&node.target, &mut |path| {
+        taken |= call
+            .arguments
+            .args
+            .iter()
+            .any(|each| facts.mentions(each, path));
+    });
+    taken
+}
+
+/// Whether a block runs in one round only: `if step == 0`.
+fn is_for_one_round(facts: &Facts<'_>, block: BlockId, steps: BlockId) -> bool {
+    facts
+        .structure
+        .conditions(block, steps)
+        .iter()
+        .any(|(test, holds)| {
+            matches!(test, Expr::Compare(comparison)
+                if *holds
+                    && comparison.ops.iter().all(|op| *op == CmpOp::Eq)
+                    && facts.path(&comparison.left).is_some())
+        })
+}
+
+/// Whether something is computed with the collected outputs: then the card is where they belong.
+fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
+    let mut joined = vec![container.to_owned()];
+    for assign in facts.assigns_in_unit(unit) {
+        if let (Some(target), Expr::Call(call)) = (facts.path(assign.target), assign.value)
+            && joins(facts, call)
+            && joined.iter().any(|path| facts.mentions(assign.value, path))
+        {
+            joined.push(target.to_owned());
+        }
+    }
+    let named = |expression: &Expr| joined.iter().any(|path| facts.mentions(expression, path));
+    let computes = facts.calls_in_unit(unit).any(|call| {
+        let given = call.node.arguments.args.iter().any(named);
+        let called_on =
+            matches!(&*call.node.func, Expr::Attribute(function) if named(&function.value));
+        match facts.callee(call.node) {
+            Some(name) => {
+                given
+                    && name.starts_with("torch.")
+                    && !joins(facts, call.node)
+                    && name != "torch.save"
+                    && !goes_to_host(facts, unit, call.node)
+            }
+            None => {
+                let method = match &*call.node.func {
+                    Expr::Attribute(function) => function.attr.as_str(),
+                    Expr::Name(name) => name.id.as_str(),
+                    _ => "",
+                };
+                let harmless = matches!(
+                    method,
+                    "append"
+                        | "extend"
+                        | "cpu"
+                        | "numpy"
+                        | "tolist"
+                        | "detach"
+                        | "size"
+                        | "print"
+                        | "len"
+                        | "view"
+                        | "reshape"
+                        | "squeeze"
+                        | "float"
+                        | "items"
+                        | "zip"
+                        | "enumerate"
+                        | "range"
+                        | "list"
+                        | "data"
+                );
+                (given || called_on) && !harmless && !goes_to_host(facts, unit, call.node)
+            }
+        }
+    });
+    let operates = facts.assigns_in_unit(unit).any(|assign| {
+        matches!(assign.value, Expr::BinOp(operation)
+            if operation.op == Operator::MatMult && named(assign.value))
+    });
+    computes || operates
+}
+
+fn joins(facts: &Facts<'_>, call: &ExprCall) -> bool {
+    facts.callee(call).is_some_and(|name| {
+        matches!(
+            name.as_str(),
+            "torch.cat" | "torch.stack" | "torch.concat" | "torch.vstack" | "torch.hstack"
+        )
+    })
+}
+
+/// Whether `.cpu()` or `.numpy()` is called on what a call gives, sooner or later.
+fn goes_to_host(facts: &Facts<'_>, unit: UnitId, call: &ExprCall) -> bool {
+    facts.calls_in_unit(unit).any(|outer| {
+        matches!(&*outer.node.func, Expr::Attribute(function)
+            if matches!(function.attr.as_str(), "cpu" | "numpy" | "tolist" | "item")
+                && span(&*function.value).start <= span(call).start
+                && span(call).end <= span(&*function.value).end)
+    })
+}

@@ -1,0 +1,177 @@
+//! A copy of the model (a teacher, a moving average, a target) that records gradients for nothing.
+
+use super::{Family, Report, Rule};
+use crate::facts::structure::{Assign, Call, UnitId};
+use crate::facts::{Facts, each_expression};
+use crate::finding::Severity;
+use crate::python::{Expr, Stmt, span};
+
+pub static RULE: Rule = Rule {
+    name: "copy-with-gradients",
+    family: Family::Placement,
+    severity: Severity::Warning,
+    summary: "a copy of a model runs with gradients recorded, although it is not trained",
+    docs: "\
+## What it does
+Finds a deep copy of a model that runs beside the model in training, with gradients recorded,
+while its parameters still want gradients and no optimizer has them.
+
+## Why it costs memory
+The copy's forward pass keeps its activations for a `backward()` that need not go there, and
+`backward()` then gives the copy gradients as large as its weights, which nobody uses.
+
+## Example
+```python
+teacher = copy.deepcopy(model)
+for inputs, targets in loader:
+    outputs = model(inputs)
+    loss = F.mse_loss(outputs, teacher(inputs))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+teacher = copy.deepcopy(model)
+for inputs, targets in loader:
+    outputs = model(inputs)
+    with torch.no_grad():
+        wanted = teacher(inputs)
+    loss = F.mse_loss(outputs, wanted)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+When the copy is trained, too: a copy whose parameters go to an optimizer, or that is given to
+any function, is not reported. Neither is one through which gradients go back to its input.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let Expr::Call(copied) = assign.value else {
+            continue;
+        };
+        if assign.operator.is_some() || facts.callee(copied).as_deref() != Some("copy.deepcopy") {
+            continue;
+        }
+        let (Some(path), Some(original)) = (
+            facts.path(assign.target),
+            copied
+                .arguments
+                .args
+                .first()
+                .and_then(|each| facts.path(each)),
+        ) else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(assign.place.block);
+        if path == original
+            || !facts.value(assign.target).is_module()
+            || may_be_trained(facts, unit, assign, path)
+        {
+            continue;
+        }
+        for each in facts.units_that_see(unit, path) {
+            if let Some(call) = recorded_run(facts, each, path, original) {
+                report.add(
+                    span(call.node),
+                    format!("`{path}` is a copy that is not trained, but records its graph here"),
+                    format!(
+                        "run it under `torch.no_grad()`, or say `{path}.requires_grad_(False)` once"
+                    ),
+                );
+                break;
+            }
+        }
+    }
+}
+
+/// Where the copy runs beside the original, with gradients, in code that backpropagates.
+fn recorded_run<'f, 'a>(
+    facts: &'f Facts<'a>,
+    unit: UnitId,
+    path: &str,
+    original: &str,
+) -> Option<&'f Call<'a>> {
+    let trains = facts
+        .calls_in_unit(unit)
+        .any(|call| facts.is_backward(call.node));
+    let beside = facts
+        .calls_in_unit(unit)
+        .any(|call| facts.called_module(call.node) == Some(original));
+    if !trains || !beside {
+        return None;
+    }
+    facts.calls_in_unit(unit).find(|call| {
+        facts.called_module(call.node) == Some(path)
+            && facts.gradients_at(call.node).is_yes()
+            && facts.result(call.node).graph.is_yes()
+            && facts.structure.loop_around(call.place.block).is_some()
+            && !is_detached_at_once(facts, unit, call)
+            // What goes back through the copy to its input is wanted.
+            && !call
+                .node
+                .arguments
+                .args
+                .iter()
+                .any(|each| facts.value(each).is_tensor() && facts.value(each).graph.is_yes())
+    })
+}
+
+fn is_detached_at_once(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
+    facts.calls_in_unit(unit).any(|outer| {
+        matches!(&*outer.node.func, Expr::Attribute(function)
+            if matches!(function.attr.as_str(), "detach" | "detach_" | "item" | "argmax")
+                && span(&*function.value).start <= span(call.node).start
+                && span(call.node).end <= span(&*function.value).end)
+    })
+}
+
+/// Whether an expression hands on a module itself, not what it gives.
+fn is_given_away(facts: &Facts<'_>, expression: &Expr, path: &str) -> bool {
+    let (mut named, mut called) = (0, 0);
+    each_expression(expression, &mut |part| {
+        named += usize::from(facts.path(part) == Some(path));
+        called += usize::from(
+            matches!(part, Expr::Call(call) if facts.called_module(call) == Some(path)),
+        );
+    });
+    named > called
+}
+
+/// Whether the copy was frozen, has an optimizer, or is given to anybody who may do either.
+fn may_be_trained(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
+    facts.units_that_see(unit, path).into_iter().any(|unit| {
+        let given = facts.calls_in_unit(unit).any(|call| {
+            let names = |each: &Expr| is_given_away(facts, each, path);
+            let is_loop = |statement: &Stmt| matches!(statement, Stmt::For(_));
+            span(call.node) != span(assign.value)
+                && !is_loop(call.statement)
+                && facts.called_module(call.node).is_none()
+                && call
+                    .node
+                    .arguments
+                    .args
+                    .iter()
+                    .chain(call.node.arguments.keywords.iter().map(|each| &each.value))
+                    .any(names)
+                && !matches!(facts.method(call.node), Some((_, "load_state_dict")))
+        });
+        let bound_again = facts.assigns_in_unit(unit).any(|other| {
+            span(other.statement) != span(assign.statement)
+                && (facts.targets(other.target, path) && !facts.mentions(other.value, path)
+                    || !facts.targets(other.target, path) && facts.path(other.value) == Some(path))
+        });
+        let differentiates = facts.calls_in_unit(unit).any(|call| {
+            facts
+                .callee(call.node)
+                .is_some_and(|name| name == "torch.autograd.grad")
+        });
+        facts.usage(unit, path).frozen || given || bound_again || differentiates
+    })
+}

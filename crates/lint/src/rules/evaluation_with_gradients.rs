@@ -1,0 +1,88 @@
+//! A model in `eval()` that still records its graph.
+
+use super::fixes::decorated;
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::UnitId;
+use crate::finding::{Fix, Severity};
+use crate::python::span;
+
+pub static RULE: Rule = Rule {
+    name: "evaluation-with-gradients",
+    family: Family::Evaluation,
+    severity: Severity::Error,
+    summary: "a model in evaluation mode runs with gradients recorded",
+    docs: "\
+## What it does
+Finds a model that runs after its `eval()` without `torch.no_grad()` or
+`torch.inference_mode()` around it, in code that takes no gradients.
+
+## Why it costs memory
+`eval()` only changes how layers such as dropout behave. Autograd still keeps the activations of
+every layer until the output is gone: evaluation needs as much memory as the forward pass of
+training, and cannot take a larger batch.
+
+## Example
+```python
+model.eval()
+for inputs, targets in loader:
+    outputs = model(inputs)
+    total += (outputs.argmax(1) == targets).sum().item()
+```
+
+## Use instead
+```python
+model.eval()
+with torch.no_grad():
+    for inputs, targets in loader:
+        outputs = model(inputs)
+        total += (outputs.argmax(1) == targets).sum().item()
+```
+
+## When it is fine
+When gradients are wanted in evaluation mode: adversarial examples, saliency, optimising an
+input. Code that differentiates, asks an input for gradients or hands the outputs on with their
+graph is not reported, nor is a function that the file itself only calls under `no_grad`, a
+method that only other files call, or code with the `volatile=True` of PyTorch before 0.4.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    let mut reported: Vec<(UnitId, usize)> = Vec::new();
+    for call in &facts.structure.calls {
+        let Some(model) = facts.called_module(call.node) else {
+            continue;
+        };
+        if !facts.gradients_at(call.node).is_yes() || !facts.result(call.node).graph.is_yes() {
+            continue;
+        }
+        let Some(evaluation) = facts.evaluation_at(call) else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(call.place.block);
+        if reported.contains(&(unit, evaluation.from))
+            || facts.wants_gradients(unit, evaluation)
+            || facts.hands_on_graph(unit, call)
+            || facts.says_volatile(unit)
+            || is_a_method_nobody_calls(facts, unit)
+        {
+            continue;
+        }
+        reported.push((unit, evaluation.from));
+        report.add_with(
+            span(call.node),
+            format!("`{model}` is in evaluation mode, but records its graph here"),
+            "run it under `torch.no_grad()` or `torch.inference_mode()`",
+            (evaluation.until == usize::MAX)
+                .then(|| decorated(facts, unit, "torch.no_grad()"))
+                .flatten()
+                .map(|edits| Fix::unsafe_("Add `@torch.no_grad()`", edits)),
+        );
+    }
+}
+
+/// Whoever calls a method from another file may do so under `no_grad`.
+fn is_a_method_nobody_calls(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.structure.units[unit].class.is_some() && facts.callers(unit).next().is_none()
+}

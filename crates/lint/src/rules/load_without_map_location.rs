@@ -1,0 +1,244 @@
+//! `torch.load(path)` brings a checkpoint back to the card it was saved from.
+
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::{Call, UnitId};
+use crate::facts::value::Kind;
+use crate::finding::{Edit, Fix, Severity};
+use crate::python::{Expr, span};
+
+pub static RULE: Rule = Rule {
+    name: "load-without-map-location",
+    family: Family::Placement,
+    severity: Severity::Warning,
+    summary: "a checkpoint is loaded to the card it was saved from, next to the model",
+    docs: "\
+## What it does
+Finds `torch.load` without `map_location` whose result goes into a model's `load_state_dict`, where the
+model is on the card already or the loaded checkpoint stays bound while the model runs.
+
+## Why it costs memory
+Tensors that were saved from the card come back to the same card. `load_state_dict` copies them
+into the model, so both exist at once; a checkpoint that stays bound to a name keeps its copy of
+the weights (and of the optimizer's state) on the card for the whole run.
+
+## Example
+```python
+checkpoint = torch.load(\"last.pt\")
+model.load_state_dict(checkpoint[\"model\"])
+optimizer.load_state_dict(checkpoint[\"optimizer\"])
+for inputs, targets in loader:
+    criterion(model(inputs.to(device)), targets.to(device)).backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+checkpoint = torch.load(\"last.pt\", map_location=\"cpu\")
+model.load_state_dict(checkpoint[\"model\"])
+optimizer.load_state_dict(checkpoint[\"optimizer\"])
+for inputs, targets in loader:
+    criterion(model(inputs.to(device)), targets.to(device)).backward()
+    optimizer.step()
+```
+
+## When it is fine
+When the file was saved from a model on the CPU (a script that moves what it saves to the host
+itself is not looked at). A dict that is gone right after it went into a
+model on the CPU costs nothing on the card later; that is not reported, nor are whole models
+(`model = torch.load(path)`) and data.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    let mut uses_card = None;
+    for call in &facts.structure.calls {
+        if !matches!(&*call.node.func, Expr::Attribute(_) | Expr::Name(_))
+            || facts.callee(call.node).as_deref() != Some("torch.load")
+        {
+            continue;
+        }
+        let arguments = &call.node.arguments;
+        let given = arguments.args.len() > 1
+            || arguments.find_keyword("map_location").is_some()
+            || arguments.keywords.iter().any(|each| each.arg.is_none())
+            || arguments
+                .args
+                .iter()
+                .any(|each| matches!(each, Expr::Starred(_)));
+        if given || !*uses_card.get_or_insert_with(|| facts.uses_card() && !saves_from_host(facts))
+        {
+            continue;
+        }
+        let Some(message) = cost(facts, call) else {
+            continue;
+        };
+        let end = arguments
+            .args
+            .last()
+            .map_or(span(arguments).end - 1, |last| {
+                arguments.keywords.last().map_or(span(last).end, |keyword| {
+                    span(keyword).end.max(span(last).end)
+                })
+            });
+        report.add_with(
+            span(call.node),
+            message,
+            "add `map_location=\"cpu\"`: `load_state_dict` moves every tensor where it belongs",
+            (!arguments.args.is_empty()).then(|| {
+                Fix::unsafe_(
+                    "Add `map_location=\"cpu\"`",
+                    vec![Edit::insert(end, ", map_location=\"cpu\"")],
+                )
+            }),
+        );
+    }
+}
+
+/// What the loaded dict costs, if it surely costs something.
+fn cost(facts: &Facts<'_>, load: &Call<'_>) -> Option<String> {
+    let unit = facts.structure.unit_of(load.place.block);
+    let bound = facts
+        .assigns_in_unit(unit)
+        .find(|assign| span(assign.value) == span(load.node))
+        .and_then(|assign| Some((facts.path(assign.target)?, assign.place.order)));
+    match bound {
+        Some((path, order)) => {
+            let taken = loads_of(facts, unit, path, order);
+            if taken.is_empty() {
+                return None;
+            }
+            let stays = !path.contains(['.', '['])
+                && !facts.is_let_go_after(unit, path, order)
+                && facts.runs_a_model_after(unit, order);
+            if stays {
+                Some(format!(
+                    "`{path}` comes back to the card it was saved from and stays there beside the model"
+                ))
+            } else {
+                taken
+                    .iter()
+                    .any(|model| is_on_card_already(facts, unit, model, order))
+                    .then(|| {
+                        format!("`{path}` comes back to the card it was saved from, next to the model's own weights")
+                    })
+            }
+        }
+        None => {
+            let outer = facts.calls_in_unit(unit).find(|call| {
+                call.node
+                    .arguments
+                    .args
+                    .iter()
+                    .any(|each| contains(each, load))
+                    && loads_state(facts, call).is_some()
+            })?;
+            let model = loads_state(facts, outer)?;
+            is_on_card_already(facts, unit, model, load.place.order).then(|| {
+                "the checkpoint comes back to the card it was saved from, next to the model's own weights"
+                    .to_owned()
+            })
+        }
+    }
+}
+
+/// Whether something of unknown kind is stepped: an optimizer from elsewhere.
+fn steps<'a>(facts: &Facts<'a>, call: &Call<'a>, receiver: &'a Expr) -> bool {
+    facts.path(receiver).is_some_and(|path| {
+        let unit = facts.structure.unit_of(call.place.block);
+        facts
+            .units_that_see(unit, path)
+            .into_iter()
+            .any(|unit| facts.usage(unit, path).step)
+    })
+}
+
+/// Whether a module is a part of a model: it takes published weights, of which nobody knows where
+/// they were saved.
+fn is_a_part(facts: &Facts<'_>, module: &Expr) -> bool {
+    matches!(module, Expr::Attribute(part)
+        if part.attr.as_str() != "module"
+            && facts.value(&part.value).is_module()
+            && !matches!(&*part.value, Expr::Name(name) if name.id.as_str() == "self"))
+}
+
+/// Whether the file itself saves tensors from the host: what it loads comes back there.
+fn saves_from_host(facts: &Facts<'_>) -> bool {
+    let saves = facts.structure.calls.iter().any(|call| {
+        facts
+            .callee(call.node)
+            .is_some_and(|name| name == "torch.save")
+    });
+    saves
+        && facts.structure.calls.iter().any(|call| {
+            let Some((mut receiver, "cpu")) = facts.method(call.node) else {
+                return false;
+            };
+            loop {
+                let kind = facts.value(receiver).kind;
+                if matches!(kind, Kind::StateDict | Kind::Module(_)) {
+                    return true;
+                }
+                receiver = match receiver {
+                    Expr::Subscript(part) => &part.value,
+                    Expr::Attribute(part) => &part.value,
+                    _ => return false,
+                };
+            }
+        })
+}
+
+/// Whether a model is on the card where it is loaded, and not moved there later.
+fn is_on_card_already<'a>(facts: &Facts<'a>, unit: UnitId, model: &'a Expr, order: usize) -> bool {
+    let moved_later = facts.calls_in_unit(unit).any(|call| {
+        call.place.order > order
+            && matches!(facts.method(call.node), Some((receiver, "cuda" | "to"))
+                if facts.path(receiver).is_some() && facts.path(receiver) == facts.path(model))
+    });
+    !moved_later && facts.module_is_on_card(unit, model)
+}
+
+/// Whether an expression is a call or a part of its result: `torch.load(p)["model"]`.
+fn contains(expression: &Expr, load: &Call<'_>) -> bool {
+    match expression {
+        Expr::Call(_) => span(expression) == span(load.node),
+        Expr::Subscript(subscript) => contains(&subscript.value, load),
+        _ => false,
+    }
+}
+
+/// The modules and optimizers that take (a part of) what a path holds.
+fn loads_of<'a>(facts: &Facts<'a>, unit: UnitId, path: &'a str, order: usize) -> Vec<&'a Expr> {
+    let reached = facts.flows(unit, path);
+    facts
+        .calls_in_unit(unit)
+        .filter(|call| {
+            call.place.order > order
+                && call
+                    .node
+                    .arguments
+                    .args
+                    .iter()
+                    .any(|each| reached.iter().any(|path| facts.mentions(each, path)))
+        })
+        .filter_map(|call| loads_state(facts, call))
+        .collect()
+}
+
+/// The receiver of `x.load_state_dict(...)`.
+fn loads_state<'a>(facts: &Facts<'a>, call: &Call<'a>) -> Option<&'a Expr> {
+    match facts.method(call.node) {
+        Some((receiver, "load_state_dict"))
+            if !matches!(
+                facts.value(receiver).kind,
+                // An optimizer takes the loaded tensors themselves: no second copy.
+                Kind::Scheduler | Kind::Scaler | Kind::Criterion | Kind::Optimizer
+            ) && !is_a_part(facts, receiver)
+                && !steps(facts, call, receiver) =>
+        {
+            Some(receiver)
+        }
+        _ => None,
+    }
+}

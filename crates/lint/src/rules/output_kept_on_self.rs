@@ -1,0 +1,136 @@
+//! `self.last = output` in `forward` keeps a graph until the next forward pass.
+
+use super::fixes::without_graph;
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::ClassId;
+use crate::facts::value::Kind;
+use crate::finding::{Fix, Severity};
+use crate::python::{Expr, span};
+
+pub static RULE: Rule = Rule {
+    name: "output-kept-on-self",
+    family: Family::KeptGraphs,
+    severity: Severity::Warning,
+    summary: "a module's forward puts an activation into an attribute that nobody reads",
+    docs: "\
+## What it does
+Finds `self.name = activation` in the `forward` of a module, where the activation hangs on its
+graph and the file, which trains that module itself, never reads the attribute.
+
+## Why it costs memory
+The attribute keeps the activation and the graph behind it until the next forward pass binds it
+anew: through the optimizer's step, through evaluation, and while the next forward pass builds
+its own graph.
+
+## Example
+```python
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.features = self.body(x)
+        return torch.relu(self.features)
+
+net = Net()
+for inputs, targets in loader:
+    loss = criterion(net(inputs), targets)
+    loss.backward()
+```
+
+## Use instead
+```python
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def forward(self, x):
+        features = self.body(x)
+        return torch.relu(features)
+
+net = Net()
+for inputs, targets in loader:
+    loss = criterion(net(inputs), targets)
+    loss.backward()
+```
+
+## When it is fine
+When the attribute goes into a loss or is looked at later. Only modules that are trained in the
+same file are looked at: another file may read the attribute.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let Expr::Attribute(target) = assign.target else {
+            continue;
+        };
+        if !matches!(&*target.value, Expr::Name(name) if name.id.as_str() == "self")
+            || assign.operator.is_some()
+        {
+            continue;
+        }
+        let unit = facts.structure.unit_of(assign.place.block);
+        let (Some(class), "forward") = (
+            facts.structure.units[unit].class,
+            facts.structure.units[unit].name,
+        ) else {
+            continue;
+        };
+        let value = facts.value(assign.value);
+        if !value.is_tensor()
+            || !value.graph.is_yes()
+            || value.scalar.is_yes()
+            || !is_trained_here(facts, class)
+            || facts
+                .readers_of_attribute(target.attr.as_str())
+                .iter()
+                .any(|reader| *reader != unit)
+            || reads_before(facts, unit, assign.place.order, target.attr.as_str())
+        {
+            continue;
+        }
+        report.add_with(
+            span(assign.statement),
+            format!(
+                "`self.{}` keeps the graph behind it until the next forward pass, and nobody reads it",
+                target.attr
+            ),
+            "use a local name, or keep `.detach()`",
+            (!facts
+                .readers_of_attribute(target.attr.as_str())
+                .contains(&unit))
+            .then(|| Fix::unsafe_("Add `.detach()`", without_graph(facts, assign.value))),
+        );
+    }
+}
+
+/// Whether the file makes an object of a class, runs it and backpropagates.
+fn is_trained_here(facts: &Facts<'_>, class: ClassId) -> bool {
+    let mut runs = false;
+    let mut trains = false;
+    for call in &facts.structure.calls {
+        runs |= facts.value(&call.node.func).kind == Kind::Module(Some(class));
+        trains |= facts.is_backward(call.node);
+    }
+    runs && trains
+}
+
+/// Whether `forward` reads the attribute before it binds it: a state of the last pass.
+fn reads_before(facts: &Facts<'_>, unit: usize, order: usize, name: &str) -> bool {
+    facts.structure.statements.iter().any(|(statement, place)| {
+        if facts.structure.unit_of(place.block) != unit || place.order > order {
+            return false;
+        }
+        let mut reads = false;
+        facts.each_expression_of_statement(statement, &mut |part| {
+            reads |= matches!(part, Expr::Attribute(attribute)
+                if attribute.attr.as_str() == name && attribute.ctx.is_load());
+        });
+        reads
+    })
+}

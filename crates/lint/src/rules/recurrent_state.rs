@@ -1,0 +1,115 @@
+//! A recurrent state that is carried from step to step with the graph of all earlier steps.
+
+use super::retain_graph::is_true;
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::BlockId;
+use crate::finding::Severity;
+use crate::python::{Expr, span};
+
+pub static RULE: Rule = Rule {
+    name: "recurrent-state",
+    family: Family::KeptGraphs,
+    severity: Severity::Error,
+    summary: "a state is carried over training steps together with its graph",
+    docs: "\
+## What it does
+Finds a state that a model takes and gives back (`output, state = model(inputs, state)`), in a
+loop that calls `backward(retain_graph=True)` in every step and never detaches the state.
+
+## Why it costs memory
+The state's graph reaches back to the first step. With `retain_graph=True` none of it is freed:
+memory and the time of `backward()` grow with every step. (Without `retain_graph=True` the second
+step fails: \"Trying to backward through the graph a second time\". Detaching the state mends
+both.)
+
+## Example
+```python
+state = torch.zeros(1, 32, 4, device=device)
+for inputs, targets in loader:
+    output, state = model(inputs, state)
+    loss = criterion(output, targets)
+    optimizer.zero_grad()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+```
+
+## Use instead
+```python
+state = torch.zeros(1, 32, 4, device=device)
+for inputs, targets in loader:
+    state = state.detach()
+    output, state = model(inputs, state)
+    loss = criterion(output, targets)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+When backpropagation through all steps is meant; then call `backward()` once, after the last one.
+A state that a model keeps in itself is not looked at.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let Expr::Call(call) = assign.value else {
+            continue;
+        };
+        if assign.operator.is_some() || facts.called_module(call).is_none() {
+            continue;
+        }
+        let Some(steps) = facts.structure.loop_around(assign.place.block) else {
+            continue;
+        };
+        let retains = facts.calls_inside(steps).any(|call| {
+            facts.is_backward(call.node)
+                && is_true(call.node, "retain_graph")
+                && facts.structure.loop_around(call.place.block) == Some(steps)
+        });
+        if !retains {
+            continue;
+        }
+        let mut carried = None;
+        facts.each_target(assign.target, &mut |path| {
+            let given = call
+                .arguments
+                .args
+                .iter()
+                .chain(call.arguments.keywords.iter().map(|each| &each.value))
+                .any(|each| facts.mentions(each, path));
+            if given && keeps_graph(facts, steps, path) {
+                carried = Some(path);
+            }
+        });
+        if let Some(path) = carried {
+            report.add(
+                span(assign.statement),
+                format!("`{path}` carries the graph of all earlier steps into the next one"),
+                format!("detach it once per step: `{path} = {path}.detach()`, and leave out `retain_graph=True`"),
+            );
+        }
+    }
+}
+
+/// Whether all that a loop binds a path to hangs on its graph.
+fn keeps_graph(facts: &Facts<'_>, steps: BlockId, path: &str) -> bool {
+    let unit = facts.structure.unit_of(steps);
+    let mut keeps = true;
+    for assign in facts.assigns_in_unit(unit) {
+        if facts.structure.is_inside(assign.place.block, steps)
+            && facts.targets(assign.target, path)
+        {
+            let is_model = matches!(assign.value, Expr::Call(call)
+                if facts.called_module(call).is_some() && facts.gradients_at(call).is_yes());
+            keeps &= is_model;
+        }
+    }
+    let detached = facts.calls_inside(steps).any(|call| {
+        matches!(facts.method(call.node), Some((receiver, "detach_"))
+            if facts.path(receiver) == Some(path))
+    });
+    keeps && !detached
+}

@@ -1,0 +1,138 @@
+//! `backward(retain_graph=True)` that nothing needs.
+
+use super::fixes::without_argument;
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::finding::{Fix, Severity};
+use crate::python::{Expr, ExprCall, span};
+
+pub static RULE: Rule = Rule {
+    name: "retain-graph",
+    family: Family::KeptGraphs,
+    severity: Severity::Warning,
+    summary: "a graph is retained although nothing goes back through it again",
+    docs: "\
+## What it does
+Finds `backward(retain_graph=True)` in a training loop where no other `backward()` or
+`autograd.grad` of the same step comes after it, and nothing of the graph is left for the next
+step.
+
+## Why it costs memory
+`backward()` normally frees the activations of each layer as it goes back. A retained graph keeps
+them all, through the optimizer's step and through the next forward pass, until the last name
+that holds on to it is bound anew.
+
+## Example
+```python
+for inputs, targets in loader:
+    loss = criterion(model(inputs), targets)
+    optimizer.zero_grad()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+```
+
+## Use instead
+```python
+for inputs, targets in loader:
+    loss = criterion(model(inputs), targets)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+When a second loss goes back through the same graph later in the step, or a state is carried over
+to the next one. Losses that are made of anything that may bring such a graph along are not
+reported; models from other files are taken to keep none.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for call in &facts.structure.calls {
+        if !facts.is_backward(call.node)
+            || !is_true(call.node, "retain_graph")
+            || is_true(call.node, "create_graph")
+        {
+            continue;
+        }
+        let Some(steps) = facts.structure.loop_around(call.place.block) else {
+            continue;
+        };
+        let again = facts.calls_inside(steps).any(|other| {
+            other.place.order > call.place.order
+                && (facts.differentiates(other.node)
+                    || facts.callee_unit(other.node).is_some_and(|callee| {
+                        facts.runs(callee, &|inner| facts.differentiates(inner.node))
+                    }))
+        });
+        let Some(loss) = backpropagated(facts, call.node) else {
+            continue;
+        };
+        if again
+            || !facts.value(loss).is_tensor()
+            || !facts.value(loss).graph.is_yes()
+            || facts.may_reach_behind(steps, loss)
+            || outlives_its_loop(facts, steps, loss)
+        {
+            continue;
+        }
+        let fix = without_argument(facts, call.node, "retain_graph")
+            .map(|edits| Fix::unsafe_("Remove `retain_graph=True`", edits));
+        report.add_with(
+            span(call.node),
+            format!(
+                "the graph of `{}` is retained, but nothing goes back through it again",
+                facts.text(loss)
+            ),
+            "leave `retain_graph=True` out",
+            fix,
+        );
+    }
+}
+
+/// What a call goes back from: `loss` of `loss.backward()`, `scaler.scale(loss).backward()` and
+/// `accelerator.backward(loss)`.
+fn backpropagated<'a>(facts: &Facts<'a>, call: &'a ExprCall) -> Option<&'a Expr> {
+    let Expr::Attribute(function) = &*call.func else {
+        return None;
+    };
+    match (&*function.value, &*call.arguments.args) {
+        // `y.backward(gradient)` goes back from `y`.
+        (receiver, [_]) if facts.value(receiver).is_tensor() => Some(receiver),
+        (_, [loss]) => Some(loss),
+        (Expr::Call(scaled), []) => match (&*scaled.func, &*scaled.arguments.args) {
+            (Expr::Attribute(scale), [loss]) if scale.attr.as_str() == "scale" => Some(loss),
+            _ => Some(&function.value),
+        },
+        (loss, []) => Some(loss),
+        _ => None,
+    }
+}
+
+pub(super) fn is_true(call: &ExprCall, name: &str) -> bool {
+    call.arguments.find_keyword(name).is_some_and(
+        |keyword| matches!(&keyword.value, Expr::BooleanLiteral(literal) if literal.value),
+    )
+}
+
+/// Whether something goes back from what the loss was made of after the loop has ended.
+fn outlives_its_loop(
+    facts: &Facts<'_>,
+    steps: crate::facts::structure::BlockId,
+    loss: &Expr,
+) -> bool {
+    let unit = facts.structure.unit_of(steps);
+    let end = facts
+        .calls_inside(steps)
+        .map(|call| call.place.order)
+        .max()
+        .unwrap_or(0);
+    facts.path(loss).is_some_and(|path| {
+        facts.calls_in_unit(unit).any(|call| {
+            call.place.order > end
+                && facts.differentiates(call.node)
+                && facts.mentions(&call.node.func, path)
+        })
+    })
+}

@@ -1,0 +1,183 @@
+//! `best = model.state_dict()` is not a copy: it follows the live weights.
+
+use super::state_dict_copied_on_card::state_dict_of;
+use super::{Family, Report, Rule};
+use crate::facts::structure::{Assign, BlockId, BlockKind, UnitId};
+use crate::facts::{Facts, each_expression};
+use crate::finding::{Edit, Fix, Severity};
+use crate::python::{CmpOp, Expr, Stmt, span};
+
+pub static RULE: Rule = Rule {
+    name: "state-dict-aliased",
+    family: Family::Placement,
+    severity: Severity::Error,
+    summary: "a state dict is kept over training steps, but follows the live weights",
+    docs: "\
+## What it does
+Finds `best = model.state_dict()` that is kept while training goes on and is loaded, saved or
+returned afterwards.
+
+## Why it costs memory
+It costs none, and that is the mistake: the tensors in a state dict are the model's own weights,
+not a copy. Every later step changes them, so what was kept as the best weights are the last
+ones.
+
+## Example
+```python
+best_loss = float(\"inf\")
+for epoch in range(10):
+    for inputs, targets in loader:
+        loss = criterion(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+    if loss.item() < best_loss:
+        best_loss = loss.item()
+        best = model.state_dict()
+model.load_state_dict(best)
+```
+
+## Use instead
+```python
+best_loss = float(\"inf\")
+for epoch in range(10):
+    for inputs, targets in loader:
+        loss = criterion(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+    if loss.item() < best_loss:
+        best_loss = loss.item()
+        best = {name: value.cpu().clone() for name, value in model.state_dict().items()}
+model.load_state_dict(best)
+```
+
+## When it is fine
+When the state dict is saved at once, before the next step, or the last weights are meant. Only
+names that are bound where a metric is compared and read after the loop that trains are
+reported.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let Some(model) = state_dict_of(facts, assign.value) else {
+            continue;
+        };
+        let (Some(path), None) = (facts.path(assign.target), assign.operator) else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(assign.place.block);
+        if path.contains(['.', '[']) || !is_kept_over_steps(facts, unit, assign, path) {
+            continue;
+        }
+        let model = facts.text(model);
+        report.add_with(
+            span(assign.value),
+            format!("`{path}` is not a copy: every later step changes it together with `{model}`"),
+            "keep a copy: `{name: value.cpu().clone() for name, value in ...}`",
+            Some(Fix::unsafe_(
+                "Copy the state dict to the CPU",
+                vec![Edit::replace(
+                    span(assign.value),
+                    format!(
+                        "{{name: value.cpu().clone() for name, value in {model}.state_dict().items()}}"
+                    ),
+                )],
+            )),
+        );
+    }
+}
+
+/// Bound in a loop that trains, under a condition, and read only after the loop.
+fn is_kept_over_steps(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
+    let mut outermost: Option<BlockId> = None;
+    for (id, kind) in facts.structure.enclosing(assign.place.block) {
+        if matches!(kind, BlockKind::For(_) | BlockKind::While(_)) && trains(facts, id) {
+            outermost = Some(id);
+        }
+    }
+    let Some(steps) = outermost else {
+        return false;
+    };
+    let conditional = facts
+        .structure
+        .conditions(assign.place.block, steps)
+        .iter()
+        .any(|(test, _)| compares_a_metric(facts, assign.place.block, test));
+    // Moving the model makes new tensors of its weights, and leaves these alone.
+    let moved = facts.calls_inside(steps).any(|call| {
+        matches!(facts.method(call.node), Some((receiver, "cpu" | "cuda" | "to"))
+            if facts.value(receiver).is_module())
+    });
+    // An early stop right after it: no later step changes it.
+    let stops = facts.structure.statements.iter().any(|(statement, place)| {
+        place.block == assign.place.block
+            && place.order > assign.place.order
+            && matches!(statement, Stmt::Break(_) | Stmt::Return(_))
+    });
+    conditional && !moved && !stops && is_used_after(facts, unit, steps, path)
+}
+
+/// Whether a condition asks which of two values is larger, and neither counts the rounds: the
+/// state that is kept there is the best one, not the last.
+fn compares_a_metric(facts: &Facts<'_>, block: BlockId, test: &Expr) -> bool {
+    let mut compares = false;
+    each_expression(test, &mut |part| {
+        if let Expr::Compare(comparison) = part
+            && comparison
+                .ops
+                .iter()
+                .any(|op| matches!(op, CmpOp::Lt | CmpOp::Gt | CmpOp::LtE | CmpOp::GtE))
+        {
+            let counts = facts.structure.enclosing(block).any(|(_, kind)| {
+                let BlockKind::For(node) = kind else {
+                    return false;
+                };
+                let mut named = false;
+                facts.each_target(&node.target, &mut |path| {
+                    named |= facts.mentions(part, path);
+                });
+                named
+            });
+            compares |= !counts;
+        }
+    });
+    compares
+}
+
+/// Whether a loop steps an optimizer, itself or in functions of the file.
+fn trains(facts: &Facts<'_>, steps: BlockId) -> bool {
+    facts.calls_inside(steps).any(|call| {
+        facts.is_backward(call.node)
+            || facts.is_optimizer_step(call)
+            || facts.callee_unit(call.node).is_some_and(|callee| {
+                facts.runs(callee, &|inner| {
+                    facts.is_backward(inner.node) || facts.is_optimizer_step(inner)
+                })
+            })
+    })
+}
+
+/// Whether a path is loaded, saved or returned behind a loop.
+fn is_used_after(facts: &Facts<'_>, unit: UnitId, steps: BlockId, path: &str) -> bool {
+    let behind = |block: BlockId| !facts.structure.is_inside(block, steps);
+    let used = facts.calls_in_unit(unit).any(|call| {
+        behind(call.place.block)
+            && (matches!(facts.method(call.node), Some((_, "load_state_dict")))
+                || facts
+                    .callee(call.node)
+                    .is_some_and(|name| name == "torch.save"))
+            && call
+                .node
+                .arguments
+                .args
+                .iter()
+                .any(|each| facts.mentions(each, path))
+    });
+    used || facts.structure.statements.iter().any(|(statement, place)| {
+        facts.structure.unit_of(place.block) == unit
+            && behind(place.block)
+            && matches!(statement, Stmt::Return(node)
+                if node.value.as_deref().is_some_and(|value: &Expr| facts.mentions(value, path)))
+    })
+}

@@ -1,0 +1,174 @@
+//! A second copy of all weights on the card, only to keep the best ones.
+
+use super::{Family, Report, Rule};
+use crate::facts::Facts;
+use crate::facts::structure::UnitId;
+use crate::facts::value::Kind;
+use crate::finding::{Edit, Fix, Severity};
+use crate::python::{Expr, ast, span};
+
+pub static RULE: Rule = Rule {
+    name: "state-dict-copied-on-card",
+    family: Family::Placement,
+    severity: Severity::Warning,
+    summary: "a state dict is copied on the card, where it is only put away",
+    docs: "\
+## What it does
+Finds a deep copy (or clones) of a state dict of a model on the card that is kept in a name and
+later only loaded, saved or returned.
+
+## Why it costs memory
+The copy is made where the weights are: on the card. It stays there while training goes on, and
+while a new best copy is made, the old one still exists: up to two more sets of weights.
+
+## Example
+```python
+best = copy.deepcopy(model.state_dict())
+for inputs, targets in loader:
+    loss = criterion(model(inputs.to(device)), targets.to(device))
+    loss.backward()
+    optimizer.step()
+model.load_state_dict(best)
+```
+
+## Use instead
+```python
+best = {name: value.cpu().clone() for name, value in model.state_dict().items()}
+for inputs, targets in loader:
+    loss = criterion(model(inputs.to(device)), targets.to(device))
+    loss.backward()
+    optimizer.step()
+model.load_state_dict(best)
+```
+
+## When it is fine
+When the copy is used in computations on the card (a moving average), which is not reported, or
+when the model is small beside its activations.
+",
+    check,
+};
+
+fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let Some(copied) = copied_state(facts, assign.value) else {
+            continue;
+        };
+        let Some(path) = facts.path(assign.target) else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(assign.place.block);
+        if !facts.module_is_on_card(unit, copied.model) || !is_only_put_away(facts, unit, path) {
+            continue;
+        }
+        let model = facts.text(copied.model);
+        let fix = copied.whole.then(|| {
+            Fix::unsafe_(
+                "Copy to the CPU",
+                vec![Edit::replace(
+                    span(assign.value),
+                    format!(
+                        "{{name: value.cpu().clone() for name, value in {model}.state_dict().items()}}"
+                    ),
+                )],
+            )
+        });
+        report.add_with(
+            span(assign.value),
+            format!("`{path}` is a second copy of the weights of `{model}` on the card"),
+            "copy it to the CPU: `{name: value.cpu().clone() for name, value in ...}`",
+            fix,
+        );
+    }
+}
+
+struct Copied<'a> {
+    model: &'a Expr,
+    /// Whether it is a plain deep copy, which a fix can replace.
+    whole: bool,
+}
+
+/// The model of `copy.deepcopy(model.state_dict())` and of
+/// `{k: v.clone() for k, v in model.state_dict().items()}`.
+fn copied_state<'a>(facts: &Facts<'a>, value: &'a Expr) -> Option<Copied<'a>> {
+    match value {
+        Expr::Call(call)
+            if facts
+                .callee(call)
+                .is_some_and(|name| name == "copy.deepcopy") =>
+        {
+            let model = state_dict_of(facts, call.arguments.args.first()?)?;
+            Some(Copied { model, whole: true })
+        }
+        Expr::DictComp(ast::ExprDictComp {
+            value, generators, ..
+        }) => {
+            let [generator] = &**generators else {
+                return None;
+            };
+            let Expr::Call(items) = &generator.iter else {
+                return None;
+            };
+            let Some((state, "items")) = facts.method(items) else {
+                return None;
+            };
+            let model = state_dict_of(facts, state)?;
+            let mut clones = false;
+            let mut moves = false;
+            crate::facts::each_expression(value, &mut |part| {
+                if let Expr::Call(call) = part
+                    && let Expr::Attribute(function) = &*call.func
+                {
+                    clones |= function.attr.as_str() == "clone";
+                    moves |= matches!(function.attr.as_str(), "cpu" | "to" | "numpy");
+                }
+            });
+            (clones && !moves).then_some(Copied {
+                model,
+                whole: false,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The model of `model.state_dict()`.
+pub(super) fn state_dict_of<'a>(facts: &Facts<'a>, expression: &'a Expr) -> Option<&'a Expr> {
+    let Expr::Call(call) = expression else {
+        return None;
+    };
+    match facts.method(call) {
+        Some((model, "state_dict"))
+            if facts.value(model).is_module() || facts.value(model).kind == Kind::Unknown =>
+        {
+            Some(model)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a path is only given to `load_state_dict` and `torch.save`, or returned.
+fn is_only_put_away(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
+    facts.units_that_see(unit, path).into_iter().all(|unit| {
+        let passes_on = facts
+            .assigns_in_unit(unit)
+            .any(|assign| facts.mentions(assign.value, path));
+        let calculates = facts.calls_in_unit(unit).any(|call| {
+            let given = call
+                .node
+                .arguments
+                .args
+                .iter()
+                .any(|each| facts.mentions(each, path));
+            let called_on = matches!(&*call.node.func, Expr::Attribute(function)
+                if facts.mentions(&function.value, path));
+            let puts_away = matches!(
+                facts.method(call.node),
+                Some((_, "load_state_dict" | "append"))
+            ) || facts
+                .callee(call.node)
+                .is_some_and(|name| name == "torch.save");
+            (given && !puts_away) || called_on
+        });
+        !passes_on && !calculates
+    })
+}

@@ -1,0 +1,63 @@
+//! Which rules are asked about a file, and how serious what they find is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::finding::Severity;
+use crate::rules::Rule;
+
+/// For one file; the default asks every rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Names of rules that are not asked.
+    pub off: BTreeSet<&'static str>,
+    /// Severities other than the rule's own.
+    pub severities: BTreeMap<&'static str, Severity>,
+}
+
+impl Settings {
+    pub fn selects(&self, rule: &Rule) -> bool {
+        !self.off.contains(rule.name)
+    }
+
+    pub fn severity(&self, rule: &Rule) -> Severity {
+        let own = rule.severity;
+        self.severities.get(rule.name).copied().unwrap_or(own)
+    }
+}
+
+/// What makes a check fail as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailOn {
+    /// Findings of this severity and above.
+    AtLeast(Severity),
+    Never,
+}
+
+impl FailOn {
+    pub const WORDS: [&str; 4] = ["note", "warning", "error", "never"];
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "note" => Self::AtLeast(Severity::Note),
+            "warning" => Self::AtLeast(Severity::Warning),
+            "error" => Self::AtLeast(Severity::Error),
+            "never" => Self::Never,
+            _ => return None,
+        })
+    }
+
+    /// Whether a finding of this severity makes it fail.
+    pub fn counts(self, severity: Severity) -> bool {
+        match self {
+            Self::AtLeast(least) => severity >= least,
+            Self::Never => false,
+        }
+    }
+}
+
+impl Default for FailOn {
+    /// Notes are advice.
+    fn default() -> Self {
+        Self::AtLeast(Severity::Warning)
+    }
+}

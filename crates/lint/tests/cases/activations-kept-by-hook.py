@@ -1,0 +1,167 @@
+# case: a function that appends
+from torchvision import models
+
+net = models.resnet18()
+kept = []
+
+def hook(module, inputs, output):
+    kept.append(output)  # <- found
+
+net.layer4.register_forward_hook(hook)
+for x in batches:
+    net(x)
+
+# case: a lambda
+from torchvision import models
+
+net = models.resnet18()
+kept = []
+net.fc.register_forward_hook(lambda module, inputs, output: kept.append(output))  # <- found
+for x in batches:
+    net(x)
+
+# case: the inputs of the layer
+from torchvision import models
+
+net = models.resnet18()
+kept = []
+
+def hook(module, inputs, output):
+    kept.append(inputs[0])  # <- found
+
+net.fc.register_forward_hook(hook)
+for x in batches:
+    net(x)
+
+# case: a method of an extractor
+from torchvision import models
+
+class Extractor:
+    def __init__(self):
+        self.features = []
+        self.net = models.resnet18()
+        self.net.layer4.register_forward_hook(self.hook)
+
+    def hook(self, module, inputs, output):
+        self.features.append(output)  # <- found
+
+    def run(self, loader):
+        for x in loader:
+            self.net(x)
+
+# case: moved, but with its graph
+from torchvision import models
+
+net = models.resnet18()
+kept = []
+
+def hook(module, inputs, output):
+    kept.append(output.cpu())  # <- found
+
+net.layer4.register_forward_hook(hook)
+for x in batches:
+    net(x)
+
+# case: made by a function
+from torchvision import models
+
+net = models.resnet18()
+kept = []
+
+def keeper():
+    def hook(module, inputs, output):
+        kept.append(output)  # <- found
+    return hook
+
+net.layer4.register_forward_hook(keeper())
+for x in batches:
+    net(x)
+
+# case: detached
+from torchvision import models
+
+net = models.resnet18()
+kept = []
+
+def hook(module, inputs, output):
+    kept.append(output.detach().cpu())
+
+net.layer4.register_forward_hook(hook)
+for x in batches:
+    net(x)
+
+# case: emptied after every batch
+from torchvision import models
+
+net = models.resnet18()
+kept = []
+
+def hook(module, inputs, output):
+    kept.append(output)
+
+net.layer4.register_forward_hook(hook)
+for x in batches:
+    net(x)
+    print(len(kept))
+    kept.clear()
+
+# case: the features go into a loss
+from torchvision import models
+
+net = models.resnet18()
+kept = []
+
+def hook(module, inputs, output):
+    kept.append(output)
+
+net.layer4.register_forward_hook(hook)
+for x in batches:
+    net(x)
+    loss = sum(each.pow(2).mean() for each in kept)
+    loss.backward()
+
+# case: one picture
+from torchvision import models
+
+net = models.resnet18()
+kept = []
+net.layer4.register_forward_hook(lambda module, inputs, output: kept.append(output))
+net(image)
+print(kept[0].shape)
+
+# case: overwritten in every pass
+from torchvision import models
+
+net = models.resnet18()
+last = {}
+
+def hook(module, inputs, output):
+    last["layer4"] = output
+
+net.layer4.register_forward_hook(hook)
+for x in batches:
+    net(x)
+
+# case: without gradients
+import torch
+from torchvision import models
+
+net = models.resnet18()
+kept = []
+net.layer4.register_forward_hook(lambda module, inputs, output: kept.append(output))
+with torch.no_grad():
+    for x in batches:
+        net(x)
+
+# case: sizes
+from torchvision import models
+
+net = models.resnet18()
+sizes = []
+
+def hook(module, inputs, output):
+    sizes.append(output.shape)
+
+net.layer4.register_forward_hook(hook)
+for x in batches:
+    net(x)

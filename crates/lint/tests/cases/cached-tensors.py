@@ -1,0 +1,114 @@
+# case: all sizes of a mask
+import functools
+import torch
+
+@functools.lru_cache(maxsize=None)  # <- found
+def mask(length):
+    return torch.ones(length, length).tril().cuda()
+
+# case: the newer decorator
+from functools import cache
+import torch
+
+device = torch.device("cuda")
+
+@cache  # <- found
+def table(length):
+    return torch.arange(length, device=device)
+
+# case: without arguments
+from functools import lru_cache
+import torch
+
+@lru_cache  # <- found
+def grid(h, w):
+    return torch.zeros(h, w, device="cuda")
+
+# case: outputs of a model
+from functools import lru_cache
+from torchvision import models
+
+net = models.resnet18()
+
+@lru_cache()  # <- found
+def embed(path):
+    return net(read(path))
+
+# case: a method
+from functools import lru_cache
+import torch
+
+class Positions:
+    @lru_cache()  # <- found
+    def table(self, length):
+        return torch.zeros(length, 64).to("cuda")
+
+# case: a dict of the file
+import torch
+
+tables = {}
+
+def table(length):
+    if length not in tables:
+        tables[length] = torch.arange(length, device="cuda")  # <- found
+    return tables[length]
+
+# case: on the CPU
+import functools
+import torch
+
+@functools.lru_cache(maxsize=None)
+def mask(length):
+    return torch.ones(length, length).tril()
+
+# case: a small cache
+import functools
+import torch
+
+@functools.lru_cache(maxsize=2)
+def mask(length):
+    return torch.ones(length, length).tril().cuda()
+
+# case: one value only
+import functools
+import torch
+
+@functools.lru_cache()
+def constant():
+    return torch.ones(3, device="cuda")
+
+# case: no tensor
+import functools
+
+@functools.lru_cache(maxsize=None)
+def tokens(text):
+    return text.split()
+
+# case: a dict that is emptied
+import torch
+
+tables = {}
+
+def table(length):
+    tables[length] = torch.arange(length, device="cuda")
+    return tables[length]
+
+def forget():
+    tables.clear()
+
+# case: a dict of the function
+import torch
+
+def build(lengths):
+    tables = {}
+    for length in lengths:
+        tables[length] = torch.arange(length, device="cuda")
+    return tables
+
+# case: a fixed key
+import torch
+
+shared = {}
+
+def start():
+    shared["eye"] = torch.eye(4, device="cuda")

@@ -1,0 +1,183 @@
+# case: a list of losses beside training
+import torch.nn.functional as F
+
+def train(model, loader, optimizer):
+    losses = []
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)  # <- found
+    return sum(losses) / len(losses)
+
+# case: a history by name
+from collections import defaultdict
+
+def train(net, batches, criterion, opt):
+    history = defaultdict(list)
+    for x, y in batches:
+        loss = criterion(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        history["loss"].append(loss)  # <- found
+
+# case: an entry of a dict literal
+def train(net, batches, criterion, opt):
+    log = []
+    for step, (x, y) in enumerate(batches):
+        loss = criterion(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        log.append({"step": step, "loss": loss})  # <- found
+
+# case: an attribute of a trainer
+class Trainer:
+    def __init__(self, model, optimizer, criterion):
+        self.model, self.optimizer, self.criterion = model, optimizer, criterion
+        self.losses = []
+
+    def run(self, loader):
+        for x, y in loader:
+            loss = self.criterion(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            self.losses.append(loss)  # <- found
+
+# case: added with a plus
+def train(model, loader, optimizer, criterion):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses += [loss]  # <- found
+
+# case: by the number of the batch
+def train(model, loader, optimizer, criterion):
+    losses = {}
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses[i] = loss  # <- found
+
+# case: a helper returns the loss itself
+import torch
+from torch.utils.data import DataLoader
+
+def train_step(model, x, y, optimizer, criterion):
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+def train(model, data, optimizer, criterion):
+    losses = []
+    for x, y in DataLoader(data):
+        losses.append(train_step(model, x, y, optimizer, criterion))  # <- found
+    print(losses)
+
+# case: only the number is kept
+def train(model, loader, optimizer, criterion):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        losses.append(float(loss))
+        losses.append(loss.detach())
+        losses.append(loss.data)
+
+# case: the terms of one loss
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, ys in loader:
+        losses = []
+        for y in ys:
+            losses.append(criterion(model(x), y))
+        loss = torch.stack(losses).mean()
+        loss.backward()
+        optimizer.step()
+
+# case: losses of several tasks that are backpropagated together
+from torch import nn
+from torch.utils.data import DataLoader
+
+def train(model, data, optimizer):
+    criterion = nn.CrossEntropyLoss()
+    losses = []
+    for x, y in DataLoader(data):
+        losses.append(criterion(model(x), y))
+        if len(losses) == 4:
+            total = 0
+            for each in losses:
+                total = total + each
+            total.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses = []
+
+# case: emptied in every round
+def train(model, loader, optimizer, criterion):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+        print(losses)
+        losses.clear()
+
+# case: returned losses that nobody backpropagated yet
+from torch import nn
+from torch.utils.data import DataLoader
+
+def task_losses(model, data):
+    criterion = nn.CrossEntropyLoss()
+    losses = []
+    for x, y in DataLoader(data):
+        losses.append(criterion(model(x), y))
+    return losses
+
+# case: a list of a fixed length
+from collections import deque
+
+def train(model, loader, optimizer, criterion):
+    window = deque(maxlen=20)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        window.append(loss)
+
+# case: without gradients
+import torch
+
+def evaluate(model, loader, criterion):
+    losses = []
+    with torch.no_grad():
+        for x, y in loader:
+            losses.append(criterion(model(x), y))
+    return losses
+
+# case: log-probabilities of an episode
+def learn(policy, env, optimizer, episodes):
+    for episode in range(episodes):
+        state = env.reset()
+        log_probs = []
+        done = False
+        while not done:
+            action, log_prob = policy(state)
+            state, reward, done = env.step(action)
+            log_probs.append(log_prob)
+        loss = -sum(log_probs)
+        loss.backward()
+        optimizer.step()

@@ -1,0 +1,225 @@
+# case: outputs with their graphs, in evaluation without no_grad
+import torch
+from torch.utils.data import DataLoader
+
+def predict(model, data):
+    model.eval()
+    outputs = []
+    for x, y in DataLoader(data):
+        outputs.append(model(x))  # <- found
+    return torch.cat(outputs)
+
+# case: outputs beside training
+import torch
+
+def train(model, loader, optimizer, criterion):
+    model.train()
+    preds = []
+    for x, y in loader:
+        out = model(x)
+        loss = criterion(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        preds.append(torch.sigmoid(out))  # <- found
+    return torch.cat(preds)
+
+# case: on the card, without gradients
+import torch
+from torch.utils.data import DataLoader
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+@torch.no_grad()
+def features(model, data):
+    model.eval()
+    kept = []
+    for x, y in DataLoader(data):
+        kept.append(model(x.to(device)))  # <- found
+    return torch.cat(kept)
+
+# case: one name on the way
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+all_logits = []
+with torch.no_grad():
+    for x, y in torch.utils.data.DataLoader(data):
+        logits = model(x.cuda())
+        probs = logits.softmax(dim=-1)
+        all_logits += [probs]  # <- found
+
+# case: the logits of a transformers model
+import torch
+from transformers import AutoModelForSequenceClassification
+from torch.utils.data import DataLoader
+
+model = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased").cuda()
+model.eval()
+predictions = []
+for batch in DataLoader(data):
+    out = model(batch["input_ids"].cuda())
+    predictions.append(out.logits)  # <- found
+
+# case: by the number of the batch
+import torch
+from torch.utils.data import DataLoader
+
+def run(model, data):
+    model.eval()
+    results = {}
+    with torch.no_grad():
+        for i, x in enumerate(DataLoader(data)):
+            results[i] = model(x.cuda())  # <- found
+    return results
+
+# case: moved away
+import torch
+from torch.utils.data import DataLoader
+
+@torch.no_grad()
+def features(model, data):
+    kept, more, arrays = [], [], []
+    for x, y in DataLoader(data):
+        out = model(x.cuda())
+        kept.append(out.cpu())
+        more.append(out.to("cpu"))
+        arrays.append(out.cpu().numpy())
+    return kept, more, arrays
+
+# case: only the classes are kept
+import torch
+from torch.utils.data import DataLoader
+
+@torch.no_grad()
+def classes(model, data):
+    kept = []
+    for x, y in DataLoader(data):
+        kept.append(model(x.cuda()).argmax(1))
+    return torch.cat(kept)
+
+# case: steps of a decoder
+import torch
+
+def decode(decoder, state, length):
+    outputs = []
+    for t in range(length):
+        out = decoder(state)
+        outputs.append(out)
+    return torch.stack(outputs)
+
+# case: layers of a module
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(4)])
+
+    def forward(self, x):
+        outs = []
+        for layer in self.layers:
+            x = layer(x)
+            outs.append(x)
+        return outs
+
+# case: outputs that are backpropagated together
+import torch
+
+def step(model, loader, optimizer, criterion, target):
+    outs = []
+    for x, y in loader:
+        outs.append(model(x))
+    loss = criterion(torch.cat(outs), target)
+    loss.backward()
+    optimizer.step()
+
+# case: made anew for every batch
+import torch
+from torch.utils.data import DataLoader
+
+def ensemble(models, data):
+    for x, y in DataLoader(data):
+        outs = []
+        outs.append(models[0](x.cuda()))
+        print(outs)
+
+# case: without gradients and perhaps not on the card
+import torch
+
+@torch.no_grad()
+def predict(model, loader, device):
+    model.eval()
+    kept = []
+    for x, y in loader:
+        kept.append(model(x.to(device)))
+    return kept
+
+# case: in one round only
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+kept = []
+for step in range(100):
+    out = model(torch.randn(8, 4, device="cuda"))
+    loss = out.pow(2).mean()
+    loss.backward()
+    if step == 0:
+        kept.append(out.detach())
+
+# case: distances are computed on the card afterwards
+import torch
+from torch.utils.data import DataLoader
+
+@torch.no_grad()
+def nearest(model, data):
+    model.eval()
+    embeds = []
+    for x, y in DataLoader(data):
+        embeds.append(model(x.cuda()))
+    embeds = torch.cat(embeds, dim=0)
+    distances = torch.cdist(embeds, embeds)
+    return distances.argmin(1)
+
+# case: joined and then taken to the host
+import torch
+from torch.utils.data import DataLoader
+
+@torch.no_grad()
+def features(model, data):
+    model.eval()
+    kept = []
+    for x, y in DataLoader(data):
+        kept.append(model(x.cuda()))  # <- found
+    kept = torch.cat(kept, dim=0)
+    return kept.detach().cpu()
+
+# case: joined to what there is
+import torch
+
+def predict(model, data):
+    model.eval()
+    everything = None
+    for x, y in data.batches():
+        out = model(x)
+        if everything is None:
+            everything = out
+        else:
+            everything = torch.cat((everything, out))  # <- found
+    print(everything.data.cpu().numpy())
+
+# case: joined in every layer of a module
+import torch
+from torch import nn
+
+class Dense(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(4)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.cat((x, layer(x)), dim=1)
+        return x

@@ -1,0 +1,203 @@
+# case: a teacher
+import copy
+import torch.nn.functional as F
+from torchvision import models
+
+student = models.resnet18()
+teacher = copy.deepcopy(student)
+for x in batches:
+    loss = F.mse_loss(student(x), teacher(x))  # <- found
+    loss.backward()
+    optimizer.step()
+
+# case: a moving average that is updated by hand
+from copy import deepcopy
+import torch
+import torch.nn.functional as F
+
+def train(model, loader, optimizer):
+    model.train()
+    ema = deepcopy(model)
+    for x in loader:
+        target = ema(x)  # <- found
+        loss = F.mse_loss(model(x), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            for a, b in zip(ema.parameters(), model.parameters()):
+                a.mul_(0.99).add_(b, alpha=0.01)
+
+# case: a target network in a class
+import copy
+from torch import nn
+import torch.nn.functional as F
+
+class Agent:
+    def __init__(self):
+        self.net = nn.Linear(4, 2)
+        self.target = copy.deepcopy(self.net)
+
+    def learn(self, batches, optimizer):
+        for x, r in batches:
+            wanted = r + 0.9 * self.target(x).max(1)[0]  # <- found
+            loss = F.mse_loss(self.net(x).max(1)[0], wanted)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+# case: in evaluation mode
+import copy
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18()
+reference = copy.deepcopy(net)
+reference.eval()
+for x in batches:
+    loss = F.kl_div(net(x), reference(x))  # <- found
+    loss.backward()
+    optimizer.step()
+
+# case: moved to the card
+import copy
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18().cuda()
+old = copy.deepcopy(net)
+old = old.cuda()
+for x in batches:
+    loss = F.mse_loss(net(x), old(x))  # <- found
+    loss.backward()
+    optimizer.step()
+
+# case: weights are copied again and again
+import copy
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18()
+target = copy.deepcopy(net)
+for step, x in enumerate(batches):
+    loss = F.mse_loss(net(x), target(x))  # <- found
+    loss.backward()
+    optimizer.step()
+    if step % 100 == 0:
+        target.load_state_dict(net.state_dict())
+
+# case: without gradients
+import copy
+import torch
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18()
+teacher = copy.deepcopy(net)
+for x in batches:
+    with torch.no_grad():
+        wanted = teacher(x)
+    loss = F.mse_loss(net(x), wanted)
+    loss.backward()
+
+# case: frozen
+import copy
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18()
+teacher = copy.deepcopy(net)
+for p in teacher.parameters():
+    p.requires_grad = False
+for x in batches:
+    loss = F.mse_loss(net(x), teacher(x))
+    loss.backward()
+
+# case: frozen at once
+import copy
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18()
+teacher = copy.deepcopy(net).requires_grad_(False)
+other = copy.deepcopy(net)
+other.requires_grad_(False)
+for x in batches:
+    loss = F.mse_loss(net(x), teacher(x) + other(x))
+    loss.backward()
+
+# case: trained, too
+import copy
+import torch
+import torch.nn.functional as F
+from torchvision import models
+
+first = models.resnet18()
+second = copy.deepcopy(first)
+optimizer = torch.optim.Adam(list(first.parameters()) + list(second.parameters()))
+for x in batches:
+    loss = F.mse_loss(first(x), second(x))
+    loss.backward()
+    optimizer.step()
+
+# case: given to a function
+import copy
+from helpers import freeze
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18()
+teacher = copy.deepcopy(net)
+freeze(teacher)
+for x in batches:
+    loss = F.mse_loss(net(x), teacher(x))
+    loss.backward()
+
+# case: detached at once
+import copy
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18()
+teacher = copy.deepcopy(net)
+for x in batches:
+    loss = F.mse_loss(net(x), teacher(x).detach())
+    loss.backward()
+
+# case: the inner model of meta-learning
+import copy
+import torch
+from torchvision import models
+
+net = models.resnet18()
+for x, y in tasks:
+    fast = copy.deepcopy(net)
+    loss = (fast(x) - y).mean()
+    grads = torch.autograd.grad(loss, fast.parameters())
+    outer = net(x).mean()
+    outer.backward()
+
+# case: an attack on a copy
+from copy import deepcopy
+import torch
+
+def attack(model, x):
+    model = deepcopy(model)
+    model.eval()
+    x.requires_grad_(True)
+    for step in range(10):
+        model(x).sum().backward()
+
+# case: a critic through which the gradients go back
+import copy
+from torchvision import models
+from nets import Generator
+
+critic = models.resnet18()
+frozen = copy.deepcopy(critic)
+painter = models.resnet50()
+for x in batches:
+    fake = painter(x)
+    loss = frozen(fake).mean() - critic(x).mean()
+    loss.backward()
+    optimizer.step()

@@ -1,0 +1,314 @@
+# case: a validation function
+def validate(model, loader, criterion):
+    model.eval()
+    total = 0.0
+    for x, y in loader:
+        output = model(x)  # <- found
+        total += criterion(output, y).item()
+    return total / len(loader)
+
+# case: after the batches of an epoch
+def fit(model, loader, held_out, optimizer, criterion):
+    for epoch in range(10):
+        model.train()
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        model.eval()
+        for x, y in held_out:
+            print(criterion(model(x), y).item())  # <- found
+
+# case: a model in an attribute
+class Runner:
+    def __init__(self, model):
+        self.model = model
+
+    def test(self, loader):
+        self.model.eval()
+        correct = 0
+        for x, y in loader:
+            correct += (self.model(x).argmax(1) == y).sum().item()  # <- found
+        return correct
+
+    def run(self, loader):
+        print(self.test(loader))
+
+# case: a method that only other files call
+from torch import nn
+
+class Sampler(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def sample(self, batches):
+        self.body.eval()
+        for x in batches:
+            print(self.body(x).tolist())
+
+# case: the step it calls is decorated
+import torch
+
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.model.train()
+
+    @torch.no_grad()
+    def step(self, x):
+        print(self.model(x).argmax(1))
+
+    def epoch(self, loader):
+        self.model.eval()
+        for x in loader:
+            self.step(x)
+
+    def run(self, loader):
+        self.epoch(loader)
+
+# case: a script that only predicts
+from torchvision import models
+
+net = models.resnet18(pretrained=True).cuda()
+net.eval()
+for image in images:
+    print(net(image.cuda()).argmax(1).item())  # <- found
+
+# case: the mode is set by train(False)
+def predict(model, loader):
+    model.train(False)
+    hits = 0
+    for x, y in loader:
+        hits += (model(x).argmax(1) == y).sum().item()  # <- found
+    return hits
+
+# case: one loop with and one without
+import torch
+
+def test(model, first, second):
+    model.eval()
+    with torch.no_grad():
+        for x, y in first:
+            print(model(x).argmax(1).tolist())
+    for x, y in second:
+        print(model(x).argmax(1).tolist())  # <- found
+
+# case: under no_grad
+import torch
+
+def validate(model, loader):
+    model.eval()
+    with torch.no_grad():
+        for x, y in loader:
+            print(model(x).argmax(1))
+
+# case: a decorated function
+import torch
+
+@torch.inference_mode()
+def validate(model, loader):
+    model.eval()
+    for x, y in loader:
+        print(model(x).argmax(1))
+
+# case: all callers run it under no_grad
+import torch
+
+def score(model, loader):
+    model.eval()
+    for x, y in loader:
+        print(model(x).argmax(1))
+
+def main(model, loader):
+    with torch.no_grad():
+        score(model, loader)
+
+# case: an adversarial example
+def attack(model, loader, criterion, step):
+    model.eval()
+    for x, y in loader:
+        x.requires_grad_(True)
+        loss = criterion(model(x), y)
+        loss.backward()
+        x = x + step * x.grad.sign()
+
+# case: an attack in another function
+import torch
+
+def perturb(model, x, y, criterion):
+    x = x.clone().requires_grad_(True)
+    grad, = torch.autograd.grad(criterion(model(x), y), x)
+    return x + 0.1 * grad.sign()
+
+def robust_accuracy(model, loader, criterion):
+    model.eval()
+    for x, y in loader:
+        adversarial = perturb(model, x, y, criterion)
+        print(model(adversarial).argmax(1))
+
+# case: a function that hands on its output
+def features(model, x):
+    model.eval()
+    return model(x)
+
+# case: training again
+def probe(model, x):
+    model.eval()
+    model.train()
+    out = model(x)
+    print(out.argmax(1))
+
+# case: fine-tuning with frozen batch norm
+def train(model, loader, optimizer, criterion):
+    model.eval()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+# case: the gradient mode depends on the phase
+import torch
+
+def run(model, loader, phase):
+    if phase == "train":
+        model.train()
+    else:
+        model.eval()
+    for x, y in loader:
+        with torch.set_grad_enabled(phase == "train"):
+            out = model(x)
+        print(out.argmax(1))
+
+# case: frozen weights
+def embed(model, loader):
+    for p in model.parameters():
+        p.requires_grad = False
+    model.eval()
+    for x, y in loader:
+        print(model(x).argmax(1))
+
+# case: a validation step of Lightning
+import lightning as L
+
+class Lit(L.LightningModule):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def validation_step(self, batch, index):
+        x, y = batch
+        self.model.eval()
+        print(self.model(x).argmax(1))
+
+# case: a volatile input, as before PyTorch 0.4
+from torch.autograd import Variable
+
+def test(model, loader, criterion):
+    model.eval()
+    total = 0
+    for x, y in loader:
+        output = model(Variable(x, volatile=True))
+        total += criterion(output, Variable(y)).data[0]
+    return total
+
+# case: a model that hides the module it came from
+import model
+
+model = model.build(100)
+print(sum(p.numel() for p in model.parameters()))
+
+def evaluate(source):
+    model.eval()
+    total = 0
+    for i in range(0, len(source)):
+        output, hidden = model(source[i])  # <- found
+        total += output.sum().item()
+    return total
+
+print(evaluate(source))
+
+# case: numbers made of the outputs are returned
+import math
+
+def evaluate(model, data):
+    model.eval()
+    total = 0
+    for x, y in data.batches():
+        output = model(x)  # <- found
+        total += (output - y).abs().sum().item()
+    return math.sqrt(total), total / data.size
+
+# case: the caller put the model into evaluation mode
+from torchvision import models
+
+def features(model, images):
+    for image in images:
+        output = model(image)  # <- found
+        print(output.argmax(1).tolist())
+
+def score(model, images):
+    features(model, images)
+
+net = models.resnet18()
+net.eval()
+score(net, images)
+
+# case: one caller trains
+from torchvision import models
+
+def run(model, images):
+    for image in images:
+        print(model(image).argmax(1).tolist())
+
+net = models.resnet18()
+net.eval()
+run(net, images)
+net.train()
+run(net, images)
+
+# case: a whole model from a file
+import torch
+
+def evaluate(loader):
+    model.eval()
+    for x, y in loader:
+        print(model(x).argmax(1).tolist())  # <- found
+
+model = torch.load("model.pt")
+evaluate(held_out)
+
+# case: a number divided by something unknown is returned
+from torch import nn
+
+def evaluate(data, model, measure):
+    model.eval()
+    total = 0
+    for x, y in data.batches():
+        output = model(x)  # <- found
+        total += measure(output, y).data
+    return total / data.scale
+
+print(evaluate(data, model, nn.MSELoss()))
+
+# case: a decorator of the script's own
+from tools import smart_inference_mode
+
+@smart_inference_mode()
+def run(model, loader):
+    model.eval()
+    for x, y in loader:
+        print(model(x).argmax(1).tolist())
+
+# case: a context that is chosen before
+import contextlib
+import torch
+
+def run(model, loader, test):
+    model.eval()
+    context = torch.no_grad() if test else contextlib.nullcontext()
+    for x, y in loader:
+        with context:
+            out = model(x)
+        print(out.argmax(1).tolist())

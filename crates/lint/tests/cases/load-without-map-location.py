@@ -1,0 +1,193 @@
+# case: a checkpoint that stays bound while training goes on
+import torch
+from torch import nn
+
+def main(path, loader):
+    model = nn.Linear(4, 4).cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    checkpoint = torch.load(path)  # <- found
+    model.load_state_dict(checkpoint["model"])
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+        optimizer.step()
+
+# case: straight into a model on the card
+import torch
+from torchvision import models
+
+model = models.resnet18().cuda()
+model.load_state_dict(torch.load("best.pt"))  # <- found
+
+# case: a part of the checkpoint
+import torch
+from torchvision import models
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = models.resnet18().to(device)
+model.load_state_dict(torch.load("best.pt")["state_dict"])  # <- found
+
+# case: training runs in another function
+import torch
+from torchvision import models
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+        optimizer.step()
+
+def main(path, loader):
+    model = models.resnet18()
+    state = torch.load(path)  # <- found
+    model.load_state_dict(state)
+    model.cuda()
+    train(model, loader, torch.optim.SGD(model.parameters(), lr=0.1))
+
+# case: keys are renamed on the way
+import torch
+from torchvision import models
+
+model = models.resnet18().cuda()
+state = torch.load("best.pt", weights_only=True)  # <- found
+renamed = {key.replace("module.", ""): value for key, value in state.items()}
+model.load_state_dict(renamed)
+
+# case: an attribute
+import torch
+from torchvision import models
+
+class Solver:
+    def __init__(self):
+        self.G = models.resnet18().cuda()
+
+    def resume(self, path):
+        self.G.load_state_dict(torch.load(path))  # <- found
+
+# case: a place is given
+import torch
+from torchvision import models
+
+model = models.resnet18().cuda()
+model.load_state_dict(torch.load("a.pt", map_location="cpu"))
+model.load_state_dict(torch.load("a.pt", "cpu"))
+model.load_state_dict(torch.load("a.pt", **options))
+
+# case: into a model on the CPU, and gone at once
+import torch
+from torchvision import models
+
+model = models.resnet18()
+model.load_state_dict(torch.load("a.pt"))
+model.cuda()
+
+# case: nothing is on the card
+import torch
+from torchvision import models
+
+model = models.resnet18()
+state = torch.load("a.pt")
+model.load_state_dict(state)
+print(model(torch.zeros(1, 3, 224, 224)))
+
+# case: data and whole models
+import torch
+
+vocabulary, sentences = torch.load("data.pt")
+model = torch.load("model.pt")
+model.cuda()
+print(model(sentences.cuda()))
+
+# case: deleted before training
+import torch
+from torchvision import models
+
+def main(path, loader):
+    model = models.resnet18()
+    state = torch.load(path)
+    model.load_state_dict(state)
+    del state
+    model.cuda()
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+
+# case: a helper that returns
+import torch
+
+def restore(model, path):
+    state = torch.load(path)
+    model.load_state_dict(state["model"])
+    return state["epoch"]
+
+def use(x):
+    return x.cuda()
+
+# case: the state of a scheduler
+import torch
+
+def main(path, model, loader):
+    optimizer = torch.optim.Adam(model.parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    state = torch.load(path)
+    scheduler.load_state_dict(state)
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+
+# case: only an optimizer takes it
+import torch
+
+def main(path, model, loader):
+    optimizer = torch.optim.Adam(model.parameters())
+    state = torch.load(path)
+    optimizer.load_state_dict(state)
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+
+# case: saved from the host by the same file
+import torch
+from torchvision import models
+
+def save(model, path):
+    state = model.state_dict()
+    for key in state.keys():
+        state[key] = state[key].cpu()
+    torch.save({"model": state}, path)
+
+def main(path, loader):
+    model = models.resnet18().cuda()
+    checkpoint = torch.load(path)
+    model.load_state_dict(checkpoint["model"])
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+    save(model, path)
+
+# case: published weights for a part of the model
+import torch
+from torch import nn
+from torchvision import models
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.vgg = models.vgg16()
+
+    def forward(self, x):
+        return self.vgg(x)
+
+net = Net().cuda()
+weights = torch.load("vgg.pth")
+net.vgg.load_state_dict(weights)
+for x in batches:
+    net(x.cuda()).sum().backward()
+
+# case: an optimizer from elsewhere takes it
+import torch
+from fp16 import FP16_Optimizer
+
+def main(path, model, loader):
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer = FP16_Optimizer(optimizer)
+    state = torch.load(path)
+    optimizer.load_state_dict(state)
+    for x, y in loader:
+        model(x.cuda()).sum().backward()
+        optimizer.step()

@@ -1,0 +1,183 @@
+# case: one backward in the step
+def train(model, loader, optimizer, criterion):
+    model.train()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)  # <- found
+        optimizer.step()
+
+# case: a gradient scaler
+import torch
+
+def train(model, loader, optimizer, criterion):
+    scaler = torch.cuda.amp.GradScaler()
+    model.train()
+    for x, y in loader:
+        with torch.autocast("cuda"):
+            loss = criterion(model(x), y)
+        scaler.scale(loss).backward(retain_graph=True)  # <- found
+        scaler.step(optimizer)
+
+# case: the last backward of a step, of its own graph
+import torch
+from torch import nn
+
+G = nn.Linear(4, 4)
+D = nn.Linear(4, 1)
+opt_G = torch.optim.Adam(G.parameters())
+opt_D = torch.optim.Adam(D.parameters())
+for step in range(100):
+    fake = G(torch.randn(8, 4))
+    loss_G = torch.log(1 - D(fake)).mean()
+    opt_G.zero_grad()
+    loss_G.backward()
+    opt_G.step()
+    loss_D = -torch.mean(torch.log(D(torch.randn(8, 4))) + torch.log(1 - D(fake.detach())))
+    opt_D.zero_grad()
+    loss_D.backward(retain_graph=True)  # <- found
+    opt_D.step()
+
+# case: a weighted sum
+import torch.nn.functional as F
+from torchvision import models
+
+net = models.resnet18()
+for x, y in batches:
+    out = net(x)
+    first = F.cross_entropy(out, y)
+    second = F.mse_loss(out, out.detach())
+    total = first + 0.1 * second
+    total.backward(retain_graph=True)  # <- found
+    optimizer.step()
+
+# case: Accelerate
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+
+def train(model, loader, optimizer):
+    model.train()
+    for batch in loader:
+        loss = model(batch).loss
+        accelerator.backward(loss, retain_graph=True)  # <- found
+        optimizer.step()
+
+# case: losses of a list
+import torch
+
+def train(model, loader, optimizer, criterion):
+    model.train()
+    for x, ys in loader:
+        out = model(x)
+        losses = [criterion(out, y) for y in ys]
+        loss = sum(losses)
+        loss.backward(retain_graph=True)  # <- found
+        optimizer.step()
+
+# case: a second loss of the same graph
+def train(model, loader, optimizer, criterion, penalty):
+    model.train()
+    for x, y in loader:
+        out = model(x)
+        first = criterion(out, y)
+        second = penalty(out)
+        first.backward(retain_graph=True)
+        second.backward()
+        optimizer.step()
+
+# case: a graph from before the loop
+def optimise(model, x, targets, criterion):
+    model.train()
+    out = model(x)
+    for y in targets:
+        loss = criterion(out, y)
+        loss.backward(retain_graph=True)
+
+# case: a state that is carried over
+def train(model, loader, optimizer, criterion, state):
+    model.train()
+    for x, y in loader:
+        out, state = model(x, state)
+        loss = criterion(out, y)
+        loss.backward(retain_graph=True)
+        optimizer.step()
+
+# case: no loop, and what the caller does is not known
+def step(loss, optimizer):
+    loss.backward(retain_graph=True)
+    optimizer.step()
+
+# case: gradients through the same graph in a function of the file
+import torch
+
+def penalty(loss, weights):
+    return torch.autograd.grad(loss, weights)
+
+def train(model, loader, optimizer, criterion):
+    model.train()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward(retain_graph=True)
+        print(penalty(loss, list(model.parameters())))
+        optimizer.step()
+
+# case: a condition decides
+def train(model, loader, optimizer, criterion, keep):
+    model.train()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward(retain_graph=keep)
+        optimizer.step()
+
+# case: a module that keeps its own state
+import torch
+from torch import nn
+
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(4, 4)
+        self.state = None
+
+    def forward(self, x):
+        self.state = self.cell(x, self.state)
+        return self.state
+
+net = Memory()
+for x, y in batches:
+    loss = (net(x) - y).pow(2).mean()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+
+# case: once for each entry
+import torch
+
+def jacobian(model, x):
+    model.train()
+    out = model(x)
+    for i in range(out.shape[1]):
+        out[:, i].sum().backward(retain_graph=True)
+
+# case: one row of a Jacobian after the other
+import torch
+
+def rows(model, x):
+    model.eval()
+    y = model(x)
+    mask = torch.zeros_like(y)
+    for i in range(y.shape[1]):
+        mask[:, i] = 1.0
+        y.backward(mask, retain_graph=True)
+        mask[:, i] = 0.0
+
+# case: a method that is given a mask of what to go back from
+import torch
+
+class Attack:
+    def rows(self, x):
+        y = self.logits(x)
+        mask = torch.zeros_like(y)
+        for i in range(y.shape[1]):
+            mask[:, i] = 1.0
+            y.backward(mask, retain_graph=True)

@@ -1,0 +1,179 @@
+# case: the best weights are returned
+def train(model, loader, optimizer, criterion, epochs):
+    best_loss, best = 1e10, None
+    for epoch in range(epochs):
+        model.train()
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+        if loss.item() < best_loss:
+            best_loss = loss.item()
+            best = model.state_dict()  # <- found
+    return best
+
+# case: loaded after the loop, training in another function
+def run_epoch(model, loader, optimizer, criterion):
+    model.train()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+def fit(model, loader, optimizer, criterion):
+    best_loss = 1e10
+    best = None
+    for epoch in range(10):
+        loss = run_epoch(model, loader, optimizer, criterion)
+        if loss < best_loss:
+            best_loss = loss
+            best = model.state_dict()  # <- found
+    model.load_state_dict(best)
+
+# case: saved after the loop
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+best_loss = 1e10
+for epoch in range(10):
+    loss = model(torch.zeros(4)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if loss.item() < best_loss:
+        best_loss = loss.item()
+        weights = model.state_dict()  # <- found
+torch.save(weights, "best.pt")
+
+# case: a part of what is returned
+from torchvision import models
+
+def train(loader, optimizer, criterion):
+    net = models.resnet18()
+    best, weights = 0, None
+    while best < 10:
+        for x, y in loader:
+            loss = criterion(net(x), y)
+            loss.backward()
+            optimizer.step()
+        if loss.item() > best:
+            weights = net.state_dict()  # <- found
+            best = loss.item()
+    return net, weights
+
+# case: as an entry of what is saved
+import torch
+from torchvision import models
+
+net = models.resnet18()
+best = 1e10
+for epoch in range(4):
+    loss = net(torch.zeros(1, 3, 224, 224)).sum()
+    loss.backward()
+    optimizer.step()
+    if loss.item() < best:
+        best = loss.item()
+        state = net.state_dict()  # <- found
+torch.save({"model": state}, "x.pt")
+
+# case: the wrapped module
+from torch import nn
+
+def train(loader, optimizer, criterion, best=1e10):
+    net = nn.DataParallel(nn.Linear(4, 4))
+    weights = None
+    for epoch in range(4):
+        for x, y in loader:
+            loss = criterion(net(x), y)
+            loss.backward()
+            optimizer.step()
+        if loss.item() < best:
+            weights = net.module.state_dict()  # <- found
+    return weights
+
+# case: a deep copy
+import copy
+
+def train(model, loader, optimizer, criterion):
+    model.train()
+    best = None
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        if loss.item() < 1:
+            best = copy.deepcopy(model.state_dict())
+    return best
+
+# case: saved at once
+import torch
+
+def train(model, loader, optimizer, criterion):
+    model.train()
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        if step % 100 == 0:
+            state = model.state_dict()
+            torch.save(state, f"{step}.pt")
+
+# case: after training
+import torch
+
+def train(model, loader, optimizer, criterion):
+    model.train()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+    state = model.state_dict()
+    torch.save(state, "last.pt")
+    return state
+
+# case: the last thing that is done
+def train(model, loader, optimizer, criterion):
+    model.train()
+    best = None
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        if loss.item() < 0.1:
+            best = model.state_dict()
+            break
+    return best
+
+# case: weights that are merged into a new model
+def load(model, pretrained):
+    model.eval()
+    own = model.state_dict()
+    for name, value in pretrained.items():
+        if name in own:
+            own[name].copy_(value)
+    model.load_state_dict(own)
+
+# case: every round anew, the last one counts
+def train(model, loader, optimizer, criterion):
+    model.train()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        state = model.state_dict()
+    return state
+
+# case: the last weights
+def train(model, loader, optimizer, criterion, epochs):
+    model.train()
+    for epoch in range(epochs):
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+        if epoch % 10 == 9 or epoch > epochs - 2:
+            last = model.state_dict()
+    model.load_state_dict(last)

@@ -1,0 +1,39 @@
+"""What memory mistakes cost: on the virtual card exactly what they cost on the real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_exactness import HARNESS, PLAIN, REAL, ghostgpu
+
+MEASURED: dict[str, Any] = json.loads((REAL / "mistakes.json").read_text())["mistakes"]
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("mistakes")
+    command = [*ghostgpu(*PLAIN), str(HARNESS / "mistakes.py"), "--out", str(folder)]
+    command += ["--jobs", str(os.cpu_count() or 1)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    written: Path = folder / "mistakes.json"
+    assert written.exists(), done.stdout[-2000:] + done.stderr[-2000:]
+    figures: dict[str, Any] = json.loads(written.read_text())["mistakes"]
+    return figures
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_mistake_and_its_mend_cost_what_they_cost_on_the_card(
+    name: str, replayed: dict[str, Any]
+) -> None:
+    assert replayed[name] == MEASURED[name]
+
+
+@pytest.mark.parametrize("name", [name for name in MEASURED if "in-place" not in name])
+def test_a_mend_never_needs_more_memory(name: str) -> None:
+    wrong, right = MEASURED[name]["with"], MEASURED[name]["without"]
+    assert right["peak"] <= wrong["peak"]

@@ -1,0 +1,133 @@
+"""Batches cut to fewer tokens, to see how memory grows with the sequence.
+
+A script that has no argument for the length of its sequences still takes whatever length its
+batches have. So batches are cut where they come from the `DataLoader`: every tensor whose second
+dimension is as long as that of the tokens loses the same part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_SHORTEST = 8
+"""Rows of fewer whole numbers than this are labels, not sequences."""
+
+_MAX_DEPTH = 3
+
+
+class CutBatches:
+    """Goes through a loader's batches and cuts them; also finds out how long they are."""
+
+    def __init__(self, torch: Any, batches: Any, report: Any, length: int | None) -> None:
+        self._torch = torch
+        self._batches = batches
+        self._report = report
+        self._length = length
+        self._is_first = True
+
+    def __iter__(self) -> CutBatches:
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        if self._is_first:
+            self._is_first = False
+            self._look_at(batch)
+        own = self._report.seq
+        if self._length is None or own is None or self._length >= own:
+            return batch
+        return cut(self._torch, batch, own, self._length)
+
+    def __getattr__(self, name: str) -> Any:
+        # PyTorch's own iterator has more to it than the protocol, and frameworks use that.
+        return getattr(self._batches, name)
+
+    def _look_at(self, batch: Any) -> None:
+        report = self._report
+        if report.seq is not None:
+            return
+        length = sequence_length(self._torch, batch)
+        if length is None:
+            report.no_sequence_because = (
+                "the batches have no whole numbers in rows, as tokens are, that could be cut"
+            )
+            return
+        report.seq = length
+        names = [
+            name
+            for name, tensor in named_tensors(self._torch, batch)
+            if tensor.dim() >= 2 and tensor.size(1) == length
+        ]
+        report.seq_place = f"{', '.join(names)}, of {length} tokens"
+
+
+def sequence_length(torch: Any, batch: Any) -> int | None:
+    """How many tokens the samples of a batch have; None if there are none, or nobody can tell."""
+    tensors = list(named_tensors(torch, batch))
+    rows = [(name, each) for name, each in tensors if _is_rows_of_tokens(torch, each)]
+    # In what Hugging Face's collators make, this is the input whatever else there is.
+    for name, tensor in rows:
+        if name == "input_ids":
+            return int(tensor.size(1))
+    if not rows:
+        return None
+    name, first = rows[0]
+    samples = {int(tensor.size(0)) for _, tensor in tensors if tensor.dim()}
+    # Where the first dimensions differ, the second may well be the samples.
+    return int(first.size(1)) if samples == {int(first.size(0))} else None
+
+
+def _is_rows_of_tokens(torch: Any, tensor: Any) -> bool:
+    return (
+        tensor.dim() == 2
+        and tensor.size(1) >= _SHORTEST
+        and tensor.dtype in (torch.int64, torch.int32, torch.int16, torch.uint8)
+    )
+
+
+def named_tensors(torch: Any, value: Any, name: str = "", depth: int = 0) -> Iterator[Any]:
+    """Every tensor in a batch, with its place in it."""
+    if isinstance(value, torch.Tensor):
+        yield name or "the batch", value
+    elif depth >= _MAX_DEPTH:
+        return
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from named_tensors(torch, each, f"{name}.{key}" if name else str(key), depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for place, each in enumerate(value):
+            yield from named_tensors(torch, each, f"{name}[{place}]", depth + 1)
+
+
+def cut(torch: Any, value: Any, own: int, length: int, depth: int = 0) -> Any:
+    """The same batch with sequences of `length` tokens instead of `own`."""
+    if isinstance(value, torch.Tensor):
+        return _cut_tensor(value, own, length)
+    if depth >= _MAX_DEPTH:
+        return value
+    if isinstance(value, dict):
+        for key in list(value):
+            value[key] = cut(torch, value[key], own, length, depth + 1)
+        return value
+    # A mapping with a `data` of its own is Hugging Face's `BatchEncoding`.
+    if isinstance(value, Mapping) and isinstance(getattr(value, "data", None), dict):
+        cut(torch, value.data, own, length, depth + 1)  # type: ignore[attr-defined]
+        return value
+    if isinstance(value, list):
+        return [cut(torch, each, own, length, depth + 1) for each in value]
+    if isinstance(value, tuple):
+        parts = [cut(torch, each, own, length, depth + 1) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
+
+
+def _cut_tensor(tensor: Any, own: int, length: int) -> Any:
+    for dimension in range(1, tensor.dim()):
+        # A mask of every token for every token has the length twice.
+        if tensor.size(dimension) == own:
+            tensor = tensor.narrow(dimension, 0, length)
+        elif dimension == 1:
+            return tensor
+    # A batch is in one piece, as if it had been made so.
+    return tensor.contiguous()
