@@ -115,7 +115,10 @@ impl Config {
         let listed = |list: &[&Rule], rule: &Rule| list.iter().any(|it| it.name == rule.name);
         let off: BTreeSet<&'static str> = all_rules()
             .filter(|rule| {
-                let is_left_out = select.is_some_and(|list| !listed(list, rule));
+                let is_left_out = match select {
+                    Some(list) => !listed(list, rule),
+                    None => !rule.is_on_by_default(),
+                };
                 let is_ignored_here = self
                     .per_file_ignores
                     .iter()

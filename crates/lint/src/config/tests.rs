@@ -128,3 +128,17 @@ fn files_that_say_nothing_about_us_are_passed_over() {
         assert!(Config::read(text).expect("no error").is_none(), "{text}");
     }
 }
+
+#[test]
+fn rules_that_are_off_by_default_speak_only_when_they_are_selected() {
+    let off = "foreach-where-fused";
+    let rule = crate::RULES
+        .iter()
+        .find(|rule| rule.name == off)
+        .expect("a rule");
+    let path = std::path::Path::new("train.py");
+    let nothing = Config::default();
+    assert!(!nothing.settings(path, &Config::default()).selects(rule));
+    let selected = config(&format!("select = ['{off}']")).expect("good");
+    assert!(selected.settings(path, &Config::default()).selects(rule));
+}

@@ -149,7 +149,7 @@ impl<'a> Facts<'a> {
         let every = match condition.test {
             Expr::Compare(comparison) if self.is_set_back(condition, comparison) => Some(Every {
                 counter: &comparison.left,
-                count: &comparison.comparators[0],
+                count: comparison.comparators.first()?,
             }),
             Expr::Compare(comparison) => {
                 let wanted = if condition.holds {
@@ -160,7 +160,8 @@ impl<'a> Facts<'a> {
                 if *comparison.ops != [wanted] {
                     return None;
                 }
-                remainder(&comparison.left).or_else(|| remainder(&comparison.comparators[0]))
+                remainder(&comparison.left)
+                    .or_else(|| comparison.comparators.first().and_then(remainder))
             }
             test if !condition.holds => remainder(test),
             _ => None,

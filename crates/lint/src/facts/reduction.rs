@@ -49,7 +49,9 @@ impl<'a> Facts<'a> {
                 }
                 _ => Reduction::Scaled,
             },
-            Expr::UnaryOp(operation) => self.reduction_of(rounds, &operation.operand, depth - 1),
+            Expr::UnaryOp(operation) => {
+                self.reduction_of(rounds, &operation.operand, depth.saturating_sub(1))
+            }
             Expr::Call(call) => self.reduction_of_call(rounds, call, depth),
             // `model(...).loss`, `model(...)[0]`
             Expr::Attribute(attribute)
@@ -74,12 +76,16 @@ impl<'a> Facts<'a> {
             Expr::BinOp(operation) if operation.op == Operator::Mult => {
                 let is_weight = |side: &Expr| self.value(side).kind == Kind::Number;
                 match (is_weight(&operation.left), is_weight(&operation.right)) {
-                    (true, false) => self.reduction_of(rounds, &operation.right, depth - 1),
-                    (false, true) => self.reduction_of(rounds, &operation.left, depth - 1),
+                    (true, false) => {
+                        self.reduction_of(rounds, &operation.right, depth.saturating_sub(1))
+                    }
+                    (false, true) => {
+                        self.reduction_of(rounds, &operation.left, depth.saturating_sub(1))
+                    }
                     _ => Reduction::Open,
                 }
             }
-            _ => self.reduction_of(rounds, term, depth - 1),
+            _ => self.reduction_of(rounds, term, depth.saturating_sub(1)),
         }
     }
 
@@ -105,8 +111,8 @@ impl<'a> Facts<'a> {
                     Expr::Call(call) if self.is_model(&call.func) => Reduction::Mean,
                     _ => Reduction::Open,
                 },
-                None => self.reduction_of(rounds, assign.value, depth - 1),
-                Some(Operator::Add) => self.term(rounds, assign.value, depth - 1),
+                None => self.reduction_of(rounds, assign.value, depth.saturating_sub(1)),
+                Some(Operator::Add) => self.term(rounds, assign.value, depth.saturating_sub(1)),
                 Some(_) => Reduction::Scaled,
             };
             all = Some(all.map_or(one, |before| before.and(one)));
@@ -139,7 +145,7 @@ impl<'a> Facts<'a> {
                 "mean" => Reduction::Mean,
                 "div" | "div_" | "mul" | "mul_" => Reduction::Scaled,
                 "to" | "cuda" | "float" | "squeeze" => {
-                    self.reduction_of(rounds, receiver, depth - 1)
+                    self.reduction_of(rounds, receiver, depth.saturating_sub(1))
                 }
                 _ => Reduction::Open,
             };
@@ -168,7 +174,7 @@ impl<'a> Facts<'a> {
             if let Stmt::Return(node) = statement
                 && let Some(value) = &node.value
             {
-                let one = self.reduction_of(block, value, depth - 1);
+                let one = self.reduction_of(block, value, depth.saturating_sub(1));
                 all = Some(all.map_or(one, |before| before.and(one)));
             }
         }

@@ -133,7 +133,7 @@ impl<'a> Facts<'a> {
                 targets
                     .iter()
                     .filter_map(|target| self.path(target))
-                    .any(|target| self.is_trained_within(caller, target, depth - 1))
+                    .any(|target| self.is_trained_within(caller, target, depth.saturating_sub(1)))
             })
     }
 }

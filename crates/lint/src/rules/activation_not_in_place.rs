@@ -80,12 +80,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         {
             continue;
         }
-        let fix = is_function(facts, activation).then(|| {
-            Fix::safe(
-                "Work in place",
-                with_keyword(facts, activation, "inplace=True"),
-            )
-        });
+        let edits = is_function(facts, activation)
+            .then(|| with_keyword(facts, activation, "inplace=True"))
+            .flatten();
+        let fix = edits.map(|edits| Fix::safe("Work in place", edits));
         report.add_with(
             span(assign.statement),
             format!(

@@ -98,9 +98,13 @@ pub fn without_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &Keyword) ->
     vec![Edit::delete(range.start..end)]
 }
 
-/// Adds a keyword at the end of a call's arguments.
-pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Vec<Edit> {
+/// Adds a keyword at the end of a call's arguments; nothing for a call that is not closed.
+pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Option<Vec<Edit>> {
     let text = facts.source.text();
+    let close = span(call).end.checked_sub(1)?;
+    if text.as_bytes().get(close) != Some(&b')') {
+        return None;
+    }
     let last = call
         .arguments
         .args
@@ -108,15 +112,15 @@ pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Vec<Ed
         .map(|each| span(each).end)
         .chain(call.arguments.keywords.iter().map(|each| span(each).end))
         .max();
-    match last {
+    Some(match last {
         // Parentheses of the argument's own stand before the call's last one.
         Some(end) => {
-            let close = span(call).end - 1;
-            let own = text[end..close].rfind(')').map_or(end, |at| end + at + 1);
+            let behind = text.get(end..close)?;
+            let own = behind.rfind(')').map_or(end, |at| end + at + 1);
             vec![Edit::insert(own, format!(", {keyword}"))]
         }
-        None => vec![Edit::insert(span(call).end - 1, keyword)],
-    }
+        None => vec![Edit::insert(close, keyword)],
+    })
 }
 
 /// Deletes a statement that has its line (or lines) for itself; puts `pass` where it is the only

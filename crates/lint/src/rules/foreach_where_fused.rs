@@ -70,10 +70,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                  form takes none"
             ),
             "add `fused=True`",
-            Some(Fix::unsafe_(
-                "Add `fused=True`",
-                with_keyword(facts, call.node, "fused=True"),
-            )),
+            with_keyword(facts, call.node, "fused=True")
+                .map(|edits| Fix::unsafe_("Add `fused=True`", edits)),
         );
     }
 }
