@@ -96,7 +96,7 @@ def main() -> int:
         browser = play.chromium.launch(executable_path=BROWSER)
         path = Path(folder) / "page.html"
         fine = measure(browser, path, "usual", EVENTS)
-        measure(browser, path, "at-random", EVENTS)
+        fine &= measure(browser, path, "at-random", EVENTS)
         measure(browser, path, "usual", MANY_EVENTS)
         browser.close()
     return 0 if fine else 1
