@@ -27,7 +27,8 @@ WANTED = 0.9
 
 # path:line:column: rule: message, or path:cell:line:column: rule: message
 PLAIN = re.compile(
-    r"(?P<path>.+?):(?:(?P<cell>\d+):)?(?P<line>\d+):\d+: (?P<rule>[a-z][a-z0-9-]*): (?P<message>.*)"
+    r"(?P<path>.+?):(?:(?P<cell>\d+):)?(?P<line>\d+):\d+: "
+    r"(?P<rule>[a-z][a-z0-9-]*): (?P<message>.*)"
 )
 
 
