@@ -57,11 +57,19 @@ impl Tree {
     pub fn parse_measured(text: &str, dialect: Dialect, levels: usize) -> Self {
         let mode = dialect.mode();
         if levels > nesting::MOST_LEVELS {
-            return Self::too_deep(mode);
+            return Self::nothing(format!(
+                "the code is nested more than {} levels deep: no Python would compile it",
+                nesting::MOST_LEVELS
+            ));
         }
-        let parsed = ruff_python_parser::parse_unchecked(text, ParseOptions::from(mode))
-            .try_into_module()
-            .expect("a module was asked for");
+        let (parsed, gave_up) = match parse(text, mode) {
+            Some(parsed) => (parsed, false),
+            // As plain Python, the magics are errors, and the rest is what it is.
+            None => match parse(text, Mode::Module) {
+                Some(parsed) => (parsed, true),
+                None => return Self::nothing(GAVE_UP.to_owned()),
+            },
+        };
         let comments = parsed
             .tokens()
             .iter()
@@ -69,7 +77,7 @@ impl Tree {
             .map(|token| bytes(token.range()))
             .collect();
         let long_lines = long_lines(text, &parsed);
-        let errors = parsed
+        let mut errors: Vec<SyntaxError> = parsed
             .errors()
             .iter()
             .map(|error| SyntaxError {
@@ -77,6 +85,12 @@ impl Tree {
                 range: bytes(error.location),
             })
             .collect();
+        if gave_up && errors.is_empty() {
+            errors.push(SyntaxError {
+                message: GAVE_UP.to_owned(),
+                range: 0..0,
+            });
+        }
         Self {
             parsed,
             comments,
@@ -86,8 +100,8 @@ impl Tree {
     }
 
     /// The tree of nothing, and the reason.
-    fn too_deep(mode: Mode) -> Self {
-        let parsed = ruff_python_parser::parse_unchecked("", ParseOptions::from(mode))
+    fn nothing(reason: String) -> Self {
+        let parsed = ruff_python_parser::parse_unchecked("", ParseOptions::from(Mode::Module))
             .try_into_module()
             .expect("a module was asked for");
         Self {
@@ -95,10 +109,7 @@ impl Tree {
             comments: Vec::new(),
             long_lines: Vec::new(),
             errors: vec![SyntaxError {
-                message: format!(
-                    "the code is nested more than {} levels deep: no Python would compile it",
-                    nesting::MOST_LEVELS
-                ),
+                message: reason,
                 range: 0..0,
             }],
         }
@@ -121,6 +132,17 @@ impl Tree {
     pub fn errors(&self) -> &[SyntaxError] {
         &self.errors
     }
+}
+
+/// What is said about a text on which ruff's parser stops with a fault of its own.
+const GAVE_UP: &str = "the parser gave up on this text, which is hardly Python";
+
+/// The tree, or nothing where the parser has a fault: some text of notebooks it takes for impossible
+/// (`fuzz/corpus/lint/parser_fault`).
+fn parse(text: &str, mode: Mode) -> Option<Parsed<ast::ModModule>> {
+    let parse = || ruff_python_parser::parse_unchecked(text, ParseOptions::from(mode));
+    let parsed = std::panic::catch_unwind(parse).ok()?;
+    Some(parsed.try_into_module().expect("a module was asked for"))
 }
 
 fn long_lines(text: &str, parsed: &Parsed<ast::ModModule>) -> Vec<Range<usize>> {

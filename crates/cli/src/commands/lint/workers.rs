@@ -1,11 +1,35 @@
 //! Does something with every file, on all cores, in the order of the files.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, Once};
 
 /// Stack of a thread; address space only, until it is used.
 const STACK_BYTES: usize = 64 << 20;
+
+/// The name of our threads.
+const THREAD: &str = "ghostgpu-lint";
+
+thread_local! {
+    /// Where the last fault on this thread was.
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Faults on our threads are told with their file; nobody needs them twice.
+fn tell_faults_once() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |fault| {
+            if std::thread::current().name() != Some(THREAD) {
+                return usual(fault);
+            }
+            let place = fault.location().map(ToString::to_string);
+            PLACE.with_borrow_mut(|last| *last = place.unwrap_or_default());
+        }));
+    });
+}
 
 /// The answers of `work` for every item, in their order. `Err` is a fault of ours with one item:
 /// the others have their answers all the same.
@@ -13,6 +37,7 @@ pub fn on_all_cores<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<Result<R, String>> {
+    tell_faults_once();
     let next = AtomicUsize::new(0);
     let answers: Mutex<Vec<Option<Result<R, String>>>> =
         Mutex::new(items.iter().map(|_| None).collect());
@@ -31,7 +56,9 @@ pub fn on_all_cores<T: Sync, R: Send>(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..cores.min(items.len()) {
-            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+            let thread = std::thread::Builder::new()
+                .name(THREAD.to_owned())
+                .stack_size(STACK_BYTES);
             if thread.spawn_scoped(scope, run).is_err() {
                 // A machine that gives no more threads still has this one.
                 run();
@@ -57,7 +84,11 @@ fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|fault| {
         let text = fault.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| fault.downcast_ref::<String>().cloned());
-        text.unwrap_or_else(|| "no reason is known".to_owned())
+        let text = text.unwrap_or_else(|| "no reason is known".to_owned());
+        match PLACE.take() {
+            place if place.is_empty() => text,
+            place => format!("{text} ({place})"),
+        }
     })
 }
 

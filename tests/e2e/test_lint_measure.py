@@ -1,0 +1,40 @@
+"""`ghostgpu lint --measure`: what a fix saves is what two plain rehearsals differ by."""
+
+from __future__ import annotations
+
+from conftest import Ask, Rehearse
+
+# The total keeps the squared losses' graphs, and with them every step's activations.
+TRAINING = """
+import torch
+model = torch.nn.Sequential(
+    torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 1024)
+).cuda()
+criterion = torch.nn.MSELoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0
+for step in range(6):
+    inputs = torch.randn(2048, 1024, device="cuda")
+    loss = criterion(model(inputs), inputs)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss ** 2
+print(total)
+"""
+FIXED = TRAINING.replace("total += loss ** 2", "total += (loss ** 2).detach()")
+CARD = ("--gpu", "h200", "--steps", "0")
+
+
+def test_what_a_fix_saves_is_what_plain_rehearsals_differ_by(
+    ask: Ask, rehearse_reference: Rehearse
+) -> None:
+    words = ("--measure", "--select", "summed-loss", *CARD, "train.py")
+    as_it_is, fixed = ask("lint", *words, script=TRAINING).expect(0)["runs"]
+    before = rehearse_reference(TRAINING, "--steps", "0").expect(0)
+    after = rehearse_reference(FIXED, "--steps", "0").expect(0)
+    for figure in ("allocated", "reserved", "device"):
+        name = f"peak_{figure}_bytes"
+        assert (as_it_is[name], fixed[name]) == (before[name], after[name])
+        assert fixed[f"saved_{figure}_bytes"] == before[name] - after[name]
+    assert fixed["saved_allocated_bytes"] > 0
