@@ -1,7 +1,7 @@
 //! Compares what the replica does with what is recorded, entry by entry, while it does it.
 
-use super::exact::Difference;
 use super::operations::Operations;
+use super::outcome::Difference;
 use crate::trace::{TraceEvent, TraceSink};
 
 /// Takes the replica's entries. One group of recorded entries is expected at a time.

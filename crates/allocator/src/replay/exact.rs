@@ -1,98 +1,21 @@
 //! Exact replay: the recorded operations under the recorded settings must lead to every recorded
 //! address, segment and entry.
 
-use std::fmt;
+mod adopt;
 
 use super::checker::Checker;
 use super::circumstances::Circumstances;
 use super::groups::{Group, Groups, Plain};
-use super::images::images;
-use super::operations::{Operation, Recording};
+use super::operations::Recording;
+use super::outcome::{Difference, ExactReplay};
 use super::private_pools::PrivatePools;
 use super::scripted_driver::ScriptedDriver;
-use super::sizes::RequestSizes;
 use super::start::Start;
 use super::warning::Warning;
-use crate::allocator::{Allocation, Allocator, Request, Room, SegmentView};
+use crate::allocator::{Allocation, Allocator, Request, Room};
 use crate::ids::{Address, BlockId, PoolId, StreamId};
 use crate::stats::Stats;
 use crate::trace::{Action, TraceEvent};
-
-/// What came out.
-#[derive(Clone, Debug)]
-pub struct ExactReplay {
-    /// The first thing that was not as recorded; the replay ends there.
-    pub difference: Option<Difference>,
-    /// Entries that were predicted as recorded.
-    pub entries: usize,
-    /// Driver calls that were predicted, with the position of the entry that records them.
-    pub segment_events: Vec<(usize, TraceEvent)>,
-    /// Figures at each `snapshot` entry.
-    pub stats_at_snapshots: Vec<Stats>,
-    pub stats: Stats,
-    pub segments: Vec<SegmentView>,
-    /// Entries at which releases turned out to be a flush that the program asked for: the allocator
-    /// had no reason for them.
-    pub flushes: Vec<usize>,
-    pub warnings: Vec<Warning>,
-}
-
-/// The first difference. `None` on one side: nothing happened there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// Position of the entry.
-    pub index: usize,
-    pub recorded: Option<Operation>,
-    pub predicted: Option<TraceEvent>,
-}
-
-impl Difference {
-    /// The recording asked the driver although the cache had something: it was for another pool.
-    fn is_growth_without_need(&self) -> bool {
-        let grown =
-            |entry: Operation| matches!(entry.action, Action::SegmentAlloc | Action::SegmentMap);
-        self.recorded.is_some_and(grown)
-            && self
-                .predicted
-                .is_some_and(|event| event.action == Action::Alloc)
-    }
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "entry {}: ", self.index)?;
-        match self.recorded {
-            Some(Operation {
-                action,
-                address,
-                bytes,
-                ..
-            }) => {
-                write!(
-                    out,
-                    "recorded {} of {bytes} bytes at {address}",
-                    action.name()
-                )?;
-            }
-            None => write!(out, "recorded nothing")?,
-        }
-        match self.predicted {
-            Some(TraceEvent {
-                action,
-                address,
-                bytes,
-                ..
-            }) => {
-                write!(
-                    out,
-                    ", predicted {} of {bytes} bytes at {address}",
-                    action.name()
-                )
-            }
-            None => write!(out, ", predicted nothing"),
-        }
-    }
-}
 
 type Replica<'a> = Allocator<ScriptedDriver, Checker<'a>>;
 
@@ -233,42 +156,6 @@ impl<'a> ExactRun<'a> {
             segments: self.allocator.segments(),
             flushes: self.flushes,
             warnings: self.warnings,
-        }
-    }
-
-    /// Takes over what there was before the first entry.
-    fn adopt(&mut self) {
-        let Circumstances {
-            release, settings, ..
-        } = self.circumstances;
-        let sizes = RequestSizes::new(*release, settings);
-        let total = self.circumstances.total_or_large();
-        let reserve = settings.expandable_reserve(total);
-        let operations = &self.recording.operations;
-        let (images, warnings) = images(&self.start, operations, &sizes, reserve);
-        self.warnings.extend(warnings);
-        let mut refused = 0;
-        for image in &images {
-            if let Some((address, bytes)) = image.reserved {
-                self.allocator
-                    .driver_mut()
-                    .adopt_reservation(address.0, bytes);
-            }
-            refused += usize::from(self.allocator.adopt(image).is_err());
-        }
-        if refused > 0 {
-            self.warnings.push(Warning::Contradictions {
-                entries: refused,
-                first: 0,
-            });
-        }
-        let mut adopted: Vec<(Address, BlockId)> = self.allocator.blocks_in_use().collect();
-        adopted.sort_unstable();
-        let slots = self.start.blocks.keys().zip(&self.start.slots_of_blocks);
-        for (&address, &slot) in slots {
-            if let Ok(place) = adopted.binary_search_by_key(&address, |(address, _)| address.0) {
-                self.live[slot as usize] = adopted[place].1;
-            }
         }
     }
 

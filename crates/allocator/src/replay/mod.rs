@@ -14,6 +14,7 @@ mod exact;
 mod groups;
 mod images;
 mod operations;
+mod outcome;
 mod private_pools;
 mod program;
 mod ranges;
@@ -24,8 +25,9 @@ mod warning;
 mod what_if;
 
 pub use circumstances::Circumstances;
-pub use exact::{Difference, ExactReplay, ExactRun, exact};
+pub use exact::{ExactRun, exact};
 pub use operations::{Context, Operation, Operations, Recording};
+pub use outcome::{Difference, ExactReplay};
 pub use program::Program;
 pub use warning::Warning;
 pub use what_if::{Failure, HeldEvents, WhatIf, WhatIfRun, what_if};

@@ -6,48 +6,10 @@
 
 use super::blocks::NONE;
 use super::entry::Entry;
+use super::node::{Node, ROOM};
 
-/// Entries of a node.
-const ROOM: usize = 16;
 /// A node this small is joined with its neighbour if both then fill at most half a node.
 const SPARSE: usize = ROOM / 4;
-
-/// In a leaf, blocks. Above, the last entry of each child, with the child's number for its block.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-struct Node {
-    len: u32,
-    /// The next of the vacant nodes.
-    next: u32,
-    entries: [Entry; ROOM],
-}
-
-impl Node {
-    fn entries(&self) -> &[Entry] {
-        &self.entries[..self.len as usize]
-    }
-
-    /// Not for a full node.
-    #[inline]
-    fn insert(&mut self, at: usize, entry: Entry) {
-        // Entry by entry: the distances are too short for a call.
-        let mut moved = entry;
-        for place in &mut self.entries[at..=self.len as usize] {
-            std::mem::swap(place, &mut moved);
-        }
-        self.len += 1;
-    }
-
-    #[inline]
-    fn remove(&mut self, at: usize) -> Entry {
-        let mut moved = Entry::default();
-        for place in self.entries[at..self.len as usize].iter_mut().rev() {
-            std::mem::swap(place, &mut moved);
-        }
-        self.len -= 1;
-        moved
-    }
-}
 
 /// One set. Everything that is done with it takes the arena as well.
 #[derive(Clone, Copy, Debug)]
