@@ -85,8 +85,8 @@ def write_log(path: Path, lines: Iterator[str]) -> None:
         log.write("\n" + ERROR.format(asked=12345))
 
 
-def run(path: Path) -> tuple[float, float]:
-    """Seconds, and the peak in MB; the error at the end must be among what is found."""
+def run(path: Path) -> tuple[float, float, float]:
+    """Seconds, those of the processor, and the peak in MB. The last error must be found."""
     begin = time.perf_counter()
     child = subprocess.Popen([PROGRAM, "explain", "--json", str(path)], stdout=subprocess.PIPE)
     assert child.stdout is not None
@@ -100,7 +100,7 @@ def run(path: Path) -> tuple[float, float]:
     found = [document["finding"], *document["others"]]
     if not any(finding["figures"]["asked"]["bytes"] == 12345 << 20 for finding in found):
         sys.exit(f"error: the last message of {path} was not found")
-    return seconds, usage.ru_maxrss * 1024 / 1e6
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6
 
 
 def main() -> int:
@@ -117,11 +117,14 @@ def main() -> int:
             path = Path(folder) / "train.log"
             write_log(path, lines())
             rounds = [run(path) for _ in range(ROUNDS)]
-        seconds = statistics.median(seconds for seconds, _ in rounds)
-        peak_mb = max(peak for _, peak in rounds)
-        fine &= seconds < SECONDS_LIMIT and peak_mb < MEMORY_LIMIT_MB
-        limits = f"under {SECONDS_LIMIT:g} s, {MEMORY_LIMIT_MB} MB"
-        print(f"  {name:<22} {seconds:6.2f} s {peak_mb:6.0f} MB   ({limits})")
+        seconds = statistics.median(seconds for seconds, _, _ in rounds)
+        # One thread that waits for nobody: what others on the machine take is not its own.
+        busy = statistics.median(busy for _, busy, _ in rounds)
+        peak_mb = max(peak for _, _, peak in rounds)
+        fine &= busy < SECONDS_LIMIT and peak_mb < MEMORY_LIMIT_MB
+        limits = f"under {SECONDS_LIMIT:g} s of the processor, {MEMORY_LIMIT_MB} MB"
+        print(f"  {name:<22} {seconds:5.2f} s, {busy:.2f} s of the processor, {peak_mb:3.0f} MB")
+    print(f"  ({limits})")
     return 0 if fine else 1
 
 

@@ -59,8 +59,12 @@ pub struct Reader {
 }
 
 impl Reader {
+    pub fn is_full(&self) -> bool {
+        self.lines >= MOST_LINES
+    }
+
     pub fn note(&mut self, line: &str) {
-        if self.lines >= MOST_LINES {
+        if self.is_full() {
             return;
         }
         self.lines += 1;

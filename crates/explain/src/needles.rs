@@ -38,6 +38,11 @@ impl Readers {
         self.0 & MEMORY != 0
     }
 
+    /// Nothing that belongs to a message or a traceback.
+    pub fn is_by_the_way(self) -> bool {
+        self.0 & (ALL_FAMILIES | FRAME) == 0
+    }
+
     pub fn has_circumstance(self) -> bool {
         self.0 & CIRCUMSTANCE != 0
     }
@@ -105,6 +110,10 @@ pub fn readers_of(line: &[u8]) -> Readers {
     let Some(automaton) = AUTOMATON.as_ref() else {
         return Readers::default();
     };
+    // Most lines have none, and finding that out is quicker.
+    if !automaton.search.is_match(line) {
+        return Readers::default();
+    }
     // Needles overlap (`CUDA_ERROR_OUT_OF_MEMORY`): all of them count, not only the first.
     let found = automaton.search.find_overlapping_iter(line);
     Readers(found.fold(0, |readers, hit| {

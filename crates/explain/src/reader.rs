@@ -89,7 +89,7 @@ struct Scan {
     collectors: BTreeMap<Writer, Collector>,
     /// The writer of the last line, if the next may belong to it.
     last: Option<Writer>,
-    last_progress: String,
+    last_progress: Vec<u8>,
     prints: Prints,
     circumstances: circumstances::Reader,
     collected: Collected,
@@ -114,19 +114,46 @@ impl Scan {
         if !readers.has_family() {
             readers = self.with_seam(readers, line);
         }
-        if !readers.is_empty() || !self.pending.is_empty() || self.last.is_some() {
+        let is_open = !self.pending.is_empty() || self.last.is_some();
+        if readers.is_by_the_way() && !is_open {
+            self.by_the_way(number, line, readers);
+        } else if !readers.is_empty() || is_open {
             let is_read = self
                 .tail
                 .is_budget_left(readers.has_family(), &mut self.collected);
-            self.read(self.sequence, number, line, readers, is_read);
+            // In a log of nothing but errors, most are counted, and the last are read in the end.
+            let is_skipped =
+                self.tail.is_over_budget() && !is_open && (!is_read || !readers.has_family());
+            if !is_skipped {
+                self.read(self.sequence, number, line, readers, is_read);
+            }
         }
         self.tail.keep(self.sequence, number, line);
         self.recent.keep(self.sequence, number, line);
     }
 
+    /// A line that may matter when a message comes, and costs next to nothing until then.
+    fn by_the_way(&mut self, number: u64, line: &[u8], readers: Readers) {
+        if readers.has_progress() {
+            self.last_progress.clear();
+            self.last_progress.extend_from_slice(line);
+        }
+        if readers.has_memory() && !self.prints.is_passed_over() {
+            self.prints.note(number, &text_of(line));
+        }
+        if readers.has_circumstance() && !self.circumstances.is_full() {
+            self.circumstances.note(&text_of(line));
+        }
+    }
+
     /// A message may have been cut in the middle of the word that gives it away.
     fn with_seam(&mut self, readers: Readers, line: &[u8]) -> Readers {
-        let Some(before) = self.recent.last().filter(|line| line.len() >= SHORTEST_CUT) else {
+        // What was cut goes on in a line that is no longer than it.
+        let before = self
+            .recent
+            .last()
+            .filter(|before| before.len() >= SHORTEST_CUT.max(line.len()));
+        let Some(before) = before else {
             return readers;
         };
         self.seam.clear();
@@ -145,14 +172,10 @@ impl Scan {
         let unprefixed = without_prefixes(&text);
         let writer = self.writer_of(unprefixed.writer);
         let text = unprefixed.text;
-        if readers.has_circumstance() {
+        if !readers.has_family() {
+            self.by_the_way(number, line, readers);
+        } else if readers.has_circumstance() {
             self.circumstances.note(text);
-        }
-        if readers.has_progress() && !readers.has_family() {
-            text.clone_into(&mut self.last_progress);
-        }
-        if readers.has_memory() && !readers.has_family() && !self.prints.is_passed_over() {
-            self.prints.note(number, text);
         }
         let collector = self.collectors.get_mut(&writer);
         let expects_code = collector.as_ref().is_some_and(|each| each.expects_code());
@@ -202,7 +225,7 @@ impl Scan {
             number,
             readers,
             traceback: traceback.and_then(|collector| collector.recent(number, far_away)),
-            progress: Progress::read(&self.last_progress),
+            progress: Progress::read(&text_of(&self.last_progress)),
         }
     }
 

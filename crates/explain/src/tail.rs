@@ -79,6 +79,10 @@ impl Tail {
         is_read
     }
 
+    pub fn is_over_budget(&self) -> bool {
+        self.is_over_budget
+    }
+
     pub fn keep(&mut self, sequence: u64, number: u64, line: &[u8]) {
         if !self.is_over_budget {
             return;

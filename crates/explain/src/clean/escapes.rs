@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr2, memmem};
+use memchr::{memchr2, memchr3, memmem};
 
 const ESCAPE: u8 = 0x1B;
 const BACKSPACE: u8 = 0x08;
@@ -16,8 +16,10 @@ pub fn without_escapes(line: &[u8]) -> Cow<'_, [u8]> {
     }
     let mut clean = Vec::with_capacity(line.len());
     let mut rest = line;
-    while let Some((&first, tail)) = rest.split_first() {
-        rest = match (first, tail) {
+    while let Some(at) = memchr3(ESCAPE, BACKSPACE, b'^', rest) {
+        clean.extend_from_slice(&rest[..at]);
+        let tail = &rest[at + 1..];
+        rest = match (rest[at], tail) {
             (ESCAPE, _) => after_sequence(tail),
             // As `cat -v` and pasted logs spell it.
             (b'^', [b'[', b'[', ..]) => after_sequence(&tail[1..]),
@@ -25,12 +27,13 @@ pub fn without_escapes(line: &[u8]) -> Cow<'_, [u8]> {
                 remove_last_character(&mut clean);
                 tail
             }
-            _ => {
-                clean.push(first);
+            (other, _) => {
+                clean.push(other);
                 tail
             }
         };
     }
+    clean.extend_from_slice(rest);
     Cow::Owned(clean)
 }
 

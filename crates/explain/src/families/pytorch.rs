@@ -37,7 +37,10 @@ pattern!(
     r";({A})alreadyallocated|allocatedmemory({A})isallocatedbyPyTorch"
 );
 pattern!(RESERVED, r"({A})reservedintotal");
-pattern!(CACHED, r"({A})cached\)?|({A})isreservedbyPyTorch");
+pattern!(
+    CACHED,
+    r"({A})cached\)?|({A})isreservedbyPyTorch(?:butunallocated\.?)?"
+);
 pattern!(PRIVATE, r"with({A})allocatedinprivatepools");
 pattern!(THIS_PROCESS, r"thisprocesshas({A})memoryinuse");
 pattern!(PROCESS, r"Process(\d{1,10})has({A})memoryinuse");
