@@ -1,6 +1,6 @@
 //! Prints every finding in the files given, one line each: `path:line:column: rule: message`
 //! (in a notebook `path:cell:line:column: …`). What the rules say about the corpus, without the
-//! command line's configuration, comments or colours.
+//! command line's configuration, comments or colours. Rules that are off by default are left out.
 //!
 //! With `@list` instead of a file, the files named in `list`, one per line.
 
@@ -41,7 +41,7 @@ fn print_findings(path: &str, out: &mut impl Write) -> std::io::Result<()> {
             return Ok(());
         }
     };
-    let checked = check(&source, |_| true);
+    let checked = check(&source, |rule| rule.is_on_by_default());
     for error in &checked.errors {
         eprintln!("{path}: {error:?}");
     }
