@@ -130,7 +130,7 @@ fn syntax_errors(errors: &[SyntaxError]) -> Vec<Diagnostic> {
 fn of_rule(finding: Finding, settings: &Settings) -> Diagnostic {
     Diagnostic {
         origin: Origin::Rule(finding.rule),
-        severity: settings.severity(finding.rule),
+        severity: settings.severity(finding.rule, finding.severity),
         message: finding.message,
         help: finding.help,
         range: finding.range,

@@ -29,6 +29,8 @@ impl Severity {
 #[derive(Debug, Clone)]
 pub struct Finding {
     pub rule: &'static Rule,
+    /// The rule's own, unless the rule knows that this one is worse.
+    pub severity: Severity,
     /// One sentence about this very place, with the names the script uses.
     pub message: String,
     /// What to do about it, in one sentence.

@@ -19,8 +19,8 @@ impl Settings {
         !self.off.contains(rule.name)
     }
 
-    pub fn severity(&self, rule: &Rule) -> Severity {
-        let own = rule.severity;
+    /// How serious a finding of a rule is, which says `own` itself.
+    pub fn severity(&self, rule: &Rule, own: Severity) -> Severity {
         self.severities.get(rule.name).copied().unwrap_or(own)
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use ghostgpu_lint::{Edit, RULES, Rule, Source, check};
+use ghostgpu_lint::{Edit, Family, RULES, Rule, Severity, Source, check};
 
 /// What stands before the examples of the rules' documentation.
 const PRELUDE: &str = "\
@@ -129,6 +129,31 @@ fn every_rule_finds_its_cases_and_nothing_else() {
                 "{}: {name}\n{snippet}",
                 rule.name
             );
+        }
+    }
+}
+
+/// Measured on a card (`ground_truth/h200/mistakes.json`): after `backward()` a kept loss holds
+/// nothing on the card but itself; without it, everything.
+#[test]
+fn what_is_kept_without_backward_is_an_error_and_with_it_a_warning() {
+    let keeps = ["total += loss", "losses.append(loss)"];
+    for keep in keeps {
+        for (step, severity) in [
+            ("loss.backward()", Severity::Warning),
+            ("pass", Severity::Error),
+        ] {
+            let text = format!(
+                "{PRELUDE}losses = []\nfor x, y in loader:\n    loss = criterion(model(x), y)\n    \
+                 {step}\n    {keep}\n"
+            );
+            let found: Vec<Severity> =
+                check(&source(&text), |rule| rule.family == Family::KeptGraphs)
+                    .findings
+                    .iter()
+                    .map(|finding| finding.severity)
+                    .collect();
+            assert_eq!(found, [severity], "{text}");
         }
     }
 }

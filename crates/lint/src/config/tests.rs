@@ -38,9 +38,15 @@ fn every_key_has_its_effect() {
     assert!(!config.excludes(Path::new("train.py")));
     assert_eq!(config.fail_on, Some(FailOn::Never));
     let settings = config.settings(Path::new("train.py"), &Config::default());
-    assert_eq!(settings.severity(&crate::made_up::NOISY), Severity::Note);
     assert_eq!(
-        settings.severity(&crate::made_up::IMPORTING),
+        settings.severity(&crate::made_up::NOISY, Severity::Warning),
+        Severity::Note
+    );
+    assert_eq!(
+        settings.severity(
+            &crate::made_up::IMPORTING,
+            crate::made_up::IMPORTING.severity
+        ),
         Severity::Warning
     );
 }

@@ -72,18 +72,23 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         }
         let name = facts.text(kept.value);
-        report.add_with(
+        let held = if backpropagated {
+            "the graph"
+        } else {
+            "the graph and all activations"
+        };
+        let finding = report.add_with(
             span(kept.statement),
-            format!(
-                "`{}` keeps the graph of every step's `{name}`",
-                kept.container
-            ),
+            format!("`{}` keeps {held} of every step's `{name}`", kept.container),
             "add `.item()` for a number, or `.detach()` for a tensor without its graph",
             Some(Fix::safe(
                 "Add `.detach()`",
                 without_graph(facts, kept.value),
             )),
         );
+        if !backpropagated {
+            finding.severity = Severity::Error;
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::{BlockId, BlockKind, UnitId};
-use crate::finding::{Fix, Severity};
+use crate::finding::{Finding, Fix, Severity};
 use crate::python::{CmpOp, Expr, ExprCall, Operator, span};
 
 pub static RULE: Rule = Rule {
@@ -106,13 +106,16 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             } else {
                 "with all activations of its forward pass"
             };
-            report_graph(
+            let finding = report_graph(
                 facts,
                 report,
                 kept.value,
                 span(kept.statement),
                 format!("`{container}` keeps `{name}` of every batch, {held}"),
             );
+            if !trains {
+                finding.severity = Severity::Error;
+            }
         } else if value.graph.is_no()
             && value.card.is_yes()
             && !is_used_on_card(facts, unit, container)
@@ -167,18 +170,19 @@ fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
                     "`{container}` keeps `{}` of every batch, with all activations of its forward pass",
                     facts.text(element)
                 ),
-            );
+            )
+            .severity = Severity::Error;
         }
     }
 }
 
-fn report_graph(
+fn report_graph<'r>(
     facts: &Facts<'_>,
-    report: &mut Report<'_>,
+    report: &'r mut Report<'_>,
     value: &Expr,
     range: Range<usize>,
     message: String,
-) {
+) -> &'r mut Finding {
     // On the host already, but the graph behind it is on the card.
     let method = if facts.value(value).card.is_no() {
         ".detach()"
@@ -193,7 +197,7 @@ fn report_graph(
             format!("Add `{method}`"),
             with_method(facts, value, method),
         )),
-    );
+    )
 }
 
 /// Whether a model is given what a loop goes over: batches, not the steps of one sequence.

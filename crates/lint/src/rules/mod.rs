@@ -156,20 +156,22 @@ impl Report<'_> {
         self.add_with(range, message, help, None);
     }
 
-    /// A finding, perhaps with a fix.
+    /// A finding, perhaps with a fix; the caller may make it graver.
     pub fn add_with(
         &mut self,
         range: Range<usize>,
         message: String,
         help: impl Into<String>,
         fix: Option<Fix>,
-    ) {
+    ) -> &mut Finding {
         self.findings.push(Finding {
             rule: self.rule,
+            severity: self.rule.severity,
             message,
             help: help.into(),
             range,
             fix,
         });
+        self.findings.last_mut().expect("one was just added")
     }
 }

@@ -10,16 +10,16 @@ use crate::python::{Expr, Operator, span};
 pub static RULE: Rule = Rule {
     name: "summed-loss",
     family: Family::KeptGraphs,
-    severity: Severity::Error,
+    severity: Severity::Warning,
     summary: "a loss is added to a running total together with its graph",
     docs: "\
 ## What it does
 Finds a running total to which a loss is added, step after step, without `.item()` or `.detach()`.
 
 ## Why it costs memory
-The total's graph reaches every loss that went into it. After `backward()` the saved activations
-are gone, but every step leaves its graph nodes and the tensors they hold; without `backward()`
-every step's activations stay on the card.
+The total's graph reaches every loss that went into it. Without a `backward()` all activations of
+every step stay on the card: that is an error. After a `backward()` they are gone, and what grows
+with every step is the graph itself, in host memory, with whatever its nodes still hold.
 
 ## Example
 ```python
@@ -71,19 +71,30 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         }
         // Without a `backward()` in the loop, a returned total may be the loss itself.
-        let trains = facts
-            .calls_inside(steps)
-            .any(|call| facts.is_backward(call.node));
+        let trains = facts.calls_inside(steps).any(|call| {
+            facts.is_backward(call.node)
+                || facts.callee_unit(call.node).is_some_and(|callee| {
+                    facts.runs(callee, &|inner| facts.is_backward(inner.node))
+                })
+        });
         if !trains && facts.is_returned(unit, total) {
             continue;
         }
         let name = facts.text(added);
-        report.add_with(
+        let kept = if trains {
+            "the graph"
+        } else {
+            "the graph and all activations"
+        };
+        let finding = report.add_with(
             span(assign.statement),
-            format!("`{total}` keeps the graph of every step's `{name}`"),
+            format!("`{total}` keeps {kept} of every step's `{name}`"),
             "add `.item()` for a number, or `.detach()` for a tensor without its graph",
             Some(Fix::safe("Add `.detach()`", without_graph(facts, added))),
         );
+        if !trains {
+            finding.severity = Severity::Error;
+        }
     }
 }
 
