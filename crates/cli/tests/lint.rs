@@ -40,16 +40,19 @@ fn the_exit_code_says_what_was_found() {
     let world = world(&[
         ("good.py", "x = 1\n"),
         ("bad.py", SUMMED),
+        // Without a backward() every step's activations are kept, too.
+        ("worse.py", &SUMMED.replace("    loss.backward()\n", "")),
         ("broken.py", "def (:\n"),
         ("noted.py", "x = 1  # ghostgpu: ignore\n"),
     ]);
-    let cases: [(&[&str], i32); 10] = [
+    let cases: [(&[&str], i32); 11] = [
         (&["good.py"], 0),
         (&["bad.py"], 3),
         (&["--fail-on", "never", "bad.py"], 0),
         (&["noted.py"], 0),
         (&["--fail-on", "note", "noted.py"], 3),
-        (&["--fail-on", "error", "bad.py"], 3),
+        (&["--fail-on", "error", "bad.py"], 0),
+        (&["--fail-on", "error", "worse.py"], 3),
         (&["broken.py"], 2),
         (&["bad.py", "broken.py"], 2),
         (&["--ignore", "summed-loss", "bad.py"], 0),

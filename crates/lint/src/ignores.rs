@@ -10,13 +10,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::Checked;
 use crate::diagnostic::{Diagnostic, Origin};
 use crate::finding::{Finding, Severity};
 use crate::names;
 use crate::rules::Rule;
 use crate::settings::Settings;
 use crate::source::Source;
+use crate::{Checked, all_rules};
 
 /// One such comment.
 #[derive(Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ impl Ignores {
             let is_used = |rule: &Rule| used.contains(&(index, rule.name));
             let Some(listed) = &comment.names else {
                 let was_used = used.iter().any(|(used, _)| *used == index);
-                if !was_used && settings.off.is_empty() {
+                if !was_used && all_rules().all(|rule| settings.was_asked_as_usual(rule)) {
                     remarks.push(unused(&comment.range, "this comment ignores nothing"));
                 }
                 continue;
@@ -164,7 +164,7 @@ impl Ignores {
                     continue;
                 };
                 // Of a rule that was not asked, nobody knows what it would have found.
-                let were_asked = rules.iter().all(|rule| settings.selects(rule));
+                let were_asked = rules.iter().all(|rule| settings.was_asked_as_usual(rule));
                 if were_asked && !rules.iter().any(|rule| is_used(rule)) {
                     let message = format!("`{name}` finds nothing here that could be ignored");
                     remarks.push(unused(range, &message));

@@ -19,6 +19,11 @@ impl Settings {
         !self.off.contains(rule.name)
     }
 
+    /// Whether a rule was asked, or is one that is asked only on request.
+    pub fn was_asked_as_usual(&self, rule: &Rule) -> bool {
+        self.selects(rule) || !rule.is_on_by_default()
+    }
+
     /// How serious a finding of a rule is, which says `own` itself.
     pub fn severity(&self, rule: &Rule, own: Severity) -> Severity {
         self.severities.get(rule.name).copied().unwrap_or(own)
