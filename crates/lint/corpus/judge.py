@@ -4,9 +4,10 @@
     judge.py RUN --corpus FOLDER [--list]
 
 RUN is what `ghostgpu lint --format json` or the crate's `check_files` example printed about the
-files in FOLDER. Shown are findings nobody has judged yet, verdicts whose finding is gone, and the
-precision (right ones among the judged findings of this run) by rule and by set. The exit status
-is 1 while a finding is without verdict or a set is below nine of ten.
+files in FOLDER, which may hold a part of the list. Shown are findings nobody has judged yet,
+verdicts about files of FOLDER whose finding is gone, and the precision (right ones among the judged
+findings of this run) by rule and by set. The exit status is 1 while a finding is without verdict or
+a set is below nine of ten.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Iterator, NamedTuple
 
 HERE = Path(__file__).parent
-SETS = ("tuning", "held-out")
+SETS = ("tuning", "held-out", "blind")
 WANTED = 0.9
 
 # path:line:column: rule: message, or path:cell:line:column: rule: message
@@ -88,6 +89,10 @@ def in_corpus(file: str, corpus: str) -> tuple[str, str]:
     return folder.replace("+", "/", 1), path
 
 
+def on_disk(place: Place, corpus: str) -> bool:
+    return Path(corpus, place.repository.replace("/", "+", 1), place.path).exists()
+
+
 def percent(right: int, judged: int) -> str:
     return f"{right:4} of {judged:4} right ({100 * right / judged:5.1f} %)" if judged else "none"
 
@@ -107,7 +112,7 @@ def main() -> int:
             found.setdefault(Place(repository, path, line, rule), message)
 
     new = [place for place in found if place not in verdicts]
-    gone = [place for place in verdicts if place not in found]
+    gone = [place for place in verdicts if place not in found and on_disk(place, options.corpus)]
     for place in new:
         print(f"without verdict: {'  '.join(place)}  {found[place]}")
     if options.list:
