@@ -77,7 +77,11 @@ impl<'a> Facts<'a> {
             let Some(node) = self.structure.units[called].node else {
                 return false;
             };
-            if !self.shares_path(unit, path, call)
+            // Given `None` where others give an optimizer, a function for both only evaluates.
+            let is_without_optimizer =
+                arguments(call).any(|argument| matches!(argument, Expr::NoneLiteral(_)));
+            if is_without_optimizer
+                || !self.shares_path(unit, path, call)
                 || !self
                     .calls_in_unit(called)
                     .any(|inner| self.is_backward(inner.node))

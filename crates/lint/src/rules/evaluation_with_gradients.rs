@@ -3,7 +3,7 @@
 use super::fixes::decorated;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::{Call, UnitId};
+use crate::facts::structure::{BlockKind, Call, UnitId};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, Stmt, span};
 
@@ -49,6 +49,10 @@ method that only other files call, or code with the `volatile=True` of PyTorch b
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    // Who reads a graph's nodes wants the graph.
+    if facts.source.text().contains(".grad_fn") {
+        return;
+    }
     let mut reported: Vec<(UnitId, usize)> = Vec::new();
     for call in &facts.structure.calls {
         let Some(model) = facts.called_module(call.node) else {
@@ -65,6 +69,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts.wants_gradients(unit, evaluation)
             || facts.hands_on_graph(unit, call)
             || facts.says_volatile(unit)
+            || is_a_way_out(facts, call)
+            || unit == 0 && !knows_devices(facts)
             || is_dropped_at_once(facts, call)
             || is_frozen_script(facts, unit, model)
             || is_a_method_nobody_calls(facts, unit)
@@ -109,4 +115,28 @@ fn is_frozen_script(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
                     "torch.jit.freeze" | "torch.jit.optimize_for_inference"
                 )))
         })
+}
+
+/// Whether a call stands in an `except`: it is tried again with a graph, because it failed without.
+fn is_a_way_out(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    facts
+        .structure
+        .enclosing(call.place.block)
+        .any(|(_, kind)| matches!(kind, BlockKind::Handler(_)))
+}
+
+/// Whether anything of a script can be on a card: devices, or a framework that moves things itself.
+/// (A function may be given a model that is there.)
+fn knows_devices(facts: &Facts<'_>) -> bool {
+    [
+        "cuda",
+        "device",
+        ".to(",
+        "accelerat",
+        "Trainer",
+        "lightning",
+        "fabric",
+    ]
+    .iter()
+    .any(|word| facts.source.text().contains(word))
 }

@@ -3,7 +3,7 @@
 use super::fixes::without_argument;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::{BlockId, UnitId};
+use crate::facts::structure::{BlockId, BlockKind, UnitId};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, ExprCall, Stmt, span};
 
@@ -81,6 +81,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || !facts.value(loss).graph.is_yes()
             || facts.may_reach_behind(steps, loss)
             || outlives_its_loop(facts, steps, loss)
+            || is_one_of_several(facts, steps, loss)
         {
             continue;
         }
@@ -156,4 +157,15 @@ fn keeps_on_self(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.assigns_in_unit(unit).any(|assign| {
         matches!(assign.target, Expr::Attribute(_)) && !facts.value(assign.value).graph.is_no()
     })
+}
+
+/// Whether the loop itself hands the loss out (`for loss in losses`): its elements were made before,
+/// and may share a graph.
+fn is_one_of_several(facts: &Facts<'_>, steps: BlockId, loss: &Expr) -> bool {
+    match facts.structure.blocks[steps].kind {
+        BlockKind::For(node) => facts
+            .path(loss)
+            .is_some_and(|path| facts.targets(&node.target, path)),
+        _ => false,
+    }
 }

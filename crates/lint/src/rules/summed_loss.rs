@@ -3,7 +3,8 @@
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::Assign;
+use crate::facts::structure::{Assign, BlockId, BlockKind, Call};
+use crate::facts::value::Kind;
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, Operator, span};
 
@@ -65,6 +66,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         if !facts.is_step_loop(steps)
+            || !goes_over_steps(facts, steps)
+            || is_given_by(facts, steps, added)
+            || begins_anew_around(facts, steps, total)
             || facts.is_bound_inside(steps, total)
             || facts.reaches_backward(unit, total)
         {
@@ -96,6 +100,62 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             finding.severity = Severity::Error;
         }
     }
+}
+
+/// Whether a loop steps an optimizer or goes over a loader: one that only backpropagates adds up the
+/// parts of one step, and its total ends with it.
+fn goes_over_steps(facts: &Facts<'_>, steps: BlockId) -> bool {
+    if let BlockKind::For(node) = facts.structure.blocks[steps].kind
+        && facts.iterates_loader(&node.iter)
+    {
+        return true;
+    }
+    let is_step = |call: &Call<'_>| {
+        matches!(facts.method(call.node), Some((receiver, "step" | "train_batch"))
+            if facts.value(receiver).kind != Kind::Scheduler)
+    };
+    facts.calls_inside(steps).any(|call| {
+        is_step(call)
+            || facts
+                .callee_unit(call.node)
+                .is_some_and(|callee| facts.runs(callee, &is_step))
+    })
+}
+
+/// Whether what is added is handed in by the loop (`for loss in losses`), not made in it.
+fn is_given_by(facts: &Facts<'_>, steps: BlockId, added: &Expr) -> bool {
+    match facts.structure.blocks[steps].kind {
+        BlockKind::For(node) => facts
+            .path(added)
+            .is_some_and(|path| facts.targets(&node.target, path)),
+        _ => false,
+    }
+}
+
+/// Whether the total begins anew in a loop further out whose batches the model is given here: then
+/// this loop goes over the parts of one batch.
+fn begins_anew_around(facts: &Facts<'_>, steps: BlockId, total: &str) -> bool {
+    let mut outer = facts.structure.blocks[steps].parent;
+    while let Some(block) = outer.and_then(|block| facts.structure.loop_around(block)) {
+        if let BlockKind::For(node) = facts.structure.blocks[block].kind
+            && facts.is_bound_inside(block, total)
+        {
+            let mut batches = Vec::new();
+            facts.each_target(&node.target, &mut |path| batches.push(path));
+            let runs_on_batch =
+                facts.calls_inside(steps).any(|call| {
+                    facts.called_module(call.node).is_some()
+                        && call.node.arguments.args.iter().any(|argument| {
+                            batches.iter().any(|batch| facts.mentions(argument, batch))
+                        })
+                });
+            if runs_on_batch {
+                return true;
+            }
+        }
+        outer = facts.structure.blocks[block].parent;
+    }
+    false
 }
 
 /// What is added to a total: of `total += x`, and of `total = total + x` either way round.

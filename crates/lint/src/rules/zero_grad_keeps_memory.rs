@@ -3,6 +3,7 @@
 use super::fixes::without_keyword;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
+use crate::facts::structure::Call;
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, span};
 
@@ -65,7 +66,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(keyword) = call.node.arguments.find_keyword("set_to_none") else {
             continue;
         };
-        if !matches!(&keyword.value, Expr::BooleanLiteral(literal) if !literal.value) {
+        if !matches!(&keyword.value, Expr::BooleanLiteral(literal) if !literal.value)
+            || stands_before_backward(facts, call)
+        {
             continue;
         }
         report.add_with(
@@ -80,4 +83,40 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             )),
         );
     }
+}
+
+/// Whether the loss of the next backward pass is there already: the old gradients lasted through its
+/// forward pass in any case.
+fn stands_before_backward(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    let steps = facts
+        .structure
+        .loop_around(call.place.block)
+        .unwrap_or(facts.structure.units[unit].block);
+    let next = facts
+        .calls_inside(steps)
+        .find(|other| other.place.order > call.place.order && facts.is_backward(other.node));
+    let Some(backward) = next else {
+        return false;
+    };
+    let loss = match (
+        facts.method(backward.node),
+        backward.node.arguments.args.first(),
+    ) {
+        // `accelerator.backward(loss)`
+        (_, Some(loss)) => loss,
+        (Some((loss, _)), None) => loss,
+        _ => return false,
+    };
+    let Some(path) = facts.path(loss) else {
+        return false;
+    };
+    let made = facts
+        .assigns_in_unit(unit)
+        .filter(|assign| {
+            assign.place.order < backward.place.order && facts.targets(assign.target, path)
+        })
+        .map(|assign| assign.place.order)
+        .max();
+    made.is_some_and(|made| made < call.place.order)
 }

@@ -127,3 +127,13 @@ class Tables:
     @functools.lru_cache(None)  # <- found
     def many(length):
         return torch.ones(length, device="cuda")
+
+# case: a truth value about tensors
+from functools import cache
+import torch
+
+@cache
+def supported(device: str, dtype: torch.dtype) -> bool:
+    x = torch.randn(8, 16, device="cuda").requires_grad_(True)
+    x.sum().backward()
+    return x.grad is not None and x is not None

@@ -185,3 +185,22 @@ def main(build, loader):
     teacher.eval()
     for x in loader:
         print(teacher(x))
+
+# case: a loop for both, given no optimizer, only evaluates
+import torch
+
+def run(kind, loader, model, optimizer):
+    if kind == "train":
+        model.train()
+    else:
+        model.eval()
+    for x, y in loader:
+        loss = model(x).sum()
+        if kind == "train":
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+def evaluate(model, loader):
+    model = torch.nn.DataParallel(model).cuda()
+    run("val", loader, model, None)

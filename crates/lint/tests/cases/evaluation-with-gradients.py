@@ -356,3 +356,41 @@ net = torch.jit.freeze(torch.jit.script(net.eval()))
 net.eval()
 for x in batches:
     print(net(x).argmax(1).tolist())
+
+# case: the graph is what the forward is for
+import torch
+
+def trace(model, example):
+    model = model.cuda()
+    model.eval()
+    seen = {}
+
+    def note(module, inputs, outputs):
+        seen[outputs.grad_fn] = module
+
+    hooks = [each.register_forward_hook(note) for each in model.modules()]
+    out = model(example)
+    return walk(out)
+
+# case: the way out of a forward that needs gradients
+import torch
+
+def evaluate(model, loader):
+    model = model.cuda()
+    model.eval()
+    for x in loader:
+        try:
+            with torch.no_grad():
+                out = model(x)
+        except RuntimeError:
+            out = model(x)
+        print(out.shape)
+
+# case: nothing goes to a card
+import torch
+from torch import nn
+
+if __name__ == "__main__":
+    m = nn.Linear(4, 4)
+    m.eval()
+    print(m(torch.randn(1, 4)))

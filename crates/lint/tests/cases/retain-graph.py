@@ -214,3 +214,18 @@ def train(model, data, optimizer):
     model.train()
     for x, y in DataLoader(data):
         step(model, x, y, optimizer).sum().backward()
+
+# case: rows of one output share its graph
+def gradients(actor, obs, optimizer):
+    actor.parameters()
+    mu = actor(obs).reshape(-1)
+    for k, fx in enumerate(mu):
+        optimizer.zero_grad()
+        fx.backward(retain_graph=True)
+
+# case: losses that are handed in may share layers
+def step(losses, optimizer):
+    for idx, loss in enumerate(losses):
+        loss.backward(retain_graph=True)
+        optimizer.step()
+        optimizer.zero_grad()

@@ -130,3 +130,50 @@ class Trainer:
             loss.backward()
             self.optimizer.step()
             self.total += loss  # <- found
+
+# case: the window of one step, with the step outside of the loop
+class Imagine:
+    def train_step(self, x):
+        total_loss = 0
+        for _ in range(self.gradient_accumulate_every):
+            loss = self.criterion(self.model(x)) / self.gradient_accumulate_every
+            total_loss += loss
+            loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return total_loss
+
+# case: a total over the students of one batch
+import torch.nn.functional as F
+
+def train(students, optimizers, loader, teacher):
+    epoch_loss = 0.0
+    for data, label in loader:
+        avg = 0
+        for i in range(len(students)):
+            loss = F.cross_entropy(teacher(data), label)
+            loss.backward()
+            optimizers[i].step()
+            avg += loss
+        epoch_loss += avg.item()
+    teacher.parameters()
+
+# case: a sum of losses that are handed in
+def compute_aux_loss(aux_list, backward=False):
+    aux_loss_sum = 0
+    for aux_loss in aux_list:
+        aux_loss_sum += aux_loss
+        if backward is True:
+            aux_loss.backward()
+    return aux_loss_sum
+
+# case: an epoch's total, begun anew in every epoch, is kept through the epoch
+def train(model, loader, optimizer, criterion):
+    for epoch in range(10):
+        total = 0
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+            total += loss  # <- found
+        print(epoch, total)

@@ -3,7 +3,7 @@
 use super::Reader;
 use crate::facts::paths::path;
 use crate::facts::value::{Kind, Truth, Value};
-use crate::python::{Expr, Ranged, ast, deep, span};
+use crate::python::{CmpOp, Expr, Ranged, ast, deep, span};
 
 impl<'a> Reader<'_, 'a> {
     /// What an expression is; remembered for the rules.
@@ -39,6 +39,21 @@ impl<'a> Reader<'_, 'a> {
                     joined = self.join(joined, value);
                 }
                 joined
+            }
+            // `x is None`, `x in names`: a truth value, whatever is compared.
+            Expr::Compare(comparison)
+                if comparison.ops.iter().all(|operator| {
+                    matches!(
+                        operator,
+                        CmpOp::Is | CmpOp::IsNot | CmpOp::In | CmpOp::NotIn
+                    )
+                }) =>
+            {
+                self.eval(&comparison.left);
+                for part in &comparison.comparators {
+                    self.eval(part);
+                }
+                Value::number()
             }
             Expr::Compare(comparison) => {
                 let mut any = self.eval(&comparison.left);
