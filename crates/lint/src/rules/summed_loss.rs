@@ -102,8 +102,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Whether a loop steps an optimizer or goes over a loader: one that only backpropagates adds up the
-/// parts of one step, and its total ends with it.
+/// Whether a loop goes over steps: not if it only backpropagates and the optimizer's step comes after
+/// it; then it adds up the parts of one step, and its total ends with it.
 fn goes_over_steps(facts: &Facts<'_>, steps: BlockId) -> bool {
     if let BlockKind::For(node) = facts.structure.blocks[steps].kind
         && facts.iterates_loader(&node.iter)
@@ -114,12 +114,14 @@ fn goes_over_steps(facts: &Facts<'_>, steps: BlockId) -> bool {
         matches!(facts.method(call.node), Some((receiver, "step" | "train_batch"))
             if facts.value(receiver).kind != Kind::Scheduler)
     };
-    facts.calls_inside(steps).any(|call| {
+    let steps_inside = facts.calls_inside(steps).any(|call| {
         is_step(call)
             || facts
                 .callee_unit(call.node)
                 .is_some_and(|callee| facts.runs(callee, &is_step))
-    })
+    });
+    let unit = facts.structure.unit_of(steps);
+    steps_inside || !facts.calls_in_unit(unit).any(is_step)
 }
 
 /// Whether what is added is handed in by the loop (`for loss in losses`), not made in it.
