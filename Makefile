@@ -51,6 +51,8 @@ test: build lint-rust lint-dependencies test-rust lint-python test-python test-e
 lint-rust: ## rustfmt and clippy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo metadata --manifest-path fuzz/Cargo.toml --locked --format-version 1 > target/fuzz-metadata.json
 
 .PHONY: lint-dependencies
 lint-dependencies: ## Licences, sources and duplicates of the crates we use (cargo deny)

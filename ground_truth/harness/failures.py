@@ -16,6 +16,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+from run_case import environment_facts
+
 PRELUDE = """
 import torch, torch.nn as nn
 import torch.nn.functional as F
@@ -140,7 +142,6 @@ SITUATIONS: dict[str, tuple[str, str, dict[str, str]]] = {
     "library-handle": (
         "library-disguise",
         """
-        import subprocess, sys
         torch.empty(1, device="cuda")
         free = torch.cuda.mem_get_info()[0]
         hold = []
@@ -257,7 +258,7 @@ def run(name: str, out: Path) -> dict[str, object]:
         check=False,
     )
     # Where the interpreter lives says nothing about the failure.
-    text = done.stdout.replace(str(script.parent), "/work").replace(sys.prefix, "/usr")
+    text = done.stdout.replace(str(script.parent), "/home/me").replace(sys.prefix, "/usr")
     (out / f"{name}.log").write_text(text)
     return {"name": name, "situation": kind, "exit": done.returncode, "settings": settings}
 
@@ -268,7 +269,6 @@ def main() -> None:
     parser.add_argument("--names", default=",".join(SITUATIONS))
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    import torch
 
     results = []
     for name in arguments.names.split(","):
@@ -279,14 +279,7 @@ def main() -> None:
         print(results[-1], flush=True)
     facts = {
         "command": "python ground_truth/harness/failures.py --out DIR",
-        "torch": torch.__version__,
-        "card": torch.cuda.get_device_name(0),
-        "driver": subprocess.run(
-            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout.strip(),
+        "environment": environment_facts(True),
         "failures": results,
     }
     (arguments.out / "failures.json").write_text(json.dumps(facts, indent=1) + "\n")

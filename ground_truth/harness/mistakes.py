@@ -15,6 +15,8 @@ import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from run_case import environment_facts
+
 PRELUDE = """
 import copy
 import io
@@ -366,7 +368,6 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=6)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    import torch
 
     # Memory is each process's own: several can share the card.
     with ThreadPoolExecutor(arguments.jobs) as pool:
@@ -380,8 +381,7 @@ def main() -> None:
             print(name, results[name], flush=True)
     facts = {
         "command": "python ground_truth/harness/mistakes.py --out DIR",
-        "torch": torch.__version__,
-        "card": torch.cuda.get_device_name(0),
+        "environment": environment_facts(True),
         "mistakes": results,
     }
     (arguments.out / "mistakes.json").write_text(json.dumps(facts, indent=1) + "\n")

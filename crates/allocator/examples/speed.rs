@@ -10,9 +10,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ghostgpu_allocator::replay::{
-    Circumstances, Context, ExactRun, Operation, Program, Recording, WhatIfRun,
-};
+use ghostgpu_allocator::replay::{Circumstances, ExactRun, Program, Recording, WhatIfRun};
 use ghostgpu_allocator::{
     Address, Allocator, Release, Settings, SimpleDriver, StreamId, TraceEvent, TraceSink,
 };
@@ -248,19 +246,7 @@ fn recording(steps: &[Step], rounds: usize) -> Recording {
     for _ in 0..rounds {
         once(&mut allocator, steps, &mut live);
     }
-    let operations = allocator.sink().iter().map(|event| Operation {
-        action: event.action,
-        address: event.address,
-        bytes: event.bytes,
-        context: Context {
-            stream: event.stream,
-            pool: None,
-        },
-    });
-    Recording {
-        operations: operations.collect(),
-        segments: allocator.segments(),
-    }
+    Recording::of(&allocator)
 }
 
 /// Replays a recording exactly, and under another setting.

@@ -109,19 +109,7 @@ fn sensible(choices: &[(u64, u8)], settings: &Settings, release: Release) -> Rec
             _ => {}
         }
     }
-    let entries = allocator.sink().iter().map(|event| Operation {
-        action: event.action,
-        address: event.address,
-        bytes: event.bytes,
-        context: Context {
-            stream: event.stream,
-            pool: None,
-        },
-    });
-    Recording {
-        operations: entries.collect(),
-        segments: allocator.segments(),
-    }
+    Recording::of(&allocator)
 }
 
 /// Leaves entries out, doubles them, exchanges them.

@@ -3,9 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use ghostgpu_allocator::replay::{
-    Circumstances, Context, ExactRun, Operation, Program, Recording, WhatIfRun,
-};
+use ghostgpu_allocator::replay::{Circumstances, ExactRun, Program, Recording, WhatIfRun};
 use ghostgpu_allocator::{
     Allocator, BlockId, Release, Settings, SimpleDriver, StreamId, TraceEvent,
 };
@@ -64,19 +62,7 @@ fn recording(release: Release, settings: &Settings, operations: usize) -> Record
             allocator.empty_cache().expect("no scope is open");
         }
     }
-    let operations = allocator.sink().iter().map(|event| Operation {
-        action: event.action,
-        address: event.address,
-        bytes: event.bytes,
-        context: Context {
-            stream: event.stream,
-            pool: None,
-        },
-    });
-    Recording {
-        operations: operations.collect(),
-        segments: allocator.segments(),
-    }
+    Recording::of(&allocator)
 }
 
 #[test]

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ghostgpu_allocator::replay::{
-    Circumstances, Context, Operation, Program, Recording, exact, what_if,
-};
+use ghostgpu_allocator::replay::{Circumstances, Program, Recording, exact, what_if};
 use ghostgpu_allocator::{
     Action, Address, Allocator, BlockState, PoolKind, Release, Settings, SimpleDriver, StreamId,
     TraceEvent,
@@ -108,19 +106,7 @@ impl Run {
     }
 
     fn recording(&self) -> Recording {
-        let entries = self.allocator.sink().iter().map(|event| Operation {
-            action: event.action,
-            address: event.address,
-            bytes: event.bytes,
-            context: Context {
-                stream: event.stream,
-                pool: None,
-            },
-        });
-        Recording {
-            operations: entries.collect(),
-            segments: self.allocator.segments(),
-        }
+        Recording::of(&self.allocator)
     }
 }
 

@@ -10,6 +10,7 @@ mod environment;
 mod failure;
 mod findings;
 mod judge;
+mod last_lines;
 mod layout;
 mod output;
 mod probing;

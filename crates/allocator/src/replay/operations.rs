@@ -1,6 +1,7 @@
 //! What a replay works on: the entries of a memory history as columns, and the segments at its end.
 
-use crate::allocator::{BlockState, SegmentView};
+use crate::allocator::{Allocator, BlockState, SegmentView};
+use crate::driver::Driver;
 use crate::ids::{Address, PoolId, StreamId};
 use crate::trace::{Action, TraceEvent};
 
@@ -191,6 +192,25 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// What a snapshot of this allocator would hold: its trace, without the pools as in releases
+    /// before 2.12, and its segments.
+    #[must_use]
+    pub fn of<D: Driver>(allocator: &Allocator<D, Vec<TraceEvent>>) -> Self {
+        let operations = allocator.sink().iter().map(|event| Operation {
+            action: event.action,
+            address: event.address,
+            bytes: event.bytes,
+            context: Context {
+                stream: event.stream,
+                pool: None,
+            },
+        });
+        Self {
+            operations: operations.collect(),
+            segments: allocator.segments(),
+        }
+    }
+
     /// Whether blocks at the end are live.
     #[must_use]
     pub fn has_live_blocks(&self) -> bool {

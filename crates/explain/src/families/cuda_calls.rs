@@ -1,6 +1,6 @@
 //! Calls to CUDA that find no memory and name no figures: contexts, code, mappings, pinned memory.
 
-use super::{Family, Message, is_source_code, pattern, range};
+use super::{Family, Message, pattern, range};
 use crate::kind::Kind;
 use crate::window::Window;
 
@@ -36,11 +36,11 @@ fn read(window: &Window) -> Vec<Message> {
         let (start, end) = range(&found);
         messages.push(Message::new(Kind::CudaMapping, start, end));
     }
-    for found in CALL.all(text) {
+    for found in CALL.printed(text) {
         let (start, end) = range(&found);
         let is_known = |message: &Message| message.start <= start && start < message.end + 400;
         // The same failure is named twice: by its words, and by CUDA's name for them.
-        if is_source_code(text, start) || messages.iter().any(is_known) {
+        if messages.iter().any(is_known) {
             continue;
         }
         // NCCL's and XLA's own messages say it better.

@@ -1,6 +1,6 @@
 //! CuPy and PaddlePaddle.
 
-use super::{Family, Message, amount, is_source_code, number, pattern, range};
+use super::{Family, Message, amount, number, pattern, range};
 use crate::finding::Figures;
 use crate::kind::Kind;
 use crate::window::Window;
@@ -22,11 +22,8 @@ pattern!(
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages = Vec::new();
-    for found in CUPY.all(text) {
+    for found in CUPY.printed(text) {
         let (start, end) = range(&found);
-        if is_source_code(text, start) {
-            continue;
-        }
         messages.push(Message {
             figures: Figures {
                 asked: amount(&found, 1),

@@ -1,6 +1,6 @@
 //! PyTorch's `DataLoader`: workers that were killed, and shared memory that is full.
 
-use super::{Family, Message, is_source_code, number, pattern, range};
+use super::{Family, Message, number, pattern, range};
 use crate::finding::FigureValue;
 use crate::kind::Kind;
 use crate::window::Window;
@@ -46,12 +46,11 @@ fn read(window: &Window) -> Vec<Message> {
         (&KILLED, Kind::DataLoaderKilled),
         (&EXITED, Kind::DataLoaderKilled),
     ] {
-        for found in pattern.all(text) {
+        for found in pattern.printed(text) {
             let (start, end) = range(&found);
-            let is_code = is_source_code(text, start);
             // That a worker exited is said again after it was said why.
             let is_said = kind == Kind::DataLoaderKilled && !messages.is_empty();
-            if is_code || is_said {
+            if is_said {
                 continue;
             }
             let mut message = Message::new(kind, start, end);

@@ -1,6 +1,6 @@
 //! Memory of the machine that an allocator asked for and did not get.
 
-use super::{Family, Message, amount, is_source_code, number, pattern, range};
+use super::{Family, Message, amount, number, pattern, range};
 use crate::amount::Amount;
 use crate::finding::FigureValue;
 use crate::kind::Kind;
@@ -37,11 +37,8 @@ pattern!(DISPATCHED, r"SomemodulesaredispatchedontheCPUorthedisk");
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages = Vec::new();
-    for found in CPU.all(text) {
+    for found in CPU.printed(text) {
         let (start, end) = range(&found);
-        if is_source_code(text, start) {
-            continue;
-        }
         let mut message = Message::new(Kind::CpuAllocator, start, end);
         message.figures.asked = number(&found, 1).map(Amount::exact);
         messages.push(message);
@@ -57,11 +54,9 @@ fn read(window: &Window) -> Vec<Message> {
             .add("type", FigureValue::Text(found[3].to_owned()));
         messages.push(message);
     }
-    for found in DISPATCHED.all(text) {
+    for found in DISPATCHED.printed(text) {
         let (start, end) = range(&found);
-        if !is_source_code(text, start) {
-            messages.push(Message::new(Kind::DispatchedElsewhere, start, end));
-        }
+        messages.push(Message::new(Kind::DispatchedElsewhere, start, end));
     }
     if messages.is_empty() {
         for (index, line) in window.lines().iter().enumerate() {

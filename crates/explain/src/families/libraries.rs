@@ -1,6 +1,6 @@
 //! cuBLAS, cuDNN and their relatives: memory that ran out, under other names.
 
-use super::{Family, Message, is_source_code, pattern, range};
+use super::{Family, Message, pattern, range};
 use crate::finding::FigureValue;
 use crate::kind::Kind;
 use crate::window::Window;
@@ -31,11 +31,8 @@ pattern!(WORKSPACE, r"Notenoughmemoryforworkspace!");
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages = Vec::new();
-    for found in STATUS.all(text) {
+    for found in STATUS.printed(text) {
         let (start, end) = range(&found);
-        if is_source_code(text, start) {
-            continue;
-        }
         let is_certain = found.get(2).is_some();
         let kind = match (&found[1], is_certain) {
             ("CUBLAS" | "HIPBLAS", true) => Kind::Cublas,
@@ -57,11 +54,9 @@ fn read(window: &Window) -> Vec<Message> {
         (&NO_ALGORITHM, Kind::CudnnNoAlgorithm),
         (&WORKSPACE, Kind::CudnnWorkspace),
     ] {
-        for found in pattern.all(text) {
+        for found in pattern.printed(text) {
             let (start, end) = range(&found);
-            if !is_source_code(text, start) {
-                messages.push(Message::new(kind, start, end));
-            }
+            messages.push(Message::new(kind, start, end));
         }
     }
     messages

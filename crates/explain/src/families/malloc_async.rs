@@ -1,6 +1,6 @@
 //! PyTorch with `backend:cudaMallocAsync`: six lines, one figure on each.
 
-use super::{Family, Message, amount, is_source_code, number, pattern, range};
+use super::{Family, Message, amount, number, pattern, range};
 use crate::finding::Figures;
 use crate::kind::Kind;
 use crate::window::Window;
@@ -24,11 +24,8 @@ pattern!(ALLOWED, r"user-suppliedmemoryfraction\)\n?:({A})");
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages = Vec::new();
-    for head in HEAD.all(text) {
+    for head in HEAD.printed(text) {
         let (start, mut end) = range(&head);
-        if is_source_code(text, start) {
-            continue;
-        }
         let tail = &text[start..];
         let mut figure = |pattern: &super::Pattern| {
             let found = pattern.captures(tail)?;

@@ -93,6 +93,12 @@ impl Pattern {
             None => Vec::new(),
         }
     }
+
+    /// Matches that were printed: those in a line of source code, as tracebacks show it, are left out.
+    pub(crate) fn printed<'t>(&self, text: &'t str) -> impl Iterator<Item = regex::Captures<'t>> {
+        let is_printed = |found: &regex::Captures| !is_source_code(text, range(found).0);
+        self.all(text).into_iter().filter(is_printed)
+    }
 }
 
 /// One that cannot be made finds nothing, and no test passes: `regex` has features that can be missing.

@@ -1,6 +1,6 @@
 //! PyTorch on Apple's cards, whose memory is the machine's.
 
-use super::{Family, Message, amount, is_source_code, pattern, range};
+use super::{Family, Message, amount, pattern, range};
 use crate::finding::{FigureValue, Figures};
 use crate::kind::Kind;
 use crate::window::Window;
@@ -18,11 +18,8 @@ pattern!(
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages = Vec::new();
-    for found in HEAD.all(text) {
+    for found in HEAD.printed(text) {
         let (start, end) = range(&found);
-        if is_source_code(text, start) {
-            continue;
-        }
         let mut figures = Figures {
             allocated: amount(&found, 1),
             allowed: amount(&found, 3),

@@ -1,6 +1,6 @@
 //! TensorFlow, and the allocator that it shares with XLA.
 
-use super::{Family, Message, amount, is_source_code, number, pattern, range};
+use super::{Family, Message, amount, number, pattern, range};
 use crate::amount::Amount;
 use crate::finding::{FigureValue, Figures};
 use crate::kind::Kind;
@@ -34,11 +34,8 @@ pattern!(
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages: Vec<Message> = Vec::new();
-    for found in TENSOR.all(text) {
+    for found in TENSOR.printed(text) {
         let (start, end) = range(&found);
-        if is_source_code(text, start) {
-            continue;
-        }
         let mut figures = Figures {
             asked: size_of(&found[1], found.get(2).map_or("", |name| name.as_str())),
             device: number(&found, 5).and_then(|device| device.try_into().ok()),

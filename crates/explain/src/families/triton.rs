@@ -1,6 +1,6 @@
 //! Triton: shared memory, registers and other things inside a multiprocessor.
 
-use super::{Family, Message, is_source_code, number, pattern, range};
+use super::{Family, Message, number, pattern, range};
 use crate::amount::Amount;
 use crate::finding::FigureValue;
 use crate::kind::Kind;
@@ -19,11 +19,8 @@ pattern!(
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages = Vec::new();
-    for found in HEAD.all(text) {
+    for found in HEAD.printed(text) {
         let (start, end) = range(&found);
-        if is_source_code(text, start) {
-            continue;
-        }
         let mut message = Message::new(Kind::KernelSharedMemory, start, end);
         let figures = &mut message.figures;
         let what = match &found[1] {

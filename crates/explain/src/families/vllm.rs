@@ -1,6 +1,6 @@
 //! vLLM, which asks at its start whether there is room for its KV cache.
 
-use super::{Family, Message, amount, is_source_code, number, pattern, range};
+use super::{Family, Message, amount, number, pattern, range};
 use crate::finding::FigureValue;
 use crate::kind::Kind;
 use crate::window::Window;
@@ -41,16 +41,14 @@ fn read(window: &Window) -> Vec<Message> {
     let mut messages = Vec::new();
     let mut add = |kind, found: &regex::Captures, fill: &dyn Fn(&mut Message)| {
         let (start, end) = range(found);
-        if !is_source_code(text, start) {
-            let mut message = Message::new(kind, start, end);
-            fill(&mut message);
-            messages.push(message);
-        }
+        let mut message = Message::new(kind, start, end);
+        fill(&mut message);
+        messages.push(message);
     };
-    for found in NO_CACHE.all(text) {
+    for found in NO_CACHE.printed(text) {
         add(Kind::VllmNoCache, &found, &|_| {});
     }
-    for found in SEQUENCE.all(text) {
+    for found in SEQUENCE.printed(text) {
         add(Kind::VllmSequence, &found, &|message| {
             let figures = &mut message.figures;
             figures.asked = amount(&found, 2);
@@ -63,7 +61,7 @@ fn read(window: &Window) -> Vec<Message> {
             }
         });
     }
-    for found in TOKENS.all(text) {
+    for found in TOKENS.printed(text) {
         add(Kind::VllmSequence, &found, &|message| {
             let figures = &mut message.figures;
             for (group, name) in [(1, "sequence length"), (2, "length that fits")] {
@@ -73,7 +71,7 @@ fn read(window: &Window) -> Vec<Message> {
             }
         });
     }
-    for found in NOT_FREE.all(text) {
+    for found in NOT_FREE.printed(text) {
         add(Kind::VllmNotFree, &found, &|message| {
             let gib = |group| {
                 let digits = found.get(group)?.as_str();
@@ -87,7 +85,7 @@ fn read(window: &Window) -> Vec<Message> {
             figures.add("utilization", FigureValue::Text(found[4].to_owned()));
         });
     }
-    for found in SAMPLER.all(text) {
+    for found in SAMPLER.printed(text) {
         add(Kind::VllmSampler, &found, &|message| {
             if let Some(requests) = number(&found, 1) {
                 message

@@ -1,6 +1,6 @@
 //! JAX and XLA.
 
-use super::{Family, Message, amount, is_source_code, number, pattern, range};
+use super::{Family, Message, amount, number, pattern, range};
 use crate::amount::Amount;
 use crate::finding::FigureValue;
 use crate::kind::Kind;
@@ -37,12 +37,12 @@ fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages: Vec<Message> = Vec::new();
     for pattern in [&HEAD, &LOOSE, &ASYNC] {
-        for found in pattern.all(text) {
+        for found in pattern.printed(text) {
             let (start, mut end) = range(&found);
             let is_known = messages
                 .iter()
                 .any(|known| start < known.end && known.start < end);
-            if is_known || is_source_code(text, start) {
+            if is_known {
                 continue;
             }
             let mut message = Message::new(Kind::Jax, start, end);

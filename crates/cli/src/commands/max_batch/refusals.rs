@@ -9,14 +9,12 @@ use crate::commands::run::need::measure_need;
 use crate::commands::run::prepare::Prepared;
 use crate::failure::Failure;
 use crate::judge::Rehearsal;
+use crate::last_lines::show_last_lines;
 use crate::output::Output;
 use crate::probing::Outcome;
 use crate::recorded_memory::Memory;
 use crate::report::{Look, text_report};
 use crate::size::gib;
-
-/// How much of what a failed script printed is shown.
-const LAST_LINES: usize = 15;
 
 /// Why there is no largest batch.
 pub enum Refusal {
@@ -160,14 +158,5 @@ fn list(words: &[String]) -> String {
         [] => "none".to_owned(),
         [one] => one.clone(),
         [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
-    }
-}
-
-fn show_last_lines(log: &Path) {
-    let bytes = std::fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().collect();
-    for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
-        eprintln!("    {line}");
     }
 }

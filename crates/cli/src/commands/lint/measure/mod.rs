@@ -16,6 +16,7 @@ use crate::answer::Need;
 use crate::commands::run::need::measure_need;
 use crate::commands::run::prepare::{Prepared, prepare};
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
+use crate::last_lines::show_last_lines;
 use crate::output::{Output, print_all};
 use crate::probing::{Outcome, Peaks};
 use crate::process::Cause;
@@ -30,9 +31,6 @@ const IN_PLACE_OF: &str = include_str!("in_place_of.py");
 
 /// More fixes are not tried one by one.
 const MOST_ALONE: usize = 12;
-
-/// How much of what a failed script printed is shown.
-const LAST_LINES: usize = 15;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let script = the_script(arguments)?;
@@ -241,14 +239,5 @@ fn publish(answer: &Answer, json: Option<Output>) -> anyhow::Result<()> {
     match json {
         Some(output) => output.write(&(serde_json::to_string_pretty(&answer.json())? + "\n")),
         None => Ok(()),
-    }
-}
-
-fn show_last_lines(log: &Path) {
-    let bytes = std::fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().collect();
-    for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
-        eprintln!("    {line}");
     }
 }
