@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::amount::Amount;
-use crate::finding::{Figures, Finding};
+use crate::finding::{FREE_BELOW_ZERO, Figures, Finding};
 
 /// The parts of a card, in the order in which a picture shows them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -198,6 +198,11 @@ impl Account {
         {
             say(format!(
                 "{allocated} allocated cannot be more than {reserved} reserved: the text is damaged"
+            ));
+        }
+        if let Some(printed) = figures.text_named(FREE_BELOW_ZERO) {
+            say(format!(
+                "{printed} free is a number below zero, printed as a huge one: nothing was free"
             ));
         }
         if let (Some(free), Some(total)) = (figures.free, figures.total)

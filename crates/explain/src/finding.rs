@@ -53,6 +53,9 @@ pub struct Figures {
     pub more: Vec<NamedFigure>,
 }
 
+/// The name of what was printed for the free memory where that cannot be an amount.
+pub const FREE_BELOW_ZERO: &str = "free, as printed";
+
 /// What a process has on the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessUse {
@@ -94,6 +97,13 @@ impl Figures {
     pub fn amount_named(&self, name: &str) -> Option<Amount> {
         self.more.iter().find_map(|figure| match &figure.value {
             FigureValue::Amount(amount) if figure.name == name => Some(*amount),
+            _ => None,
+        })
+    }
+
+    pub fn text_named(&self, name: &str) -> Option<&str> {
+        self.more.iter().find_map(|figure| match &figure.value {
+            FigureValue::Text(text) if figure.name == name => Some(text.as_str()),
             _ => None,
         })
     }

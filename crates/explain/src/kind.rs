@@ -63,6 +63,8 @@ pub enum Kind {
     VllmNotFree,
     /// vLLM: the sampler's warm-up.
     VllmSampler,
+    /// llama.cpp: a buffer of weights, KV cache or scratch space.
+    LlamaCpp,
     CuPy,
     Paddle,
     /// Triton: a kernel's shared memory on the chip, not the card's memory.
@@ -140,6 +142,7 @@ impl Kind {
             Self::VllmSequence => "vLLM's KV cache is too small for one sequence of full length",
             Self::VllmNotFree => "the card is not as empty as vLLM was told to expect",
             Self::VllmSampler => "vLLM ran out of memory while warming up its sampler",
+            Self::LlamaCpp => "llama.cpp got no memory on the card for one of its buffers",
             Self::CuPy => "CuPy found no memory on the card",
             Self::Paddle => "PaddlePaddle found no memory on the card",
             Self::KernelSharedMemory => {
@@ -183,6 +186,7 @@ impl Kind {
             | Self::VllmSequence
             | Self::VllmNotFree
             | Self::VllmSampler
+            | Self::LlamaCpp
             | Self::CuPy
             | Self::Paddle
             | Self::KernelSharedMemory

@@ -68,6 +68,9 @@ fn for_one(
             words.set_device(),
             words.smaller_batch(),
         ],
+        Situation::ModelDoesNotFit if finding.kind == crate::kind::Kind::LlamaCpp => {
+            serving::llama_cpp()
+        }
         Situation::ModelDoesNotFit => vec![
             words.half_weights(),
             words.quantised(),

@@ -52,6 +52,11 @@ impl Words {
         }
     }
 
+    /// A card of NVIDIA's; PyTorch calls AMD's `cuda` too.
+    fn is_cuda(&self) -> bool {
+        self.backend == "cuda" && self.visible == "CUDA_VISIBLE_DEVICES"
+    }
+
     fn run(&self) -> String {
         format!("python {}", self.script)
     }
@@ -89,7 +94,7 @@ impl Words {
                 .tried_by(Trial::MaxSplitSize),
             );
         }
-        if !self.has_expandable && self.backend == "cuda" {
+        if !self.has_expandable && self.is_cuda() {
             found.push(Advice::new(
                 "a newer PyTorch",
                 "pip install -U torch",
@@ -102,7 +107,7 @@ impl Words {
     pub fn smaller_batch(&self) -> Advice {
         let what = "a smaller batch, with gradient accumulation to keep its effect";
         // Only NVIDIA's cards can be rehearsed on.
-        if self.backend != "cuda" || self.visible != "CUDA_VISIBLE_DEVICES" {
+        if !self.is_cuda() {
             let command =
                 "DataLoader(data, batch_size=...)   # Trainer: --per_device_train_batch_size";
             return Advice::new(what, command, "activations grow with the batch")

@@ -51,6 +51,39 @@ pub fn cache(finding: &Finding) -> Vec<Advice> {
     found
 }
 
+pub fn llama_cpp() -> Vec<Advice> {
+    vec![
+        Advice::new(
+            "fewer layers on the card",
+            "llama-server -m MODEL -ngl 20   # Ollama: PARAMETER num_gpu 20; llama-cpp-python: n_gpu_layers=20",
+            "the others are computed by the CPU, from the machine's memory",
+        ),
+        Advice::new(
+            "a shorter context",
+            "llama-server -m MODEL -c 8192   # Ollama: PARAMETER num_ctx 8192",
+            "the KV cache is taken for the whole context at the start",
+        )
+        .with_effect(Effect::Service),
+        Advice::new(
+            "a KV cache of 8 bits",
+            "llama-server -m MODEL --flash-attn on --cache-type-k q8_0 --cache-type-v q8_0",
+            "half the cache for the same length",
+        )
+        .with_effect(Effect::Precision),
+        Advice::new(
+            "a stronger quantisation of the weights",
+            "llama-quantize model-f16.gguf model-q4.gguf Q4_K_M",
+            "about 4.8 bits for each weight instead of 16",
+        )
+        .with_effect(Effect::Precision),
+        Advice::new(
+            "another split between several cards",
+            "llama-server -m MODEL --tensor-split 3,1",
+            "a card with less memory, or with a display, takes a smaller part",
+        ),
+    ]
+}
+
 pub fn utilization_down(finding: &Finding) -> Advice {
     let share = match (finding.figures.free, finding.figures.total) {
         (Some(free), Some(total)) if total.bytes > 0 => {

@@ -6,6 +6,7 @@ mod data_loader;
 mod host_kills;
 mod host_memory;
 mod libraries;
+mod llama_cpp;
 mod malloc_async;
 mod mps;
 mod nccl;
@@ -54,7 +55,7 @@ impl Message {
     }
 }
 
-pub static FAMILIES: [Family; 14] = [
+pub static FAMILIES: [Family; 15] = [
     pytorch::FAMILY,
     malloc_async::FAMILY,
     mps::FAMILY,
@@ -67,6 +68,7 @@ pub static FAMILIES: [Family; 14] = [
     xla::FAMILY,
     tensorflow::FAMILY,
     vllm::FAMILY,
+    llama_cpp::FAMILY,
     triton::FAMILY,
     cupy_paddle::FAMILY,
 ];

@@ -4,7 +4,7 @@
 //! and what is left of one is still worth reading.
 
 use super::{Family, Message, amount, is_source_code, number, pattern, range};
-use crate::finding::{Figures, ProcessUse};
+use crate::finding::{FREE_BELOW_ZERO, FigureValue, Figures, ProcessUse};
 use crate::kind::Kind;
 use crate::window::Window;
 
@@ -143,6 +143,12 @@ fn figures(
         if let (Some(pid), Some(used)) = (number(&found, 1), amount(&found, 2)) {
             figures.processes.push(ProcessUse { pid, used });
         }
+    }
+    // A driver that counts below zero has it printed as a huge number.
+    if let (None, Some(found)) = (figures.free, FREE.captures(tail)) {
+        let printed = found.get(1).or(found.get(2));
+        let printed = printed.map_or("", |printed| printed.as_str()).to_owned();
+        figures.add(FREE_BELOW_ZERO, FigureValue::Text(printed));
     }
     figures.complete()
 }

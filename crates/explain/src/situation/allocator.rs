@@ -15,8 +15,13 @@ const MIB: u64 = 1 << 20;
 
 pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reasoned> {
     let stage = stage(finding);
-    let rules: [Option<Reasoned>; 11] = [
-        shape_bug(finding, stage),
+    let larger = larger_than_the_card(finding, stage);
+    let (far, somewhat) = match is_far_too_large(finding) {
+        true => (larger, None),
+        false => (None, larger),
+    };
+    let rules: [Option<Reasoned>; 12] = [
+        far,
         fraction_limit(finding),
         free_but_refused(finding, log),
         other_process(finding, account),
@@ -25,6 +30,7 @@ pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reason
         model_or_optimizer(finding, stage),
         evaluation(finding, stage),
         one_large_request(finding),
+        somewhat,
         activations(finding, stage),
         perhaps_growth(finding, log),
     ];
@@ -43,7 +49,16 @@ pub fn percent(part: Amount, whole: Amount) -> u64 {
     part.bytes.saturating_mul(100) / whole.bytes.max(1)
 }
 
-fn shape_bug(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
+/// A request of several times the card is hardly meant; one a little above it may well be.
+fn is_far_too_large(finding: &Finding) -> bool {
+    let figures = &finding.figures;
+    match (figures.asked, figures.total) {
+        (Some(asked), Some(total)) => asked.bytes / 2 >= total.bytes,
+        _ => false,
+    }
+}
+
+fn larger_than_the_card(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
     let figures = &finding.figures;
     let (asked, total) = (figures.asked?, figures.total?);
     if !asked.exceeds(total) {

@@ -1,7 +1,7 @@
 //! Failures that are not PyTorch's allocator's: what each kind means by itself.
 
 use super::{Reasoned, Situation, Suspect};
-use crate::finding::{FigureValue, Finding};
+use crate::finding::Finding;
 use crate::kind::Kind;
 use crate::situation::suspects::grouped;
 
@@ -64,6 +64,14 @@ pub fn situation(finding: &Finding) -> Reasoned {
         Kind::VllmNoCache | Kind::VllmSequence | Kind::VllmNotFree | Kind::VllmSampler => {
             serving(finding)
         }
+        Kind::LlamaCpp => Reasoned::new(
+            Situation::ModelDoesNotFit,
+            match asked {
+                Some(asked) => format!("{asked} were asked for in one piece, and the card had no more"),
+                None => "the text names no figures".to_owned(),
+            },
+        )
+        .and("layers on the card, KV cache and scratch space are taken at the start: less of each fits"),
         Kind::Jax | Kind::TensorFlow | Kind::BfcAllocator => framework(finding),
         Kind::DispatchedElsewhere => Reasoned::new(
             Situation::ModelDoesNotFit,
@@ -82,16 +90,8 @@ pub fn situation(finding: &Finding) -> Reasoned {
 }
 
 fn shape(finding: &Finding) -> Option<String> {
-    finding
-        .figures
-        .more
-        .iter()
-        .find_map(|figure| match &figure.value {
-            FigureValue::Text(shape) if figure.name == "shape" => {
-                Some(format!("for an array of shape {shape}"))
-            }
-            _ => None,
-        })
+    let shape = finding.figures.text_named("shape")?;
+    Some(format!("for an array of shape {shape}"))
 }
 
 fn killed(finding: &Finding) -> Reasoned {

@@ -111,7 +111,7 @@ fn nothing_found(arguments: &Arguments, log: &Log) -> Failure {
     }
     Failure::new(format!("{name} has no message about memory that ran out")).with_hint(
         "PyTorch (CUDA, ROCm, XPU, MPS, CPU), cuBLAS, cuDNN, NCCL, DataLoader, the Linux kernel, Slurm, \
-         JAX, TensorFlow and vLLM are recognised; the message may stand in another file, such as that of \
+         JAX, TensorFlow, vLLM and llama.cpp are recognised; the message may stand in another file, such as that of \
          another rank",
     )
 }

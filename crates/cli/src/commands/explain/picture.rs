@@ -39,7 +39,7 @@ pub fn picture(account: &Account, asked: Option<Amount>) -> Vec<String> {
         let tip = if is_longer { ">" } else { "" };
         let times = match is_longer {
             true => format!(
-                " {:.1} times the card",
+                ", {:.2} times the card",
                 asked.bytes as f64 / total.bytes as f64
             ),
             false => String::new(),

@@ -1,0 +1,37 @@
+//! llama.cpp, and what is built on it (Ollama, llama-cpp-python): its buffers of weights, KV cache and
+//! scratch space are asked for in whole pieces.
+
+use super::{Family, Message, amount, number, pattern, range};
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &["cudaMalloc failed", "hipMalloc failed", "ggml"],
+    read,
+};
+
+pattern!(
+    BUFFER,
+    r"allocating({A})ondevice(\d+):(?:cuda|hip)Malloc(?:Managed)?failed:outofmemory"
+);
+// Before there were buffers: a check of every call, with the line of its file.
+pattern!(
+    CALL,
+    r"CUDAerror2at[^\s:]{0,200}ggml-cuda\.cu:\d+:outofmemory"
+);
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let buffers = BUFFER.printed(text).map(|found| {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::LlamaCpp, start, end);
+        message.figures.asked = amount(&found, 1);
+        message.figures.device = number(&found, 2).and_then(|device| device.try_into().ok());
+        message
+    });
+    let calls = CALL.printed(text).map(|found| {
+        let (start, end) = range(&found);
+        Message::new(Kind::LlamaCpp, start, end)
+    });
+    buffers.chain(calls).collect()
+}
