@@ -53,6 +53,9 @@ pub struct Figures {
     pub more: Vec<NamedFigure>,
 }
 
+/// The name of the figure that says whose allocator it was.
+pub const LIBRARY: &str = "library";
+
 /// The name of what was printed for the free memory where that cannot be an amount.
 pub const FREE_BELOW_ZERO: &str = "free, as printed";
 

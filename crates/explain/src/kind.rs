@@ -65,6 +65,8 @@ pub enum Kind {
     VllmSampler,
     /// llama.cpp: a buffer of weights, KV cache or scratch space.
     LlamaCpp,
+    /// A library beside PyTorch with memory of its own: ONNX Runtime, FAISS, RAPIDS, TensorRT.
+    OtherAllocator,
     CuPy,
     Paddle,
     /// Triton: a kernel's shared memory on the chip, not the card's memory.
@@ -143,6 +145,9 @@ impl Kind {
             Self::VllmNotFree => "the card is not as empty as vLLM was told to expect",
             Self::VllmSampler => "vLLM ran out of memory while warming up its sampler",
             Self::LlamaCpp => "llama.cpp got no memory on the card for one of its buffers",
+            Self::OtherAllocator => {
+                "a library beside PyTorch, which takes its memory itself, found none on the card"
+            }
             Self::CuPy => "CuPy found no memory on the card",
             Self::Paddle => "PaddlePaddle found no memory on the card",
             Self::KernelSharedMemory => {
@@ -187,6 +192,7 @@ impl Kind {
             | Self::VllmNotFree
             | Self::VllmSampler
             | Self::LlamaCpp
+            | Self::OtherAllocator
             | Self::CuPy
             | Self::Paddle
             | Self::KernelSharedMemory

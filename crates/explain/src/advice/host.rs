@@ -9,7 +9,7 @@ pub fn host_memory(finding: &Finding) -> Vec<Advice> {
     match finding.kind {
         Kind::JobLimit => found.push(Advice::new(
             "ask for more RAM",
-            "#SBATCH --mem=64G   # Kubernetes: resources.limits.memory; Docker: --memory 64g",
+            "#SBATCH --mem=64G   # Kubernetes: resources.limits.memory; Docker: --memory 64g; Ray: @ray.remote(memory=...)",
             "the limit is the job's, not the machine's",
         )),
         Kind::HostKillLikely | Kind::DataLoaderKilled => found.push(Advice::new(

@@ -1,7 +1,7 @@
 //! Advice about servers, other frameworks, Macs and kernels.
 
 use super::{Advice, Effect};
-use crate::finding::Finding;
+use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 
 pub fn cache(finding: &Finding) -> Vec<Advice> {
@@ -107,6 +107,7 @@ pub fn framework(finding: &Finding) -> Vec<Advice> {
     )
     .with_effect(Effect::Training);
     match finding.kind {
+        Kind::OtherAllocator => [vec![batch], beside_pytorch(finding)].concat(),
         Kind::Jax => vec![
             batch,
             Advice::new(
@@ -145,6 +146,46 @@ pub fn framework(finding: &Finding) -> Vec<Advice> {
             .with_effect(Effect::Precision),
         ],
     }
+}
+
+/// What makes room for a library that shares the card with PyTorch.
+fn beside_pytorch(finding: &Finding) -> Vec<Advice> {
+    let own = match finding.figures.text_named(LIBRARY) {
+        Some("ONNX Runtime") => Advice::new(
+            "an arena that grows by what is asked for",
+            "(\"CUDAExecutionProvider\", {\"arena_extend_strategy\": \"kSameAsRequested\", \"cudnn_conv_use_max_workspace\": \"0\"})",
+            "the arena otherwise doubles, and convolutions try large workspaces",
+        ),
+        Some("FAISS") => Advice::new(
+            "less scratch space, vectors of 16 bits",
+            "res.setTempMemory(256 << 20); options = faiss.GpuClonerOptions(); options.useFloat16 = True",
+            "FAISS takes up to 1.5 GiB of scratch space for each resource object at its start",
+        )
+        .with_effect(Effect::Precision),
+        Some("RAPIDS") => Advice::new(
+            "memory that may lie in the machine's RAM",
+            "rmm.reinitialize(managed_memory=True)",
+            "pages move to the card when they are used: slower, but it fits",
+        ),
+        _ => Advice::new(
+            "a smaller workspace",
+            "trtexec --onnx=model.onnx --memPoolSize=workspace:1024   # config.set_memory_pool_limit(...)",
+            "the builder tries tactics that need as much as it is allowed",
+        ),
+    };
+    vec![
+        own,
+        Advice::new(
+            "let PyTorch give back what it only caches",
+            "torch.cuda.empty_cache()   # before the library asks for its memory",
+            "PyTorch keeps freed memory for itself, and nobody else can use it",
+        ),
+        Advice::new(
+            "a limit for PyTorch",
+            "torch.cuda.set_per_process_memory_fraction(0.7)   # right at the start",
+            "the rest stays free for the library",
+        ),
+    ]
 }
 
 pub fn smaller_kernel() -> Vec<Advice> {

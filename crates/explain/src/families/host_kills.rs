@@ -28,6 +28,8 @@ pub const FAMILY: Family = Family {
         "cgroup out-of-memory",
         "killed by signal",
         "Killed process",
+        "node running low on memory",
+        "killed due to memory pressure",
     ],
     read,
 };
@@ -43,6 +45,11 @@ pattern!(
 pattern!(
     SLURM,
     r"(?:slurmstepd[^:]*:error:)?Detected(\d+)oom[-_ ]?killevents?(?:\(s\))?in(?:[^\n]{0,200}?out-of-memoryhandler)?|srun:error:\S{1,80}?:tasks?[\d,-]+:OutOfMemory|cgroupout-of-memoryhandler"
+);
+// Ray watches the machine, and kills a worker before the kernel does.
+pattern!(
+    RAY,
+    r"Taskwaskilledduetothenoderunninglowonmemory(?:\.\s?Memoryonthenode[^\n]{0,400}?wasrunningwas({A})/({A}))?|Workers\(tasks/actors\)killedduetomemorypressure"
 );
 pattern!(STATE, r"\bOUT_OF_ME(?:MORY|\+)|\bOOMKilled\b");
 pattern!(
@@ -65,6 +72,16 @@ fn read(window: &Window) -> Vec<Message> {
         let mut message = Message::new(Kind::JobLimit, start, end);
         if let Some(events) = number(&found, 1) {
             message.figures.add("kills", FigureValue::Count(events));
+        }
+        messages.push(message);
+    }
+    for found in RAY.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::JobLimit, start, end);
+        for (group, name) in [(1, "in use on the machine"), (2, "RAM of the machine")] {
+            if let Some(size) = amount(&found, group) {
+                message.figures.add(name, FigureValue::Amount(size));
+            }
         }
         messages.push(message);
     }

@@ -10,6 +10,7 @@ mod llama_cpp;
 mod malloc_async;
 mod mps;
 mod nccl;
+mod other_allocators;
 mod pytorch;
 mod tensorflow;
 mod triton;
@@ -55,7 +56,7 @@ impl Message {
     }
 }
 
-pub static FAMILIES: [Family; 15] = [
+pub static FAMILIES: [Family; 16] = [
     pytorch::FAMILY,
     malloc_async::FAMILY,
     mps::FAMILY,
@@ -69,6 +70,7 @@ pub static FAMILIES: [Family; 15] = [
     tensorflow::FAMILY,
     vllm::FAMILY,
     llama_cpp::FAMILY,
+    other_allocators::FAMILY,
     triton::FAMILY,
     cupy_paddle::FAMILY,
 ];

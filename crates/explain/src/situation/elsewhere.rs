@@ -1,7 +1,7 @@
 //! Failures that are not PyTorch's allocator's: what each kind means by itself.
 
 use super::{Reasoned, Situation, Suspect};
-use crate::finding::Finding;
+use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 use crate::situation::suspects::grouped;
 
@@ -72,7 +72,9 @@ pub fn situation(finding: &Finding) -> Reasoned {
             },
         )
         .and("layers on the card, KV cache and scratch space are taken at the start: less of each fits"),
-        Kind::Jax | Kind::TensorFlow | Kind::BfcAllocator => framework(finding),
+        Kind::Jax | Kind::TensorFlow | Kind::BfcAllocator | Kind::OtherAllocator => {
+            framework(finding)
+        },
         Kind::DispatchedElsewhere => Reasoned::new(
             Situation::ModelDoesNotFit,
             "accelerate placed some layers on the CPU, because the card had no room for them, and \
@@ -99,7 +101,7 @@ fn killed(finding: &Finding) -> Reasoned {
     let reason = match finding.kind {
         Kind::HostKill => "the kernel's own message: no RAM was left, and it chose this process",
         Kind::JobLimit => {
-            "the job's limit of RAM was reached (a cgroup), which the batch system sets"
+            "the job's limit of RAM was reached, which a batch system, a container or Ray sets"
         }
         Kind::DataLoaderKilled => {
             "a worker that is killed without a word has most often met the kernel's OOM killer"
@@ -209,7 +211,11 @@ fn framework(finding: &Finding) -> Reasoned {
             format!("{asked} at once is more than any card has"),
         );
     }
+    let library = figures.text_named(LIBRARY).unwrap_or("the library");
     let reason = match finding.kind {
+        Kind::OtherAllocator => &format!(
+            "{library} takes memory from the driver itself, beside PyTorch's cache, and there was no more"
+        ),
         Kind::Jax => "JAX takes 75 % of the card at its start and serves requests from that pool",
         _ => "TensorFlow takes the whole card at its start and serves requests from that pool",
     };
