@@ -184,6 +184,41 @@ main()
     assert source["kept_in"] == f"`history.outputs`, a list (train.py:{line})"
 
 
+HIDDEN_KEEPERS = {
+    "a list of functions": (
+        "callbacks.append(lambda output=output: output.sum())",
+        "`callbacks`, a list (train.py:{line})",
+    ),
+    "a chain of pairs on a model": (
+        "model.last = (getattr(model, 'last', None), output.detach())",
+        "`model.last`, a tuple",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN_KEEPERS)
+def test_what_keeps_every_step_is_named_and_not_what_each_step_replaces(
+    rehearse_reference: Rehearse, name: str
+) -> None:
+    keeping, expected = HIDDEN_KEEPERS[name]
+    script = (
+        MODEL
+        + f"""
+callbacks = []
+for step in range(6):
+    output = model(batch())
+    output.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    {keeping}
+"""
+    )
+    card = recorded(rehearse_reference, script)
+    (source, *_) = card["growth"]["sources"]
+    line = script.splitlines().index(f"    {keeping}") + 1
+    assert source["kept_in"] == expected.format(line=line)
+
+
 def test_with_and_without_it_the_same_is_allocated(rehearse: Rehearse) -> None:
     script = (
         MODEL

@@ -65,8 +65,23 @@ struct Survivors {
     count: u64,
     largest_bytes: u64,
     stack: StackId,
-    /// Of the first that has one.
-    name: NameId,
+    /// The steps whose survivors bear a name.
+    names: BTreeMap<NameId, BTreeSet<usize>>,
+}
+
+impl Survivors {
+    /// The name of most of them. A variable that each step replaces names a step here and there; what
+    /// keeps all of them names those of one step and of the next.
+    fn name(&self) -> NameId {
+        let keeps = |steps: &BTreeSet<usize>| {
+            let mut pairs = steps.iter().zip(steps.iter().skip(1));
+            pairs.any(|(one, next)| one + 1 == *next)
+        };
+        let keepers = self.names.iter().filter(|(_, steps)| keeps(steps));
+        // Of names that keep as much, the first.
+        let most = keepers.max_by_key(|(name, steps)| (steps.len(), std::cmp::Reverse(**name)));
+        most.map(|(name, _)| *name).unwrap_or_default()
+    }
 }
 
 impl CardLedger<'_> {
@@ -108,7 +123,7 @@ impl CardLedger<'_> {
                     place,
                     category,
                     stack: survivors.stack,
-                    kept_in: self.keeper(category, survivors.name),
+                    kept_in: self.keeper(category, survivors.name()),
                     bytes_per_step: per_step(&bytes_at_ends),
                     bytes_at_ends,
                     count: survivors.count,
@@ -146,8 +161,9 @@ impl CardLedger<'_> {
                 survivors.largest_bytes = one.requested_bytes;
                 survivors.stack = one.stack;
             }
-            if survivors.name == NameId(0) {
-                survivors.name = one.name;
+            if one.name != NameId(0) {
+                let named = survivors.names.entry(one.name).or_default();
+                named.insert(made_in);
             }
         }
         let mut found: Vec<_> = all

@@ -6,6 +6,7 @@ objects in them. Nothing else is followed: what is kept further away has no shor
 
 from __future__ import annotations
 
+import functools
 import inspect
 import linecache
 import os
@@ -13,7 +14,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator
-from types import FrameType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from ..stacks import is_user_code
@@ -24,6 +25,9 @@ _FEWEST = 2
 """A collection of fewer tensors is no history."""
 
 _MOST = 100_000
+
+_DEEPEST = 8
+"""Collections in collections are followed so far: a chain of pairs is as deep as it has steps."""
 
 _ADDING = (
     r"\s*(\.(append|appendleft|extend|insert|add|update|setdefault)\s*\(|\[[^]]*\]\s*=[^=]|\+=)"
@@ -76,9 +80,16 @@ def _variables(frame: FrameType | None) -> Iterator[tuple[str, str, Any]]:
 def _with_attributes(torch: Any, name: str, value: Any) -> Iterator[tuple[str, Any]]:
     yield name, value
     # Parameters and buffers of models have owners of their own; but a model may keep results, too.
-    if isinstance(value, (torch.Tensor, type, ModuleType)) or not _is_users_object(value):
+    if isinstance(value, (torch.Tensor, type, ModuleType)):
         return
-    for attribute, each in list(vars(value).items()):
+    if isinstance(value, torch.nn.Module):
+        # What PyTorch itself keeps in a module begins with an underscore.
+        attributes = [each for each in vars(value).items() if not each[0].startswith("_")]
+    elif _is_users_object(value):
+        attributes = list(vars(value).items())
+    else:
+        return
+    for attribute, each in attributes:
         yield f"{name}.{attribute}", each
 
 
@@ -90,13 +101,34 @@ def _is_users_object(value: Any) -> bool:
 
 
 def _tensors_in(torch: Any, values: Any, depth: int = 0) -> Iterator[Any]:
-    elements = list(values.values() if isinstance(values, dict) else values)
-    for each in elements[:_MOST]:
+    for each in _elements(values)[:_MOST]:
         if isinstance(each, torch.Tensor):
             if each.is_cuda and not isinstance(each, torch.nn.Parameter):
                 yield each
-        elif depth == 0 and isinstance(each, _COLLECTIONS):
+        elif depth < _DEEPEST:
             yield from _tensors_in(torch, each, depth + 1)
+
+
+def _elements(value: Any) -> list[Any]:
+    """What a collection holds, or a function in its defaults and the variables around it."""
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, _COLLECTIONS):
+        return list(value)
+    if isinstance(value, functools.partial):
+        return [*value.args, *value.keywords.values()]
+    if isinstance(value, FunctionType):
+        defaults = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        return defaults + [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
+    return []
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - an empty one raises
+    except ValueError:
+        return False
+    return True
 
 
 def _line_that_adds(file: str, name: str) -> str:

@@ -61,12 +61,12 @@ fn until_full(steps: Option<u64>) -> String {
 fn advice(source: &GrowthSource) -> Option<&'static str> {
     match source.category {
         Category::Activation => Some(
-            "something still refers to the graph of each step: keep `loss.item()` or \
-             `x.detach()`, not the tensor itself",
+            "something still refers to each step's tensors or their graph: keep `loss.item()` or \
+             `x.detach().cpu()`, not the tensor itself",
         ),
         Category::Kept | Category::Temporary => Some(
-            "something still refers to each step's result or its graph: keep `.item()`, \
-             `.detach()` or `.cpu()` of it",
+            "something still refers to each step's result or its graph: keep `.item()` or \
+             `.detach().cpu()` of it",
         ),
         Category::Gradient => Some("gradients of each step are kept beside the new ones"),
         _ => None,
