@@ -28,6 +28,7 @@ pub mod python;
 pub mod rules;
 pub mod settings;
 pub mod source;
+mod syntax;
 
 pub use config::{Config, ConfigError};
 pub use diagnostic::{Diagnostic, FileReport, examine};

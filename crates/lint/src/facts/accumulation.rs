@@ -4,7 +4,7 @@ use super::conditions::{Condition, Every};
 use super::structure::{BlockId, BlockKind, Call};
 use super::value::Kind;
 use super::{Facts, each_expression};
-use crate::python::{Expr, ExprCall, Operator, StmtWith, span};
+use crate::python::{Expr, Operator, span};
 
 /// A loop that accumulates gradients: every round backpropagates, one in so many steps.
 #[derive(Debug, Clone, Copy)]
@@ -152,53 +152,6 @@ impl<'a> Facts<'a> {
                 other.place.block == call.place.block
                     && matches!(self.method(other.node), Some((_, "zero_grad")))
             })
-    }
-
-    /// The tensor a `backward()` starts from: `loss` of `loss.backward()`, of
-    /// `scaler.scale(loss).backward()` and of Apex's `scale_loss`. Nothing where a framework is
-    /// given the loss, because it may scale it itself.
-    pub fn backpropagated(&self, call: &'a ExprCall) -> Option<&'a Expr> {
-        let Expr::Attribute(function) = &*call.func else {
-            return None;
-        };
-        if function.attr.as_str() != "backward" || !call.arguments.args.is_empty() {
-            return None;
-        }
-        match &*function.value {
-            Expr::Call(inner) => match &*inner.func {
-                Expr::Attribute(scale) if scale.attr.as_str() == "scale" => {
-                    inner.arguments.args.first()
-                }
-                _ => Some(&function.value),
-            },
-            receiver => Some(self.scaled_by_apex(receiver).unwrap_or(receiver)),
-        }
-    }
-
-    /// `loss` of `with amp.scale_loss(loss, optimizer) as scaled:`.
-    fn scaled_by_apex(&self, scaled: &Expr) -> Option<&'a Expr> {
-        let path = self.path(scaled)?;
-        self.structure.statements.iter().find_map(|(statement, _)| {
-            let crate::python::Stmt::With(StmtWith { items, range, .. }) = statement else {
-                return None;
-            };
-            if !crate::python::bytes(*range).contains(&span(scaled).start) {
-                return None;
-            }
-            items.iter().find_map(|item| {
-                let target = item.optional_vars.as_deref()?;
-                match &item.context_expr {
-                    Expr::Call(call)
-                        if self.path(target) == Some(path)
-                            && matches!(&*call.func, Expr::Attribute(function)
-                                if function.attr.as_str() == "scale_loss") =>
-                    {
-                        call.arguments.args.first()
-                    }
-                    _ => None,
-                }
-            })
-        })
     }
 
     /// The bodies of `with accelerator.accumulate(...)` where more than one micro-batch makes a

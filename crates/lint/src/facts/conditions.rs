@@ -1,7 +1,7 @@
 //! Under which conditions a place is reached, and which of them hold once in so many rounds.
 
 use super::Facts;
-use super::structure::{Assign, BlockId, BlockKind, Call, Place, UnitId};
+use super::structure::{Assign, BlockId, BlockKind, Call, Place};
 use crate::python::{CmpOp, Expr, Number, Operator, Stmt, UnaryOp, ast, span};
 
 /// A test and whether it held.
@@ -126,17 +126,6 @@ impl<'a> Facts<'a> {
                 .is_some_and(|name| name.starts_with("torch.cuda.") || name.starts_with("os."))
     }
 
-    /// Whether a path gets another value inside a block in any way, also by `+=`.
-    pub fn is_changed_inside(&self, block: BlockId, path: &str) -> bool {
-        let unit = self.structure.unit_of(block);
-        self.assigns_in_unit(unit).any(|assign| {
-            self.structure.is_inside(assign.place.block, block) && self.targets(assign.target, path)
-        }) || self.structure.blocks.iter().enumerate().any(|(id, other)| {
-            matches!(other.kind, BlockKind::For(node)
-                if self.targets(&node.target, path) && self.structure.is_inside(id, block))
-        })
-    }
-
     /// The count of a condition that holds once in so many rounds.
     pub fn every(&self, condition: &Condition<'a>) -> Option<Every<'a>> {
         let remainder = |expression: &'a Expr| match expression {
@@ -256,15 +245,6 @@ impl<'a> Facts<'a> {
             }
             _ => None,
         }
-    }
-
-    /// Whether a unit deletes a path.
-    pub fn is_deleted(&self, unit: UnitId, path: &str) -> bool {
-        self.structure.statements.iter().any(|(statement, place)| {
-            self.structure.unit_of(place.block) == unit
-                && matches!(statement, Stmt::Delete(node)
-                    if node.targets.iter().any(|each| self.targets(each, path)))
-        })
     }
 
     /// Whether a statement names a path somewhere, in its own expressions or in those of the

@@ -103,12 +103,7 @@ impl<'a> Imports<'a> {
 
     /// Whether the file imports this package or something of it.
     pub fn uses(&self, package: &str) -> bool {
-        let of = |name: &str| {
-            name == package
-                || name
-                    .strip_prefix(package)
-                    .is_some_and(|rest| rest.starts_with('.'))
-        };
+        let of = |name: &str| super::paths::is_part_of(name, package);
         self.names.values().any(|name| of(name)) || self.stars.iter().any(|name| of(name))
     }
 }

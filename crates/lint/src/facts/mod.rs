@@ -4,12 +4,14 @@
 //! - [`imports`]: what imported names mean;
 //! - [`usage`]: what names are used for;
 //! - [`flow`]: what values are, followed through the code;
-//! - what several rules ask of these: [`reach`] (which functions a call runs), [`reads`] (what is
-//!   read where), [`keeping`] and [`flows`] (what containers keep, and where it goes),
-//!   [`evaluating`] (where a model is in evaluation mode), [`origin`] and [`placement`] (where
-//!   values are made, and where they are).
+//! - what several rules ask of these: [`reach`] (which functions a call runs), [`backward`] (what
+//!   goes backward), [`reads`] and [`binding`] (where names are read and bound), [`keeping`] and [`flows`] (what containers
+//!   keep, and where it goes), [`evaluating`] (where a model is in evaluation mode), [`origin`] and
+//!   [`placement`] (where values are made, and where they are).
 
 pub mod accumulation;
+pub mod backward;
+pub mod binding;
 pub mod conditions;
 pub mod evaluating;
 pub mod flow;
@@ -134,12 +136,6 @@ impl<'a> Facts<'a> {
             .filter(move |call| self.structure.is_inside(call.place.block, block))
     }
 
-    /// Whether a call backpropagates: `loss.backward()`, `accelerator.backward(loss)`.
-    pub fn is_backward(&self, call: &ExprCall) -> bool {
-        matches!(&*call.func, Expr::Attribute(function)
-            if matches!(function.attr.as_str(), "backward" | "manual_backward"))
-    }
-
     /// Whether a call is an optimizer's step: of what is known to be an optimizer (or a scaler
     /// that is given one), or of something that also gets `zero_grad()`.
     pub fn is_optimizer_step(&self, call: &Call<'a>) -> bool {
@@ -176,6 +172,13 @@ impl<'a> Facts<'a> {
         })
     }
 
+    /// Whether a call makes a `DataLoader` of PyTorch's own.
+    pub fn makes_loader(&self, call: &ExprCall) -> bool {
+        self.callee(call).is_some_and(|name| {
+            name.starts_with("torch.utils.data") && name.ends_with("DataLoader")
+        })
+    }
+
     /// Whether an expression goes over a loader, also through `enumerate`, `tqdm`, `zip`.
     pub fn iterates_loader(&self, iterated: &Expr) -> bool {
         if self.value(iterated).kind == Kind::Loader {
@@ -189,40 +192,6 @@ impl<'a> Facts<'a> {
                 .any(|argument| self.iterates_loader(argument)),
             _ => false,
         }
-    }
-
-    /// Whether what a path holds in a unit ends in a `backward()`, directly or through other
-    /// names: `total` of `loss = total / n; loss.backward()`.
-    pub fn reaches_backward(&self, unit: UnitId, path: &str) -> bool {
-        let mut reached = vec![path];
-        let mut next = 0;
-        while next < reached.len() {
-            let current = reached[next];
-            next += 1;
-            if self.usage(unit, current).backward.is_some() {
-                return true;
-            }
-            for assign in self.assigns_in_unit(unit) {
-                let Some(target) = self.path(assign.target) else {
-                    continue;
-                };
-                if !reached.contains(&target) && self.mentions(assign.value, current) {
-                    reached.push(target);
-                }
-            }
-        }
-        self.calls_in_unit(unit).any(|call| {
-            self.is_backward(call.node)
-                && reached.iter().any(|path| {
-                    self.mentions(&call.node.func, path)
-                        || call
-                            .node
-                            .arguments
-                            .args
-                            .iter()
-                            .any(|each| self.mentions(each, path))
-                })
-        })
     }
 
     /// Whether a unit returns something that names a path.
@@ -241,34 +210,6 @@ impl<'a> Facts<'a> {
             found |= self.path(part) == Some(path);
         });
         found
-    }
-
-    /// Whether a path is bound anew inside a block: not by `+=`, not by `x = x + y`.
-    pub fn is_bound_inside(&self, block: BlockId, path: &str) -> bool {
-        let unit = self.structure.unit_of(block);
-        self.assigns_in_unit(unit).any(|assign| {
-            assign.operator.is_none()
-                && self.structure.is_inside(assign.place.block, block)
-                && self.targets(assign.target, path)
-                && !self.mentions(assign.value, path)
-        }) || self.structure.statements.iter().any(|(statement, place)| {
-            self.structure.is_inside(place.block, block)
-                && match statement {
-                    Stmt::For(node) => self.targets(&node.target, path),
-                    Stmt::Delete(node) => node.targets.iter().any(|each| self.targets(each, path)),
-                    _ => false,
-                }
-        })
-    }
-
-    /// Whether a target binds a path, by itself or as a part.
-    pub fn targets(&self, target: &Expr, path: &str) -> bool {
-        match target {
-            Expr::Tuple(tuple) => tuple.elts.iter().any(|each| self.targets(each, path)),
-            Expr::List(list) => list.elts.iter().any(|each| self.targets(each, path)),
-            Expr::Starred(starred) => self.targets(&starred.value, path),
-            _ => self.path(target) == Some(path),
-        }
     }
 }
 

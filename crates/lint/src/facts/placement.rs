@@ -59,35 +59,15 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a unit deletes a path, or binds it to something else, after a place.
-    pub fn is_let_go_after(&self, unit: UnitId, path: &str, order: usize) -> bool {
-        use crate::python::Stmt;
-        self.assigns_in_unit(unit).any(|assign| {
-            assign.place.order > order
-                && self.targets(assign.target, path)
-                && !self.mentions(assign.value, path)
-        }) || self.structure.statements.iter().any(|(statement, place)| {
-            self.structure.unit_of(place.block) == unit
-                && place.order > order
-                && matches!(statement, Stmt::Delete(node)
-                    if node.targets.iter().any(|each| self.targets(each, path)))
-        })
-    }
-
     /// Whether a unit runs a model after a place: itself, in a loop, or through a function of
     /// the file.
     pub fn runs_a_model_after(&self, unit: UnitId, order: usize) -> bool {
         self.calls_in_unit(unit).any(|call| {
             call.place.order > order
-                && (self.called_module(call.node).is_some()
-                    || self.is_backward(call.node)
-                    || self.callee_unit(call.node).is_some_and(|callee| {
-                        callee != unit
-                            && self.runs(callee, &|inner| {
-                                self.called_module(inner.node).is_some()
-                                    || self.is_backward(inner.node)
-                            })
-                    }))
+                && self.callee_unit(call.node) != Some(unit)
+                && self.reaches(call.node, &|each| {
+                    self.called_module(each).is_some() || self.is_backward(each)
+                })
         })
     }
 }

@@ -3,7 +3,8 @@
 use super::structure::{BlockId, BlockKind, UnitId};
 use super::value::{Kind, Truth};
 use super::{Facts, each_expression};
-use crate::python::{Expr, Stmt, ast, span};
+use crate::python::{Expr, ExprCall, Stmt, ast, span};
+use crate::syntax::{given, holds};
 
 impl<'a> Facts<'a> {
     /// Calls `visit` for every expression in a statement, but not in statements inside it.
@@ -21,6 +22,15 @@ impl<'a> Facts<'a> {
             }
         }
         walk_stmt(&mut Direct(visit), statement);
+    }
+
+    /// Whether one of these methods is called on what a call gives, or on something made of it in the
+    /// same expression.
+    pub fn is_put_through(&self, unit: UnitId, call: &ExprCall, methods: &[&str]) -> bool {
+        self.calls_in_unit(unit).any(|outer| {
+            matches!(&*outer.node.func, Expr::Attribute(function)
+                if methods.contains(&function.attr.as_str()) && holds(&*function.value, call))
+        })
     }
 
     /// The units that read an attribute of this name, of whatever object.
@@ -92,11 +102,8 @@ impl<'a> Facts<'a> {
                     }
                     other => self.each_value_name(other, visit),
                 }
-                for argument in &call.arguments.args {
+                for argument in given(call) {
                     self.each_value_name(argument, visit);
-                }
-                for keyword in &call.arguments.keywords {
-                    self.each_value_name(&keyword.value, visit);
                 }
             }
             _ if self.path(expression).is_some() => visit(expression),

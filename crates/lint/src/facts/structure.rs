@@ -82,6 +82,19 @@ pub enum BlockKind<'a> {
 }
 
 impl BlockKind<'_> {
+    pub fn is_loop(&self) -> bool {
+        self.loop_span().is_some()
+    }
+
+    /// The bytes of a loop, with its head.
+    pub fn loop_span(&self) -> Option<std::ops::Range<usize>> {
+        match self {
+            Self::For(node) => Some(span(*node)),
+            Self::While(node) => Some(span(*node)),
+            _ => None,
+        }
+    }
+
     /// Whether the block may not run at all, or more than once.
     pub fn is_conditional(&self) -> bool {
         !matches!(self, Self::Unit | Self::With(_) | Self::Class(_))
@@ -179,7 +192,7 @@ impl<'a> Structure<'a> {
     /// The innermost `for` or `while` around a block, within its unit.
     pub fn loop_around(&self, block: BlockId) -> Option<BlockId> {
         self.enclosing(block)
-            .find(|(_, kind)| matches!(kind, BlockKind::For(_) | BlockKind::While(_)))
+            .find(|(_, kind)| kind.is_loop())
             .map(|(id, _)| id)
     }
 
@@ -217,9 +230,25 @@ impl<'a> Structure<'a> {
         self.classes_by_start.get(&span(node).start).copied()
     }
 
+    /// Whether the first parameter of a unit is the object (or the class) it is a method of.
+    pub fn takes_object(&self, unit: UnitId) -> bool {
+        let unit = &self.units[unit];
+        unit.class.is_some()
+            && !unit
+                .node
+                .is_some_and(|node| is_decorated(node, &["staticmethod"]))
+    }
+
     pub fn unit_of(&self, block: BlockId) -> UnitId {
         self.blocks[block].unit
     }
+}
+
+/// Whether a function has a decorator of one of these plain names.
+pub fn is_decorated(node: &StmtFunctionDef, names: &[&str]) -> bool {
+    node.decorator_list.iter().any(|decorator| {
+        matches!(&decorator.expression, Expr::Name(name) if names.contains(&name.id.as_str()))
+    })
 }
 
 struct Walk<'a> {

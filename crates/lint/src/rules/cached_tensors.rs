@@ -59,10 +59,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         // Without parameters there is one entry, as in a name of the file.
-        let is_static = node.decorator_list.iter().any(|decorator| {
-            matches!(&decorator.expression, Expr::Name(name) if name.id.as_str() == "staticmethod")
-        });
-        let bound = usize::from(found.class.is_some() && !is_static);
+        let bound = usize::from(facts.structure.takes_object(unit));
         let parameters = node.parameters.len().saturating_sub(bound);
         if parameters > 0 && returns_card_tensor(facts, unit) {
             report.add(
@@ -92,7 +89,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(cache) = facts.path(&target.value) else {
             continue;
         };
-        if is_dict_of_the_file(facts, unit, cache) && !is_emptied(facts, unit, cache) {
+        if is_dict_of_the_file(facts, unit, cache) && !facts.is_ever_emptied(unit, cache) {
             report.add(
                 span(assign.statement),
                 format!("`{cache}` keeps every tensor put into it until the program ends"),
@@ -144,25 +141,4 @@ fn is_dict_of_the_file(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
         && !facts
             .assigns_in_unit(unit)
             .any(|assign| facts.path(assign.target) == Some(path))
-}
-
-fn is_emptied(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
-    let mut bound = 0;
-    let mut emptied = false;
-    for each in facts.units_that_see(unit, path) {
-        bound += facts
-            .assigns_in_unit(each)
-            .filter(|assign| facts.path(assign.target) == Some(path))
-            .count();
-        emptied |= facts.calls_in_unit(each).any(|call| {
-            matches!(facts.method(call.node), Some((receiver, "clear" | "pop" | "popitem"))
-                if facts.path(receiver) == Some(path))
-        });
-    }
-    let deletes = facts
-        .structure
-        .statements
-        .iter()
-        .any(|(statement, _)| matches!(statement, crate::python::Stmt::Delete(_)));
-    emptied || bound > 1 || deletes
 }

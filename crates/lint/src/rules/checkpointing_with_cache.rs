@@ -6,6 +6,7 @@ use crate::facts::structure::Call;
 use crate::facts::value::Kind;
 use crate::finding::{Edit, Fix, Severity};
 use crate::python::{Expr, Keyword, span};
+use crate::syntax::{is_true, says_true};
 
 pub static RULE: Rule = Rule {
     name: "checkpointing-with-cache",
@@ -110,15 +111,7 @@ fn report_at(report: &mut Report<'_>, keyword: &Keyword) {
 fn checkpoints(call: &Call<'_>) -> bool {
     matches!(&*call.node.func, Expr::Attribute(function)
         if function.attr.as_str() == "gradient_checkpointing_enable")
-        || call
-            .node
-            .arguments
-            .find_keyword("gradient_checkpointing")
-            .is_some_and(|keyword| is_true(&keyword.value))
-}
-
-fn is_true(expression: &Expr) -> bool {
-    matches!(expression, Expr::BooleanLiteral(literal) if literal.value)
+        || says_true(call.node, "gradient_checkpointing")
 }
 
 /// `AutoModel.from_pretrained(..., use_cache=True)` and the like.

@@ -108,8 +108,5 @@ fn is_backpropagated<'a>(facts: &Facts<'a>, unit: UnitId, steps: BlockId, value:
 }
 
 fn trains(facts: &Facts<'_>, call: &ExprCall) -> bool {
-    facts.called_module(call).is_none()
-        && facts
-            .callee_unit(call)
-            .is_some_and(|callee| facts.runs(callee, &|inner| facts.is_backward(inner.node)))
+    facts.called_module(call).is_none() && facts.runs_backward(call)
 }

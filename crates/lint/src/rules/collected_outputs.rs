@@ -230,6 +230,9 @@ fn is_for_one_round(facts: &Facts<'_>, block: BlockId, steps: BlockId) -> bool {
         })
 }
 
+/// Methods whose result is in host memory.
+const TO_HOST: &[&str] = &["cpu", "numpy", "tolist", "item"];
+
 /// Whether something is computed with the collected outputs: then the card is where they belong.
 fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
     let mut joined = vec![container.to_owned()];
@@ -252,7 +255,7 @@ fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
                     && name.starts_with("torch.")
                     && !joins(facts, call.node)
                     && name != "torch.save"
-                    && !goes_to_host(facts, unit, call.node)
+                    && !facts.is_put_through(unit, call.node, TO_HOST)
             }
             None => {
                 let method = match &*call.node.func {
@@ -282,7 +285,7 @@ fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
                         | "list"
                         | "data"
                 );
-                (given || called_on) && !harmless && !goes_to_host(facts, unit, call.node)
+                (given || called_on) && !harmless && !facts.is_put_through(unit, call.node, TO_HOST)
             }
         }
     });
@@ -299,15 +302,5 @@ fn joins(facts: &Facts<'_>, call: &ExprCall) -> bool {
             name.as_str(),
             "torch.cat" | "torch.stack" | "torch.concat" | "torch.vstack" | "torch.hstack"
         )
-    })
-}
-
-/// Whether `.cpu()` or `.numpy()` is called on what a call gives, sooner or later.
-fn goes_to_host(facts: &Facts<'_>, unit: UnitId, call: &ExprCall) -> bool {
-    facts.calls_in_unit(unit).any(|outer| {
-        matches!(&*outer.node.func, Expr::Attribute(function)
-            if matches!(function.attr.as_str(), "cpu" | "numpy" | "tolist" | "item")
-                && span(&*function.value).start <= span(call).start
-                && span(call).end <= span(&*function.value).end)
     })
 }

@@ -5,6 +5,7 @@ use crate::facts::structure::{Call, UnitId};
 use crate::facts::{Facts, each_expression_of};
 use crate::finding::Severity;
 use crate::python::{Expr, span};
+use crate::syntax::holds;
 
 pub static RULE: Rule = Rule {
     name: "data-parallel",
@@ -129,16 +130,12 @@ fn is_for_one_card(facts: &Facts<'_>, call: &Call<'_>) -> bool {
 
 /// Whether the wrapped model is trained in this file.
 fn is_trained(facts: &Facts<'_>, call: &Call<'_>) -> bool {
-    let at = span(call.node);
     let unit = facts.structure.unit_of(call.place.block);
     facts
         .structure
         .assigns
         .iter()
-        .find(|assign| {
-            let value = span(assign.value);
-            value.start <= at.start && at.end <= value.end
-        })
+        .find(|assign| holds(assign.value, call.node))
         .and_then(|assign| facts.path(assign.target))
         .is_some_and(|path| facts.is_trained(unit, path))
         && facts

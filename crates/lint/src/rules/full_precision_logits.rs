@@ -7,6 +7,7 @@ use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression, torch_names};
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, span};
+use crate::syntax::given;
 
 pub static RULE: Rule = Rule {
     name: "full-precision-logits",
@@ -193,11 +194,6 @@ fn is_single_precision(facts: &Facts<'_>, call: &ExprCall) -> bool {
                 .is_some_and(|name| torch_names::is_single_precision(&name));
         });
     };
-    for argument in call.arguments.args.iter() {
-        look(argument);
-    }
-    for keyword in call.arguments.keywords.iter() {
-        look(&keyword.value);
-    }
+    given(call).for_each(&mut look);
     found
 }

@@ -8,6 +8,7 @@ use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::Severity;
 use crate::python::{Expr, StmtFor, span};
+use crate::syntax::{calls, is_false, plain_callee, range_count};
 
 pub static RULE: Rule = Rule {
     name: "last-window-forgotten",
@@ -103,22 +104,15 @@ fn counts_anew(facts: &Facts<'_>, node: &StmtFor, every: &Every<'_>) -> bool {
 
 /// `for i in range(len(data) // size)`: a length that comes from the data, not from the window.
 fn counts_length(facts: &Facts<'_>, node: &StmtFor, counter: &Expr, count: &Expr) -> bool {
-    let (Some(index), Expr::Call(range)) = (facts.path(&node.target), &*node.iter) else {
-        return false;
-    };
-    let is_range = matches!(&*range.func, Expr::Name(name) if name.id.as_str() == "range");
-    let [length] = &*range.arguments.args else {
+    let (Some(index), Some(length)) = (facts.path(&node.target), range_count(&node.iter)) else {
         return false;
     };
     let mut of_data = false;
-    each_expression(length, &mut |part| {
-        of_data |= matches!(part, Expr::Call(call)
-            if matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "len"));
-    });
+    each_expression(length, &mut |part| of_data |= calls(part, "len"));
     let of_window = facts
         .path(count)
         .is_some_and(|count| facts.mentions(length, count));
-    is_range && of_data && !of_window && facts.mentions(counter, index)
+    of_data && !of_window && facts.mentions(counter, index)
 }
 
 /// What `enumerate` goes over, also inside a progress bar.
@@ -127,9 +121,10 @@ fn enumerated(iterated: &Expr) -> Option<&Expr> {
         return None;
     };
     let first = call.arguments.args.first()?;
-    match &*call.func {
-        Expr::Name(name) if name.id.as_str() == "enumerate" => Some(first),
-        _ => enumerated(first),
+    if plain_callee(call) == Some("enumerate") {
+        Some(first)
+    } else {
+        enumerated(first)
     }
 }
 
@@ -158,9 +153,8 @@ fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
                     facts.targets(assign.target, path)
                         && (drops_last(assign.value)
                             || never_ends(facts, assign.value)
-                            || matches!(assign.value, Expr::Call(call)
-                                if matches!(&*call.func, Expr::Name(name)
-                                    if matches!(name.id.as_str(), "range" | "cycle"))))
+                            || calls(assign.value, "range")
+                            || calls(assign.value, "cycle"))
                 })
             });
             bound || facts.value(iterated).kind == Kind::Number
@@ -190,9 +184,7 @@ fn drops_last(expression: &Expr) -> bool {
             found |= call
                 .arguments
                 .find_keyword("drop_last")
-                .is_some_and(|keyword| {
-                    !matches!(&keyword.value, Expr::BooleanLiteral(literal) if !literal.value)
-                });
+                .is_some_and(|keyword| !is_false(&keyword.value));
         }
     });
     found

@@ -1,6 +1,6 @@
 //! `torch.load(path)` brings a checkpoint back to the card it was saved from.
 
-use super::fixes::with_argument;
+use super::fixes::with_keyword;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::{Call, UnitId};
@@ -83,7 +83,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             span(call.node),
             message,
             "add `map_location=\"cpu\"`: `load_state_dict` moves every tensor where it belongs",
-            with_argument(facts, call.node, "map_location=\"cpu\"")
+            with_keyword(facts, call.node, "map_location=\"cpu\"")
                 .map(|edits| Fix::unsafe_("Add `map_location=\"cpu\"`", edits)),
         );
     }

@@ -6,6 +6,7 @@ use crate::facts::structure::Call;
 use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, Keyword, span};
+use crate::syntax::is_true;
 
 pub static RULE: Rule = Rule {
     name: "padding-to-max-length",
@@ -105,9 +106,7 @@ fn pads(keyword: &Keyword) -> bool {
     match keyword.arg.as_ref().map(|name| name.as_str()) {
         Some("padding") => matches!(&keyword.value, Expr::StringLiteral(text)
             if text.value.to_str() == "max_length"),
-        Some("pad_to_max_length") => {
-            matches!(&keyword.value, Expr::BooleanLiteral(literal) if literal.value)
-        }
+        Some("pad_to_max_length") => is_true(&keyword.value),
         _ => false,
     }
 }

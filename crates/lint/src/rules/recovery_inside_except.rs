@@ -105,18 +105,8 @@ fn is_tried_again(facts: &Facts<'_>, unit: UnitId, tried: BlockId, call: &Call<'
 
 /// A model's call, a `backward()`, or a function of the file that does one of them.
 fn runs_a_model(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
-    if facts.is_backward(call.node) {
-        return true;
-    }
-    let runs = |unit: UnitId| {
-        facts.calls_in_unit(unit).any(|inner| {
-            facts.is_backward(inner.node)
-                || matches!(facts.value(&inner.node.func).kind, Kind::Module(_))
+    facts.callee_unit(call.node) == Some(unit)
+        || facts.reaches(call.node, &|each| {
+            facts.is_backward(each) || matches!(facts.value(&each.func).kind, Kind::Module(_))
         })
-    };
-    match facts.value(&call.node.func).kind {
-        Kind::Module(_) => true,
-        Kind::Function(other) => other == unit || runs(other),
-        _ => false,
-    }
 }

@@ -1,11 +1,11 @@
 //! A recurrent state that is carried from step to step with the graph of all earlier steps.
 
-use super::retain_graph::is_true;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::BlockId;
 use crate::finding::Severity;
 use crate::python::{Expr, span};
+use crate::syntax::{given, says_true};
 
 pub static RULE: Rule = Rule {
     name: "recurrent-state",
@@ -66,7 +66,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let retains = facts.calls_inside(steps).any(|call| {
             facts.is_backward(call.node)
-                && is_true(call.node, "retain_graph")
+                && says_true(call.node, "retain_graph")
                 && facts.structure.loop_around(call.place.block) == Some(steps)
         });
         if !retains {
@@ -74,13 +74,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         }
         let mut carried = None;
         facts.each_target(assign.target, &mut |path| {
-            let given = call
-                .arguments
-                .args
-                .iter()
-                .chain(call.arguments.keywords.iter().map(|each| &each.value))
-                .any(|each| facts.mentions(each, path));
-            if given && keeps_graph(facts, steps, path) {
+            let is_given = given(call).any(|each| facts.mentions(each, path));
+            if is_given && keeps_graph(facts, steps, path) {
                 carried = Some(path);
             }
         });

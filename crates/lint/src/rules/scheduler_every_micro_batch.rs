@@ -6,6 +6,7 @@ use crate::facts::structure::{Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, span};
+use crate::syntax::{calls, last_name};
 
 pub static RULE: Rule = Rule {
     name: "scheduler-every-micro-batch",
@@ -95,22 +96,10 @@ fn is_schedule(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
 
 /// Whether a call of the unit gives a scheduler for the parameter of this name.
 fn is_handed_in(facts: &Facts<'_>, unit: UnitId, name: &str) -> bool {
-    let Some(node) = facts.structure.units[unit].node else {
-        return false;
-    };
-    let Some(index) = node
-        .parameters
-        .iter()
-        .position(|parameter| parameter.name().as_str() == name)
-    else {
-        return false;
-    };
     facts.structure.calls.iter().any(|call| {
         facts.value(&call.node.func).kind == Kind::Function(unit)
-            && call
-                .node
-                .arguments
-                .find_argument_value(name, index)
+            && facts
+                .argument_for(call.node, unit, name)
                 .is_some_and(|given| facts.value(given).kind == Kind::Scheduler)
     })
 }
@@ -129,20 +118,10 @@ fn is_made_for_batches(facts: &Facts<'_>, step: &Call<'_>, count: &Expr) -> bool
             return false;
         }
         let parts = reached(facts, assign.value);
-        let mentions_length = parts.iter().any(|part| {
-            matches!(part, Expr::Call(call)
-                if matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "len"))
-        });
-        let last = |expression: &Expr| -> Option<String> {
-            facts
-                .path(expression)
-                .map(|path| path.rsplit('.').next().unwrap_or(path).to_owned())
-        };
-        let mentions_window = last(count).is_some_and(|count| {
-            parts
-                .iter()
-                .any(|part| last(part).as_deref() == Some(count.as_str()))
-        });
+        let mentions_length = parts.iter().any(|part| calls(part, "len"));
+        let last = |expression: &Expr| facts.path(expression).map(last_name);
+        let mentions_window =
+            last(count).is_some_and(|count| parts.iter().any(|part| last(part) == Some(count)));
         mentions_length && !mentions_window
     })
 }

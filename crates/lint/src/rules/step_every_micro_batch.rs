@@ -7,6 +7,7 @@ use crate::facts::structure::{BlockId, BlockKind, Call};
 use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, Operator, span};
+use crate::syntax::range_count;
 
 pub static RULE: Rule = Rule {
     name: "step-every-micro-batch",
@@ -83,7 +84,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             );
         } else if let Some(count) = window_of(facts, rounds)
             && facts
-                .backpropagated(backward.node)
+                .goes_back_unscaled_from(backward.node)
                 .is_some_and(|loss| is_divided(facts, rounds, loss, count))
         {
             report.add(
@@ -136,9 +137,7 @@ fn is_of(facts: &Facts<'_>, zero: &Call<'_>, step: &Call<'_>) -> bool {
 /// (around something else than the step), or the number of its rounds.
 fn window_of<'a>(facts: &Facts<'a>, rounds: BlockId) -> Option<&'a Expr> {
     if let BlockKind::For(node) = facts.structure.blocks[rounds].kind
-        && let Expr::Call(range) = &*node.iter
-        && matches!(&*range.func, Expr::Name(name) if name.id.as_str() == "range")
-        && let [count] = &*range.arguments.args
+        && let Some(count) = range_count(&node.iter)
         && facts.constant(count) != Some(1)
     {
         return Some(count);

@@ -3,10 +3,10 @@
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::{Assign, BlockId, BlockKind, Call};
+use crate::facts::structure::{Assign, BlockId, BlockKind};
 use crate::facts::value::Kind;
 use crate::finding::{Fix, Severity};
-use crate::python::{Expr, Operator, span};
+use crate::python::{Expr, ExprCall, Operator, span};
 
 pub static RULE: Rule = Rule {
     name: "summed-loss",
@@ -67,7 +67,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         if !facts.is_step_loop(steps)
             || !goes_over_steps(facts, steps)
-            || is_given_by(facts, steps, added)
+            || facts.is_handed_out_by(steps, added)
             || begins_anew_around(facts, steps, total)
             || facts.is_bound_inside(steps, total)
             || facts.reaches_backward(unit, total)
@@ -75,12 +75,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         }
         // Without a `backward()` in the loop, a returned total may be the loss itself.
-        let trains = facts.calls_inside(steps).any(|call| {
-            facts.is_backward(call.node)
-                || facts.callee_unit(call.node).is_some_and(|callee| {
-                    facts.runs(callee, &|inner| facts.is_backward(inner.node))
-                })
-        });
+        let trains = facts
+            .calls_inside(steps)
+            .any(|call| facts.runs_backward(call.node));
         if !trains && facts.is_returned(unit, total) {
             continue;
         }
@@ -110,28 +107,15 @@ fn goes_over_steps(facts: &Facts<'_>, steps: BlockId) -> bool {
     {
         return true;
     }
-    let is_step = |call: &Call<'_>| {
-        matches!(facts.method(call.node), Some((receiver, "step" | "train_batch"))
+    let is_step = |call: &ExprCall| {
+        matches!(facts.method(call), Some((receiver, "step" | "train_batch"))
             if facts.value(receiver).kind != Kind::Scheduler)
     };
-    let steps_inside = facts.calls_inside(steps).any(|call| {
-        is_step(call)
-            || facts
-                .callee_unit(call.node)
-                .is_some_and(|callee| facts.runs(callee, &is_step))
-    });
+    let steps_inside = facts
+        .calls_inside(steps)
+        .any(|call| facts.reaches(call.node, &is_step));
     let unit = facts.structure.unit_of(steps);
-    steps_inside || !facts.calls_in_unit(unit).any(is_step)
-}
-
-/// Whether what is added is handed in by the loop (`for loss in losses`), not made in it.
-fn is_given_by(facts: &Facts<'_>, steps: BlockId, added: &Expr) -> bool {
-    match facts.structure.blocks[steps].kind {
-        BlockKind::For(node) => facts
-            .path(added)
-            .is_some_and(|path| facts.targets(&node.target, path)),
-        _ => false,
-    }
+    steps_inside || !facts.calls_in_unit(unit).any(|call| is_step(call.node))
 }
 
 /// Whether the total begins anew in a loop further out whose batches the model is given here: then

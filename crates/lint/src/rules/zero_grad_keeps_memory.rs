@@ -5,7 +5,8 @@ use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::Call;
 use crate::finding::{Fix, Severity};
-use crate::python::{Expr, span};
+use crate::python::span;
+use crate::syntax::is_false;
 
 pub static RULE: Rule = Rule {
     name: "zero-grad-keeps-memory",
@@ -66,9 +67,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(keyword) = call.node.arguments.find_keyword("set_to_none") else {
             continue;
         };
-        if !matches!(&keyword.value, Expr::BooleanLiteral(literal) if !literal.value)
-            || stands_before_backward(facts, call)
-        {
+        if !is_false(&keyword.value) || stands_before_backward(facts, call) {
             continue;
         }
         report.add_with(
@@ -99,16 +98,10 @@ fn stands_before_backward(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let Some(backward) = next else {
         return false;
     };
-    let loss = match (
-        facts.method(backward.node),
-        backward.node.arguments.args.first(),
-    ) {
-        // `accelerator.backward(loss)`
-        (_, Some(loss)) => loss,
-        (Some((loss, _)), None) => loss,
-        _ => return false,
-    };
-    let Some(path) = facts.path(loss) else {
+    let Some(path) = facts
+        .goes_back_from(backward.node)
+        .and_then(|loss| facts.path(loss))
+    else {
         return false;
     };
     let made = facts

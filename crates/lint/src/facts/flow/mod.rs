@@ -14,11 +14,11 @@ mod statements;
 use rustc_hash::FxHashMap;
 
 use super::imports::Imports;
-use super::structure::{ClassId, Structure, Unit, UnitId};
+use super::structure::{ClassId, Structure, Unit, UnitId, is_decorated};
 use super::torch_names;
 use super::usage::{Usages, class_of};
 use super::value::{Kind, Truth, Value};
-use crate::python::{Expr, Ranged, StmtFunctionDef, TextRange};
+use crate::python::{Expr, Ranged, TextRange};
 
 /// How often all units are read at most.
 const ROUNDS: usize = 4;
@@ -183,7 +183,9 @@ impl<'a> Reader<'_, 'a> {
         let unit = &self.structure.units[id];
         if index == 0
             && let Some(class) = unit.class
-            && !unit.node.is_some_and(is_static)
+            && !unit
+                .node
+                .is_some_and(|node| is_decorated(node, &["staticmethod", "classmethod"]))
         {
             return self.instance(class);
         }
@@ -388,13 +390,6 @@ impl<'a> Reader<'_, 'a> {
 
 fn parameter_count(unit: &Unit<'_>) -> usize {
     unit.node.map_or(0, |node| node.parameters.len())
-}
-
-fn is_static(node: &StmtFunctionDef) -> bool {
-    node.decorator_list.iter().any(|decorator| {
-        matches!(&decorator.expression, Expr::Name(name)
-            if matches!(name.id.as_str(), "staticmethod" | "classmethod"))
-    })
 }
 
 /// Which classes are modules: those that derive from one, or that have a `forward` and a base
