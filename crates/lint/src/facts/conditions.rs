@@ -1,8 +1,10 @@
 //! Under which conditions a place is reached, and which of them hold once in so many rounds.
 
 use super::Facts;
+use super::batches::option_name;
 use super::structure::{Assign, BlockId, BlockKind, Call, Place};
 use crate::python::{CmpOp, Expr, Number, Operator, Stmt, UnaryOp, ast, span};
+use crate::syntax::says_true;
 
 /// A test and whether it held.
 #[derive(Debug, Clone, Copy)]
@@ -99,6 +101,37 @@ impl<'a> Facts<'a> {
             }
             _ => found.push(Condition { test, holds, ways }),
         }
+    }
+
+    /// Whether a condition on the way to a call never lets it happen: a switch of the command line
+    /// that is on from the start and cannot be switched off (`action="store_true", default=True`).
+    pub fn is_never_reached(&self, call: &Call<'a>) -> bool {
+        let unit = self.structure.unit_of(call.place.block);
+        self.conditions_of(call, self.structure.units[unit].block)
+            .iter()
+            .any(|condition| !condition.holds && self.is_always_on(condition.test))
+    }
+
+    fn is_always_on(&self, test: &Expr) -> bool {
+        let Expr::Attribute(attribute) = test else {
+            return false;
+        };
+        self.structure.calls.iter().any(|call| {
+            let arguments = &call.node.arguments;
+            let text = |expression: &Expr| match expression {
+                Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
+                _ => None,
+            };
+            let stores_true = arguments
+                .find_keyword("action")
+                .is_some_and(|keyword| text(&keyword.value).as_deref() == Some("store_true"));
+            let is_named = arguments
+                .args
+                .iter()
+                .filter_map(text)
+                .any(|name| option_name(&name) == attribute.attr.as_str());
+            stores_true && is_named && says_true(call.node, "default")
+        })
     }
 
     /// Whether a test can come out differently from one round of a loop to the next: it names

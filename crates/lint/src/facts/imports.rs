@@ -91,6 +91,25 @@ impl<'a> Imports<'a> {
         }
     }
 
+    /// Whether the file is written for another framework whose models and tensors look alike.
+    pub fn is_for_another_framework(&self) -> bool {
+        const OTHERS: &[&str] = &[
+            "chainer",
+            "flax",
+            "jax",
+            "jittor",
+            "megengine",
+            "mindspore",
+            "mlx",
+            "mxnet",
+            "oneflow",
+            "paddle",
+            "tensorflow",
+            "tinygrad",
+        ];
+        !self.uses("torch") && OTHERS.iter().any(|package| self.uses(package))
+    }
+
     /// Whether the file calls this package by its own name (`import torch`).
     pub fn has_plain(&self, package: &str) -> bool {
         self.names.get(package).is_some_and(|name| name == package)

@@ -22,7 +22,8 @@ impl<'a> Facts<'a> {
             let BlockKind::Handler(handler) = each.kind else {
                 continue;
             };
-            if !self.is_for_memory(handler) && !self.frees_memory(block) {
+            let may_be = self.may_be_memory(handler) && self.frees_memory(block);
+            if !self.is_for_memory(handler) && !may_be {
                 continue;
             }
             let tried = self.structure.blocks.iter().position(|other| {
@@ -51,6 +52,18 @@ impl<'a> Facts<'a> {
             found
         });
         named || self.asks_for_memory(handler)
+    }
+
+    /// Whether an out-of-memory error can be among what is caught: `KeyboardInterrupt` is none.
+    fn may_be_memory(&self, handler: &ast::ExceptHandlerExceptHandler) -> bool {
+        handler.type_.as_deref().is_none_or(|caught| {
+            let mut found = false;
+            each_expression(caught, &mut |part| {
+                found |= matches!(part, Expr::Name(name)
+                    if matches!(name.id.as_str(), "RuntimeError" | "Exception" | "BaseException"));
+            });
+            found
+        })
     }
 
     /// Whether a handler gives the allocator's cache back, whatever error it caught.

@@ -11,11 +11,13 @@
 
 pub mod accumulation;
 pub mod backward;
+pub mod batches;
 pub mod binding;
 pub mod conditions;
 pub mod evaluating;
 pub mod flow;
 pub mod flows;
+pub mod frozen;
 pub mod imports;
 pub mod keeping;
 pub mod memory_errors;
@@ -25,6 +27,7 @@ pub mod placement;
 pub mod reach;
 pub mod reads;
 pub mod reduction;
+pub mod steps;
 pub mod structure;
 pub mod torch_names;
 pub mod training;
@@ -35,9 +38,9 @@ use crate::python::{Expr, ExprCall, Ranged, Stmt, Tree, span};
 use crate::source::Source;
 use flow::Flow;
 use imports::Imports;
-use structure::{Assign, BlockId, BlockKind, Call, Structure, UnitId};
+use structure::{Assign, BlockId, Call, Structure, UnitId};
 use usage::{Usage, Usages};
-use value::{Kind, Truth, Value};
+use value::{Truth, Value};
 
 /// Everything the rules may ask about one file.
 pub struct Facts<'a> {
@@ -90,9 +93,9 @@ impl<'a> Facts<'a> {
         self.flow.elements(value)
     }
 
-    /// Whether gradients are recorded where a call stands.
-    pub fn gradients_at(&self, call: &ExprCall) -> Truth {
-        self.flow.gradients_at(call)
+    /// Whether gradients are recorded where a call or an assignment stands.
+    pub fn gradients_at(&self, place: &impl Ranged) -> Truth {
+        self.flow.gradients_at(place)
     }
 
     /// The full name of what a call calls, if it is imported: `torch.load`.
@@ -134,64 +137,6 @@ impl<'a> Facts<'a> {
         let unit = self.structure.unit_of(block);
         self.calls_in_unit(unit)
             .filter(move |call| self.structure.is_inside(call.place.block, block))
-    }
-
-    /// Whether a call is an optimizer's step: of what is known to be an optimizer (or a scaler
-    /// that is given one), or of something that also gets `zero_grad()`.
-    pub fn is_optimizer_step(&self, call: &Call<'a>) -> bool {
-        let Some((receiver, "step")) = self.method(call.node) else {
-            return false;
-        };
-        match self.value(receiver).kind {
-            Kind::Optimizer | Kind::Scaler => true,
-            Kind::Unknown => self.path(receiver).is_some_and(|path| {
-                self.usage(self.structure.unit_of(call.place.block), path)
-                    .zero_grad
-            }),
-            _ => false,
-        }
-    }
-
-    /// Whether a call is a scheduler's step.
-    pub fn is_scheduler_step(&self, call: &Call<'a>) -> bool {
-        matches!(self.method(call.node), Some((receiver, "step"))
-            if self.value(receiver).kind == Kind::Scheduler)
-    }
-
-    /// Whether a loop runs once per batch: it backpropagates or steps an optimizer directly in
-    /// it (not only in a loop further inside), or goes over a `DataLoader`.
-    pub fn is_step_loop(&self, block: BlockId) -> bool {
-        if let BlockKind::For(node) = self.structure.blocks[block].kind
-            && self.iterates_loader(&node.iter)
-        {
-            return true;
-        }
-        self.calls_inside(block).any(|call| {
-            (self.is_backward(call.node) || self.is_optimizer_step(call))
-                && self.structure.loop_around(call.place.block) == Some(block)
-        })
-    }
-
-    /// Whether a call makes a `DataLoader` of PyTorch's own.
-    pub fn makes_loader(&self, call: &ExprCall) -> bool {
-        self.callee(call).is_some_and(|name| {
-            name.starts_with("torch.utils.data") && name.ends_with("DataLoader")
-        })
-    }
-
-    /// Whether an expression goes over a loader, also through `enumerate`, `tqdm`, `zip`.
-    pub fn iterates_loader(&self, iterated: &Expr) -> bool {
-        if self.value(iterated).kind == Kind::Loader {
-            return true;
-        }
-        match iterated {
-            Expr::Call(call) => call
-                .arguments
-                .args
-                .iter()
-                .any(|argument| self.iterates_loader(argument)),
-            _ => false,
-        }
     }
 
     /// Whether a unit returns something that names a path.

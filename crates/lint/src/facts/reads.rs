@@ -1,6 +1,8 @@
 //! Where things are read: attributes by their name, and what a value is made of inside a loop.
 
+use super::paths::is_part_of;
 use super::structure::{BlockId, BlockKind, UnitId};
+use super::usage::bound_names;
 use super::value::{Kind, Truth};
 use super::{Facts, each_expression};
 use crate::python::{Expr, ExprCall, Stmt, ast, span};
@@ -49,6 +51,30 @@ impl<'a> Facts<'a> {
         units
     }
 
+    /// The parts of an expression, and of what the names in it are bound to anywhere.
+    pub fn made_of(&self, expression: &'a Expr) -> Vec<&'a Expr> {
+        let mut parts: Vec<&'a Expr> = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
+        let mut next = vec![expression];
+        while let Some(current) = next.pop() {
+            each_expression(current, &mut |part| {
+                parts.push(part);
+                if let Some(path) = self.path(part)
+                    && !seen.contains(&path)
+                {
+                    seen.push(path);
+                    let assigns = self.structure.assigns.iter();
+                    next.extend(
+                        assigns
+                            .filter(|assign| self.targets(assign.target, path))
+                            .map(|assign| assign.value),
+                    );
+                }
+            });
+        }
+        parts
+    }
+
     /// Whether what an expression inside a loop is made of may hang on a graph from before this
     /// round of the loop: something made outside, or left behind by the last round.
     pub fn may_reach_behind(&self, steps: BlockId, expression: &'a Expr) -> bool {
@@ -65,7 +91,7 @@ impl<'a> Facts<'a> {
                     self.each_target(&generator.target, &mut |name| comprehended.push(name));
                 }
             });
-            let mut behind = false;
+            let mut behind = self.runs_on_a_graph_of_its_own(current);
             self.each_value_name(current, &mut |name| {
                 let Some(path) = self.path(name) else { return };
                 if comprehended.contains(&path) {
@@ -81,6 +107,52 @@ impl<'a> Facts<'a> {
             }
         }
         false
+    }
+
+    /// Whether an expression calls a function of the file that reads a graph from outside of it, or a
+    /// module of another file, which may keep a state.
+    fn runs_on_a_graph_of_its_own(&self, expression: &'a Expr) -> bool {
+        let mut found = false;
+        each_expression(expression, &mut |part| {
+            if let Expr::Call(call) = part {
+                found |= match self.value(&call.func).kind {
+                    Kind::Function(unit) => self.reads_graph_from_outside(unit),
+                    Kind::Module(None) | Kind::Unknown => self.is_of_another_file(&call.func),
+                    _ => false,
+                };
+            }
+        });
+        found
+    }
+
+    fn reads_graph_from_outside(&self, unit: UnitId) -> bool {
+        let own = bound_names(&self.structure, unit);
+        let mut found = false;
+        for (statement, place) in &self.structure.statements {
+            if self.structure.unit_of(place.block) == unit {
+                self.each_expression_of_statement(statement, &mut |part| {
+                    found |= matches!(part, Expr::Name(name) if !own.contains(&name.id.as_str()))
+                        && self.value(part).is_tensor()
+                        && self.value(part).graph.is_yes();
+                });
+            }
+        }
+        found
+    }
+
+    /// Whether a module is made by a class or a function that is neither of this file nor of a library
+    /// whose modules keep no graph from one pass to the next.
+    fn is_of_another_file(&self, module: &Expr) -> bool {
+        const KNOWN: &[&str] = &["torch", "torchvision", "timm", "transformers", "copy"];
+        self.path(module).is_some_and(|path| {
+            self.structure.assigns.iter().any(|assign| {
+                self.path(assign.target) == Some(path)
+                    && matches!(assign.value, Expr::Call(call)
+                    if self.callee(call).is_some_and(|name| {
+                        !KNOWN.iter().any(|known| is_part_of(&name, known))
+                    }))
+            })
+        })
     }
 
     /// Every longest path in an expression that is a value in it, not what is called.

@@ -6,7 +6,7 @@ use super::structure::{Call, UnitId};
 use super::usage::class_of;
 use super::value::Kind;
 use super::{Facts, each_expression};
-use crate::python::Expr;
+use crate::python::{Expr, Stmt};
 use crate::syntax::{given, is_false};
 
 /// How many functions a model is followed through.
@@ -80,6 +80,7 @@ impl<'a> Facts<'a> {
             let is_without_optimizer =
                 given(call.node).any(|argument| matches!(argument, Expr::NoneLiteral(_)));
             if is_without_optimizer
+                || self.is_never_reached(call)
                 || !self.shares_path(unit, path, call)
                 || !self
                     .calls_in_unit(called)
@@ -95,6 +96,36 @@ impl<'a> Facts<'a> {
                     && self.is_put_into_training(called, name)
             })
         })
+    }
+
+    /// The parts of a target that get what a unit returns of a path: of several results, those that
+    /// stand where the path stands.
+    fn receivers(&self, unit: UnitId, path: &str, target: &'a Expr) -> Vec<&'a Expr> {
+        let Expr::Tuple(targets) = target else {
+            return vec![target];
+        };
+        let mut found = Vec::new();
+        for (statement, place) in &self.structure.statements {
+            let Stmt::Return(node) = statement else {
+                continue;
+            };
+            if self.structure.unit_of(place.block) != unit {
+                continue;
+            }
+            match node.value.as_deref() {
+                Some(Expr::Tuple(given)) if given.elts.len() == targets.elts.len() => {
+                    let pairs = given.elts.iter().zip(&targets.elts);
+                    found.extend(
+                        pairs
+                            .filter(|(each, _)| self.mentions(each, path))
+                            .map(|(_, target)| target),
+                    );
+                }
+                Some(_) => found.extend(&targets.elts),
+                None => {}
+            }
+        }
+        found
     }
 
     /// `model.train()`, `model.train(True)`.
@@ -119,12 +150,8 @@ impl<'a> Facts<'a> {
                     return false;
                 }
                 let caller = self.structure.unit_of(assign.place.block);
-                let targets: &[Expr] = match assign.target {
-                    Expr::Tuple(tuple) => &tuple.elts,
-                    single => std::slice::from_ref(single),
-                };
-                targets
-                    .iter()
+                self.receivers(unit, root, assign.target)
+                    .into_iter()
                     .filter_map(|target| self.path(target))
                     .any(|target| self.is_trained_within(caller, target, depth.saturating_sub(1)))
             })

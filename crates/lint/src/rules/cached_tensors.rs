@@ -5,7 +5,7 @@ use crate::facts::Facts;
 use crate::facts::structure::UnitId;
 use crate::facts::value::Kind;
 use crate::finding::Severity;
-use crate::python::{Expr, span};
+use crate::python::{Expr, Stmt, span};
 
 pub static RULE: Rule = Rule {
     name: "cached-tensors",
@@ -61,7 +61,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         // Without parameters there is one entry, as in a name of the file.
         let bound = usize::from(facts.structure.takes_object(unit));
         let parameters = node.parameters.len().saturating_sub(bound);
-        if parameters > 0 && returns_card_tensor(facts, unit) {
+        // As many as `lru_cache()` holds, but of sizes alone.
+        let is_bounded = is_bounded(&decorator.expression) && returns_tables(facts, unit);
+        if parameters > 0 && returns_card_tensor(facts, unit) && !is_bounded {
             report.add(
                 span(&decorator.expression),
                 format!(
@@ -89,7 +91,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(cache) = facts.path(&target.value) else {
             continue;
         };
-        if is_dict_of_the_file(facts, unit, cache) && !facts.is_ever_emptied(unit, cache) {
+        if is_dict_of_the_file(facts, unit, cache)
+            && !facts.is_ever_emptied(unit, cache)
+            && !facts.is_made_of_sizes(unit, assign.value)
+        {
             report.add(
                 span(assign.statement),
                 format!("`{cache}` keeps every tensor put into it until the program ends"),
@@ -118,10 +123,36 @@ fn caches(facts: &Facts<'_>, decorator: &Expr) -> bool {
             .is_some_and(|name| matches!(name.as_str(), "functools.lru_cache" | "functools.cache"))
 }
 
+/// Whether a decorator says nothing of its bound, which is 128 then, or says another than `None`.
+fn is_bounded(decorator: &Expr) -> bool {
+    match decorator {
+        Expr::Call(call) => !matches!(
+            call.arguments.find_argument_value("maxsize", 0),
+            Some(Expr::NoneLiteral(_))
+        ),
+        Expr::Name(name) => name.id.as_str() == "lru_cache",
+        Expr::Attribute(attribute) => attribute.attr.as_str() == "lru_cache",
+        _ => false,
+    }
+}
+
+fn returns_tables(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.structure.statements.iter().all(|(statement, place)| {
+        facts.structure.unit_of(place.block) != unit
+            || match statement {
+                Stmt::Return(node) => node
+                    .value
+                    .as_deref()
+                    .is_none_or(|value| facts.is_made_of_sizes(unit, value)),
+                _ => true,
+            }
+    })
+}
+
 fn returns_card_tensor(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.structure.statements.iter().any(|(statement, place)| {
         facts.structure.unit_of(place.block) == unit
-            && matches!(statement, crate::python::Stmt::Return(node)
+            && matches!(statement, Stmt::Return(node)
             if node.value.as_deref().is_some_and(|value| {
                 let value = facts.value(value);
                 value.is_tensor() && (value.card.is_yes() || value.graph.is_yes())

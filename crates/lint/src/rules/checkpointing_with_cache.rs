@@ -71,12 +71,21 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let trained_later = facts
             .calls_in_unit(unit)
             .any(|call| call.place.order > assign.place.order && is_training(facts, call));
+        let switched_off = facts.assigns_in_unit(unit).any(|other| {
+            other.place.order > assign.place.order
+                && facts.same_text(other.target, assign.target)
+                && !facts.calls_in_unit(unit).any(|call| {
+                    (assign.place.order..other.place.order).contains(&call.place.order)
+                        && is_training(facts, call)
+                })
+        });
         let trained_before = facts
             .calls_in_unit(unit)
             .any(|call| call.place.order < assign.place.order && is_training(facts, call));
         if target.attr.as_str() == "use_cache"
             && is_true(assign.value)
             && trained_later
+            && !switched_off
             && !trained_before
         {
             report.add_with(

@@ -65,6 +65,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let backpropagated = is_backpropagated(facts, unit, steps, kept.value);
         if !(backpropagated || value.scalar.is_yes())
             || !facts.is_step_loop(steps)
+            || !facts.goes_over_steps(steps)
+            || facts.is_about_one_batch(steps, kept.container)
             || !facts.outlives(steps, kept.container)
             || facts.ends_in_backward(unit, kept.container)
             || !backpropagated && facts.escapes(unit, kept.container)

@@ -5,9 +5,10 @@ use std::ops::Range;
 use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
+use crate::facts::keeping::Kept;
 use crate::facts::structure::{BlockId, BlockKind, UnitId};
 use crate::finding::{Finding, Fix, Severity};
-use crate::python::{CmpOp, Expr, ExprCall, Operator, span};
+use crate::python::{Expr, ExprCall, Operator, span};
 
 pub static RULE: Rule = Rule {
     name: "collected-outputs",
@@ -70,7 +71,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let unit = facts.structure.unit_of(steps);
         if !facts.outlives(steps, kept.container)
-            || is_for_one_round(facts, kept.place.block, steps)
+            || is_for_some_rounds(facts, &kept, steps)
             || facts
                 .path(kept.value)
                 .is_some_and(|path| facts.is_backpropagated_inside(steps, path))
@@ -216,17 +217,16 @@ fn takes_what_it_goes_over(facts: &Facts<'_>, steps: BlockId, call: &ExprCall) -
     taken
 }
 
-/// Whether a block runs in one round only: `if step == 0`.
-fn is_for_one_round(facts: &Facts<'_>, block: BlockId, steps: BlockId) -> bool {
+/// Whether something is kept in some rounds only: `if step == 0`, `if len(outputs) < 16`. (What the
+/// first round begins, the others add to.)
+fn is_for_some_rounds(facts: &Facts<'_>, kept: &Kept<'_>, steps: BlockId) -> bool {
     facts
-        .structure
-        .conditions(block, steps)
+        .conditions_at(kept.place, span(kept.statement).start, steps)
         .iter()
-        .any(|(test, holds)| {
-            matches!(test, Expr::Compare(comparison)
-                if *holds
-                    && comparison.ops.iter().all(|op| *op == CmpOp::Eq)
-                    && facts.path(&comparison.left).is_some())
+        .any(|condition| {
+            (facts.varies_in(steps, condition.test)
+                || facts.mentions(condition.test, kept.container))
+                && !facts.asks_whether_begun(condition, kept.container)
         })
 }
 

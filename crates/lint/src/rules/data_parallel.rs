@@ -142,5 +142,12 @@ fn is_trained(facts: &Facts<'_>, call: &Call<'_>) -> bool {
             .structure
             .calls
             .iter()
-            .any(|other| facts.is_backward(other.node))
+            .any(|other| facts.is_backward(other.node) && may_run(facts, other))
+}
+
+/// Whether a call's function is called somewhere, or by other files.
+fn may_run(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    let mut callers = facts.callers(unit).peekable();
+    callers.peek().is_none() || callers.any(|caller| !facts.is_never_reached(caller))
 }

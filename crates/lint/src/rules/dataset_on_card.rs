@@ -1,9 +1,9 @@
 //! The whole data set on the card before the loop.
 
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
 use crate::facts::structure::{Assign, BlockKind, UnitId};
 use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression};
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, Stmt, span};
 
@@ -82,10 +82,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 
 /// Whether what is moved comes from outside of the computation: read from a file, an array, a
 /// list. What has a known small size or was made at random is no data set.
-fn is_data(facts: &Facts<'_>, moved: &ExprCall) -> bool {
+fn is_data<'a>(facts: &Facts<'a>, moved: &'a ExprCall) -> bool {
     match (facts.callee(moved), &*moved.func) {
         // `torch.tensor(rows, device="cuda")`
-        (Some(name), _) => is_read(&name, moved),
+        (Some(name), _) => is_read(facts, &name, moved),
         (None, Expr::Attribute(function)) => is_made_of_data(facts, &function.value, FAR),
         _ => false,
     }
@@ -95,13 +95,13 @@ fn is_data(facts: &Facts<'_>, moved: &ExprCall) -> bool {
 const FAR: usize = 6;
 
 /// Back through methods and names to where something was read.
-fn is_made_of_data(facts: &Facts<'_>, value: &Expr, far: usize) -> bool {
+fn is_made_of_data<'a>(facts: &Facts<'a>, value: &'a Expr, far: usize) -> bool {
     let Some(far) = far.checked_sub(1) else {
         return false;
     };
     match value {
         Expr::Call(call) => match (facts.callee(call), &*call.func) {
-            (Some(name), _) => is_read(&name, call),
+            (Some(name), _) => is_read(facts, &name, call),
             (None, Expr::Attribute(method)) => is_made_of_data(facts, &method.value, far),
             _ => false,
         },
@@ -120,7 +120,7 @@ fn is_made_of_data(facts: &Facts<'_>, value: &Expr, far: usize) -> bool {
 }
 
 /// Whether a function of PyTorch makes a tensor of something that was read.
-fn is_read(name: &str, call: &ExprCall) -> bool {
+fn is_read<'a>(facts: &Facts<'a>, name: &str, call: &'a ExprCall) -> bool {
     let reads = matches!(
         name,
         "torch.from_numpy"
@@ -138,7 +138,29 @@ fn is_read(name: &str, call: &ExprCall) -> bool {
             Expr::List(_) | Expr::NumberLiteral(_) | Expr::ListComp(_) | Expr::UnaryOp(_)
         )
     });
-    reads && !small
+    let is_no_data_set = call
+        .arguments
+        .args
+        .first()
+        .is_some_and(|first| is_collected(facts, first) || is_toy(facts, first));
+    reads && !small && !is_no_data_set
+}
+
+/// What an object has gathered itself: the moves since its last update.
+fn is_collected(facts: &Facts<'_>, data: &Expr) -> bool {
+    facts
+        .path(data)
+        .is_some_and(|path| path.starts_with("self."))
+}
+
+/// A set of a few hundred rows that scikit-learn brings along or makes up.
+fn is_toy<'a>(facts: &Facts<'a>, data: &'a Expr) -> bool {
+    facts.made_of(data).into_iter().any(|part| {
+        facts.imports.qualified(part).is_some_and(|name| {
+            name.strip_prefix("sklearn.datasets.")
+                .is_some_and(|set| set.starts_with("load_") || set.starts_with("make_"))
+        })
+    })
 }
 
 /// `TensorDataset(data, ...)` that goes into a `DataLoader` and into training.
@@ -205,7 +227,7 @@ fn is_made_in_loop(facts: &Facts<'_>, unit: UnitId, steps: usize, slice: &Expr) 
         return false;
     }
     let mut made = false;
-    crate::facts::each_expression(first, &mut |part| {
+    each_expression(first, &mut |part| {
         if let Some(name) = facts.path(part) {
             made |= match facts.structure.blocks[steps].kind {
                 BlockKind::For(node) => facts.targets(&node.target, name),

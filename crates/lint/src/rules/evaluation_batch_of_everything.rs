@@ -112,9 +112,12 @@ fn runs_through_a_model(facts: &Facts<'_>, loader: &Call<'_>) -> bool {
 }
 
 fn runs_a_model(facts: &Facts<'_>, block: BlockId) -> bool {
-    facts
-        .calls_inside(block)
-        .any(|call| facts.called_module(call.node).is_some())
+    let unit = facts.structure.unit_of(block);
+    facts.calls_inside(block).any(|call| {
+        facts
+            .called_module(call.node)
+            .is_some_and(|model| !facts.is_surely_on_host(unit, model))
+    })
 }
 
 fn trains_in(facts: &Facts<'_>, block: BlockId) -> bool {

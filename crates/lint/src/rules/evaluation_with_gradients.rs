@@ -2,10 +2,11 @@
 
 use super::fixes::decorated;
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
 use crate::facts::structure::{BlockKind, Call, UnitId};
+use crate::facts::{Facts, torch_names};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, Stmt, span};
+use crate::syntax::is_false;
 
 pub static RULE: Rule = Rule {
     name: "evaluation-with-gradients",
@@ -50,7 +51,7 @@ method that only other files call, or code with the `volatile=True` of PyTorch b
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     // Who reads a graph's nodes wants the graph.
-    if facts.source.text().contains(".grad_fn") {
+    if !facts.readers_of_attribute("grad_fn").is_empty() || explains(facts) {
         return;
     }
     let mut reported: Vec<(UnitId, usize)> = Vec::new();
@@ -69,8 +70,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts.wants_gradients(unit, evaluation)
             || facts.hands_on_graph(unit, call)
             || facts.says_volatile(unit)
+            || switches_off_elsewhere(facts, unit)
+            || is_a_trial_for_an_export(facts, call)
             || is_a_way_out(facts, call)
-            || unit == 0 && !knows_devices(facts)
+            || facts.is_surely_on_host(unit, model)
             || is_dropped_at_once(facts, call)
             || is_frozen_script(facts, unit, model)
             || is_a_method_nobody_calls(facts, unit)
@@ -101,7 +104,46 @@ fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
 }
 
-/// A module frozen by TorchScript has no parameters that record anything.
+/// Libraries that go back through the outputs they are given.
+fn explains(facts: &Facts<'_>) -> bool {
+    ["captum", "torchcam", "pytorch_grad_cam", "zennit"]
+        .iter()
+        .any(|package| facts.imports.uses(package))
+}
+
+/// `torch.set_grad_enabled(False)` in another part of the file may hold here, too.
+fn switches_off_elsewhere(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.structure.calls.iter().any(|call| {
+        facts.structure.unit_of(call.place.block) != unit
+            && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
+            && facts
+                .callee(call.node)
+                .is_some_and(|name| torch_names::is_set_grad_enabled(&name))
+            && call.node.arguments.args.first().is_some_and(is_false)
+    })
+}
+
+/// A single run beside the export of a model: to see that both give the same.
+fn is_a_trial_for_an_export(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    facts.structure.loop_around(call.place.block).is_none()
+        && facts.calls_in_unit(unit).any(|other| {
+            facts.callee(other.node).is_some_and(|name| {
+                [
+                    "torch.onnx.",
+                    "torch.jit.trace",
+                    "torch.jit.script",
+                    "torch.export.",
+                    "coremltools.",
+                ]
+                .iter()
+                .any(|export| name.starts_with(export))
+            })
+        })
+}
+
+/// A module frozen by TorchScript has no parameters that record anything, and a quantized one
+/// neither.
 fn is_frozen_script(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
     facts
         .units_that_see(unit, model)
@@ -113,7 +155,7 @@ fn is_frozen_script(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
                 if facts.callee(call).is_some_and(|name| matches!(
                     name.as_str(),
                     "torch.jit.freeze" | "torch.jit.optimize_for_inference"
-                )))
+                ) || name.contains(".quantization.")))
         })
 }
 
@@ -123,20 +165,4 @@ fn is_a_way_out(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         .structure
         .enclosing(call.place.block)
         .any(|(_, kind)| matches!(kind, BlockKind::Handler(_)))
-}
-
-/// Whether anything of a script can be on a card: devices, or a framework that moves things itself.
-/// (A function may be given a model that is there.)
-fn knows_devices(facts: &Facts<'_>) -> bool {
-    [
-        "cuda",
-        "device",
-        ".to(",
-        "accelerat",
-        "Trainer",
-        "lightning",
-        "fabric",
-    ]
-    .iter()
-    .any(|word| facts.source.text().contains(word))
 }

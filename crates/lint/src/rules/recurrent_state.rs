@@ -2,7 +2,7 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::BlockId;
+use crate::facts::structure::{BlockId, BlockKind};
 use crate::finding::Severity;
 use crate::python::{Expr, span};
 use crate::syntax::{given, says_true};
@@ -90,7 +90,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 }
 
 /// Whether all that a loop binds a path to hangs on its graph.
-fn keeps_graph(facts: &Facts<'_>, steps: BlockId, path: &str) -> bool {
+fn keeps_graph<'a>(facts: &Facts<'a>, steps: BlockId, path: &'a str) -> bool {
     let unit = facts.structure.unit_of(steps);
     let mut keeps = true;
     for assign in facts.assigns_in_unit(unit) {
@@ -102,9 +102,20 @@ fn keeps_graph(facts: &Facts<'_>, steps: BlockId, path: &str) -> bool {
             keeps &= is_model;
         }
     }
+    // In place, the whole or its parts: `for part in state: part.detach_()`.
+    let parts = facts.flows(unit, path);
     let detached = facts.calls_inside(steps).any(|call| {
         matches!(facts.method(call.node), Some((receiver, "detach_"))
-            if facts.path(receiver) == Some(path))
+            if parts.iter().any(|part| facts.mentions(receiver, part)))
     });
-    keeps && !detached
+    let is_given = facts
+        .structure
+        .blocks
+        .iter()
+        .enumerate()
+        .any(|(id, block)| {
+            matches!(block.kind, BlockKind::For(node)
+            if facts.structure.is_inside(id, steps) && facts.targets(&node.target, path))
+        });
+    keeps && !detached && !is_given
 }

@@ -117,37 +117,11 @@ fn is_made_for_batches(facts: &Facts<'_>, step: &Call<'_>, count: &Expr) -> bool
         if !facts.targets(assign.target, path) {
             return false;
         }
-        let parts = reached(facts, assign.value);
+        let parts = facts.made_of(assign.value);
         let mentions_length = parts.iter().any(|part| calls(part, "len"));
         let last = |expression: &Expr| facts.path(expression).map(last_name);
         let mentions_window =
             last(count).is_some_and(|count| parts.iter().any(|part| last(part) == Some(count)));
         mentions_length && !mentions_window
     })
-}
-
-/// The parts of an expression, and of what the names in it are bound to.
-fn reached<'a>(facts: &Facts<'a>, expression: &'a Expr) -> Vec<&'a Expr> {
-    let mut parts: Vec<&'a Expr> = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
-    let mut next = vec![expression];
-    while let Some(current) = next.pop() {
-        crate::facts::each_expression(current, &mut |part| {
-            parts.push(part);
-            if let Some(path) = facts.path(part)
-                && !seen.contains(&path)
-            {
-                seen.push(path);
-                next.extend(
-                    facts
-                        .structure
-                        .assigns
-                        .iter()
-                        .filter(|assign| facts.path(assign.target) == Some(path))
-                        .map(|assign| assign.value),
-                );
-            }
-        });
-    }
-    parts
 }

@@ -4,6 +4,7 @@ use super::fixes::without_keyword;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::Call;
+use crate::facts::value::Kind;
 use crate::finding::{Fix, Severity};
 use crate::python::span;
 use crate::syntax::is_false;
@@ -57,13 +58,20 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             )
         })
     });
-    if has_graphs {
+    // Who reads gradients may count on zeros where a step computed none.
+    if has_graphs || !facts.readers_of_attribute("grad").is_empty() {
         return;
     }
     for call in &facts.structure.calls {
-        let Some((_, "zero_grad")) = facts.method(call.node) else {
+        let Some((receiver, "zero_grad")) = facts.method(call.node) else {
             continue;
         };
+        // A method of the file's own does what it says there.
+        if facts.callee_unit(call.node).is_some()
+            || matches!(facts.value(receiver).kind, Kind::Object(_))
+        {
+            continue;
+        }
         let Some(keyword) = call.node.arguments.find_keyword("set_to_none") else {
             continue;
         };

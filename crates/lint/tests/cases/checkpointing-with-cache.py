@@ -73,3 +73,24 @@ def train(loader, optimizer):
     for batch in loader:
         model(**batch).loss.backward()
         optimizer.step()
+
+# case: switched on to generate, and off again before the training
+from transformers import AutoModelForCausalLM, Trainer
+
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+model.gradient_checkpointing_enable()
+model.config.use_cache = True
+print(model.generate())
+model.config.use_cache = False
+trainer = Trainer(model=model)
+trainer.train()
+
+# case: generating with it
+from transformers import AutoModelForCausalLM, Trainer
+
+model = AutoModelForCausalLM.from_pretrained("gpt2", use_cache=False)
+model.gradient_checkpointing_enable()
+trainer = Trainer(model=model)
+trainer.train()
+model.eval()
+print(model.generate(use_cache=True))

@@ -124,3 +124,29 @@ def train(model, loader, optimizer, criterion):
             accelerator.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
+
+# case: nothing is clipped, the norm is measured
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / 4).backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), float("inf"))
+        print(norm)
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: a discriminator that is clipped and stepped in every round
+import torch
+
+def train(critic, generator, loader, first, second):
+    for i, x in enumerate(loader):
+        first.zero_grad()
+        critic(x).mean().backward()
+        torch.nn.utils.clip_grad_norm_(critic.parameters(), 1.0)
+        first.step()
+        if i % 5 == 0:
+            second.zero_grad()
+            (-critic(generator(x)).mean()).backward()
+            second.step()

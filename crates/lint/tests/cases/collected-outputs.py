@@ -272,3 +272,57 @@ def run(net, batches):
         logits, hidden = net(x)
         print(F.cross_entropy(logits, y).item())
         kept.append(logits)  # <- found
+
+# case: the first batches only, for a picture
+import torch
+
+@torch.no_grad()
+def pictures(model, loader):
+    model.eval()
+    shown = []
+    for i, (x, _) in enumerate(loader):
+        out = model(x.cuda())
+        if i < 4:
+            shown.append(out)
+    return torch.cat(shown)
+
+# case: as many as are wanted
+import torch
+
+@torch.no_grad()
+def samples(model, loader, wanted):
+    model.eval()
+    shown = []
+    for x, _ in loader:
+        out = model(x.cuda())
+        if len(shown) < 16:
+            shown.append(out)
+    return torch.cat(shown).cpu()
+
+# case: once in so many steps
+import torch
+from torch import nn
+
+def train(loader, optimizer, criterion, noise):
+    model = nn.Linear(4, 4).cuda()
+    pictures = []
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if i % 500 == 0:
+            with torch.no_grad():
+                pictures.append(model(noise.cuda()))
+    return pictures
+
+# case: the most likely class of each sample is small
+import torch
+
+@torch.no_grad()
+def predict(model, loader):
+    model.eval()
+    labels = []
+    for x, _ in loader:
+        labels.append(model(x.cuda()).argmax(1))
+    return torch.cat(labels).cpu()

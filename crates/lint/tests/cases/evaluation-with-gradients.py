@@ -251,7 +251,7 @@ def features(model, images):
 def score(model, images):
     features(model, images)
 
-net = models.resnet18()
+net = models.resnet18().cuda()
 net.eval()
 score(net, images)
 
@@ -394,3 +394,121 @@ if __name__ == "__main__":
     m = nn.Linear(4, 4)
     m.eval()
     print(m(torch.randn(1, 4)))
+
+# case: gradients are switched off for the whole file
+import torch
+
+torch.set_grad_enabled(False)
+
+def predict(model, loader, device):
+    model.eval()
+    for x in loader:
+        print(model(x.to(device)).argmax(1))
+
+# case: frozen by a function of the file
+def freeze(network):
+    for p in network.parameters():
+        p.requires_grad = False
+
+def evaluate(model, loader, device):
+    freeze(model)
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())
+
+# case: frozen where it is made
+import torch
+from models import build
+
+def load(path):
+    net = build()
+    net.load_state_dict(torch.load(path))
+    for p in net.parameters():
+        p.requires_grad_(False)
+    return net
+
+def evaluate(loader, device):
+    model = load("best.pt")
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())
+
+# case: entered through a stack of contexts
+import contextlib
+import torch
+
+def evaluate(model, loader, device):
+    model.eval()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        for x, y in loader:
+            print((model(x.to(device)).argmax(1) == y).sum().item())
+
+# case: a trial run for an export
+import torch
+
+def export(model, device):
+    model.eval()
+    example = torch.randn(1, 3, 224, 224, device=device)
+    expected = model(example)
+    torch.onnx.export(model, example, "model.onnx")
+    print(expected.shape)
+
+# case: weights in eight bits
+import torch
+
+def evaluate(net, loader):
+    model = torch.ao.quantization.quantize_dynamic(net, {torch.nn.Linear}, dtype=torch.qint8)
+    model.eval()
+    for x, y in loader:
+        print((model(x).argmax(1) == y).sum().item())
+
+# case: a library that goes back through the outputs
+import torch
+from torchcam.methods import SmoothGradCAMpp
+
+def explain(model, loader, device):
+    model.eval()
+    extractor = SmoothGradCAMpp(model)
+    for x, y in loader:
+        out = model(x.to(device))
+        print(extractor(out.squeeze(0).argmax().item(), out))
+
+# case: another framework
+import paddle
+
+def evaluate(model, loader):
+    model.eval()
+    for x, y in loader:
+        print((model(x).argmax(1) == y).sum().item())
+
+# case: words in a comment are no devices
+import torch
+from torch import nn
+
+# the device is cuda, but not here: x.to("cuda") comes later
+model = nn.Linear(4, 2)
+model.eval()
+for _ in range(3):
+    print(model(torch.randn(1, 4)))
+
+# case: a text about grad_fn is no use of it
+import torch
+
+def evaluate(model, loader, device):
+    """Prints accuracies, not out.grad_fn."""
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())  # <- found
+
+# case: a main function without a device
+import torch
+from torch import nn
+
+def main():
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    model.eval()
+    for _ in range(3):
+        print(model(torch.randn(1, 4)))
+
+main()

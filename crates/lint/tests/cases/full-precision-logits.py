@@ -146,3 +146,29 @@ class Model(nn.Module):
         return self.head(x).float()
 
 model = Model(words=100)
+
+# case: a small vocabulary
+import torch
+from torch import nn
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(256, 50)
+
+    def forward(self, x):
+        return self.head(x).float()
+
+# case: of the last token only
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(256, 50257)
+
+    @torch.no_grad()
+    def next_token(self, x):
+        logits = self.head(x[:, -1])
+        return logits.float().softmax(-1)

@@ -152,3 +152,22 @@ def train(model, loader, optimizer, criterion, n):
         (criterion(model(x), y) / n).backward()
         if (i + 1) % n == 0:
             optimizer.step()
+
+# case: the counter goes on over the epochs
+def train(model, loader, optimizer, criterion):
+    seen = 0
+    for epoch in range(3):
+        for x, y in loader:
+            (criterion(model(x), y) / 4).backward()
+            seen += 1
+            if seen % 4 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+# case: one step for all batches of an epoch
+def train(model, loader, optimizer, criterion):
+    for epoch in range(3):
+        for x, y in loader:
+            (criterion(model(x), y) / len(loader)).backward()
+        optimizer.step()
+        optimizer.zero_grad()

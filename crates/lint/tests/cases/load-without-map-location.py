@@ -235,3 +235,32 @@ def copy(loader):
     model.cuda()
     for x in loader:
         model(x.cuda()).sum().backward()
+
+# case: a script that never uses a card
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4)
+model.load_state_dict(torch.load("weights.pt"))
+print(model(torch.zeros(1, 4)))
+
+# case: a comment with parentheses behind the last argument
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+model.load_state_dict(
+    torch.load(  # <- found
+        "weights.pt",  # the best (of ten)
+    )
+)
+for x in range(3):
+    print(model(torch.zeros(1, 4).cuda()))
+
+# case: a vocabulary, which holds no weights
+import torch
+from torch import nn
+
+vocabulary = torch.load("vocabulary.pt")
+model = nn.Embedding(len(vocabulary), 8).cuda()
+print(model(torch.zeros(1, dtype=torch.long).cuda()))

@@ -106,3 +106,30 @@ def evaluate(model, loader):
             model(x)
         except torch.cuda.OutOfMemoryError:
             continue
+
+# case: set to zero before every backward
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        except torch.cuda.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            continue
+
+# case: the training ends there
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            criterion(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        except RuntimeError as error:
+            if "out of memory" in str(error):
+                print("try a smaller batch")
+            raise

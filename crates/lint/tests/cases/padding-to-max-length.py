@@ -117,3 +117,21 @@ def train(unet, encoder, loader, optimizer):
         x = tokenizer(texts, padding="max_length", truncation=True)
         unet(y, encoder(x)).mean().backward()
         optimizer.step()
+
+# case: to the longest of the batch
+from transformers import AutoTokenizer, Trainer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-cased")
+
+def encode(batch):
+    return tokenizer(batch["text"], padding="longest", truncation=True, max_length=512)
+
+Trainer(model=None, train_dataset=map(encode, []))
+
+# case: one question at a time, after the training
+from transformers import AutoTokenizer, Trainer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-cased")
+trainer = Trainer(model=None)
+trainer.train()
+inputs = tokenizer("Who?", padding="max_length", max_length=384, return_tensors="pt")

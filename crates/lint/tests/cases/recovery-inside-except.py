@@ -146,3 +146,27 @@ def predict(model, report, x):
     except torch.cuda.OutOfMemoryError:
         print("too large")
         return None
+
+# case: the user ends the training early
+import torch
+
+def main(model, loader, optimizer, criterion):
+    try:
+        for x, y in loader:
+            criterion(model(x), y).backward()
+            optimizer.step()
+    except KeyboardInterrupt:
+        torch.cuda.empty_cache()
+        print(model(x))
+
+# case: tried again on the processor
+import torch
+
+def predict(model, x):
+    try:
+        return model(x.cuda())
+    except RuntimeError as error:
+        if "out of memory" not in str(error):
+            raise
+        model.cpu()
+        return model(x.cpu())

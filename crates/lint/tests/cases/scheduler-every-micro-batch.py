@@ -140,3 +140,30 @@ class Model(LightningModule):
             self.optimizer.step()
             self.optimizer.zero_grad()
             self.plan.step()
+
+# case: the schedule steps with the optimizer
+import torch
+
+def train(model, loader, criterion):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 100)
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / 4).backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            scheduler.step()
+            optimizer.zero_grad()
+
+# case: once per epoch
+import torch
+
+def train(model, loader, criterion):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    for epoch in range(3):
+        for i, (x, y) in enumerate(loader):
+            (criterion(model(x), y) / 4).backward()
+            if (i + 1) % 4 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+        scheduler.step()

@@ -108,3 +108,22 @@ def fit(model, x, y, criterion, epochs):
         optimizer.step()
         if epoch % 10 == 0:
             print(loss.item() / epochs)
+
+# case: the mean over the samples of one batch
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        size = len(x)
+        loss = criterion(model(x), y).sum() / size
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: a report once in so many steps, and a loss divided by something else
+def train(model, loader, optimizer, criterion, often, heads):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y) / heads
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if i % often == 0:
+            print(loss.item())

@@ -177,3 +177,67 @@ def train(model, loader, optimizer, criterion):
             optimizer.step()
             total += loss  # <- found
         print(epoch, total)
+
+# case: the total goes backward in a helper
+def update(loss, optimizer):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+def train(model, loader, optimizer, criterion):
+    for epoch in range(3):
+        total = 0
+        for x, y in loader:
+            total += criterion(model(x), y)
+        update(total, optimizer)
+
+# case: the total goes backward somewhere else
+from engine import Engine
+
+def train(model, loader, optimizer, criterion):
+    engine = Engine(optimizer)
+    for epoch in range(3):
+        total = 0
+        for x, y in loader:
+            total = total + criterion(model(x), y)
+        engine.optimize(total)
+
+# case: added where nothing is recorded
+import torch
+
+def train(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            total = total + loss
+
+# case: the outputs of one step, each gone backward, in a function of its own
+def backward_all(outputs, y, criterion):
+    total = 0
+    for out in outputs:
+        loss = criterion(out, y)
+        loss.backward(retain_graph=True)
+        total += loss
+    return total
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad()
+        print(backward_all(model(x), y, criterion).item())
+        optimizer.step()
+
+# case: chunks of one batch
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad()
+        total = 0
+        for part, target in zip(x.chunk(4), y.chunk(4)):
+            loss = criterion(model(part), target) / 4
+            loss.backward()
+            total += loss
+        optimizer.step()
+        print(total.item())

@@ -183,3 +183,23 @@ def train(model, loader, optimizer, criterion, n):
             optimizer.step()
             optimizer.zero_grad()
             seen = 0
+
+# case: another model's gradients
+def train(model, helper, loader, optimizer, other, criterion):
+    for i, (x, y) in enumerate(loader):
+        other.zero_grad()
+        criterion(helper(x), y).backward()
+        other.step()
+        if i % 4 == 0:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+
+# case: set to zero where the window begins
+def train(model, loader, optimizer, criterion):
+    for i, (x, y) in enumerate(loader):
+        if i % 4 == 0:
+            optimizer.zero_grad()
+        (criterion(model(x), y) / 4).backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()

@@ -23,7 +23,7 @@ use crate::python::{Expr, Ranged, TextRange};
 /// How often all units are read at most.
 const ROUNDS: usize = 4;
 
-/// What is known of every expression, and of every call's mode.
+/// What is known of every expression, and of the mode of every call and assignment.
 #[derive(Debug, Default)]
 pub struct Flow {
     values: FxHashMap<TextRange, Value>,
@@ -40,10 +40,10 @@ impl Flow {
             .unwrap_or(Value::UNKNOWN)
     }
 
-    /// Whether gradients are recorded where a call stands.
-    pub fn gradients_at(&self, call: &impl Ranged) -> Truth {
+    /// Whether gradients are recorded where a call or an assignment stands.
+    pub fn gradients_at(&self, place: &impl Ranged) -> Truth {
         self.modes
-            .get(&call.range())
+            .get(&place.range())
             .copied()
             .unwrap_or(Truth::Maybe)
     }
@@ -194,12 +194,30 @@ impl<'a> Reader<'_, 'a> {
             .get(index)
             .copied()
             .unwrap_or(Value::UNSET);
-        let value = if given.kind == Kind::Unset {
-            Value::UNKNOWN
-        } else {
-            given
+        let value = match given.kind {
+            Kind::Unset | Kind::Unknown => self.annotated(id, index).unwrap_or(match given.kind {
+                Kind::Unset => Value::UNKNOWN,
+                _ => given,
+            }),
+            _ => given,
         };
         self.refined(name, value, 0)
+    }
+
+    /// What the annotation of a parameter says it is.
+    fn annotated(&self, id: UnitId, index: usize) -> Option<Value> {
+        let node = self.structure.units[id].node?;
+        let annotation = node.parameters.iter().nth(index)?.annotation()?;
+        let name = self.imports.qualified(annotation)?;
+        let kind = match name.as_str() {
+            "torch.nn.Module" | "torch.nn.modules.module.Module" => Kind::Module(None),
+            "torch.utils.data.DataLoader" | "torch.utils.data.dataloader.DataLoader" => {
+                Kind::Loader
+            }
+            "torch.optim.Optimizer" | "torch.optim.optimizer.Optimizer" => Kind::Optimizer,
+            _ => return None,
+        };
+        Some(Value::of(kind))
     }
 
     fn instance(&self, class: ClassId) -> Value {
