@@ -51,6 +51,10 @@ impl<'a> Facts<'a> {
         }
         let mut backward = None;
         for call in self.calls_inside(rounds) {
+            // The branch for those who do not accumulate.
+            if self.are_exclusive(call.place.block, step.place.block) {
+                continue;
+            }
             let is_guarded = || self.periodic(call, rounds).is_some();
             if self.is_backward(call.node) {
                 // One optimizer of several that is trained more rarely: no accumulation.
@@ -108,6 +112,14 @@ impl<'a> Facts<'a> {
     /// and none speaks of the window's length.
     pub fn is_every_round(&self, call: &Call<'a>, window: &Window<'a, '_>) -> bool {
         let count = self.path(window.every.count);
+        // What the step needs as well (`if n > 1:` around all of it) tells no round from another.
+        let of_step = self.conditions_of(window.step, window.rounds);
+        let shared = |condition: &Condition<'a>| {
+            self.every(condition).is_none()
+                && of_step.iter().any(|other| {
+                    std::ptr::eq(other.test, condition.test) && other.holds == condition.holds
+                })
+        };
         self.structure.loop_around(call.place.block)
             == self.structure.loop_around(window.step.place.block)
             && !self
@@ -124,8 +136,9 @@ impl<'a> Facts<'a> {
                 .conditions_of(call, window.rounds)
                 .iter()
                 .all(|condition| {
-                    !self.varies_in(window.rounds, condition.test)
-                        && !count.is_some_and(|count| self.mentions(condition.test, count))
+                    shared(condition)
+                        || !self.varies_in(window.rounds, condition.test)
+                            && !count.is_some_and(|count| self.mentions(condition.test, count))
                 })
     }
 

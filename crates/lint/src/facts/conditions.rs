@@ -217,7 +217,7 @@ impl<'a> Facts<'a> {
                         .structure
                         .enclosing(assign.place.block)
                         .any(|(_, kind)| {
-                            matches!(kind, BlockKind::If { test, holds: true }
+                            matches!(kind, BlockKind::If { test, holds: true, .. }
                                 if std::ptr::eq(test, condition.test))
                         })
             })

@@ -1,5 +1,6 @@
 //! Which names hold models whose parameters were told not to want gradients.
 
+use super::imports::Imports;
 use super::paths::path;
 use super::structure::{BlockId, BlockKind, Structure, UnitId};
 use super::usage::Usages;
@@ -29,10 +30,12 @@ impl<'a> Usages<'a> {
                 let BlockKind::For(node) = kind else { continue };
                 let mut iterated = &*node.iter;
                 while let Expr::Call(call) = iterated {
-                    let Expr::Attribute(function) = &*call.func else {
-                        break;
+                    iterated = match (&*call.func, call.arguments.args.first()) {
+                        (Expr::Attribute(function), _) => &function.value,
+                        // `enumerate(model.parameters())`
+                        (_, Some(first)) => first,
+                        _ => break,
                     };
-                    iterated = &function.value;
                 }
                 if let Some(path) = path(text, iterated) {
                     let unit = structure.unit_of(block);
@@ -42,8 +45,29 @@ impl<'a> Usages<'a> {
         }
     }
 
-    /// What a function freezes for its caller: `freeze(model)`, `model = load_frozen()`.
-    pub(super) fn share_frozen(&mut self, text: &'a str, structure: &Structure<'a>) {
+    /// What is frozen in one function is frozen in those that get it or give it: `freeze(model)`,
+    /// `model = load_frozen()`, `evaluate(frozen)`.
+    pub(super) fn share_frozen(
+        &mut self,
+        text: &'a str,
+        structure: &Structure<'a>,
+        imports: &Imports<'a>,
+    ) {
+        for assign in &structure.assigns {
+            if let (Some(target), Expr::Call(call)) = (path(text, assign.target), assign.value)
+                && (imports.qualified(&call.func)).is_some_and(|name| is_made_frozen(&name))
+            {
+                let unit = structure.unit_of(assign.place.block);
+                self.note(structure, unit, target, |usage| usage.frozen = true);
+            }
+        }
+        // Through a helper that calls a helper.
+        for _ in 0..2 {
+            self.share_frozen_once(text, structure);
+        }
+    }
+
+    fn share_frozen_once(&mut self, text: &'a str, structure: &Structure<'a>) {
         for call in &structure.calls {
             let unit = structure.unit_of(call.place.block);
             for (index, argument) in call.node.arguments.args.iter().enumerate() {
@@ -57,6 +81,11 @@ impl<'a> Usages<'a> {
                 };
                 if is_frozen {
                     self.note(structure, unit, given, |usage| usage.frozen = true);
+                } else if self.is_frozen(structure, unit, given)
+                    && let Some(callee) = called(structure, call.node)
+                    && let Some(name) = parameter(structure, callee, index)
+                {
+                    self.note(structure, callee, name, |usage| usage.frozen = true);
                 }
             }
             // `model.freeze_encoder()`
@@ -90,6 +119,11 @@ impl<'a> Usages<'a> {
     fn is_frozen(&self, structure: &Structure<'_>, unit: UnitId, path: &str) -> bool {
         self.usage(structure, unit, path).frozen
     }
+}
+
+/// The network of the Fréchet distance, in `pytorch-fid` and its many copies, is frozen by default.
+fn is_made_frozen(name: &str) -> bool {
+    name.ends_with("inception.InceptionV3")
 }
 
 /// The function of the file that is called by its name.

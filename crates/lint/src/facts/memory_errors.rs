@@ -1,5 +1,6 @@
 //! Handlers that catch an out-of-memory error.
 
+use super::branches::ends_the_process;
 use super::structure::{BlockId, BlockKind};
 use super::{Facts, each_expression};
 use crate::python::{Expr, Stmt, StmtTry, ast, span};
@@ -146,15 +147,6 @@ fn contains_continue(body: &[Stmt]) -> bool {
                     .iter()
                     .any(|clause| contains_continue(&clause.body))
         }
-        _ => false,
-    })
-}
-
-/// `sys.exit()`, `exit()`.
-fn ends_the_process(expression: &Expr) -> bool {
-    matches!(expression, Expr::Call(call) if match &*call.func {
-        Expr::Name(name) => matches!(name.id.as_str(), "exit" | "quit"),
-        Expr::Attribute(attribute) => matches!(attribute.attr.as_str(), "exit" | "_exit"),
         _ => false,
     })
 }

@@ -13,6 +13,7 @@ pub mod accumulation;
 pub mod backward;
 pub mod batches;
 pub mod binding;
+pub mod branches;
 pub mod conditions;
 pub mod evaluating;
 pub mod flow;
@@ -33,6 +34,7 @@ pub mod torch_names;
 pub mod training;
 pub mod usage;
 pub mod value;
+mod walk;
 
 use crate::python::{Expr, ExprCall, Ranged, Stmt, Tree, span};
 use crate::source::Source;
@@ -56,7 +58,7 @@ impl<'a> Facts<'a> {
     pub fn of(source: &'a Source, tree: &'a Tree) -> Self {
         let structure = Structure::of(tree.body());
         let imports = Imports::of(&structure);
-        let usages = Usages::of(source.text(), &structure);
+        let usages = Usages::of(source.text(), &structure, &imports);
         let flow = flow::follow(source.text(), &structure, &imports, &usages);
         Self {
             source,

@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::imports::Imports;
 use super::paths::{attribute_of_self, path};
 use super::structure::{ClassId, Structure, UnitId};
 use super::value::{Kind, Truth, Value};
@@ -61,7 +62,7 @@ pub struct Usages<'a> {
 }
 
 impl<'a> Usages<'a> {
-    pub fn of(text: &'a str, structure: &Structure<'a>) -> Self {
+    pub fn of(text: &'a str, structure: &Structure<'a>, imports: &Imports<'a>) -> Self {
         let mut usages = Self {
             units: vec![FxHashMap::default(); structure.units.len()],
             ..Self::default()
@@ -111,7 +112,7 @@ impl<'a> Usages<'a> {
             }
         }
         usages.note_frozen(text, structure);
-        usages.share_frozen(text, structure);
+        usages.share_frozen(text, structure, imports);
         usages.share_globals(structure);
         usages
     }

@@ -1,9 +1,9 @@
 //! Checkpointed activations next to a cache of keys and values.
 
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
-use crate::facts::structure::Call;
+use crate::facts::structure::{Assign, Call};
 use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression};
 use crate::finding::{Edit, Fix, Severity};
 use crate::python::{Expr, Keyword, span};
 use crate::syntax::{is_true, says_true};
@@ -86,6 +86,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             && is_true(assign.value)
             && trained_later
             && !switched_off
+            && is_checkpointed(facts, assign)
             && !trained_before
         {
             report.add_with(
@@ -114,6 +115,35 @@ fn report_at(report: &mut Report<'_>, keyword: &Keyword) {
             vec![Edit::replace(span(&keyword.value), "False")],
         )),
     );
+}
+
+/// Whether checkpointing can be on where the cache is switched on: not in the `else` of its switch.
+fn is_checkpointed(facts: &Facts<'_>, assign: &Assign<'_>) -> bool {
+    let unit = facts.structure.unit_of(assign.place.block);
+    let is_otherwise = facts
+        .conditions_at(
+            assign.place,
+            span(assign.statement).start,
+            facts.structure.units[unit].block,
+        )
+        .iter()
+        .any(|condition| !condition.holds && names_checkpointing(condition.test));
+    !is_otherwise
+        && facts.structure.calls.iter().any(|call| {
+            checkpoints(call) && !facts.are_exclusive(call.place.block, assign.place.block)
+        })
+}
+
+fn names_checkpointing(test: &Expr) -> bool {
+    let mut found = false;
+    each_expression(test, &mut |part| {
+        found |= match part {
+            Expr::Name(name) => name.id.as_str().contains("checkpointing"),
+            Expr::Attribute(attribute) => attribute.attr.as_str().contains("checkpointing"),
+            _ => false,
+        };
+    });
+    found
 }
 
 /// `model.gradient_checkpointing_enable()`, `TrainingArguments(gradient_checkpointing=True)`.

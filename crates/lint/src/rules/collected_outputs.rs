@@ -93,6 +93,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let trains = facts
             .calls_inside(steps)
             .any(|call| facts.is_backward(call.node));
+        // The pieces of one batch, whose step comes behind the loop.
+        if trains && !facts.goes_over_steps(steps) {
+            continue;
+        }
         let name = facts.text(kept.value);
         let container = kept.container;
         if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
@@ -289,10 +293,15 @@ fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
             }
         }
     });
-    let operates = facts.assigns_in_unit(unit).any(|assign| {
-        matches!(assign.value, Expr::BinOp(operation)
-            if operation.op == Operator::MatMult && named(assign.value))
-    });
+    let mut operates = false;
+    for (statement, place) in &facts.structure.statements {
+        if facts.structure.unit_of(place.block) == unit {
+            facts.each_expression_of_statement(statement, &mut |part| {
+                operates |= matches!(part, Expr::BinOp(operation)
+                    if operation.op == Operator::MatMult && named(part));
+            });
+        }
+    }
     computes || operates
 }
 

@@ -49,7 +49,7 @@ With one card it does nothing; for a quick run on two it is the least work. File
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     // Where both are there, the other one is for several cards.
-    if knows_distributed(facts) {
+    if knows_distributed(facts) || sees_one_card(facts) {
         return;
     }
     let mut reported: Vec<UnitId> = Vec::new();
@@ -67,6 +67,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || reported.contains(&unit)
             || is_for_one_card(facts, call)
             || !is_trained(facts, call)
+            || is_left_before_training(facts, call)
         {
             continue;
         }
@@ -81,8 +82,39 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Whether the file speaks of `DistributedDataParallel`, of PyTorch or of Apex.
+/// Whether the file itself hides all cards but one: `os.environ["CUDA_VISIBLE_DEVICES"] = "0"`.
+fn sees_one_card(facts: &Facts<'_>) -> bool {
+    facts.structure.assigns.iter().any(|assign| {
+        matches!((assign.target, assign.value), (Expr::Subscript(target), Expr::StringLiteral(cards))
+            if facts.imports.qualified(&target.value).as_deref() == Some("os.environ")
+                && matches!(&*target.slice, Expr::StringLiteral(name)
+                    if name.value.to_str() == "CUDA_VISIBLE_DEVICES")
+                && !cards.value.to_str().contains(','))
+    })
+}
+
+/// Whether a branch that wraps the model ends the program, and does not train before.
+fn is_left_before_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    let mut leads_on = false;
+    let mut is_kept_in = false;
+    for other in facts.calls_in_unit(unit) {
+        if other.place.order > call.place.order && facts.runs_backward(other.node) {
+            let reached = facts.leads_to(call.place, other.place);
+            leads_on |= reached;
+            is_kept_in |= !reached;
+        }
+    }
+    is_kept_in && !leads_on
+}
+
+/// Whether the file knows a way with one process per card: `DistributedDataParallel` of PyTorch or of
+/// Apex, Horovod, DeepSpeed.
 fn knows_distributed(facts: &Facts<'_>) -> bool {
+    let others = ["horovod", "deepspeed", "torch.distributed"];
+    if others.iter().any(|package| facts.imports.uses(package)) {
+        return true;
+    }
     let is_it = |name: &str| {
         let last = name.rsplit('.').next().unwrap_or(name);
         matches!(last, "DistributedDataParallel" | "DDP")

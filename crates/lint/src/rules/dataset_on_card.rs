@@ -62,7 +62,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let unit = facts.structure.unit_of(assign.place.block);
         let in_loop = facts.structure.loop_around(assign.place.block).is_some();
-        if in_loop || path.contains(['.', '[']) {
+        if in_loop || path.contains(['.', '[']) || is_an_option(facts, unit, assign, path) {
             continue;
         }
         let how = if goes_into_a_loader(facts, unit, assign, path) {
@@ -78,6 +78,36 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             "leave it in host memory and move each batch to the card in the loop",
         );
     }
+}
+
+/// Whether the other branch of a switch leaves the data on the host: whoever runs it has the choice.
+/// (Whether there is a card is no choice.)
+fn is_an_option(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
+    let is_about_card = |test: &Expr| {
+        let mut found = false;
+        each_expression(test, &mut |part| {
+            found |= match part {
+                Expr::Name(name) => name.id.as_str().contains("cuda"),
+                Expr::Attribute(attribute) => attribute.attr.as_str().contains("cuda"),
+                Expr::Call(call) => facts
+                    .callee(call)
+                    .is_some_and(|name| name.starts_with("torch.cuda.")),
+                _ => false,
+            };
+        });
+        found
+    };
+    let at = span(assign.statement).start;
+    let is_chosen = facts
+        .conditions_at(assign.place, at, facts.structure.units[unit].block)
+        .iter()
+        .any(|condition| !is_about_card(condition.test));
+    is_chosen
+        && facts.assigns_in_unit(unit).any(|other| {
+            facts.are_exclusive(other.place.block, assign.place.block)
+                && facts.path(other.target) == Some(path)
+                && !facts.value(other.value).card.is_yes()
+        })
 }
 
 /// Whether what is moved comes from outside of the computation: read from a file, an array, a

@@ -70,6 +70,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts.wants_gradients(unit, evaluation)
             || facts.hands_on_graph(unit, call)
             || facts.says_volatile(unit)
+            || is_on_host(facts, call)
+            || is_a_unit_test(facts, unit)
             || switches_off_elsewhere(facts, unit)
             || is_a_trial_for_an_export(facts, call)
             || is_a_way_out(facts, call)
@@ -102,6 +104,25 @@ fn is_a_method_nobody_calls(facts: &Facts<'_>, unit: UnitId) -> bool {
 fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     facts.structure.loop_around(call.place.block).is_none()
         && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
+}
+
+/// Whether the model was moved to the host for this.
+fn is_on_host(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let module = match &*call.node.func {
+        Expr::Attribute(function) if function.attr.as_str() == "forward" => &*function.value,
+        other => other,
+    };
+    facts.value(module).card.is_no()
+}
+
+/// A unit test looks at one output and lets go of it.
+fn is_a_unit_test(facts: &Facts<'_>, unit: UnitId) -> bool {
+    let asserts = facts.structure.statements.iter().any(|(statement, place)| {
+        facts.structure.unit_of(place.block) == unit && matches!(statement, Stmt::Assert(_))
+    }) || facts.calls_in_unit(unit).any(
+        |call| matches!(facts.method(call.node), Some((_, name)) if name.starts_with("assert")),
+    );
+    asserts && facts.structure.units[unit].name.starts_with("test")
 }
 
 /// Libraries that go back through the outputs they are given.

@@ -97,8 +97,16 @@ fn is_for_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let evaluates = facts
         .calls_in_unit(unit)
         .any(|other| facts.gradients_at(other.node).is_no());
-    (unit != 0 || facts.structure.loop_around(call.place.block).is_some())
-        && (unit == 0 || !evaluates)
+    // Who runs a model there and does not train asks it about a text.
+    let asks = facts.calls_in_unit(unit).any(|other| {
+        facts.called_module(other.node).is_some() && !facts.gradients_at(other.node).is_no()
+    }) && !facts
+        .calls_in_unit(unit)
+        .any(|other| facts.runs_backward(other.node));
+    match unit {
+        0 => facts.structure.loop_around(call.place.block).is_some(),
+        _ => !asks && !evaluates,
+    }
 }
 
 /// `padding="max_length"`, and its old form.

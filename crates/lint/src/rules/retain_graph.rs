@@ -67,8 +67,11 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             }
             None => continue,
         };
-        let again = facts.calls_inside(steps).any(|other| {
-            other.place.order > call.place.order && facts.runs_differentiation(other.node)
+        // Also in functions that are written inside the loop, such as closures for an optimizer.
+        let again = facts.structure.calls.iter().any(|other| {
+            other.place.order > call.place.order
+                && facts.structure.is_inside(other.place.block, steps)
+                && facts.runs_differentiation(other.node)
         });
         let Some(loss) = facts.goes_back_from(call.node) else {
             continue;

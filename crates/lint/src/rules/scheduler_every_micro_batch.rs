@@ -5,8 +5,8 @@ use crate::facts::Facts;
 use crate::facts::structure::{Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::Severity;
-use crate::python::{Expr, span};
-use crate::syntax::{calls, last_name};
+use crate::python::{Expr, ExprCall, Operator, span};
+use crate::syntax::{calls, given, last_name};
 
 pub static RULE: Rule = Rule {
     name: "scheduler-every-micro-batch",
@@ -45,8 +45,8 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When the schedule was made for a count of micro-batches. A schedule whose length is computed in
-this file from the length of the loader, without the window, is taken for such a one.
+When the schedule was made for a count of micro-batches. A schedule whose length is not written in
+figures, and is not divided by the window, is taken for such a one.
 ",
     check,
 };
@@ -57,7 +57,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         for call in facts.calls_inside(window.rounds) {
             if is_schedule(facts, unit, call)
                 && facts.is_every_round(call, &window)
-                && !is_made_for_batches(facts, call, window.every.count)
+                && !is_made_for_batches(facts, unit, call, window.every.count)
             {
                 report.add(
                     span(call.node),
@@ -104,24 +104,87 @@ fn is_handed_in(facts: &Facts<'_>, unit: UnitId, name: &str) -> bool {
     })
 }
 
-/// Whether the schedule was made in this file from a number of batches that knows nothing of
-/// the window: `OneCycleLR(optimizer, 0.1, epochs=3, steps_per_epoch=len(loader))`.
-fn is_made_for_batches(facts: &Facts<'_>, step: &Call<'_>, count: &Expr) -> bool {
-    let Some((receiver, _)) = facts.method(step.node) else {
+/// Whether the schedule may count micro-batches: its length is given by something that knows nothing of
+/// the window (`steps_per_epoch=len(loader)`), or is multiplied by it.
+fn is_made_for_batches(facts: &Facts<'_>, unit: UnitId, step: &Call<'_>, count: &Expr) -> bool {
+    let Some(path) = facts
+        .method(step.node)
+        .and_then(|(receiver, _)| facts.path(receiver))
+    else {
         return false;
     };
-    let Some(path) = facts.path(receiver) else {
-        return false;
+    let last = |expression: &Expr| facts.path(expression).map(last_name);
+    let window = last(count);
+    creations(facts, unit, path).into_iter().any(|made| {
+        let parts = settings(facts, made);
+        let is_divided = parts.iter().any(|part| {
+            matches!(part, Expr::BinOp(operation)
+                if matches!(operation.op, Operator::Div | Operator::FloorDiv)
+                    && window.is_some()
+                    && last(&operation.right) == window)
+        });
+        let has_length = parts.iter().any(|part| calls(part, "len"))
+            || window.is_some() && parts.iter().any(|part| last(part) == window)
+            || parts
+                .iter()
+                .any(|part| matches!(part, Expr::Call(call) if is_given_length(call)));
+        has_length && !is_divided
+    })
+}
+
+/// The parts of what decides how long a schedule is: not the optimizer, and no function of the step.
+fn settings<'a>(facts: &Facts<'a>, made: &'a Expr) -> Vec<&'a Expr> {
+    let Expr::Call(call) = made else {
+        return facts.made_of(made);
     };
-    facts.structure.assigns.iter().any(|assign| {
-        if !facts.targets(assign.target, path) {
-            return false;
+    let mut parts = vec![made];
+    for argument in given(call) {
+        let is_length =
+            !matches!(argument, Expr::Lambda(_)) && facts.value(argument).kind != Kind::Optimizer;
+        if is_length {
+            parts.extend(facts.made_of(argument));
         }
-        let parts = facts.made_of(assign.value);
-        let mentions_length = parts.iter().any(|part| calls(part, "len"));
-        let last = |expression: &Expr| facts.path(expression).map(last_name);
-        let mentions_window =
-            last(count).is_some_and(|count| parts.iter().any(|part| last(part) == Some(count)));
-        mentions_length && !mentions_window
+    }
+    parts
+}
+
+/// What a scheduler is made by: here, or by whoever hands it in.
+fn creations<'a>(facts: &Facts<'a>, unit: UnitId, path: &str) -> Vec<&'a Expr> {
+    let bound = |path: &str| -> Vec<&'a Expr> {
+        let assigns = facts.structure.assigns.iter();
+        assigns
+            .filter(|assign| facts.targets(assign.target, path))
+            .map(|assign| assign.value)
+            .collect()
+    };
+    let mut made = bound(path);
+    for caller in facts.callers(unit) {
+        if let Some(given) = facts.argument_for(caller.node, unit, path) {
+            match facts.path(given) {
+                Some(path) => made.extend(bound(path)),
+                None => made.push(given),
+            }
+        }
+    }
+    made
+}
+
+/// A length that is not written in figures: whoever chose it may have counted either way.
+fn is_given_length(call: &ExprCall) -> bool {
+    const LENGTHS: &[&str] = &[
+        "num_training_steps",
+        "t_total",
+        "total_steps",
+        "total_iters",
+        "steps_per_epoch",
+        "T_max",
+        "milestones",
+    ];
+    call.arguments.keywords.iter().any(|keyword| {
+        keyword
+            .arg
+            .as_ref()
+            .is_some_and(|name| LENGTHS.contains(&name.as_str()))
+            && !matches!(keyword.value, Expr::NumberLiteral(_) | Expr::List(_))
     })
 }

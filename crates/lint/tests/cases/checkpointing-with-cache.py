@@ -94,3 +94,16 @@ trainer = Trainer(model=model)
 trainer.train()
 model.eval()
 print(model.generate(use_cache=True))
+
+# case: the other branch of the switch
+from transformers import AutoModelForCausalLM, Trainer
+
+def main(args):
+    model = AutoModelForCausalLM.from_pretrained("gpt2")
+    if args.gradient_checkpointing:
+        model.gradient_checkpointing_enable()
+        model.config.use_cache = False
+    else:
+        model.config.use_cache = True
+    trainer = Trainer(model=model)
+    trainer.train()

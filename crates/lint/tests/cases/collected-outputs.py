@@ -326,3 +326,55 @@ def predict(model, loader):
     for x, _ in loader:
         labels.append(model(x.cuda()).argmax(1))
     return torch.cat(labels).cpu()
+
+# case: what the loss of the whole is made of
+import torch
+
+def train(model, loader, optimizer, criterion, targets):
+    for epoch in range(3):
+        outputs = []
+        for x, _ in loader:
+            outputs.append(model(x.cuda()))
+        loss = criterion(torch.cat(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: moved to the host one by one
+import torch
+
+@torch.no_grad()
+def embed(model, loader):
+    model.eval()
+    rows = []
+    for x, _ in loader:
+        rows.append(model(x.cuda()).cpu())
+    return torch.cat(rows)
+
+# case: compared with each other on the card
+import torch
+
+@torch.no_grad()
+def retrieve(model, loader):
+    model.eval()
+    rows = []
+    for x, _ in loader:
+        rows.append(model(x.cuda()))
+    rows = torch.cat(rows)
+    return (rows @ rows.t()).topk(5).indices.cpu()
+
+# case: the outputs of a batch's chunks, joined behind them
+import torch
+
+def train(model, loader, optimizer, criterion, accuracy):
+    for data, targets in loader:
+        optimizer.zero_grad()
+        outputs = []
+        chunks = data.cuda().chunk(4)
+        wanted = targets.cuda().chunk(4)
+        for chunk, target in zip(chunks, wanted):
+            output = model(chunk)
+            outputs.append(output)
+            criterion(output, target).backward()
+        optimizer.step()
+        print(accuracy(torch.cat(outputs), targets))

@@ -286,3 +286,88 @@ def train(model, loader, optimizer):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+# case: several processes by Horovod are the other way
+import horovod.torch as hvd
+import torch
+from torch import nn
+
+def train(net, loader, criterion, use_horovod):
+    if use_horovod:
+        hvd.init()
+        model = net.cuda()
+    else:
+        model = nn.DataParallel(net).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: one card is visible
+import os
+import torch
+from torch import nn
+
+os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+
+def train(net, loader, criterion):
+    model = nn.DataParallel(net).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: several cards are visible
+import os
+import torch
+from torch import nn
+
+os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
+
+def train(net, loader, criterion):
+    model = nn.DataParallel(net).cuda()  # <- found
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: processes of a group are started for several cards
+import torch
+import torch.distributed as dist
+from torch import nn
+from parallel import wrap
+
+def train(net, loader, criterion, ranks):
+    if ranks > 1:
+        dist.init_process_group("nccl")
+        model = wrap(net)
+    else:
+        model = nn.DataParallel(net).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: a branch that tests and ends the program
+import sys
+import torch
+from torch import nn
+
+def main(args, net, loader, criterion):
+    if args.test:
+        net = nn.DataParallel(net).cuda()
+        net.eval()
+        with torch.no_grad():
+            for x, y in loader:
+                print((net(x).argmax(1) == y).sum().item())
+        sys.exit(0)
+    net = nn.DataParallel(net).cuda()  # <- found
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(net(x), y).backward()
+        optimizer.step()

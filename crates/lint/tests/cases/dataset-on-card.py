@@ -192,3 +192,17 @@ def train(model, optimizer):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+# case: an option of the script
+import torch
+
+def run(model, optimizer, rows, spare, use_cuda):
+    if not spare and use_cuda:
+        data = torch.from_numpy(rows).float().cuda()
+    else:
+        data = torch.from_numpy(rows).float()
+    for start in range(0, len(data), 32):
+        loss = model(data[start:start + 32].cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

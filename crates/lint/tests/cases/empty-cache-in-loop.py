@@ -154,3 +154,27 @@ def train(model, prompts, optimizer, engine: LLM):
         loss.backward()
         optimizer.step()
         torch.cuda.empty_cache()
+
+# case: when the error comes
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        except torch.cuda.OutOfMemoryError:
+            torch.cuda.empty_cache()
+
+# case: before each evaluation
+import torch
+
+def train(model, loader, optimizer, criterion, evaluate):
+    for i, (x, y) in enumerate(loader):
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+        if i % 1000 == 0:
+            torch.cuda.empty_cache()
+            evaluate(model)

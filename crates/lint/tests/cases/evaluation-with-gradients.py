@@ -512,3 +512,120 @@ def main():
         print(model(torch.randn(1, 4)))
 
 main()
+
+# case: wrapped behind its definition
+import torch
+
+def evaluate(model, loader, device):
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())
+
+evaluate = torch.no_grad()(evaluate)
+
+# case: a module that records nothing itself
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    @torch.no_grad()
+    def forward(self, x):
+        return self.body(x)
+
+def evaluate(loader, device):
+    model = Encoder().to(device)
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())
+
+# case: a function inside one that records nothing
+import torch
+
+@torch.no_grad()
+def evaluate(model, loader, device, run):
+    def score(batch):
+        model.eval()
+        x, y = batch
+        for part in x.split(8):
+            print(model(part.to(device)).argmax(1))
+    return run(score, loader)
+
+# case: a unit test looks at the shape
+import torch
+from models import Net
+
+def test_shape_of_output():
+    device = torch.device("cuda")
+    model = Net().to(device)
+    model.eval()
+    for size in (32, 64):
+        out = model(torch.zeros(1, 3, size, size, device=device))
+        assert out.shape == (1, 10)
+
+# case: the weights of a torchvision model are frozen one by one
+import torch
+from torchvision import models
+
+def features(loader, device):
+    net = models.vgg16().features.to(device).eval()
+    for index, weight in enumerate(net.parameters()):
+        weight.requires_grad = False
+    for x in loader:
+        print(net(x.to(device)).mean().item())
+
+# case: one function for both, told apart by a flag
+import torch
+
+def run(model, loader, criterion, device, optimizer=None):
+    if optimizer is None:
+        model.eval()
+    else:
+        model.train()
+    for x, y in loader:
+        loss = criterion(model(x.to(device)), y.to(device))
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+# case: saliency by a hook on the input
+import torch
+
+def saliency(model, x):
+    model.eval()
+    x.requires_grad = True
+    score = model(x).max()
+    score.backward()
+    return x.grad.abs()
+
+# case: the network of the Fréchet distance is made frozen
+from inception import InceptionV3
+
+def activations(files, model, device):
+    model.eval()
+    for batch in files:
+        pred = model(batch.to(device))[0]
+        print(pred.mean().item())
+
+def main(files, device):
+    model = InceptionV3([3])
+    model.to(device)
+    activations(files, model, device)
+
+# case: moved to the host for one sample
+import torch
+from models import Classifier
+
+def predict(text, classifier, vectorizer):
+    vector = torch.tensor(vectorizer(text))
+    result = classifier(vector.view(1, -1))
+    return torch.sigmoid(result).item()
+
+classifier = Classifier().cuda()
+classifier.eval()
+classifier = classifier.cpu()
+print(predict("a good book", classifier, str))

@@ -264,3 +264,57 @@ from torch import nn
 vocabulary = torch.load("vocabulary.pt")
 model = nn.Embedding(len(vocabulary), 8).cuda()
 print(model(torch.zeros(1, dtype=torch.long).cuda()))
+
+# case: let go of before anything runs
+import torch
+from torch import nn
+
+def load(path):
+    model = nn.Linear(4, 4)
+    state = torch.load(path)
+    model.load_state_dict(state)
+    del state
+    model.cuda()
+    return model
+
+# case: the state of a scheduler
+import torch
+
+def resume(path, model, scheduler):
+    model.cuda()
+    state = torch.load(path)
+    scheduler.load_state_dict(state)
+    for x in range(3):
+        model(torch.zeros(1).cuda())
+
+# case: written by the same function from the host
+import torch
+from torch import nn
+
+def train(loader, criterion):
+    model = nn.Linear(4, 4).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        criterion(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+    torch.save({name: value.cpu() for name, value in model.state_dict().items()}, "best.pt")
+    model.load_state_dict(torch.load("best.pt"))
+    return model(torch.zeros(1, 4).cuda())
+
+# case: the other branch takes a published file
+import torch
+import torch.utils.model_zoo as model_zoo
+from models import Net
+
+def main(args):
+    model = Net().cuda()
+    if args.start.startswith("http"):
+        state = model_zoo.load_url(args.start)
+    else:
+        state = torch.load(args.start)
+    own = model.state_dict().copy()
+    for name in state:
+        own[name.split(".", 1)[1]] = state[name]
+    model.load_state_dict(own)
+    for x in range(3):
+        print(model(torch.zeros(1).cuda()))

@@ -135,3 +135,16 @@ tokenizer = AutoTokenizer.from_pretrained("bert-base-cased")
 trainer = Trainer(model=None)
 trainer.train()
 inputs = tokenizer("Who?", padding="max_length", max_length=384, return_tensors="pt")
+
+# case: a function that asks the trained model about one text
+from transformers import AutoTokenizer, Trainer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-cased")
+
+def ask(model, text):
+    inputs = tokenizer(text, padding="max_length", max_length=256, return_tensors="pt")
+    model.eval()
+    return model(**inputs).logits.argmax().item()
+
+trainer = Trainer(model=None)
+trainer.train()

@@ -272,3 +272,40 @@ def train(generator, critic, loader, first, second, noise):
         second.zero_grad()
         g_loss.backward()
         second.step()
+
+# case: a state on the object that the next step reads
+class Agent:
+    def learn(self, loader):
+        for x, y in loader:
+            self.memory = self.cell(x, self.memory)
+            loss = (self.memory - y).pow(2).mean()
+            self.optimizer.zero_grad()
+            loss.backward(retain_graph=True)
+            self.optimizer.step()
+
+# case: two optimizers, the second goes back in a closure
+def train(first, second, loader, one, two):
+    for x in loader:
+        shared = first(x)
+        loss = second(shared).mean()
+        one.zero_grad()
+        loss.backward(retain_graph=True)
+        one.step()
+
+        def closure():
+            two.zero_grad()
+            other = shared.pow(2).mean()
+            other.backward()
+            return other
+
+        two.step(closure)
+
+# case: a gradient for each class of one output
+def gradients(model, x):
+    scores = model(x)
+    rows = []
+    for index in range(scores.shape[1]):
+        model.zero_grad()
+        scores[0, index].backward(retain_graph=True)
+        rows.append(x.grad.clone())
+    return rows

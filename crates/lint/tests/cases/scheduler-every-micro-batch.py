@@ -167,3 +167,34 @@ def train(model, loader, criterion):
                 optimizer.step()
                 optimizer.zero_grad()
         scheduler.step()
+
+# case: the length of the schedule bounds the loop, through a parameter
+import math
+from transformers import get_scheduler
+
+def train(model, loader, optimizer, criterion, scheduler, num_steps, count):
+    done = 0
+    for epoch in range(math.ceil(num_steps / len(loader))):
+        for x, y in loader:
+            scheduler.step()
+            (criterion(model(x), y) / count).backward()
+            done += 1
+            if done % count == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+def main(model, loader, optimizer, criterion, args):
+    scheduler = get_scheduler("linear", optimizer, num_training_steps=args.steps)
+    train(model, loader, optimizer, criterion, scheduler, args.steps, args.count)
+
+# case: a length that is multiplied by the window
+from transformers import get_linear_schedule_with_warmup
+
+def train(model, loader, optimizer, criterion, args):
+    scheduler = get_linear_schedule_with_warmup(optimizer, 0, args.steps * args.count)
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / args.count).backward()
+        scheduler.step()
+        if (i + 1) % args.count == 0:
+            optimizer.step()
+            optimizer.zero_grad()

@@ -286,3 +286,27 @@ def train(model, loader, optimizer, criterion, evaluate):
             best = score
             state = {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(state)
+
+# case: the state of another model
+def train(student, teacher, loader, optimizer, criterion):
+    wanted = teacher.state_dict()
+    for x, y in loader:
+        loss = criterion(student(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    student.load_state_dict(wanted)
+
+# case: the training ends with the best
+def train(model, loader, optimizer, criterion, evaluate):
+    best = None
+    for epoch in range(10):
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if evaluate(model) > 0.99:
+            best = model.state_dict()
+            break
+    return best

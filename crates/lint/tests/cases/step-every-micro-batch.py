@@ -127,3 +127,34 @@ def train(model, loader, optimizer, criterion, often, heads):
         optimizer.step()
         if i % often == 0:
             print(loss.item())
+
+# case: the branch for those who do not accumulate
+def train(model, loader, optimizer, criterion, scaler, args):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        if args.steps > 1:
+            loss = loss / args.steps
+            scaler.scale(loss).backward()
+            if (i + 1) % args.steps == 0:
+                scaler.step(optimizer)
+                optimizer.zero_grad()
+        else:
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+
+# case: a branch of its own without a window
+def train(model, loader, optimizer, criterion, scaler, args):
+    for i, (x, y) in enumerate(loader):
+        if args.mixed:
+            loss = criterion(model(x), y)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            optimizer.zero_grad()
+        else:
+            loss = criterion(model(x), y)
+            loss = loss / args.steps
+            loss.backward()
+            if (i + 1) % args.steps == 0:
+                optimizer.step()
+                optimizer.zero_grad()

@@ -241,3 +241,56 @@ def train(model, loader, optimizer, criterion):
             total += loss
         optimizer.step()
         print(total.item())
+
+# case: the window of one step, counted
+def train(model, loader, optimizer, criterion, count):
+    total = 0
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y) / count
+        loss.backward()
+        total += loss
+        if (i + 1) % count == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+            print(total.item())
+            total = 0
+
+# case: taken off the graph with its own name
+def train(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        loss = loss.detach()
+        total += loss
+
+# case: each time the number of a reduced copy
+import torch.distributed as dist
+
+def mean_over_ranks(tensor):
+    copy = tensor.clone().detach()
+    dist.all_reduce(copy)
+    return copy / dist.get_world_size()
+
+def train(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += mean_over_ranks(loss)
+
+# case: a total in place, of a tensor without a graph
+import torch
+
+def train(model, loader, optimizer, criterion):
+    total = torch.zeros(1)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total.add_(loss.data)

@@ -97,6 +97,12 @@ impl<'a> Reader<'_, 'a> {
         match forward {
             Some(unit) => {
                 let returned = self.apply(unit, given, true);
+                let graph = if self.own_mode(unit) == Some(Truth::No) {
+                    Truth::No
+                } else {
+                    graph
+                };
+                let output = Value { graph, ..output };
                 match returned.kind {
                     Kind::Tuple(_) | Kind::Number | Kind::None | Kind::Container => returned,
                     Kind::Tensor => Value { graph, ..returned },

@@ -9,13 +9,13 @@
 mod calls;
 mod expressions;
 mod methods;
+mod modes;
 mod statements;
 
 use rustc_hash::FxHashMap;
 
 use super::imports::Imports;
 use super::structure::{ClassId, Structure, Unit, UnitId, is_decorated};
-use super::torch_names;
 use super::usage::{Usages, class_of};
 use super::value::{Kind, Truth, Value};
 use crate::python::{Expr, Ranged, TextRange};
@@ -228,53 +228,6 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Whether gradients are recorded in a unit: its decorators, its framework, its callers.
-    fn mode_of(&self, id: UnitId) -> Truth {
-        let unit = &self.structure.units[id];
-        let decorated = unit.node.and_then(|node| {
-            node.decorator_list.iter().find_map(|decorator| {
-                let called = match &decorator.expression {
-                    Expr::Call(call) => &call.func,
-                    other => other,
-                };
-                let Some(name) = self.imports.qualified(called) else {
-                    return may_switch_gradients(called).then_some(Truth::Maybe);
-                };
-                if torch_names::is_no_grad(&name) {
-                    Some(Truth::No)
-                } else if torch_names::is_enable_grad(&name) {
-                    Some(Truth::Yes)
-                } else {
-                    may_switch_gradients(called).then_some(Truth::Maybe)
-                }
-            })
-        });
-        if let Some(mode) = decorated {
-            return mode;
-        }
-        if unit.class.is_some_and(|class| self.is_lightning(class)) && is_evaluation_hook(unit.name)
-        {
-            return Truth::No;
-        }
-        self.summaries[id].mode.unwrap_or(Truth::Yes)
-    }
-
-    /// Lightning and the like run a module's evaluation hooks without gradients.
-    fn is_lightning(&self, class: ClassId) -> bool {
-        self.structure.classes[class]
-            .method("training_step")
-            .is_some()
-            || self.structure.classes[class]
-                .node
-                .bases()
-                .iter()
-                .any(|base| {
-                    self.imports.qualified(base).is_some_and(|name| {
-                        name.ends_with("LightningModule") || name.ends_with("Trainer")
-                    })
-                })
-    }
-
     /// What a path holds here: in this unit, in `self`, in the units around it.
     fn get(&self, path: &str) -> Option<Value> {
         if let Some(slot) = self.frame.slots.get(path) {
@@ -441,30 +394,4 @@ fn module_classes(structure: &Structure<'_>, imports: &Imports<'_>) -> Vec<bool>
         }
     }
     modules
-}
-
-/// Whether a decorator or a context of the script's own speaks of gradients or inference
-/// (`@smart_inference_mode()`): it may switch them off.
-fn may_switch_gradients(called: &Expr) -> bool {
-    let name = match called {
-        Expr::Name(name) => name.id.as_str(),
-        Expr::Attribute(attribute) => attribute.attr.as_str(),
-        _ => return false,
-    };
-    let name = name.to_ascii_lowercase();
-    name.contains("grad") || name.contains("inference")
-}
-
-/// Hooks that Lightning calls under `torch.no_grad`.
-fn is_evaluation_hook(name: &str) -> bool {
-    [
-        "validation_",
-        "test_",
-        "predict_",
-        "on_validation_",
-        "on_test_",
-        "on_predict_",
-    ]
-    .iter()
-    .any(|prefix| name.starts_with(prefix))
 }

@@ -246,7 +246,7 @@ impl<'a> Reader<'_, 'a> {
             found
         };
         switches(context)
-            || super::may_switch_gradients(match context {
+            || super::modes::may_switch_gradients(match context {
                 Expr::Call(call) => &call.func,
                 other => other,
             })
