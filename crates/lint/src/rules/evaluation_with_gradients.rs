@@ -106,13 +106,15 @@ fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
 }
 
-/// Whether the model was moved to the host for this.
-fn is_on_host(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+/// Whether the model is on the host: it was moved there, or gets a tensor that was made there.
+fn is_on_host<'a>(facts: &Facts<'a>, call: &Call<'a>) -> bool {
     let module = match &*call.node.func {
         Expr::Attribute(function) if function.attr.as_str() == "forward" => &*function.value,
         other => other,
     };
-    facts.value(module).card.is_no()
+    let unit = facts.structure.unit_of(call.place.block);
+    let mut given = call.node.arguments.args.iter();
+    facts.value(module).card.is_no() || given.any(|each| facts.is_made_on_host(unit, each))
 }
 
 /// A unit test looks at one output and lets go of it.

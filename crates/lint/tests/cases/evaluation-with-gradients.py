@@ -629,3 +629,27 @@ classifier = Classifier().cuda()
 classifier.eval()
 classifier = classifier.cpu()
 print(predict("a good book", classifier, str))
+
+# case: what is made on the host runs on the host
+import torch
+from torch import nn
+
+def move(x):
+    return torch.zeros(1).to(x.device)
+
+if __name__ == "__main__":
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Conv2d(1, 3, 2)
+
+        def forward(self, x):
+            return self.body(x)
+
+    net = Net()
+    net.eval()
+    example = torch.randn(1, 1, 3, 3)
+    print(net(example))
+    if example.dtype != torch.float64:
+        example = torch.flip(example, [2])
+    print(net(example))
