@@ -103,13 +103,38 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a condition on the way to a call never lets it happen: a switch of the command line
-    /// that is on from the start and cannot be switched off (`action="store_true", default=True`).
+    /// Whether a condition on the way to a call never lets it happen: a comparison of numbers that are
+    /// written in the file (`cards = 1`, `if cards > 1`), or a switch of the command line that is on
+    /// from the start and cannot be switched off (`action="store_true", default=True`).
     pub fn is_never_reached(&self, call: &Call<'a>) -> bool {
         let unit = self.structure.unit_of(call.place.block);
         self.conditions_of(call, self.structure.units[unit].block)
             .iter()
-            .any(|condition| !condition.holds && self.is_always_on(condition.test))
+            .any(|condition| {
+                !condition.holds && self.is_always_on(condition.test)
+                    || condition.ways.is_none()
+                        && self.is_known(condition.test) == Some(!condition.holds)
+            })
+    }
+
+    /// How a comparison of two whole numbers of the file comes out.
+    fn is_known(&self, test: &Expr) -> Option<bool> {
+        let Expr::Compare(comparison) = test else {
+            return None;
+        };
+        let ([operator], [right]) = (&*comparison.ops, &*comparison.comparators) else {
+            return None;
+        };
+        let (left, right) = (self.constant(&comparison.left)?, self.constant(right)?);
+        match operator {
+            CmpOp::Eq => Some(left == right),
+            CmpOp::NotEq => Some(left != right),
+            CmpOp::Lt => Some(left < right),
+            CmpOp::LtE => Some(left <= right),
+            CmpOp::Gt => Some(left > right),
+            CmpOp::GtE => Some(left >= right),
+            _ => None,
+        }
     }
 
     fn is_always_on(&self, test: &Expr) -> bool {

@@ -157,7 +157,7 @@ fn is_for_one_card(facts: &Facts<'_>, call: &Call<'_>) -> bool {
                 && matches!(condition.test, Expr::Call(test)
                     if facts.callee(test).as_deref() == Some("torch.cuda.is_available"))
         });
-    one || on_processor || without_card
+    one || on_processor || without_card || facts.is_never_reached(call)
 }
 
 /// Whether the wrapped model is trained in this file.

@@ -6,7 +6,7 @@ use crate::facts::structure::{BlockKind, Call, UnitId};
 use crate::facts::{Facts, torch_names};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, Stmt, span};
-use crate::syntax::is_false;
+use crate::syntax::{given, is_false};
 
 pub static RULE: Rule = Rule {
     name: "evaluation-with-gradients",
@@ -79,6 +79,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || is_dropped_at_once(facts, call)
             || is_frozen_script(facts, unit, model)
             || is_a_method_nobody_calls(facts, unit)
+            || is_handed_on(facts, unit)
         {
             continue;
         }
@@ -98,6 +99,21 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 /// Whoever calls a method from another file may do so under `no_grad`.
 fn is_a_method_nobody_calls(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.structure.units[unit].class.is_some() && facts.callers(unit).next().is_none()
+}
+
+/// Whether a function is only given to others (`partial(evaluate, model)`), who may run it anywhere.
+fn is_handed_on(facts: &Facts<'_>, unit: UnitId) -> bool {
+    if unit == 0 || facts.callers(unit).next().is_some() {
+        return false;
+    }
+    let name = facts.structure.units[unit].name;
+    facts.structure.calls.iter().any(|call| {
+        given(call.node).any(|each| match each {
+            Expr::Name(given) => given.id.as_str() == name,
+            Expr::Attribute(given) => given.attr.as_str() == name,
+            _ => false,
+        })
+    })
 }
 
 /// A single run whose output nobody takes (to warm up, to calibrate) leaves nothing behind.

@@ -247,6 +247,9 @@ fn skips_the_rest(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
         };
         let is_past = match (*comparison.ops).first() {
             Some(CmpOp::Gt | CmpOp::GtE) => counts(&comparison.left),
+            Some(CmpOp::Eq) => {
+                counts(&comparison.left) && matches!(branch.body.last(), Some(Stmt::Break(_)))
+            }
             Some(CmpOp::Lt | CmpOp::LtE) => comparison.comparators.iter().any(counts),
             _ => false,
         };

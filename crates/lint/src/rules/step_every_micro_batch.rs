@@ -7,7 +7,7 @@ use crate::facts::structure::{BlockId, BlockKind, Call};
 use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, Operator, span};
-use crate::syntax::range_count;
+use crate::syntax::{plain_callee, range_count};
 
 pub static RULE: Rule = Rule {
     name: "step-every-micro-batch",
@@ -143,7 +143,16 @@ fn window_of<'a>(facts: &Facts<'a>, rounds: BlockId, step: &Call<'a>) -> Option<
         && let Some(count) = range_count(&node.iter)
         && facts.constant(count) != Some(1)
     {
-        return Some(count);
+        // With its gradients set to zero each time, every round over the same data is a step for
+        // itself.
+        let takes_data = facts
+            .calls_inside(rounds)
+            .any(|call| plain_callee(call.node) == Some("next"));
+        let zeroes = facts.calls_inside(rounds).any(|call| {
+            matches!(facts.method(call.node), Some((_, "zero_grad")))
+                && facts.periodic(call, rounds).is_none()
+        });
+        return (takes_data || !zeroes).then_some(count);
     }
     facts
         .calls_inside(rounds)

@@ -297,3 +297,29 @@ def train(model, loader, optimizer, criterion):
         optimizer.step()
         optimizer.zero_grad()
         print(sum(losses).item())
+
+# case: a list that a closure sums up and takes back
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        losses = []
+
+        def closure():
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            losses.append(loss)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+
+# case: numbers by another way
+def train(model, loader, optimizer, criterion):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+        losses.append(loss.cpu().detach().numpy())
+        losses.append(loss.tolist())

@@ -371,3 +371,35 @@ def main(args, net, loader, criterion):
         optimizer.zero_grad()
         criterion(net(x), y).backward()
         optimizer.step()
+
+# case: a number of cards that is one
+import torch
+from torch import nn
+
+ngpu = 1
+device = torch.device("cuda:0" if torch.cuda.is_available() and ngpu > 0 else "cpu")
+net = nn.Linear(4, 4).to(device)
+if device.type == "cuda" and ngpu > 1:
+    net = nn.DataParallel(net, list(range(ngpu)))
+optimizer = torch.optim.Adam(net.parameters())
+for x, y in loader:
+    net.zero_grad()
+    criterion(net(x), y).backward()
+    optimizer.step()
+
+# case: as many cards as the command line says, one unless told
+import argparse
+import torch
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--ngpu", type=int, default=1)
+args = parser.parse_args()
+net = nn.Linear(4, 4).cuda()
+if args.ngpu > 1:
+    net = nn.DataParallel(net, list(range(args.ngpu)))  # <- found
+optimizer = torch.optim.Adam(net.parameters())
+for x, y in loader:
+    net.zero_grad()
+    criterion(net(x), y).backward()
+    optimizer.step()

@@ -653,3 +653,37 @@ if __name__ == "__main__":
     if example.dtype != torch.float64:
         example = torch.flip(example, [2])
     print(net(example))
+
+# case: handed on, and run without gradients there
+import functools
+import torch
+
+def evaluate(model, loader, device):
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())
+
+def main(model, loader, device):
+    run = functools.partial(evaluate, model)
+    with torch.no_grad():
+        run(loader, device)
+
+# case: without gradients by a switch with a name
+import torch
+
+def evaluate(model, loader, device):
+    model.eval()
+    with torch.set_grad_enabled(mode=False):
+        for x, y in loader:
+            print((model(x.to(device)).argmax(1) == y).sum().item())
+
+# case: a policy that is asked by others
+import torch
+
+class Policy:
+    def __init__(self, net, device):
+        self.net = net.to(device)
+        self.net.eval()
+
+    def act(self, state):
+        return self.net(state)

@@ -228,3 +228,13 @@ def train(model, loader, optimizer, criterion, count, start):
         if (i + 1) % count == 0:
             optimizer.step()  # <- found
             optimizer.zero_grad()
+
+# case: left when the whole windows are done
+def train(model, loader, optimizer, criterion, count, whole):
+    for i, (x, y) in enumerate(loader):
+        if i == whole:
+            break
+        (criterion(model(x), y) / count).backward()
+        if (i + 1) % count == 0:
+            optimizer.step()
+            optimizer.zero_grad()

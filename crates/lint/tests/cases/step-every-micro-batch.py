@@ -158,3 +158,11 @@ def train(model, loader, optimizer, criterion, scaler, args):
             if (i + 1) % args.steps == 0:
                 optimizer.step()
                 optimizer.zero_grad()
+
+# case: a weight for each of several steps
+def refine(model, x, y, optimizer, criterion, rounds):
+    for k in range(rounds):
+        optimizer.zero_grad()
+        loss = criterion(model(x), y) / rounds
+        loss.backward()
+        optimizer.step()

@@ -294,3 +294,34 @@ def train(model, loader, optimizer, criterion):
         loss.backward()
         optimizer.step()
         total.add_(loss.data)
+
+# case: two losses of one step
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        total = 0
+        for head in (0, 1):
+            total += criterion(model(x)[head], y)
+        optimizer.zero_grad()
+        total.backward()
+        optimizer.step()
+
+# case: a penalty of all weights
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        penalty = 0
+        for weight in model.parameters():
+            penalty += weight.pow(2).sum()
+        optimizer.zero_grad()
+        (loss + 0.01 * penalty).backward()
+        optimizer.step()
+
+# case: a moving average of numbers
+def train(model, loader, optimizer, criterion):
+    average = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        average = 0.9 * average + 0.1 * loss.item()

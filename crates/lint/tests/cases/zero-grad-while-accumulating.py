@@ -203,3 +203,13 @@ def train(model, loader, optimizer, criterion):
         (criterion(model(x), y) / 4).backward()
         if (i + 1) % 4 == 0:
             optimizer.step()
+
+# case: under a setting of its own, for those who do not accumulate
+def train(model, loader, optimizer, criterion, args):
+    for i, (x, y) in enumerate(loader):
+        if args.plain:
+            optimizer.zero_grad()
+        (criterion(model(x), y) / args.count).backward()
+        if (i + 1) % args.count == 0:
+            optimizer.step()
+            optimizer.zero_grad()
