@@ -57,8 +57,9 @@ impl<'a> Facts<'a> {
             }
             let is_guarded = || self.periodic(call, rounds).is_some();
             if self.is_backward(call.node) {
-                // One optimizer of several that is trained more rarely: no accumulation.
-                if is_guarded() {
+                // One optimizer of several that is trained more rarely: no accumulation. (But the other
+                // rounds may backpropagate in a branch of their own, without talking to other cards.)
+                if is_guarded() && !self.has_counterpart(call, rounds) {
                     return None;
                 }
                 if self.rounds_of(call) == Some(rounds) && backward.is_none() {
@@ -74,6 +75,15 @@ impl<'a> Facts<'a> {
             has_alternative: self.has_other_way(&condition, rounds),
             step,
             backward: backward?,
+        })
+    }
+
+    /// Whether the rounds that do not come by a `backward()` come by another one, in the `else`.
+    fn has_counterpart(&self, call: &Call<'a>, rounds: BlockId) -> bool {
+        self.calls_inside(rounds).any(|other| {
+            self.is_backward(other.node)
+                && self.are_exclusive(other.place.block, call.place.block)
+                && self.same_text(&other.node.func, &call.node.func)
         })
     }
 
@@ -122,6 +132,7 @@ impl<'a> Facts<'a> {
         };
         self.structure.loop_around(call.place.block)
             == self.structure.loop_around(window.step.place.block)
+            && !self.are_exclusive(call.place.block, window.step.place.block)
             && !self
                 .structure
                 .enclosing(call.place.block)

@@ -213,3 +213,33 @@ def train(model, loader, optimizer, criterion, args):
         if (i + 1) % args.count == 0:
             optimizer.step()
             optimizer.zero_grad()
+
+# case: the rounds without a step backpropagate in a branch of their own
+def train(model, loader, optimizer, criterion, count):
+    for i, (x, y) in enumerate(loader):
+        optimizer.zero_grad()  # <- found
+        loss = criterion(model(x), y) / count
+        if (i + 1) % count == 0:
+            loss.backward()
+            optimizer.step()
+        else:
+            with model.no_sync():
+                loss.backward()
+
+# case: the other branch has no window
+def train(model, loader, optimizer, criterion, scaler, args):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        if args.mixed:
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            optimizer.zero_grad()
+        else:
+            loss = loss / args.count
+            if (i + 1) % args.count == 0:
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            else:
+                with model.no_sync():
+                    loss.backward()
