@@ -1,7 +1,7 @@
 //! What is on the card, and where names are used later.
 
 use super::Facts;
-use super::structure::UnitId;
+use super::structure::{Place, UnitId};
 use super::value::{Kind, Truth};
 use crate::python::{Expr, ExprCall};
 
@@ -122,9 +122,9 @@ impl<'a> Facts<'a> {
 
     /// Whether a unit runs a model after a place: itself, in a loop, or through a function of
     /// the file.
-    pub fn runs_a_model_after(&self, unit: UnitId, order: usize) -> bool {
+    pub fn runs_a_model_after(&self, unit: UnitId, place: Place) -> bool {
         self.calls_in_unit(unit).any(|call| {
-            call.place.order > order
+            self.leads_to(place, call.place)
                 && self.callee_unit(call.node) != Some(unit)
                 && self.reaches(call.node, &|each| {
                     self.called_module(each).is_some() || self.is_backward(each)

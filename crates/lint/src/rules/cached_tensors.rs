@@ -40,7 +40,8 @@ def mask(length):
 
 ## When it is fine
 When few, small tensors are cached: keep the keys few, or keep the tensors on the CPU. Caches
-with a small `maxsize` are not reported, nor tensors that may be on the CPU.
+with a small `maxsize` are not reported, nor tensors that may be on the CPU, nor (unless
+`maxsize=None` asks for all of them) tables made of nothing but sizes.
 ",
     check,
 };

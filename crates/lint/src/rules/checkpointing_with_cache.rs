@@ -1,7 +1,7 @@
 //! Checkpointed activations next to a cache of keys and values.
 
 use super::{Family, Report, Rule};
-use crate::facts::structure::{Assign, Call};
+use crate::facts::structure::{Call, Place};
 use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Edit, Fix, Severity};
@@ -58,7 +58,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(keyword) = call.node.arguments.find_keyword("use_cache") else {
             continue;
         };
-        if is_true(&keyword.value) && (makes_model(facts, call) || trains_with(facts, call)) {
+        if is_true(&keyword.value)
+            && (makes_model(facts, call) || trains_with(facts, call))
+            && is_checkpointed(facts, call.place, span(call.node).start)
+        {
             report_at(report, keyword);
         }
     }
@@ -86,7 +89,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             && is_true(assign.value)
             && trained_later
             && !switched_off
-            && is_checkpointed(facts, assign)
+            && is_checkpointed(facts, assign.place, span(assign.statement).start)
             && !trained_before
         {
             report.add_with(
@@ -118,20 +121,18 @@ fn report_at(report: &mut Report<'_>, keyword: &Keyword) {
 }
 
 /// Whether checkpointing can be on where the cache is switched on: not in the `else` of its switch.
-fn is_checkpointed(facts: &Facts<'_>, assign: &Assign<'_>) -> bool {
-    let unit = facts.structure.unit_of(assign.place.block);
+fn is_checkpointed(facts: &Facts<'_>, place: Place, at: usize) -> bool {
+    let unit = facts.structure.unit_of(place.block);
     let is_otherwise = facts
-        .conditions_at(
-            assign.place,
-            span(assign.statement).start,
-            facts.structure.units[unit].block,
-        )
+        .conditions_at(place, at, facts.structure.units[unit].block)
         .iter()
         .any(|condition| !condition.holds && names_checkpointing(condition.test));
     !is_otherwise
-        && facts.structure.calls.iter().any(|call| {
-            checkpoints(call) && !facts.are_exclusive(call.place.block, assign.place.block)
-        })
+        && facts
+            .structure
+            .calls
+            .iter()
+            .any(|call| checkpoints(call) && !facts.are_exclusive(call.place.block, place.block))
 }
 
 fn names_checkpointing(test: &Expr) -> bool {

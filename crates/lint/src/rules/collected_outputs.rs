@@ -50,10 +50,10 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the outputs are backpropagated together later, or few and small and wanted on the card.
-Only outputs as large as the model gives them are looked at: of `output.argmax(1)` little is
-kept. Without gradients, only outputs that are surely on the card, and with which nothing is
-computed there afterwards, are reported.
+When the outputs are backpropagated together later, or few and small and wanted on the card. What is
+kept in some rounds only is not reported. Only outputs as large as the model gives them are looked
+at: of `output.argmax(1)` little is kept. Without gradients, only outputs that are surely on the card,
+and with which nothing is computed there afterwards, are reported.
 ",
     check,
 };

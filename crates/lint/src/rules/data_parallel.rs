@@ -41,8 +41,9 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-With one card it does nothing; for a quick run on two it is the least work. Files that also know
-`DistributedDataParallel` are not reported.
+With one card it does nothing; for a quick run on two it is the least work. Files that also know a way
+with one process per card (`DistributedDataParallel`, `torch.distributed`, Horovod, DeepSpeed), or
+that hide all cards but one, are not reported.
 ",
     check,
 };

@@ -43,8 +43,8 @@ for start in range(0, len(data), 32):
 
 ## When it is fine
 For data that is small beside the model: then it saves the copy in every step. Data that a
-function is given, that was computed on the card, or that goes through the model as a whole is
-not reported.
+function is given, that an object has gathered itself, that was computed on the card, or that goes
+through the model as a whole is not reported, nor is what a setting of the script decides.
 ",
     check,
 };

@@ -44,7 +44,8 @@ for inputs, targets in loader:
 ## When it is fine
 When sizes change so much from step to step that cached blocks do not fit; then
 `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` is the better answer. Between training and
-evaluation, or after an out-of-memory error, it is not reported.
+evaluation, after an out-of-memory error, or beside an engine with an allocator of its own (vLLM) it
+is not reported.
 ",
     check,
 };

@@ -40,7 +40,7 @@ with torch.no_grad():
 
 ## When it is fine
 For small sets. A loader that only serves to read everything into host memory is not reported,
-nor is training on the full set.
+nor is training on the full set, or a model that is surely in host memory.
 ",
     check,
 };

@@ -44,7 +44,8 @@ with torch.no_grad():
 When gradients are wanted in evaluation mode: adversarial examples, saliency, optimising an
 input. Code that differentiates, asks an input for gradients or hands the outputs on with their
 graph is not reported, nor is a function that the file itself only calls under `no_grad`, a
-method that only other files call, or code with the `volatile=True` of PyTorch before 0.4.
+method that only other files call, a model that is frozen or surely in host memory, a single run
+beside an export, or code with the `volatile=True` of PyTorch before 0.4.
 ",
     check,
 };

@@ -47,8 +47,8 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When the loader's length is known to be a multiple of the window. Loaders with `drop_last=True`
-and counters that go on over epochs are not reported.
+When the loader's length is known to be a multiple of the window. Loaders with `drop_last=True`,
+counters that go on over epochs and loops that skip what would not fill a window are not reported.
 ",
     check,
 };

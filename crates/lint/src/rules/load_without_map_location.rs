@@ -49,7 +49,7 @@ for inputs, targets in loader:
 When the file was saved from a model on the CPU (a script that moves what it saves to the host
 itself is not looked at). A dict that is gone right after it went into a
 model on the CPU costs nothing on the card later; that is not reported, nor are whole models
-(`model = torch.load(path)`) and data.
+(`model = torch.load(path)`), data, and what may as well come from a published file (`load_url`).
 ",
     check,
 };
@@ -105,7 +105,7 @@ fn cost(facts: &Facts<'_>, load: &Call<'_>) -> Option<String> {
             }
             let stays = !path.contains(['.', '['])
                 && !facts.is_let_go_after(unit, path, order)
-                && facts.runs_a_model_after(unit, order);
+                && facts.runs_a_model_after(unit, load.place);
             if stays {
                 Some(format!(
                     "`{path}` comes back to the card it was saved from and stays there beside the model"

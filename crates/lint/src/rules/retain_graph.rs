@@ -45,7 +45,7 @@ for inputs, targets in loader:
 ## When it is fine
 When a second loss goes back through the same graph later in the step, or a state is carried over
 to the next one. Losses that are made of anything that may bring such a graph along are not
-reported; models from other files are taken to keep none.
+reported, nor are those of models that other files make: they may keep a state.
 ",
     check,
 };

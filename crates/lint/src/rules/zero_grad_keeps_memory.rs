@@ -42,8 +42,8 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When other code reads gradients that a step did not compute as zeros, and under CUDA graphs, which
-need gradients at fixed addresses. The fix counts as unsafe, because an optimizer goes on to move a
+When other code reads gradients that a step did not compute as zeros (files that read `.grad` are not
+reported), and under CUDA graphs, which need gradients at fixed addresses. The fix counts as unsafe, because an optimizer goes on to move a
 parameter whose gradient is zero, but leaves out one that has none.
 ",
     check,

@@ -228,3 +228,34 @@ def fit(image, target, net, optimizer):
         loss.backward()
         optimizer.step()
         net(image)
+
+# case: only numbers of each activation
+import torch
+
+means = []
+
+def hook(module, inputs, output):
+    means.append(output.detach().mean().item())
+
+def train(model, loader, optimizer, criterion):
+    model.layer.register_forward_hook(hook)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: the hook is for the evaluation, which records nothing
+import torch
+
+features = []
+
+def hook(module, inputs, output):
+    features.append(output)
+
+@torch.no_grad()
+def extract(model, loader):
+    model.layer.register_forward_hook(hook)
+    for x, y in loader:
+        model(x)
+    return features

@@ -107,3 +107,14 @@ import torch
 x = torch.zeros(3).to("cpu")
 os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "max_split_size_mb:128"
 y = x.cuda()
+
+# case: in the other branch
+import os
+import torch
+
+def main(args):
+    if args.rank >= 0:
+        torch.cuda.set_device(args.rank)
+    else:
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+    return torch.zeros(3).cuda()

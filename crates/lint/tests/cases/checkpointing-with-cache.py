@@ -107,3 +107,14 @@ def main(args):
         model.config.use_cache = True
     trainer = Trainer(model=model)
     trainer.train()
+
+# case: one of two ways to load
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+def main(args):
+    if args.gradient_checkpointing:
+        model = AutoModelForCausalLM.from_pretrained("gpt2", use_cache=False)
+        model.gradient_checkpointing_enable()
+    else:
+        model = AutoModelForCausalLM.from_pretrained("gpt2", use_cache=True)
+    Trainer(model=model).train()

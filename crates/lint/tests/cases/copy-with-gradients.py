@@ -278,3 +278,21 @@ def attack(model, x, y, criterion, optimizer):
         loss = criterion(model(x), y)
         loss.backward()
         optimizer.step()
+
+# case: a moving average that runs in evaluation only
+import copy
+import torch
+
+def train(model, loader, held_out, optimizer, criterion):
+    average = copy.deepcopy(model)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            for old, new in zip(average.parameters(), model.parameters()):
+                old.lerp_(new, 0.01)
+    with torch.no_grad():
+        for x, y in held_out:
+            print(criterion(average(x), y).item())

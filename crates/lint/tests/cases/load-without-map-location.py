@@ -318,3 +318,18 @@ def main(args):
     model.load_state_dict(own)
     for x in range(3):
         print(model(torch.zeros(1).cuda()))
+
+# case: a branch that converts a file and runs nothing
+import torch
+from models import Net
+
+def main(args, loader):
+    model = Net()
+    if args.convert:
+        state = torch.load(args.path)
+        model.load_state_dict(state)
+        torch.save(model.state_dict(), args.out)
+    else:
+        model.cuda()
+        for x in loader:
+            print(model(x.cuda()).argmax(1))

@@ -133,3 +133,21 @@ def train(model, loader, optimizer, criterion):
             if "out of memory" in str(error):
                 print("try a smaller batch")
             raise
+
+# case: the handler clears by a method of its own
+import torch
+
+class Trainer:
+    def clear(self):
+        for p in self.model.parameters():
+            p.grad = None
+
+    def train(self, loader):
+        for x, y in loader:
+            try:
+                self.criterion(self.model(x), y).backward()
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+            except torch.cuda.OutOfMemoryError:
+                self.clear()
+                continue

@@ -269,3 +269,34 @@ def train(loader, optimizer, criterion):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+# case: another module reads it
+import torch
+from torch import nn
+
+class Body(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.attention = self.layer(x)
+        return self.attention.relu()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = Body()
+
+    def forward(self, x):
+        out = self.body(x)
+        return out, self.body.attention
+
+def train(loader, optimizer, criterion):
+    net = Net()
+    for x, y in loader:
+        out, attention = net(x)
+        loss = criterion(out, y) + attention.pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
