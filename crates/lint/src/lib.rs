@@ -28,6 +28,7 @@ pub mod python;
 pub mod rules;
 pub mod settings;
 pub mod source;
+mod syntax;
 
 pub use config::{Config, ConfigError};
 pub use diagnostic::{Diagnostic, FileReport, examine};
@@ -71,7 +72,8 @@ fn check_tree(source: &Source, levels: usize, selected: impl Fn(&Rule) -> bool) 
     let tree = Tree::parse_measured(source.text(), source.dialect(), levels);
     let facts = Facts::of(source, &tree);
     let mut findings = Vec::new();
-    for rule in all_rules().filter(|rule| selected(rule)) {
+    let is_other = facts.imports.is_for_another_framework();
+    for rule in all_rules().filter(|rule| !is_other && selected(rule)) {
         (rule.check)(
             &facts,
             &mut Report {

@@ -86,8 +86,12 @@ impl Source {
     /// A Jupyter notebook (`.ipynb`).
     pub fn notebook(contents: &[u8]) -> Result<Self, Unreadable> {
         let json = text_of(contents)?;
-        let notebook = Notebook::from_source_code(json)
-            .map_err(|error| Unreadable::NotANotebook(reason(&error)))?;
+        let notebook = Notebook::from_source_code(json).or_else(|error| {
+            // Jupyter opens cells with keys of other tools in them, and so does this.
+            without_foreign_keys(json)
+                .and_then(|json| Notebook::from_source_code(&json).ok())
+                .ok_or_else(|| Unreadable::NotANotebook(reason(&error)))
+        })?;
         if !notebook.is_python_notebook() && !has_python_kernel(json) {
             return Err(Unreadable::NotPython);
         }
@@ -249,6 +253,26 @@ impl Source {
             written
         }
     }
+}
+
+/// A notebook whose cells have only the keys that the format knows, so that it can be read; nothing if
+/// it is no notebook at all.
+fn without_foreign_keys(json: &str) -> Option<String> {
+    const KNOWN: &[&str] = &[
+        "attachments",
+        "cell_type",
+        "execution_count",
+        "id",
+        "metadata",
+        "outputs",
+        "source",
+    ];
+    let mut notebook: serde_json::Value = serde_json::from_str(json).ok()?;
+    for cell in notebook.get_mut("cells")?.as_array_mut()? {
+        cell.as_object_mut()?
+            .retain(|key, _| KNOWN.contains(&key.as_str()));
+    }
+    serde_json::to_string(&notebook).ok()
 }
 
 /// Whether a notebook that names no language names a kernel of Python's, as Colab's do.

@@ -4,7 +4,7 @@ use super::conditions::{Condition, Every};
 use super::structure::{BlockId, BlockKind, Call};
 use super::value::Kind;
 use super::{Facts, each_expression};
-use crate::python::{Expr, ExprCall, Operator, StmtWith, span};
+use crate::python::{Expr, Operator, span};
 
 /// A loop that accumulates gradients: every round backpropagates, one in so many steps.
 #[derive(Debug, Clone, Copy)]
@@ -51,10 +51,15 @@ impl<'a> Facts<'a> {
         }
         let mut backward = None;
         for call in self.calls_inside(rounds) {
+            // The branch for those who do not accumulate.
+            if self.are_exclusive(call.place.block, step.place.block) {
+                continue;
+            }
             let is_guarded = || self.periodic(call, rounds).is_some();
             if self.is_backward(call.node) {
-                // One optimizer of several that is trained more rarely: no accumulation.
-                if is_guarded() {
+                // One optimizer of several that is trained more rarely: no accumulation. (But the other
+                // rounds may backpropagate in a branch of their own, without talking to other cards.)
+                if is_guarded() && !self.has_counterpart(call, rounds) {
                     return None;
                 }
                 if self.rounds_of(call) == Some(rounds) && backward.is_none() {
@@ -70,6 +75,15 @@ impl<'a> Facts<'a> {
             has_alternative: self.has_other_way(&condition, rounds),
             step,
             backward: backward?,
+        })
+    }
+
+    /// Whether the rounds that do not come by a `backward()` come by another one, in the `else`.
+    fn has_counterpart(&self, call: &Call<'a>, rounds: BlockId) -> bool {
+        self.calls_inside(rounds).any(|other| {
+            self.is_backward(other.node)
+                && self.are_exclusive(other.place.block, call.place.block)
+                && self.same_text(&other.node.func, &call.node.func)
         })
     }
 
@@ -108,8 +122,17 @@ impl<'a> Facts<'a> {
     /// and none speaks of the window's length.
     pub fn is_every_round(&self, call: &Call<'a>, window: &Window<'a, '_>) -> bool {
         let count = self.path(window.every.count);
+        // What the step needs as well (`if n > 1:` around all of it) tells no round from another.
+        let of_step = self.conditions_of(window.step, window.rounds);
+        let shared = |condition: &Condition<'a>| {
+            self.every(condition).is_none()
+                && of_step.iter().any(|other| {
+                    std::ptr::eq(other.test, condition.test) && other.holds == condition.holds
+                })
+        };
         self.structure.loop_around(call.place.block)
             == self.structure.loop_around(window.step.place.block)
+            && !self.are_exclusive(call.place.block, window.step.place.block)
             && !self
                 .structure
                 .enclosing(call.place.block)
@@ -124,8 +147,9 @@ impl<'a> Facts<'a> {
                 .conditions_of(call, window.rounds)
                 .iter()
                 .all(|condition| {
-                    !self.varies_in(window.rounds, condition.test)
-                        && !count.is_some_and(|count| self.mentions(condition.test, count))
+                    shared(condition)
+                        || !self.varies_in(window.rounds, condition.test)
+                            && !count.is_some_and(|count| self.mentions(condition.test, count))
                 })
     }
 
@@ -152,53 +176,6 @@ impl<'a> Facts<'a> {
                 other.place.block == call.place.block
                     && matches!(self.method(other.node), Some((_, "zero_grad")))
             })
-    }
-
-    /// The tensor a `backward()` starts from: `loss` of `loss.backward()`, of
-    /// `scaler.scale(loss).backward()` and of Apex's `scale_loss`. Nothing where a framework is
-    /// given the loss, because it may scale it itself.
-    pub fn backpropagated(&self, call: &'a ExprCall) -> Option<&'a Expr> {
-        let Expr::Attribute(function) = &*call.func else {
-            return None;
-        };
-        if function.attr.as_str() != "backward" || !call.arguments.args.is_empty() {
-            return None;
-        }
-        match &*function.value {
-            Expr::Call(inner) => match &*inner.func {
-                Expr::Attribute(scale) if scale.attr.as_str() == "scale" => {
-                    inner.arguments.args.first()
-                }
-                _ => Some(&function.value),
-            },
-            receiver => Some(self.scaled_by_apex(receiver).unwrap_or(receiver)),
-        }
-    }
-
-    /// `loss` of `with amp.scale_loss(loss, optimizer) as scaled:`.
-    fn scaled_by_apex(&self, scaled: &Expr) -> Option<&'a Expr> {
-        let path = self.path(scaled)?;
-        self.structure.statements.iter().find_map(|(statement, _)| {
-            let crate::python::Stmt::With(StmtWith { items, range, .. }) = statement else {
-                return None;
-            };
-            if !crate::python::bytes(*range).contains(&span(scaled).start) {
-                return None;
-            }
-            items.iter().find_map(|item| {
-                let target = item.optional_vars.as_deref()?;
-                match &item.context_expr {
-                    Expr::Call(call)
-                        if self.path(target) == Some(path)
-                            && matches!(&*call.func, Expr::Attribute(function)
-                                if function.attr.as_str() == "scale_loss") =>
-                    {
-                        call.arguments.args.first()
-                    }
-                    _ => None,
-                }
-            })
-        })
     }
 
     /// The bodies of `with accelerator.accumulate(...)` where more than one micro-batch makes a

@@ -1,8 +1,10 @@
 //! Under which conditions a place is reached, and which of them hold once in so many rounds.
 
 use super::Facts;
-use super::structure::{Assign, BlockId, BlockKind, Call, Place, UnitId};
+use super::batches::option_name;
+use super::structure::{Assign, BlockId, BlockKind, Call, Place};
 use crate::python::{CmpOp, Expr, Number, Operator, Stmt, UnaryOp, ast, span};
+use crate::syntax::says_true;
 
 /// A test and whether it held.
 #[derive(Debug, Clone, Copy)]
@@ -101,6 +103,62 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Whether a condition on the way to a call never lets it happen: a comparison of numbers that are
+    /// written in the file (`cards = 1`, `if cards > 1`), or a switch of the command line that is on
+    /// from the start and cannot be switched off (`action="store_true", default=True`).
+    pub fn is_never_reached(&self, call: &Call<'a>) -> bool {
+        let unit = self.structure.unit_of(call.place.block);
+        self.conditions_of(call, self.structure.units[unit].block)
+            .iter()
+            .any(|condition| {
+                !condition.holds && self.is_always_on(condition.test)
+                    || condition.ways.is_none()
+                        && self.is_known(condition.test) == Some(!condition.holds)
+            })
+    }
+
+    /// How a comparison of two whole numbers of the file comes out.
+    fn is_known(&self, test: &Expr) -> Option<bool> {
+        let Expr::Compare(comparison) = test else {
+            return None;
+        };
+        let ([operator], [right]) = (&*comparison.ops, &*comparison.comparators) else {
+            return None;
+        };
+        let (left, right) = (self.constant(&comparison.left)?, self.constant(right)?);
+        match operator {
+            CmpOp::Eq => Some(left == right),
+            CmpOp::NotEq => Some(left != right),
+            CmpOp::Lt => Some(left < right),
+            CmpOp::LtE => Some(left <= right),
+            CmpOp::Gt => Some(left > right),
+            CmpOp::GtE => Some(left >= right),
+            _ => None,
+        }
+    }
+
+    fn is_always_on(&self, test: &Expr) -> bool {
+        let Expr::Attribute(attribute) = test else {
+            return false;
+        };
+        self.structure.calls.iter().any(|call| {
+            let arguments = &call.node.arguments;
+            let text = |expression: &Expr| match expression {
+                Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
+                _ => None,
+            };
+            let stores_true = arguments
+                .find_keyword("action")
+                .is_some_and(|keyword| text(&keyword.value).as_deref() == Some("store_true"));
+            let is_named = arguments
+                .args
+                .iter()
+                .filter_map(text)
+                .any(|name| option_name(&name) == attribute.attr.as_str());
+            stores_true && is_named && says_true(call.node, "default")
+        })
+    }
+
     /// Whether a test can come out differently from one round of a loop to the next: it names
     /// something the loop binds, or asks something by a call. From one call of a function to the
     /// next, everything can.
@@ -124,17 +182,6 @@ impl<'a> Facts<'a> {
             || self
                 .callee(call)
                 .is_some_and(|name| name.starts_with("torch.cuda.") || name.starts_with("os."))
-    }
-
-    /// Whether a path gets another value inside a block in any way, also by `+=`.
-    pub fn is_changed_inside(&self, block: BlockId, path: &str) -> bool {
-        let unit = self.structure.unit_of(block);
-        self.assigns_in_unit(unit).any(|assign| {
-            self.structure.is_inside(assign.place.block, block) && self.targets(assign.target, path)
-        }) || self.structure.blocks.iter().enumerate().any(|(id, other)| {
-            matches!(other.kind, BlockKind::For(node)
-                if self.targets(&node.target, path) && self.structure.is_inside(id, block))
-        })
     }
 
     /// The count of a condition that holds once in so many rounds.
@@ -195,7 +242,7 @@ impl<'a> Facts<'a> {
                         .structure
                         .enclosing(assign.place.block)
                         .any(|(_, kind)| {
-                            matches!(kind, BlockKind::If { test, holds: true }
+                            matches!(kind, BlockKind::If { test, holds: true, .. }
                                 if std::ptr::eq(test, condition.test))
                         })
             })
@@ -256,15 +303,6 @@ impl<'a> Facts<'a> {
             }
             _ => None,
         }
-    }
-
-    /// Whether a unit deletes a path.
-    pub fn is_deleted(&self, unit: UnitId, path: &str) -> bool {
-        self.structure.statements.iter().any(|(statement, place)| {
-            self.structure.unit_of(place.block) == unit
-                && matches!(statement, Stmt::Delete(node)
-                    if node.targets.iter().any(|each| self.targets(each, path)))
-        })
     }
 
     /// Whether a statement names a path somewhere, in its own expressions or in those of the

@@ -1,9 +1,11 @@
 //! Where a model is in evaluation mode: after its `eval()`, before its next `train()`.
 
 use super::Facts;
+use super::paths::is_part_of;
 use super::structure::{BlockId, Call, UnitId};
 use super::value::{Kind, Truth};
 use crate::python::{Expr, ExprCall, Stmt, span};
+use crate::syntax::{is_true, says_true};
 
 /// How many callers up a model's mode is looked for.
 const CALLERS: usize = 3;
@@ -84,27 +86,11 @@ impl<'a> Facts<'a> {
 
     /// Whether every call of a unit in this file gives it a model in evaluation mode.
     fn callers_evaluate(&self, unit: UnitId, model: &str, callers: usize) -> bool {
-        let Some(node) = self.structure.units[unit].node else {
-            return false;
-        };
-        let Some(index) = node
-            .parameters
-            .iter()
-            .position(|parameter| parameter.name().as_str() == model)
-        else {
-            return false;
-        };
         let mut any = false;
         for caller in self.callers(unit) {
             any = true;
-            let skipped = usize::from(self.structure.units[unit].class.is_some());
-            let given = match caller.node.arguments.find_keyword(model) {
-                Some(keyword) => Some(&keyword.value),
-                None => index
-                    .checked_sub(skipped)
-                    .and_then(|index| caller.node.arguments.args.get(index)),
-            };
-            let evaluates = given
+            let evaluates = self
+                .argument_for(caller.node, unit, model)
                 .and_then(|given| self.path(given))
                 .and_then(|path| self.evaluation_of(path, caller, callers))
                 .is_some_and(|evaluation| {
@@ -121,27 +107,23 @@ impl<'a> Facts<'a> {
     /// Whether the graph of what a model gives during an evaluation may be wanted: gradients are
     /// taken there, or asked for.
     pub fn wants_gradients(&self, unit: UnitId, evaluation: Evaluation) -> bool {
-        let wants = |call: &Call<'a>| {
-            self.differentiates(call.node)
-                || matches!(&*call.node.func, Expr::Attribute(function)
-                    if matches!(
-                        function.attr.as_str(),
-                        "requires_grad_" | "retain_grad" | "register_hook"
-                            | "register_full_backward_hook" | "register_backward_hook"
-                    ))
-                || call.node.arguments.find_keyword("requires_grad").is_some_and(
-                    |keyword| matches!(&keyword.value, Expr::BooleanLiteral(literal) if literal.value),
-                )
+        let wants = |call: &ExprCall| {
+            self.differentiates(call)
+                || matches!(&*call.func, Expr::Attribute(function)
+                if matches!(
+                    function.attr.as_str(),
+                    "requires_grad_" | "retain_grad" | "register_hook"
+                        | "register_full_backward_hook" | "register_backward_hook"
+                ))
+                || says_true(call, "requires_grad")
         };
         self.calls_in_unit(unit).any(|call| {
             evaluation.covers(call)
-                && (wants(call)
-                    || self
-                        .callee_unit(call.node)
-                        .is_some_and(|callee| callee != unit && self.runs(callee, &wants)))
+                && (wants(call.node)
+                    || self.callee_unit(call.node) != Some(unit) && self.reaches(call.node, &wants))
         }) || self.assigns_in_unit(unit).any(|assign| {
             matches!(assign.target, Expr::Attribute(target) if target.attr.as_str() == "requires_grad")
-                && matches!(assign.value, Expr::BooleanLiteral(literal) if literal.value)
+                && is_true(assign.value)
         })
     }
 
@@ -188,15 +170,9 @@ impl<'a> Facts<'a> {
                 .then(|| self.path(&assign.targets[0]))
                 .flatten()
         });
+        // `model.eval()` is about `model.module`, and the other way round.
         path.is_some_and(|path| {
-            let part = |whole: &str, part: &str| {
-                part == whole
-                    || part
-                        .strip_prefix(whole)
-                        .is_some_and(|rest| rest.starts_with('.'))
-            };
-            // `model.eval()` is about `model.module`, and the other way round.
-            part(path, model) || part(model, path) && path.ends_with(".module")
+            is_part_of(model, path) || is_part_of(path, model) && path.ends_with(".module")
         })
     }
 

@@ -1,9 +1,10 @@
 //! Where the contents of a name go: into other names, into a `backward()`, out of sight.
 
 use super::Facts;
-use super::structure::UnitId;
+use super::structure::{BlockId, BlockKind, UnitId};
 use super::usage::{bound_names, class_of};
 use crate::python::{Expr, ExprCall, Stmt};
+use crate::syntax::given;
 
 impl<'a> Facts<'a> {
     /// The paths of a unit that what a path holds flows into, the path itself first.
@@ -61,19 +62,11 @@ impl<'a> Facts<'a> {
             let names =
                 |expression: &Expr| reached.iter().any(|path| self.mentions(expression, path));
             self.calls_in_unit(unit).any(|call| {
-                let given = call
-                    .node
-                    .arguments
-                    .args
-                    .iter()
-                    .chain(call.node.arguments.keywords.iter().map(|each| &each.value));
+                let is_given = given(call.node).any(names);
                 if self.differentiates(call.node) {
-                    names(&call.node.func) || given.into_iter().any(names)
+                    is_given || names(&call.node.func)
                 } else {
-                    given.into_iter().any(names)
-                        && self.callee_unit(call.node).is_some_and(|callee| {
-                            self.runs(callee, &|call| self.differentiates(call.node))
-                        })
+                    is_given && self.runs_differentiation(call.node)
                 }
             })
         })
@@ -90,16 +83,9 @@ impl<'a> Facts<'a> {
                 .iter()
                 .any(|each| *each != path && each.contains('.'))
                 || reached.iter().any(|each| self.is_returned(unit, each))
-                || self.calls_in_unit(unit).any(|call| {
-                    !self.only_reads(call.node)
-                        && call
-                            .node
-                            .arguments
-                            .args
-                            .iter()
-                            .chain(call.node.arguments.keywords.iter().map(|each| &each.value))
-                            .any(names)
-                })
+                || self
+                    .calls_in_unit(unit)
+                    .any(|call| !self.only_reads(call.node) && given(call.node).any(names))
         })
     }
 
@@ -196,6 +182,17 @@ impl<'a> Facts<'a> {
             *each == unit || *each == 0 || !bound_names(&self.structure, *each).contains(&root)
         })
         .collect()
+    }
+
+    /// Whether a loop itself hands an expression out (`for loss in losses`): it was made before, and
+    /// its like may share a graph.
+    pub fn is_handed_out_by(&self, rounds: BlockId, expression: &Expr) -> bool {
+        match self.structure.blocks[rounds].kind {
+            BlockKind::For(node) => self
+                .path(expression)
+                .is_some_and(|path| self.targets(&node.target, path)),
+            _ => false,
+        }
     }
 
     fn is_written_in(&self, inner: UnitId, outer: UnitId) -> bool {

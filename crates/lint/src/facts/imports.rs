@@ -91,6 +91,25 @@ impl<'a> Imports<'a> {
         }
     }
 
+    /// Whether the file is written for another framework whose models and tensors look alike.
+    pub fn is_for_another_framework(&self) -> bool {
+        const OTHERS: &[&str] = &[
+            "chainer",
+            "flax",
+            "jax",
+            "jittor",
+            "megengine",
+            "mindspore",
+            "mlx",
+            "mxnet",
+            "oneflow",
+            "paddle",
+            "tensorflow",
+            "tinygrad",
+        ];
+        !self.uses("torch") && OTHERS.iter().any(|package| self.uses(package))
+    }
+
     /// Whether the file calls this package by its own name (`import torch`).
     pub fn has_plain(&self, package: &str) -> bool {
         self.names.get(package).is_some_and(|name| name == package)
@@ -103,12 +122,7 @@ impl<'a> Imports<'a> {
 
     /// Whether the file imports this package or something of it.
     pub fn uses(&self, package: &str) -> bool {
-        let of = |name: &str| {
-            name == package
-                || name
-                    .strip_prefix(package)
-                    .is_some_and(|rest| rest.starts_with('.'))
-        };
+        let of = |name: &str| super::paths::is_part_of(name, package);
         self.names.values().any(|name| of(name)) || self.stars.iter().any(|name| of(name))
     }
 }

@@ -1,9 +1,11 @@
 //! What is put into lists and dicts, how long those live, and where their contents go.
 
-use super::structure::{BlockId, BlockKind, Place};
+use super::conditions::Condition;
+use super::structure::{BlockId, BlockKind, Place, UnitId};
 use super::value::Kind;
 use super::{Facts, each_expression};
-use crate::python::{Expr, ExprCall, Operator, Stmt};
+use crate::python::{CmpOp, Expr, ExprCall, Number, Operator, Stmt, UnaryOp};
+use crate::syntax::plain_callee;
 
 /// A value that a container keeps from now on.
 pub struct Kept<'a> {
@@ -31,7 +33,10 @@ impl<'a> Facts<'a> {
             if !matches!(held, Kind::Container | Kind::Unknown | Kind::Tensor) {
                 continue;
             }
-            if let Some(container) = self.container_path(&function.value) {
+            let unit = self.structure.unit_of(call.place.block);
+            if let Some(container) = self.container_path(&function.value)
+                && !self.is_of_another_make(unit, container)
+            {
                 each_part(value, &mut |value| {
                     all.push(Kept {
                         container,
@@ -150,11 +155,34 @@ impl<'a> Facts<'a> {
                     matches!(target, Expr::Subscript(part) if self.path(&part.value) == Some(container))
                 }))
         });
-        let bounded = self.assigns_in_unit(unit).any(|assign| {
-            self.path(assign.target) == Some(container)
-                && matches!(assign.value, Expr::Call(call) if call.arguments.find_keyword("maxlen").is_some())
-        });
+        let bounded = self
+            .makers(unit, container)
+            .any(|made| matches!(made, Expr::Call(call) if is_bounded(call)));
         !reset && !emptied && !bounded
+    }
+
+    /// What a path is bound to, wherever it is seen.
+    fn makers(&self, unit: UnitId, path: &str) -> impl Iterator<Item = &'a Expr> {
+        self.units_that_see(unit, path)
+            .into_iter()
+            .flat_map(move |each| self.assigns_in_unit(each))
+            .filter(move |assign| self.path(assign.target) == Some(path))
+            .map(|assign| assign.value)
+    }
+
+    /// Whether a path is bound to an object of a class from elsewhere, which may do anything with what
+    /// it is given: `losses = Meter()`.
+    fn is_of_another_make(&self, unit: UnitId, path: &str) -> bool {
+        self.makers(unit, path).any(|made| match made {
+            Expr::Call(call) => {
+                let name = self.callee(call);
+                let is_collection = name
+                    .as_deref()
+                    .is_some_and(|name| name.starts_with("collections."));
+                name.is_some() && !is_collection && self.result(call).kind == Kind::Unknown
+            }
+            _ => false,
+        })
     }
 
     /// Whether a loop binds a path anew only where it holds nothing yet: `if all is None: all = x`.
@@ -169,8 +197,37 @@ impl<'a> Facts<'a> {
                 self.structure
                     .conditions(assign.place.block, steps)
                     .iter()
-                    .any(|(test, _)| self.mentions(test, path))
+                    .any(|(test, holds)| self.asks_whether_empty(test, *holds, path))
             })
+    }
+
+    /// Whether a test holds where a path has nothing yet: `all is None`, `not all`, `len(all) == 0`.
+    fn asks_whether_empty(&self, test: &Expr, holds: bool, path: &str) -> bool {
+        let is_it = |expression: &Expr| {
+            self.path(expression) == Some(path)
+                || matches!(expression, Expr::Call(call)
+                    if plain_callee(call) == Some("len") && self.gives(call, path))
+        };
+        match test {
+            Expr::UnaryOp(not) if not.op == UnaryOp::Not => {
+                holds && is_it(&not.operand) || self.asks_whether_empty(&not.operand, !holds, path)
+            }
+            Expr::Compare(comparison) => {
+                let (is, is_not) = match *comparison.ops {
+                    [CmpOp::Is | CmpOp::Eq] => (true, false),
+                    [CmpOp::IsNot | CmpOp::NotEq | CmpOp::Gt] => (false, true),
+                    _ => (false, false),
+                };
+                let with_nothing = comparison.comparators.first().is_some_and(is_nothing);
+                with_nothing && is_it(&comparison.left) && (holds && is || !holds && is_not)
+            }
+            _ => !holds && is_it(test),
+        }
+    }
+
+    /// Whether a condition only tells the round that begins a container from those that add to it.
+    pub fn asks_whether_begun(&self, condition: &Condition<'a>, path: &str) -> bool {
+        self.asks_whether_empty(condition.test, !condition.holds, path)
     }
 
     /// Calls `visit` for every path that a target binds.
@@ -214,4 +271,23 @@ fn each_part<'a>(value: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
         Expr::Starred(_) => {}
         _ => visit(value),
     }
+}
+
+/// `None`, `[]`, `0`.
+fn is_nothing(expression: &Expr) -> bool {
+    match expression {
+        Expr::NoneLiteral(_) => true,
+        Expr::List(list) => list.elts.is_empty(),
+        Expr::NumberLiteral(number) => {
+            matches!(&number.value, Number::Int(number) if number.as_u64() == Some(0))
+        }
+        _ => false,
+    }
+}
+
+/// `deque(maxlen=8)`, `deque([], 8)`.
+fn is_bounded(call: &ExprCall) -> bool {
+    let is_deque = matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "deque")
+        || matches!(&*call.func, Expr::Attribute(function) if function.attr.as_str() == "deque");
+    call.arguments.find_keyword("maxlen").is_some() || is_deque && call.arguments.args.len() > 1
 }

@@ -1,5 +1,6 @@
 //! Handlers that catch an out-of-memory error.
 
+use super::branches::ends_the_process;
 use super::structure::{BlockId, BlockKind};
 use super::{Facts, each_expression};
 use crate::python::{Expr, Stmt, StmtTry, ast, span};
@@ -22,7 +23,8 @@ impl<'a> Facts<'a> {
             let BlockKind::Handler(handler) = each.kind else {
                 continue;
             };
-            if !self.is_for_memory(handler) && !self.frees_memory(block) {
+            let may_be = self.may_be_memory(handler) && self.frees_memory(block);
+            if !self.is_for_memory(handler) && !may_be {
                 continue;
             }
             let tried = self.structure.blocks.iter().position(|other| {
@@ -51,6 +53,18 @@ impl<'a> Facts<'a> {
             found
         });
         named || self.asks_for_memory(handler)
+    }
+
+    /// Whether an out-of-memory error can be among what is caught: `KeyboardInterrupt` is none.
+    fn may_be_memory(&self, handler: &ast::ExceptHandlerExceptHandler) -> bool {
+        handler.type_.as_deref().is_none_or(|caught| {
+            let mut found = false;
+            each_expression(caught, &mut |part| {
+                found |= matches!(part, Expr::Name(name)
+                    if matches!(name.id.as_str(), "RuntimeError" | "Exception" | "BaseException"));
+            });
+            found
+        })
     }
 
     /// Whether a handler gives the allocator's cache back, whatever error it caught.
@@ -133,15 +147,6 @@ fn contains_continue(body: &[Stmt]) -> bool {
                     .iter()
                     .any(|clause| contains_continue(&clause.body))
         }
-        _ => false,
-    })
-}
-
-/// `sys.exit()`, `exit()`.
-fn ends_the_process(expression: &Expr) -> bool {
-    matches!(expression, Expr::Call(call) if match &*call.func {
-        Expr::Name(name) => matches!(name.id.as_str(), "exit" | "quit"),
-        Expr::Attribute(attribute) => matches!(attribute.attr.as_str(), "exit" | "_exit"),
         _ => false,
     })
 }

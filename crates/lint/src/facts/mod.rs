@@ -4,16 +4,21 @@
 //! - [`imports`]: what imported names mean;
 //! - [`usage`]: what names are used for;
 //! - [`flow`]: what values are, followed through the code;
-//! - what several rules ask of these: [`reach`] (which functions a call runs), [`reads`] (what is
-//!   read where), [`keeping`] and [`flows`] (what containers keep, and where it goes),
-//!   [`evaluating`] (where a model is in evaluation mode), [`origin`] and [`placement`] (where
-//!   values are made, and where they are).
+//! - what several rules ask of these: [`reach`] (which functions a call runs), [`backward`] (what
+//!   goes backward), [`reads`] and [`binding`] (where names are read and bound), [`keeping`] and [`flows`] (what containers
+//!   keep, and where it goes), [`evaluating`] (where a model is in evaluation mode), [`origin`] and
+//!   [`placement`] (where values are made, and where they are).
 
 pub mod accumulation;
+pub mod backward;
+pub mod batches;
+pub mod binding;
+pub mod branches;
 pub mod conditions;
 pub mod evaluating;
 pub mod flow;
 pub mod flows;
+pub mod frozen;
 pub mod imports;
 pub mod keeping;
 pub mod memory_errors;
@@ -23,19 +28,21 @@ pub mod placement;
 pub mod reach;
 pub mod reads;
 pub mod reduction;
+pub mod steps;
 pub mod structure;
 pub mod torch_names;
 pub mod training;
 pub mod usage;
 pub mod value;
+mod walk;
 
 use crate::python::{Expr, ExprCall, Ranged, Stmt, Tree, span};
 use crate::source::Source;
 use flow::Flow;
 use imports::Imports;
-use structure::{Assign, BlockId, BlockKind, Call, Structure, UnitId};
+use structure::{Assign, BlockId, Call, Structure, UnitId};
 use usage::{Usage, Usages};
-use value::{Kind, Truth, Value};
+use value::{Truth, Value};
 
 /// Everything the rules may ask about one file.
 pub struct Facts<'a> {
@@ -51,7 +58,7 @@ impl<'a> Facts<'a> {
     pub fn of(source: &'a Source, tree: &'a Tree) -> Self {
         let structure = Structure::of(tree.body());
         let imports = Imports::of(&structure);
-        let usages = Usages::of(source.text(), &structure);
+        let usages = Usages::of(source.text(), &structure, &imports);
         let flow = flow::follow(source.text(), &structure, &imports, &usages);
         Self {
             source,
@@ -88,9 +95,9 @@ impl<'a> Facts<'a> {
         self.flow.elements(value)
     }
 
-    /// Whether gradients are recorded where a call stands.
-    pub fn gradients_at(&self, call: &ExprCall) -> Truth {
-        self.flow.gradients_at(call)
+    /// Whether gradients are recorded where a call or an assignment stands.
+    pub fn gradients_at(&self, place: &impl Ranged) -> Truth {
+        self.flow.gradients_at(place)
     }
 
     /// The full name of what a call calls, if it is imported: `torch.load`.
@@ -134,97 +141,6 @@ impl<'a> Facts<'a> {
             .filter(move |call| self.structure.is_inside(call.place.block, block))
     }
 
-    /// Whether a call backpropagates: `loss.backward()`, `accelerator.backward(loss)`.
-    pub fn is_backward(&self, call: &ExprCall) -> bool {
-        matches!(&*call.func, Expr::Attribute(function)
-            if matches!(function.attr.as_str(), "backward" | "manual_backward"))
-    }
-
-    /// Whether a call is an optimizer's step: of what is known to be an optimizer (or a scaler
-    /// that is given one), or of something that also gets `zero_grad()`.
-    pub fn is_optimizer_step(&self, call: &Call<'a>) -> bool {
-        let Some((receiver, "step")) = self.method(call.node) else {
-            return false;
-        };
-        match self.value(receiver).kind {
-            Kind::Optimizer | Kind::Scaler => true,
-            Kind::Unknown => self.path(receiver).is_some_and(|path| {
-                self.usage(self.structure.unit_of(call.place.block), path)
-                    .zero_grad
-            }),
-            _ => false,
-        }
-    }
-
-    /// Whether a call is a scheduler's step.
-    pub fn is_scheduler_step(&self, call: &Call<'a>) -> bool {
-        matches!(self.method(call.node), Some((receiver, "step"))
-            if self.value(receiver).kind == Kind::Scheduler)
-    }
-
-    /// Whether a loop runs once per batch: it backpropagates or steps an optimizer directly in
-    /// it (not only in a loop further inside), or goes over a `DataLoader`.
-    pub fn is_step_loop(&self, block: BlockId) -> bool {
-        if let BlockKind::For(node) = self.structure.blocks[block].kind
-            && self.iterates_loader(&node.iter)
-        {
-            return true;
-        }
-        self.calls_inside(block).any(|call| {
-            (self.is_backward(call.node) || self.is_optimizer_step(call))
-                && self.structure.loop_around(call.place.block) == Some(block)
-        })
-    }
-
-    /// Whether an expression goes over a loader, also through `enumerate`, `tqdm`, `zip`.
-    pub fn iterates_loader(&self, iterated: &Expr) -> bool {
-        if self.value(iterated).kind == Kind::Loader {
-            return true;
-        }
-        match iterated {
-            Expr::Call(call) => call
-                .arguments
-                .args
-                .iter()
-                .any(|argument| self.iterates_loader(argument)),
-            _ => false,
-        }
-    }
-
-    /// Whether what a path holds in a unit ends in a `backward()`, directly or through other
-    /// names: `total` of `loss = total / n; loss.backward()`.
-    pub fn reaches_backward(&self, unit: UnitId, path: &str) -> bool {
-        let mut reached = vec![path];
-        let mut next = 0;
-        while next < reached.len() {
-            let current = reached[next];
-            next += 1;
-            if self.usage(unit, current).backward.is_some() {
-                return true;
-            }
-            for assign in self.assigns_in_unit(unit) {
-                let Some(target) = self.path(assign.target) else {
-                    continue;
-                };
-                if !reached.contains(&target) && self.mentions(assign.value, current) {
-                    reached.push(target);
-                }
-            }
-        }
-        self.calls_in_unit(unit).any(|call| {
-            self.is_backward(call.node)
-                && reached.iter().any(|path| {
-                    self.mentions(&call.node.func, path)
-                        || call
-                            .node
-                            .arguments
-                            .args
-                            .iter()
-                            .any(|each| self.mentions(each, path))
-                })
-        })
-    }
-
     /// Whether a unit returns something that names a path.
     pub fn is_returned(&self, unit: UnitId, path: &str) -> bool {
         self.structure.statements.iter().any(|(statement, place)| {
@@ -241,34 +157,6 @@ impl<'a> Facts<'a> {
             found |= self.path(part) == Some(path);
         });
         found
-    }
-
-    /// Whether a path is bound anew inside a block: not by `+=`, not by `x = x + y`.
-    pub fn is_bound_inside(&self, block: BlockId, path: &str) -> bool {
-        let unit = self.structure.unit_of(block);
-        self.assigns_in_unit(unit).any(|assign| {
-            assign.operator.is_none()
-                && self.structure.is_inside(assign.place.block, block)
-                && self.targets(assign.target, path)
-                && !self.mentions(assign.value, path)
-        }) || self.structure.statements.iter().any(|(statement, place)| {
-            self.structure.is_inside(place.block, block)
-                && match statement {
-                    Stmt::For(node) => self.targets(&node.target, path),
-                    Stmt::Delete(node) => node.targets.iter().any(|each| self.targets(each, path)),
-                    _ => false,
-                }
-        })
-    }
-
-    /// Whether a target binds a path, by itself or as a part.
-    pub fn targets(&self, target: &Expr, path: &str) -> bool {
-        match target {
-            Expr::Tuple(tuple) => tuple.elts.iter().any(|each| self.targets(each, path)),
-            Expr::List(list) => list.elts.iter().any(|each| self.targets(each, path)),
-            Expr::Starred(starred) => self.targets(&starred.value, path),
-            _ => self.path(target) == Some(path),
-        }
     }
 }
 

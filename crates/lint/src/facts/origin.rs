@@ -95,6 +95,78 @@ impl<'a> Facts<'a> {
         })
     }
 
+    /// Whether a tensor is a table made of nothing but sizes: masks, positions.
+    pub fn is_made_of_sizes(&self, unit: UnitId, expression: &'a Expr) -> bool {
+        self.is_made_of_sizes_within(unit, expression, FAR)
+    }
+
+    fn is_made_of_sizes_within(&self, unit: UnitId, expression: &'a Expr, far: usize) -> bool {
+        let Some(far) = far.checked_sub(1) else {
+            return false;
+        };
+        let is_so = |part: &'a Expr| self.is_made_of_sizes_within(unit, part, far);
+        match expression {
+            Expr::NumberLiteral(_) => true,
+            Expr::Call(call) => match self.callee(call) {
+                Some(name) => name.strip_prefix("torch.").is_some_and(|function| {
+                    torch_names::fills_tensor(function)
+                        || !torch_names::makes_tensor(function)
+                            && call.arguments.args.iter().all(is_so)
+                }),
+                None => match &*call.func {
+                    Expr::Attribute(method) => is_so(&method.value),
+                    _ => false,
+                },
+            },
+            Expr::Tuple(tuple) => tuple.elts.iter().all(is_so),
+            Expr::List(list) => list.elts.iter().all(is_so),
+            Expr::BinOp(operation) => is_so(&operation.left) && is_so(&operation.right),
+            Expr::UnaryOp(operation) => is_so(&operation.operand),
+            Expr::Compare(comparison) => {
+                is_so(&comparison.left) && comparison.comparators.iter().all(is_so)
+            }
+            Expr::Subscript(subscript) => is_so(&subscript.value),
+            _ => {
+                self.value(expression).kind == Kind::Number
+                    || self
+                        .path(expression)
+                        .and_then(|path| self.last_value(unit, path, expression))
+                        .is_some_and(is_so)
+            }
+        }
+    }
+
+    /// Whether a tensor was surely made in host memory, by PyTorch itself, and never moved.
+    pub fn is_made_on_host(&self, unit: UnitId, expression: &'a Expr) -> bool {
+        self.is_made_on_host_within(unit, expression, FAR)
+    }
+
+    fn is_made_on_host_within(&self, unit: UnitId, expression: &'a Expr, far: usize) -> bool {
+        let Some(far) = far.checked_sub(1) else {
+            return false;
+        };
+        let is_so = |part: &'a Expr| self.is_made_on_host_within(unit, part, far);
+        match expression {
+            Expr::Call(call) => match (self.callee(call), &*call.func) {
+                (Some(name), _) => name.strip_prefix("torch.").is_some_and(|function| {
+                    if torch_names::makes_tensor(function) {
+                        self.result(call).card.is_no()
+                    } else {
+                        call.arguments.args.first().is_some_and(is_so)
+                    }
+                }),
+                (None, Expr::Attribute(method)) => {
+                    !matches!(method.attr.as_str(), "to" | "cuda") && is_so(&method.value)
+                }
+                _ => false,
+            },
+            _ => self
+                .path(expression)
+                .and_then(|path| self.last_value(unit, path, expression))
+                .is_some_and(is_so),
+        }
+    }
+
     /// What a path was last given before an expression, in the same unit.
     pub fn last_value(&self, unit: UnitId, path: &str, before: &Expr) -> Option<&'a Expr> {
         self.last_assign(unit, path, before)

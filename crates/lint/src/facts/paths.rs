@@ -37,3 +37,9 @@ pub fn attribute_of_self(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("self.")?;
     Some(rest.split(['.', '[']).next().unwrap_or(rest))
 }
+
+/// Whether a path is another or begins with it: `model.head` of `model`.
+pub fn is_part_of(part: &str, whole: &str) -> bool {
+    part.strip_prefix(whole)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}

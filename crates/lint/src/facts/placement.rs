@@ -1,9 +1,12 @@
 //! What is on the card, and where names are used later.
 
 use super::Facts;
-use super::structure::UnitId;
+use super::structure::{Place, UnitId};
 use super::value::{Kind, Truth};
 use crate::python::{Expr, ExprCall};
+
+/// How many callers up a model is followed.
+const CALLERS: usize = 3;
 
 impl<'a> Facts<'a> {
     /// Whether the file puts anything on the card.
@@ -13,6 +16,64 @@ impl<'a> Facts<'a> {
                 if function.attr.as_str() == "cuda" && self.callee(call.node).is_none());
             moves || self.moves_to_card(call.node)
         })
+    }
+
+    /// Whether anything of the file can be on a card: devices are named in it, or a framework moves
+    /// things itself.
+    pub fn knows_devices(&self) -> bool {
+        const FRAMEWORKS: &[&str] = &["accelerate", "lightning", "pytorch_lightning", "deepspeed"];
+        let moves = self.structure.calls.iter().any(|call| {
+            matches!(&*call.node.func, Expr::Attribute(function)
+                if matches!(function.attr.as_str(), "cuda" | "to" | "device"))
+                || call.node.arguments.keywords.iter().any(|keyword| {
+                    keyword
+                        .arg
+                        .as_ref()
+                        .is_some_and(|name| name.as_str().starts_with("device"))
+                })
+        });
+        moves
+            || FRAMEWORKS.iter().any(|each| self.imports.uses(each))
+            || self.imports.names().any(|name| name.ends_with("Trainer"))
+    }
+
+    /// Whether the model that a path of a unit names surely stays in host memory: the file knows no
+    /// devices, and makes the model that its functions get.
+    pub fn is_surely_on_host(&self, unit: UnitId, path: &str) -> bool {
+        !self.knows_devices() && (unit == 0 || self.is_made_here(unit, path, CALLERS))
+    }
+
+    /// Whether a model is made by classes of the file or of PyTorch; a function's parameter by what all
+    /// its callers give.
+    fn is_made_here(&self, unit: UnitId, path: &str, callers: usize) -> bool {
+        let is_given = self.structure.units[unit].node.is_some_and(|node| {
+            (node.parameters.iter()).any(|parameter| parameter.name().as_str() == path)
+        });
+        if is_given {
+            let mut given = self.callers(unit).peekable();
+            return given.peek().is_some()
+                && given.all(|caller| {
+                    let around = self.structure.unit_of(caller.place.block);
+                    self.argument_for(caller.node, unit, path)
+                        .and_then(|given| self.path(given))
+                        .zip(callers.checked_sub(1))
+                        .is_some_and(|(given, left)| self.is_made_here(around, given, left))
+                });
+        }
+        let is_known = |made: &Expr| {
+            matches!(made, Expr::Call(call)
+                if matches!(self.value(&call.func).kind, Kind::Class(_))
+                    || self.callee(call).is_some_and(|name| name.starts_with("torch.nn.")))
+        };
+        let made: Vec<&Expr> = (self.units_that_see(unit, path).into_iter())
+            .flat_map(|each| self.assigns_in_unit(each))
+            .filter(|assign| self.path(assign.target) == Some(path))
+            .map(|assign| assign.value)
+            .collect();
+        made.iter().any(|each| is_known(each))
+            && made
+                .iter()
+                .all(|each| is_known(each) || self.mentions(each, path))
     }
 
     /// Whether a call puts a tensor or a module on the card: `x.cuda()`, `x.to("cuda")`,
@@ -59,35 +120,15 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a unit deletes a path, or binds it to something else, after a place.
-    pub fn is_let_go_after(&self, unit: UnitId, path: &str, order: usize) -> bool {
-        use crate::python::Stmt;
-        self.assigns_in_unit(unit).any(|assign| {
-            assign.place.order > order
-                && self.targets(assign.target, path)
-                && !self.mentions(assign.value, path)
-        }) || self.structure.statements.iter().any(|(statement, place)| {
-            self.structure.unit_of(place.block) == unit
-                && place.order > order
-                && matches!(statement, Stmt::Delete(node)
-                    if node.targets.iter().any(|each| self.targets(each, path)))
-        })
-    }
-
     /// Whether a unit runs a model after a place: itself, in a loop, or through a function of
     /// the file.
-    pub fn runs_a_model_after(&self, unit: UnitId, order: usize) -> bool {
+    pub fn runs_a_model_after(&self, unit: UnitId, place: Place) -> bool {
         self.calls_in_unit(unit).any(|call| {
-            call.place.order > order
-                && (self.called_module(call.node).is_some()
-                    || self.is_backward(call.node)
-                    || self.callee_unit(call.node).is_some_and(|callee| {
-                        callee != unit
-                            && self.runs(callee, &|inner| {
-                                self.called_module(inner.node).is_some()
-                                    || self.is_backward(inner.node)
-                            })
-                    }))
+            self.leads_to(place, call.place)
+                && self.callee_unit(call.node) != Some(unit)
+                && self.reaches(call.node, &|each| {
+                    self.called_module(each).is_some() || self.is_backward(each)
+                })
         })
     }
 }

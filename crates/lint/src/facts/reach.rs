@@ -1,9 +1,9 @@
 //! Which functions of the file a call runs, and what happens in them.
 
 use super::Facts;
-use super::structure::{BlockId, Call, UnitId};
+use super::structure::{Call, UnitId};
 use super::value::Kind;
-use crate::python::ExprCall;
+use crate::python::{Expr, ExprCall};
 
 impl<'a> Facts<'a> {
     /// The function, method or `forward` of this file that a call runs.
@@ -51,30 +51,26 @@ impl<'a> Facts<'a> {
             .filter(move |call| self.callee_unit(call.node) == Some(unit))
     }
 
-    /// Whether a call goes back through a graph: `backward()` in any form, `autograd.grad`.
-    pub fn differentiates(&self, call: &ExprCall) -> bool {
-        self.is_backward(call)
-            || self.callee(call).is_some_and(|name| {
-                matches!(
-                    name.as_str(),
-                    "torch.autograd.grad" | "torch.autograd.backward"
-                ) || name.starts_with("torch.func.")
-                    || name.starts_with("torch.autograd.functional.")
-            })
+    /// Whether a call is one that `wanted` accepts, or runs one in functions of the file.
+    pub fn reaches(&self, call: &ExprCall, wanted: &dyn Fn(&ExprCall) -> bool) -> bool {
+        wanted(call)
+            || self
+                .callee_unit(call)
+                .is_some_and(|callee| self.runs(callee, &|inner| wanted(inner.node)))
     }
 
-    /// Whether what a path holds is backpropagated inside a block: `loss.backward()`,
-    /// `scaler.scale(loss).backward()`, `accelerator.backward(loss)`.
-    pub fn is_backpropagated_inside(&self, block: BlockId, path: &str) -> bool {
-        self.calls_inside(block).any(|call| {
-            self.is_backward(call.node)
-                && (self.mentions(&call.node.func, path)
-                    || call
-                        .node
-                        .arguments
-                        .args
-                        .first()
-                        .is_some_and(|loss| self.path(loss) == Some(path)))
-        })
+    /// What a call of a unit gives for its parameter of this name.
+    pub fn argument_for(&self, call: &'a ExprCall, unit: UnitId, name: &str) -> Option<&'a Expr> {
+        let node = self.structure.units[unit].node?;
+        let index = node
+            .parameters
+            .iter()
+            .position(|parameter| parameter.name().as_str() == name)?;
+        // A method's first parameter is the object.
+        let skipped = usize::from(self.structure.takes_object(unit));
+        match call.arguments.find_keyword(name) {
+            Some(keyword) => Some(&keyword.value),
+            None => call.arguments.args.get(index.checked_sub(skipped)?),
+        }
     }
 }

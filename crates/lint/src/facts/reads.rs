@@ -1,9 +1,12 @@
 //! Where things are read: attributes by their name, and what a value is made of inside a loop.
 
+use super::paths::is_part_of;
 use super::structure::{BlockId, BlockKind, UnitId};
+use super::usage::bound_names;
 use super::value::{Kind, Truth};
 use super::{Facts, each_expression};
-use crate::python::{Expr, Stmt, ast, span};
+use crate::python::{Expr, ExprCall, Stmt, ast, span};
+use crate::syntax::{given, holds};
 
 impl<'a> Facts<'a> {
     /// Calls `visit` for every expression in a statement, but not in statements inside it.
@@ -23,6 +26,15 @@ impl<'a> Facts<'a> {
         walk_stmt(&mut Direct(visit), statement);
     }
 
+    /// Whether one of these methods is called on what a call gives, or on something made of it in the
+    /// same expression.
+    pub fn is_put_through(&self, unit: UnitId, call: &ExprCall, methods: &[&str]) -> bool {
+        self.calls_in_unit(unit).any(|outer| {
+            matches!(&*outer.node.func, Expr::Attribute(function)
+                if methods.contains(&function.attr.as_str()) && holds(&*function.value, call))
+        })
+    }
+
     /// The units that read an attribute of this name, of whatever object.
     pub fn readers_of_attribute(&self, name: &str) -> Vec<UnitId> {
         let mut units = Vec::new();
@@ -37,6 +49,30 @@ impl<'a> Facts<'a> {
             });
         }
         units
+    }
+
+    /// The parts of an expression, and of what the names in it are bound to anywhere.
+    pub fn made_of(&self, expression: &'a Expr) -> Vec<&'a Expr> {
+        let mut parts: Vec<&'a Expr> = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
+        let mut next = vec![expression];
+        while let Some(current) = next.pop() {
+            each_expression(current, &mut |part| {
+                parts.push(part);
+                if let Some(path) = self.path(part)
+                    && !seen.contains(&path)
+                {
+                    seen.push(path);
+                    let assigns = self.structure.assigns.iter();
+                    next.extend(
+                        assigns
+                            .filter(|assign| self.targets(assign.target, path))
+                            .map(|assign| assign.value),
+                    );
+                }
+            });
+        }
+        parts
     }
 
     /// Whether what an expression inside a loop is made of may hang on a graph from before this
@@ -55,7 +91,7 @@ impl<'a> Facts<'a> {
                     self.each_target(&generator.target, &mut |name| comprehended.push(name));
                 }
             });
-            let mut behind = false;
+            let mut behind = self.runs_on_a_graph_of_its_own(current);
             self.each_value_name(current, &mut |name| {
                 let Some(path) = self.path(name) else { return };
                 if comprehended.contains(&path) {
@@ -71,6 +107,52 @@ impl<'a> Facts<'a> {
             }
         }
         false
+    }
+
+    /// Whether an expression calls a function of the file that reads a graph from outside of it, or a
+    /// module of another file, which may keep a state.
+    fn runs_on_a_graph_of_its_own(&self, expression: &'a Expr) -> bool {
+        let mut found = false;
+        each_expression(expression, &mut |part| {
+            if let Expr::Call(call) = part {
+                found |= match self.value(&call.func).kind {
+                    Kind::Function(unit) => self.reads_graph_from_outside(unit),
+                    Kind::Module(None) | Kind::Unknown => self.is_of_another_file(&call.func),
+                    _ => false,
+                };
+            }
+        });
+        found
+    }
+
+    fn reads_graph_from_outside(&self, unit: UnitId) -> bool {
+        let own = bound_names(&self.structure, unit);
+        let mut found = false;
+        for (statement, place) in &self.structure.statements {
+            if self.structure.unit_of(place.block) == unit {
+                self.each_expression_of_statement(statement, &mut |part| {
+                    found |= matches!(part, Expr::Name(name) if !own.contains(&name.id.as_str()))
+                        && self.value(part).is_tensor()
+                        && self.value(part).graph.is_yes();
+                });
+            }
+        }
+        found
+    }
+
+    /// Whether a module is made by a class or a function that is neither of this file nor of a library
+    /// whose modules keep no graph from one pass to the next.
+    fn is_of_another_file(&self, module: &Expr) -> bool {
+        const KNOWN: &[&str] = &["torch", "torchvision", "timm", "transformers", "copy"];
+        self.path(module).is_some_and(|path| {
+            self.structure.assigns.iter().any(|assign| {
+                self.path(assign.target) == Some(path)
+                    && matches!(assign.value, Expr::Call(call)
+                    if self.callee(call).is_some_and(|name| {
+                        !KNOWN.iter().any(|known| is_part_of(&name, known))
+                    }))
+            })
+        })
     }
 
     /// Every longest path in an expression that is a value in it, not what is called.
@@ -92,11 +174,8 @@ impl<'a> Facts<'a> {
                     }
                     other => self.each_value_name(other, visit),
                 }
-                for argument in &call.arguments.args {
+                for argument in given(call) {
                     self.each_value_name(argument, visit);
-                }
-                for keyword in &call.arguments.keywords {
-                    self.each_value_name(&keyword.value, visit);
                 }
             }
             _ if self.path(expression).is_some() => visit(expression),

@@ -4,6 +4,7 @@ use super::structure::{BlockId, UnitId};
 use super::value::Kind;
 use super::{Facts, torch_names};
 use crate::python::{Expr, ExprCall, Operator, Stmt};
+use crate::syntax::is_true;
 
 /// What a loss is relative to the mean over its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,14 +226,15 @@ impl<'a> Facts<'a> {
     pub fn sums_losses(&self) -> bool {
         self.structure.calls.iter().any(|call| {
             call.node.arguments.keywords.iter().any(|keyword| {
-                keyword.arg.as_ref().is_some_and(|name| match name.as_str() {
-                    "reduction" => !matches!(&keyword.value, Expr::StringLiteral(text)
+                keyword
+                    .arg
+                    .as_ref()
+                    .is_some_and(|name| match name.as_str() {
+                        "reduction" => !matches!(&keyword.value, Expr::StringLiteral(text)
                         if text.value.to_str() == "mean"),
-                    "size_average" => {
-                        !matches!(&keyword.value, Expr::BooleanLiteral(literal) if literal.value)
-                    }
-                    _ => false,
-                })
+                        "size_average" => !is_true(&keyword.value),
+                        _ => false,
+                    })
             })
         })
     }

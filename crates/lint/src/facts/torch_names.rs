@@ -180,6 +180,23 @@ pub fn makes_tensor(function: &str) -> bool {
     )
 }
 
+/// Functions of `torch` that fill a tensor of a given size with something they know themselves.
+pub fn fills_tensor(function: &str) -> bool {
+    matches!(
+        function,
+        "zeros"
+            | "ones"
+            | "empty"
+            | "full"
+            | "arange"
+            | "linspace"
+            | "logspace"
+            | "eye"
+            | "tril_indices"
+            | "triu_indices"
+    )
+}
+
 /// Methods of tensors whose result autograd cannot go back from.
 pub fn method_without_gradient(method: &str) -> bool {
     gives_no_gradient(method)

@@ -1,11 +1,13 @@
 //! Which models are trained in this file: an optimizer is given their parameters, or a function
 //! that backpropagates runs them in training mode.
 
+use super::paths::is_part_of;
 use super::structure::{Call, UnitId};
 use super::usage::class_of;
 use super::value::Kind;
 use super::{Facts, each_expression};
-use crate::python::Expr;
+use crate::python::{Expr, Stmt};
+use crate::syntax::{given, is_false};
 
 /// How many functions a model is followed through.
 const DEPTH: usize = 3;
@@ -29,7 +31,7 @@ impl<'a> Facts<'a> {
         let made = self.structure.calls.iter().any(|call| {
             self.shares_path(unit, path, call)
                 && self.result(call.node).kind == Kind::Optimizer
-                && arguments(call).any(|argument| self.gives_parameters(argument, path))
+                && given(call.node).any(|argument| self.gives_parameters(argument, path))
         });
         // An optimizer of unknown make is known by its use.
         made || self.structure.assigns.iter().any(|assign| {
@@ -56,12 +58,9 @@ impl<'a> Facts<'a> {
             if let Expr::Call(call) = part
                 && let Some((receiver, "parameters" | "named_parameters")) = self.method(call)
             {
-                found |= self.path(receiver).is_some_and(|model| {
-                    model == path
-                        || model
-                            .strip_prefix(path)
-                            .is_some_and(|rest| rest.starts_with('.'))
-                });
+                found |= self
+                    .path(receiver)
+                    .is_some_and(|model| is_part_of(model, path));
             }
         });
         found
@@ -79,8 +78,9 @@ impl<'a> Facts<'a> {
             };
             // Given `None` where others give an optimizer, a function for both only evaluates.
             let is_without_optimizer =
-                arguments(call).any(|argument| matches!(argument, Expr::NoneLiteral(_)));
+                given(call.node).any(|argument| matches!(argument, Expr::NoneLiteral(_)));
             if is_without_optimizer
+                || self.is_never_reached(call)
                 || !self.shares_path(unit, path, call)
                 || !self
                     .calls_in_unit(called)
@@ -88,21 +88,44 @@ impl<'a> Facts<'a> {
             {
                 return false;
             }
-            // The parameter that stands for the path; a method's first one is the object.
-            let skipped = usize::from(self.structure.units[called].class.is_some());
-            node.parameters
-                .iter()
-                .skip(skipped)
-                .enumerate()
-                .any(|(index, parameter)| {
-                    let name = parameter.name().as_str();
-                    call.node
-                        .arguments
-                        .find_argument_value(name, index)
-                        .is_some_and(|given| self.path(given) == Some(path))
-                        && self.is_put_into_training(called, name)
-                })
+            // The parameter that stands for the path.
+            node.parameters.iter().any(|parameter| {
+                let name = parameter.name().as_str();
+                self.argument_for(call.node, called, name)
+                    .is_some_and(|given| self.path(given) == Some(path))
+                    && self.is_put_into_training(called, name)
+            })
         })
+    }
+
+    /// The parts of a target that get what a unit returns of a path: of several results, those that
+    /// stand where the path stands.
+    fn receivers(&self, unit: UnitId, path: &str, target: &'a Expr) -> Vec<&'a Expr> {
+        let Expr::Tuple(targets) = target else {
+            return vec![target];
+        };
+        let mut found = Vec::new();
+        for (statement, place) in &self.structure.statements {
+            let Stmt::Return(node) = statement else {
+                continue;
+            };
+            if self.structure.unit_of(place.block) != unit {
+                continue;
+            }
+            match node.value.as_deref() {
+                Some(Expr::Tuple(given)) if given.elts.len() == targets.elts.len() => {
+                    let pairs = given.elts.iter().zip(&targets.elts);
+                    found.extend(
+                        pairs
+                            .filter(|(each, _)| self.mentions(each, path))
+                            .map(|(_, target)| target),
+                    );
+                }
+                Some(_) => found.extend(&targets.elts),
+                None => {}
+            }
+        }
+        found
     }
 
     /// `model.train()`, `model.train(True)`.
@@ -110,10 +133,7 @@ impl<'a> Facts<'a> {
         self.calls_in_unit(unit).any(|call| {
             matches!(self.method(call.node), Some((receiver, "train"))
             if self.path(receiver) == Some(name)
-                && !matches!(
-                    call.node.arguments.args.first(),
-                    Some(Expr::BooleanLiteral(literal)) if !literal.value
-                ))
+                && !call.node.arguments.args.first().is_some_and(is_false))
         })
     }
 
@@ -130,22 +150,10 @@ impl<'a> Facts<'a> {
                     return false;
                 }
                 let caller = self.structure.unit_of(assign.place.block);
-                let targets: &[Expr] = match assign.target {
-                    Expr::Tuple(tuple) => &tuple.elts,
-                    single => std::slice::from_ref(single),
-                };
-                targets
-                    .iter()
+                self.receivers(unit, root, assign.target)
+                    .into_iter()
                     .filter_map(|target| self.path(target))
                     .any(|target| self.is_trained_within(caller, target, depth.saturating_sub(1)))
             })
     }
-}
-
-fn arguments<'a>(call: &Call<'a>) -> impl Iterator<Item = &'a Expr> {
-    call.node
-        .arguments
-        .args
-        .iter()
-        .chain(call.node.arguments.keywords.iter().map(|each| &each.value))
 }

@@ -3,8 +3,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::imports::Imports;
 use super::paths::{attribute_of_self, path};
-use super::structure::{BlockId, BlockKind, ClassId, Structure, UnitId};
+use super::structure::{ClassId, Structure, UnitId};
 use super::value::{Kind, Truth, Value};
 use crate::python::{Expr, Stmt, span};
 
@@ -61,7 +62,7 @@ pub struct Usages<'a> {
 }
 
 impl<'a> Usages<'a> {
-    pub fn of(text: &'a str, structure: &Structure<'a>) -> Self {
+    pub fn of(text: &'a str, structure: &Structure<'a>, imports: &Imports<'a>) -> Self {
         let mut usages = Self {
             units: vec![FxHashMap::default(); structure.units.len()],
             ..Self::default()
@@ -111,11 +112,12 @@ impl<'a> Usages<'a> {
             }
         }
         usages.note_frozen(text, structure);
+        usages.share_frozen(text, structure, imports);
         usages.share_globals(structure);
         usages
     }
 
-    fn note(
+    pub(super) fn note(
         &mut self,
         structure: &Structure<'a>,
         unit: UnitId,
@@ -127,41 +129,6 @@ impl<'a> Usages<'a> {
             && let (Some(class), Some(name)) = (class_of(structure, unit), attribute_of_self(path))
         {
             change(self.attributes.entry((class, name)).or_default());
-        }
-    }
-
-    /// `for p in model.parameters(): p.requires_grad = False`, also as `p.requires_grad_(False)`
-    /// and `p.detach_()`.
-    fn note_frozen(&mut self, text: &'a str, structure: &Structure<'a>) {
-        let mut blocks: Vec<BlockId> = Vec::new();
-        for assign in &structure.assigns {
-            if matches!(assign.target, Expr::Attribute(target) if target.attr.as_str() == "requires_grad")
-            {
-                blocks.push(assign.place.block);
-            }
-        }
-        for call in &structure.calls {
-            if matches!(&*call.node.func, Expr::Attribute(function)
-                if matches!(function.attr.as_str(), "requires_grad_" | "detach_"))
-            {
-                blocks.push(call.place.block);
-            }
-        }
-        for block in blocks {
-            for (_, kind) in structure.enclosing(block) {
-                let BlockKind::For(node) = kind else { continue };
-                let mut iterated = &*node.iter;
-                while let Expr::Call(call) = iterated {
-                    let Expr::Attribute(function) = &*call.func else {
-                        break;
-                    };
-                    iterated = &function.value;
-                }
-                if let Some(path) = path(text, iterated) {
-                    let unit = structure.unit_of(block);
-                    self.note(structure, unit, path, |usage| usage.frozen = true);
-                }
-            }
         }
     }
 

@@ -125,3 +125,13 @@ fn a_place_is_found_in_the_file() {
         (line, 2)
     );
 }
+
+#[test]
+fn keys_of_other_tools_are_passed_over_and_kept() {
+    let json = notebook("[\"noisy\\n\", \"x = 1\"]")
+        .replace("{\"cell_type\"", "{\"idx_\": 3, \"cell_type\"");
+    let read = Source::notebook(json.as_bytes()).expect("Jupyter opens it");
+    assert_eq!(read.text(), "noisy\nx = 1\n");
+    let edited = read.with_edits(&[Edit::replace(0..5, "calm")]);
+    assert_eq!(edited, json.replace("noisy", "calm"));
+}

@@ -7,6 +7,7 @@ use crate::facts::structure::{Assign, BlockId, BlockKind, Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::{Edit, Fix, Severity};
 use crate::python::{Expr, Operator, span};
+use crate::syntax::{last_name, plain_callee, range_count};
 
 pub static RULE: Rule = Rule {
     name: "accumulated-loss-not-divided",
@@ -64,7 +65,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         return;
     }
     for (rounds, backward, count) in windows {
-        let Some(loss) = facts.backpropagated(backward.node) else {
+        let Some(loss) = facts.goes_back_unscaled_from(backward.node) else {
             continue;
         };
         if facts.reduction(rounds, loss) != Reduction::Mean
@@ -117,14 +118,10 @@ fn inner_loops<'a, 'f>(facts: &'f Facts<'a>) -> Vec<(BlockId, &'f Call<'a>, &'a 
         let BlockKind::For(node) = block.kind else {
             continue;
         };
-        let Expr::Call(range) = &*node.iter else {
+        let (Some(count), Some(outer)) = (range_count(&node.iter), block.parent) else {
             continue;
         };
-        let is_range = matches!(&*range.func, Expr::Name(name) if name.id.as_str() == "range");
-        let ([count], Some(outer)) = (&*range.arguments.args, block.parent) else {
-            continue;
-        };
-        if !is_range || facts.constant(count) == Some(1) {
+        if facts.constant(count) == Some(1) {
             continue;
         }
         let mut backward = None;
@@ -134,8 +131,7 @@ fn inner_loops<'a, 'f>(facts: &'f Facts<'a>) -> Vec<(BlockId, &'f Call<'a>, &'a 
             if facts.is_backward(call.node) {
                 backward = backward.or(Some(call));
             }
-            takes_data |= matches!(&*call.node.func, Expr::Name(name)
-                if name.id.as_str() == "next");
+            takes_data |= plain_callee(call.node) == Some("next");
             steps_inside |= facts.is_optimizer_step(call);
         }
         let end = span(node).end;
@@ -154,11 +150,7 @@ fn inner_loops<'a, 'f>(facts: &'f Facts<'a>) -> Vec<(BlockId, &'f Call<'a>, &'a 
 /// A division by the window somewhere else in the file: in a helper, in a learning rate. The
 /// number of steps of an epoch is a division of a number, and does not count.
 fn is_divided_elsewhere(facts: &Facts<'_>, unit: UnitId, count: &Expr) -> bool {
-    let last = |expression: &Expr| {
-        facts
-            .path(expression)
-            .map(|path| path.rsplit('.').next().unwrap_or(path))
-    };
+    let last = |expression: &Expr| facts.path(expression).map(last_name);
     let Some(count) = last(count) else {
         return false;
     };

@@ -2,9 +2,9 @@
 
 use super::fixes::with_method;
 use super::{Family, Report, Rule};
-use crate::facts::structure::{BlockKind, UnitId};
+use crate::facts::Facts;
+use crate::facts::structure::UnitId;
 use crate::facts::value::Kind;
-use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, span};
 
@@ -120,7 +120,7 @@ fn report_kept(
         if !here
             || reported.contains(&range)
             || !is_activation(facts, kept.value, activations)
-            || is_emptied(facts, unit, kept.container)
+            || facts.is_ever_emptied(unit, kept.container)
             || facts.ends_in_backward(unit, kept.container)
             || facts.escapes(unit, kept.container)
         {
@@ -182,45 +182,11 @@ fn is_activation(facts: &Facts<'_>, value: &Expr, parameters: &[&str]) -> bool {
     }
 }
 
-/// Whether a container is emptied or bound anew anywhere it is seen, after it was made.
-fn is_emptied(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
-    let mut made = 0;
-    let mut emptied = false;
-    for each in facts.units_that_see(unit, container) {
-        for assign in facts.assigns_in_unit(each) {
-            if facts.targets(assign.target, container) {
-                made += 1;
-                emptied |= facts.structure.loop_around(assign.place.block).is_some();
-            }
-        }
-        emptied |= facts.calls_in_unit(each).any(|call| {
-            matches!(facts.method(call.node), Some((receiver, "clear" | "pop" | "popleft"))
-                if facts.path(receiver) == Some(container))
-        });
-    }
-    let deleted = facts.structure.statements.iter().any(|(statement, _)| {
-        let crate::python::Stmt::Delete(node) = statement else {
-            return false;
-        };
-        let mut named = false;
-        for target in &node.targets {
-            each_expression(target, &mut |part| {
-                named |= facts.path(part) == Some(container)
-            });
-        }
-        named
-    });
-    emptied || deleted || made > 1
-}
-
 /// Whether the file runs a model in a loop where gradients are recorded.
 fn runs_a_model_in_a_loop(facts: &Facts<'_>) -> bool {
     facts.structure.calls.iter().any(|call| {
         facts.called_module(call.node).is_some()
             && !facts.gradients_at(call.node).is_no()
-            && facts
-                .structure
-                .enclosing(call.place.block)
-                .any(|(_, kind)| matches!(kind, BlockKind::For(_) | BlockKind::While(_)))
+            && facts.structure.loop_around(call.place.block).is_some()
     })
 }

@@ -75,7 +75,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let started = facts
             .calls_in_unit(unit)
             .take_while(|call| call.place.order < place.order)
-            .find(|call| starts_cuda(facts, call));
+            .find(|call| starts_cuda(facts, call) && facts.leads_to(call.place, place));
         if let Some(call) = started {
             report.add(
                 range,

@@ -14,8 +14,8 @@ pub static RULE: Rule = Rule {
     summary: "a model with batch normalization is trained by accumulated micro-batches",
     docs: "\
 ## What it does
-Finds accumulation over micro-batches for a model of the same file (or one of torchvision's) that
-has batch normalization.
+Finds accumulation over micro-batches of fewer than 16 samples (as the file's loader makes them) for
+a model of the same file, or one of torchvision's, that has batch normalization.
 
 ## Why it costs memory
 Accumulation is there to train with a large batch in the memory of a small one. Batch normalization
@@ -24,6 +24,7 @@ very small micro-batches the model trained is not the one of the large batch.
 
 ## Example
 ```python
+loader = DataLoader(dataset, batch_size=2)
 model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(8, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i, (inputs, targets) in enumerate(loader):
@@ -36,6 +37,7 @@ for i, (inputs, targets) in enumerate(loader):
 
 ## Use instead
 ```python
+loader = DataLoader(dataset, batch_size=2)
 model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8), nn.Flatten(), nn.Linear(8, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i, (inputs, targets) in enumerate(loader):
@@ -47,17 +49,27 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When a micro-batch is large enough for its statistics (some 16 samples and more), or the
-normalization is frozen.
+When the normalization is frozen. Where the file does not say how large a micro-batch is, nothing is
+reported.
 ",
     check,
 };
+
+/// From so many samples on, a batch says enough about mean and variance.
+const ENOUGH: i64 = 16;
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     if is_frozen(facts) {
         return;
     }
     for window in facts.windows() {
+        // Statistics of many samples are good enough.
+        if facts
+            .batch_size(window.rounds)
+            .is_none_or(|size| size >= ENOUGH)
+        {
+            continue;
+        }
         let model = facts.calls_inside(window.rounds).find(|call| {
             call.place.order < window.backward.place.order
                 && matches!(facts.value(&call.node.func).kind, Kind::Module(_))

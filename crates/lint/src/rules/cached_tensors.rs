@@ -5,7 +5,7 @@ use crate::facts::Facts;
 use crate::facts::structure::UnitId;
 use crate::facts::value::Kind;
 use crate::finding::Severity;
-use crate::python::{Expr, span};
+use crate::python::{Expr, Stmt, span};
 
 pub static RULE: Rule = Rule {
     name: "cached-tensors",
@@ -40,7 +40,8 @@ def mask(length):
 
 ## When it is fine
 When few, small tensors are cached: keep the keys few, or keep the tensors on the CPU. Caches
-with a small `maxsize` are not reported, nor tensors that may be on the CPU.
+with a small `maxsize` are not reported, nor tensors that may be on the CPU, nor (unless
+`maxsize=None` asks for all of them) tables made of nothing but sizes.
 ",
     check,
 };
@@ -59,12 +60,11 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         // Without parameters there is one entry, as in a name of the file.
-        let is_static = node.decorator_list.iter().any(|decorator| {
-            matches!(&decorator.expression, Expr::Name(name) if name.id.as_str() == "staticmethod")
-        });
-        let bound = usize::from(found.class.is_some() && !is_static);
+        let bound = usize::from(facts.structure.takes_object(unit));
         let parameters = node.parameters.len().saturating_sub(bound);
-        if parameters > 0 && returns_card_tensor(facts, unit) {
+        // As many as `lru_cache()` holds, but of sizes alone.
+        let is_bounded = is_bounded(&decorator.expression) && returns_tables(facts, unit);
+        if parameters > 0 && returns_card_tensor(facts, unit) && !is_bounded {
             report.add(
                 span(&decorator.expression),
                 format!(
@@ -92,7 +92,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(cache) = facts.path(&target.value) else {
             continue;
         };
-        if is_dict_of_the_file(facts, unit, cache) && !is_emptied(facts, unit, cache) {
+        if is_dict_of_the_file(facts, unit, cache)
+            && !facts.is_ever_emptied(unit, cache)
+            && !facts.is_made_of_sizes(unit, assign.value)
+        {
             report.add(
                 span(assign.statement),
                 format!("`{cache}` keeps every tensor put into it until the program ends"),
@@ -121,10 +124,36 @@ fn caches(facts: &Facts<'_>, decorator: &Expr) -> bool {
             .is_some_and(|name| matches!(name.as_str(), "functools.lru_cache" | "functools.cache"))
 }
 
+/// Whether a decorator says nothing of its bound, which is 128 then, or says another than `None`.
+fn is_bounded(decorator: &Expr) -> bool {
+    match decorator {
+        Expr::Call(call) => !matches!(
+            call.arguments.find_argument_value("maxsize", 0),
+            Some(Expr::NoneLiteral(_))
+        ),
+        Expr::Name(name) => name.id.as_str() == "lru_cache",
+        Expr::Attribute(attribute) => attribute.attr.as_str() == "lru_cache",
+        _ => false,
+    }
+}
+
+fn returns_tables(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.structure.statements.iter().all(|(statement, place)| {
+        facts.structure.unit_of(place.block) != unit
+            || match statement {
+                Stmt::Return(node) => node
+                    .value
+                    .as_deref()
+                    .is_none_or(|value| facts.is_made_of_sizes(unit, value)),
+                _ => true,
+            }
+    })
+}
+
 fn returns_card_tensor(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.structure.statements.iter().any(|(statement, place)| {
         facts.structure.unit_of(place.block) == unit
-            && matches!(statement, crate::python::Stmt::Return(node)
+            && matches!(statement, Stmt::Return(node)
             if node.value.as_deref().is_some_and(|value| {
                 let value = facts.value(value);
                 value.is_tensor() && (value.card.is_yes() || value.graph.is_yes())
@@ -144,25 +173,4 @@ fn is_dict_of_the_file(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
         && !facts
             .assigns_in_unit(unit)
             .any(|assign| facts.path(assign.target) == Some(path))
-}
-
-fn is_emptied(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
-    let mut bound = 0;
-    let mut emptied = false;
-    for each in facts.units_that_see(unit, path) {
-        bound += facts
-            .assigns_in_unit(each)
-            .filter(|assign| facts.path(assign.target) == Some(path))
-            .count();
-        emptied |= facts.calls_in_unit(each).any(|call| {
-            matches!(facts.method(call.node), Some((receiver, "clear" | "pop" | "popitem"))
-                if facts.path(receiver) == Some(path))
-        });
-    }
-    let deletes = facts
-        .structure
-        .statements
-        .iter()
-        .any(|(statement, _)| matches!(statement, crate::python::Stmt::Delete(_)));
-    emptied || bound > 1 || deletes
 }

@@ -75,7 +75,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     let mut seen = Vec::new();
     for call in &facts.structure.calls {
         if let Some(collate) = call.node.arguments.find_keyword("collate_fn")
-            && is_loader(facts, call.node)
+            && facts.makes_loader(call.node)
             && workers(call.node) != Workers::None
             && let Kind::Function(unit) = facts.value(&collate.value).kind
             && !seen.contains(&unit)
@@ -150,18 +150,12 @@ fn workers(call: &ExprCall) -> Workers {
     }
 }
 
-fn is_loader(facts: &Facts<'_>, call: &ExprCall) -> bool {
-    facts
-        .callee(call)
-        .is_some_and(|name| name.starts_with("torch.utils.data") && name.ends_with("DataLoader"))
-}
-
 /// Whether a loader of this file runs a data set in workers, or none of this file has it.
 fn may_have_workers(facts: &Facts<'_>, class: ClassId) -> bool {
     let mut known = false;
     let mut unsure = false;
     for call in &facts.structure.calls {
-        if !is_loader(facts, call.node) {
+        if !facts.makes_loader(call.node) {
             continue;
         }
         match call

@@ -1,11 +1,12 @@
 //! Checkpointed activations next to a cache of keys and values.
 
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
-use crate::facts::structure::Call;
+use crate::facts::structure::{Call, Place};
 use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression};
 use crate::finding::{Edit, Fix, Severity};
 use crate::python::{Expr, Keyword, span};
+use crate::syntax::{is_true, says_true};
 
 pub static RULE: Rule = Rule {
     name: "checkpointing-with-cache",
@@ -57,7 +58,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(keyword) = call.node.arguments.find_keyword("use_cache") else {
             continue;
         };
-        if is_true(&keyword.value) && (makes_model(facts, call) || trains_with(facts, call)) {
+        if is_true(&keyword.value)
+            && (makes_model(facts, call) || trains_with(facts, call))
+            && is_checkpointed(facts, call.place, span(call.node).start)
+        {
             report_at(report, keyword);
         }
     }
@@ -70,12 +74,22 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let trained_later = facts
             .calls_in_unit(unit)
             .any(|call| call.place.order > assign.place.order && is_training(facts, call));
+        let switched_off = facts.assigns_in_unit(unit).any(|other| {
+            other.place.order > assign.place.order
+                && facts.same_text(other.target, assign.target)
+                && !facts.calls_in_unit(unit).any(|call| {
+                    (assign.place.order..other.place.order).contains(&call.place.order)
+                        && is_training(facts, call)
+                })
+        });
         let trained_before = facts
             .calls_in_unit(unit)
             .any(|call| call.place.order < assign.place.order && is_training(facts, call));
         if target.attr.as_str() == "use_cache"
             && is_true(assign.value)
             && trained_later
+            && !switched_off
+            && is_checkpointed(facts, assign.place, span(assign.statement).start)
             && !trained_before
         {
             report.add_with(
@@ -106,19 +120,38 @@ fn report_at(report: &mut Report<'_>, keyword: &Keyword) {
     );
 }
 
+/// Whether checkpointing can be on where the cache is switched on: not in the `else` of its switch.
+fn is_checkpointed(facts: &Facts<'_>, place: Place, at: usize) -> bool {
+    let unit = facts.structure.unit_of(place.block);
+    let is_otherwise = facts
+        .conditions_at(place, at, facts.structure.units[unit].block)
+        .iter()
+        .any(|condition| !condition.holds && names_checkpointing(condition.test));
+    !is_otherwise
+        && facts
+            .structure
+            .calls
+            .iter()
+            .any(|call| checkpoints(call) && !facts.are_exclusive(call.place.block, place.block))
+}
+
+fn names_checkpointing(test: &Expr) -> bool {
+    let mut found = false;
+    each_expression(test, &mut |part| {
+        found |= match part {
+            Expr::Name(name) => name.id.as_str().contains("checkpointing"),
+            Expr::Attribute(attribute) => attribute.attr.as_str().contains("checkpointing"),
+            _ => false,
+        };
+    });
+    found
+}
+
 /// `model.gradient_checkpointing_enable()`, `TrainingArguments(gradient_checkpointing=True)`.
 fn checkpoints(call: &Call<'_>) -> bool {
     matches!(&*call.node.func, Expr::Attribute(function)
         if function.attr.as_str() == "gradient_checkpointing_enable")
-        || call
-            .node
-            .arguments
-            .find_keyword("gradient_checkpointing")
-            .is_some_and(|keyword| is_true(&keyword.value))
-}
-
-fn is_true(expression: &Expr) -> bool {
-    matches!(expression, Expr::BooleanLiteral(literal) if literal.value)
+        || says_true(call.node, "gradient_checkpointing")
 }
 
 /// `AutoModel.from_pretrained(..., use_cache=True)` and the like.

@@ -6,6 +6,7 @@ use crate::facts::structure::Call;
 use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, span};
+use crate::syntax::{calls, last_name};
 
 pub static RULE: Rule = Rule {
     name: "clipping-every-micro-batch",
@@ -102,6 +103,10 @@ fn is_setting(facts: &Facts<'_>, test: &Expr) -> bool {
 }
 
 fn changes_gradients(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let bound = call.node.arguments.find_argument_value("max_norm", 1);
+    if bound.is_some_and(|bound| is_infinite(facts, bound)) {
+        return false;
+    }
     if let Some(name) = facts.callee(call.node) {
         return name.starts_with("torch.nn.utils.clip_grad");
     }
@@ -115,4 +120,17 @@ fn changes_gradients(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         ),
         _ => false,
     }
+}
+
+/// A bound that nothing reaches: the norm is only measured.
+fn is_infinite(facts: &Facts<'_>, bound: &Expr) -> bool {
+    let named = facts
+        .imports
+        .qualified(bound)
+        .is_some_and(|name| matches!(last_name(&name), "inf" | "infty" | "Infinity"));
+    let written = calls(bound, "float")
+        && matches!(bound, Expr::Call(call)
+            if matches!(call.arguments.args.first(), Some(Expr::StringLiteral(text))
+                if text.value.to_str().trim_start_matches('+').starts_with("inf")));
+    named || written
 }

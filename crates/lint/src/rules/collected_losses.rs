@@ -65,6 +65,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let backpropagated = is_backpropagated(facts, unit, steps, kept.value);
         if !(backpropagated || value.scalar.is_yes())
             || !facts.is_step_loop(steps)
+            || !facts.goes_over_steps(steps)
+            || facts.is_about_one_batch(steps, kept.container)
             || !facts.outlives(steps, kept.container)
             || facts.ends_in_backward(unit, kept.container)
             || !backpropagated && facts.escapes(unit, kept.container)
@@ -108,8 +110,5 @@ fn is_backpropagated<'a>(facts: &Facts<'a>, unit: UnitId, steps: BlockId, value:
 }
 
 fn trains(facts: &Facts<'_>, call: &ExprCall) -> bool {
-    facts.called_module(call).is_none()
-        && facts
-            .callee_unit(call)
-            .is_some_and(|callee| facts.runs(callee, &|inner| facts.is_backward(inner.node)))
+    facts.called_module(call).is_none() && facts.runs_backward(call)
 }

@@ -5,9 +5,10 @@ use std::ops::Range;
 use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
+use crate::facts::keeping::Kept;
 use crate::facts::structure::{BlockId, BlockKind, UnitId};
 use crate::finding::{Finding, Fix, Severity};
-use crate::python::{CmpOp, Expr, ExprCall, Operator, span};
+use crate::python::{Expr, ExprCall, Operator, span};
 
 pub static RULE: Rule = Rule {
     name: "collected-outputs",
@@ -49,10 +50,10 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the outputs are backpropagated together later, or few and small and wanted on the card.
-Only outputs as large as the model gives them are looked at: of `output.argmax(1)` little is
-kept. Without gradients, only outputs that are surely on the card, and with which nothing is
-computed there afterwards, are reported.
+When the outputs are backpropagated together later, or few and small and wanted on the card. What is
+kept in some rounds only is not reported. Only outputs as large as the model gives them are looked
+at: of `output.argmax(1)` little is kept. Without gradients, only outputs that are surely on the card,
+and with which nothing is computed there afterwards, are reported.
 ",
     check,
 };
@@ -70,7 +71,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let unit = facts.structure.unit_of(steps);
         if !facts.outlives(steps, kept.container)
-            || is_for_one_round(facts, kept.place.block, steps)
+            || is_for_some_rounds(facts, &kept, steps)
             || facts
                 .path(kept.value)
                 .is_some_and(|path| facts.is_backpropagated_inside(steps, path))
@@ -92,6 +93,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let trains = facts
             .calls_inside(steps)
             .any(|call| facts.is_backward(call.node));
+        // The pieces of one batch, whose step comes behind the loop.
+        if trains && !facts.goes_over_steps(steps) {
+            continue;
+        }
         let name = facts.text(kept.value);
         let container = kept.container;
         if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
@@ -216,19 +221,21 @@ fn takes_what_it_goes_over(facts: &Facts<'_>, steps: BlockId, call: &ExprCall) -
     taken
 }
 
-/// Whether a block runs in one round only: `if step == 0`.
-fn is_for_one_round(facts: &Facts<'_>, block: BlockId, steps: BlockId) -> bool {
+/// Whether something is kept in some rounds only: `if step == 0`, `if len(outputs) < 16`. (What the
+/// first round begins, the others add to.)
+fn is_for_some_rounds(facts: &Facts<'_>, kept: &Kept<'_>, steps: BlockId) -> bool {
     facts
-        .structure
-        .conditions(block, steps)
+        .conditions_at(kept.place, span(kept.statement).start, steps)
         .iter()
-        .any(|(test, holds)| {
-            matches!(test, Expr::Compare(comparison)
-                if *holds
-                    && comparison.ops.iter().all(|op| *op == CmpOp::Eq)
-                    && facts.path(&comparison.left).is_some())
+        .any(|condition| {
+            (facts.varies_in(steps, condition.test)
+                || facts.mentions(condition.test, kept.container))
+                && !facts.asks_whether_begun(condition, kept.container)
         })
 }
+
+/// Methods whose result is in host memory.
+const TO_HOST: &[&str] = &["cpu", "numpy", "tolist", "item"];
 
 /// Whether something is computed with the collected outputs: then the card is where they belong.
 fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
@@ -252,7 +259,7 @@ fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
                     && name.starts_with("torch.")
                     && !joins(facts, call.node)
                     && name != "torch.save"
-                    && !goes_to_host(facts, unit, call.node)
+                    && !facts.is_put_through(unit, call.node, TO_HOST)
             }
             None => {
                 let method = match &*call.node.func {
@@ -282,14 +289,19 @@ fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
                         | "list"
                         | "data"
                 );
-                (given || called_on) && !harmless && !goes_to_host(facts, unit, call.node)
+                (given || called_on) && !harmless && !facts.is_put_through(unit, call.node, TO_HOST)
             }
         }
     });
-    let operates = facts.assigns_in_unit(unit).any(|assign| {
-        matches!(assign.value, Expr::BinOp(operation)
-            if operation.op == Operator::MatMult && named(assign.value))
-    });
+    let mut operates = false;
+    for (statement, place) in &facts.structure.statements {
+        if facts.structure.unit_of(place.block) == unit {
+            facts.each_expression_of_statement(statement, &mut |part| {
+                operates |= matches!(part, Expr::BinOp(operation)
+                    if operation.op == Operator::MatMult && named(part));
+            });
+        }
+    }
     computes || operates
 }
 
@@ -299,15 +311,5 @@ fn joins(facts: &Facts<'_>, call: &ExprCall) -> bool {
             name.as_str(),
             "torch.cat" | "torch.stack" | "torch.concat" | "torch.vstack" | "torch.hstack"
         )
-    })
-}
-
-/// Whether `.cpu()` or `.numpy()` is called on what a call gives, sooner or later.
-fn goes_to_host(facts: &Facts<'_>, unit: UnitId, call: &ExprCall) -> bool {
-    facts.calls_in_unit(unit).any(|outer| {
-        matches!(&*outer.node.func, Expr::Attribute(function)
-            if matches!(function.attr.as_str(), "cpu" | "numpy" | "tolist" | "item")
-                && span(&*function.value).start <= span(call).start
-                && span(call).end <= span(&*function.value).end)
     })
 }

@@ -5,6 +5,7 @@ use crate::facts::structure::{Assign, Call, UnitId};
 use crate::facts::{Facts, each_expression};
 use crate::finding::Severity;
 use crate::python::{Expr, Stmt, span};
+use crate::syntax::given;
 
 pub static RULE: Rule = Rule {
     name: "copy-with-gradients",
@@ -112,7 +113,7 @@ fn recorded_run<'f, 'a>(
             && facts.gradients_at(call.node).is_yes()
             && facts.result(call.node).graph.is_yes()
             && facts.structure.loop_around(call.place.block).is_some()
-            && !is_detached_at_once(facts, unit, call)
+            && !facts.is_put_through(unit, call.node, &["detach", "detach_", "item", "argmax"])
             // What goes back through the copy to its input is wanted.
             && !call
                 .node
@@ -120,15 +121,6 @@ fn recorded_run<'f, 'a>(
                 .args
                 .iter()
                 .any(|each| facts.value(each).is_tensor() && facts.value(each).graph.is_yes())
-    })
-}
-
-fn is_detached_at_once(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
-    facts.calls_in_unit(unit).any(|outer| {
-        matches!(&*outer.node.func, Expr::Attribute(function)
-            if matches!(function.attr.as_str(), "detach" | "detach_" | "item" | "argmax")
-                && span(&*function.value).start <= span(call.node).start
-                && span(call.node).end <= span(&*function.value).end)
     })
 }
 
@@ -153,13 +145,7 @@ fn may_be_trained(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &s
             span(call.node) != span(assign.value)
                 && !is_loop(call.statement)
                 && facts.called_module(call.node).is_none()
-                && call
-                    .node
-                    .arguments
-                    .args
-                    .iter()
-                    .chain(call.node.arguments.keywords.iter().map(|each| &each.value))
-                    .any(names)
+                && given(call.node).any(names)
                 && !matches!(facts.method(call.node), Some((_, "load_state_dict")))
         });
         let bound_again = facts.assigns_in_unit(unit).any(|other| {

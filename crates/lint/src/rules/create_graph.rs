@@ -1,12 +1,12 @@
 //! `create_graph=True` whose second-order graph nobody uses.
 
 use super::fixes::without_argument;
-use super::retain_graph::is_true;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::{BlockId, Call};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, span};
+use crate::syntax::says_true;
 
 pub static RULE: Rule = Rule {
     name: "create-graph",
@@ -51,9 +51,7 @@ that is returned, kept or given to a function that is not in this file is not re
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     for call in &facts.structure.calls {
-        if call.node.arguments.find_keyword("create_graph").is_none()
-            || !is_true(call.node, "create_graph")
-        {
+        if !says_true(call.node, "create_graph") {
             continue;
         }
         let unused = if facts.is_backward(call.node) {
@@ -85,12 +83,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 fn ends_the_step(facts: &Facts<'_>, steps: BlockId, call: &Call<'_>) -> bool {
     let unit = facts.structure.unit_of(steps);
     let later = |other: &&Call<'_>| other.place.order > call.place.order;
-    let differentiates = facts.calls_inside(steps).filter(later).any(|other| {
-        facts.differentiates(other.node)
-            || facts
-                .callee_unit(other.node)
-                .is_some_and(|callee| facts.runs(callee, &|inner| facts.differentiates(inner.node)))
-    });
+    let differentiates = facts
+        .calls_inside(steps)
+        .filter(later)
+        .any(|other| facts.runs_differentiation(other.node));
     let plain_step = facts.calls_inside(steps).filter(later).any(|other| {
         matches!(facts.method(other.node), Some((receiver, "step"))
             if facts.path(receiver).is_some_and(|path| {

@@ -5,6 +5,7 @@ use crate::facts::structure::{Call, UnitId};
 use crate::facts::{Facts, each_expression_of};
 use crate::finding::Severity;
 use crate::python::{Expr, span};
+use crate::syntax::holds;
 
 pub static RULE: Rule = Rule {
     name: "data-parallel",
@@ -40,15 +41,16 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-With one card it does nothing; for a quick run on two it is the least work. Files that also know
-`DistributedDataParallel` are not reported.
+With one card it does nothing; for a quick run on two it is the least work. Files that also know a way
+with one process per card (`DistributedDataParallel`, `torch.distributed`, Horovod, DeepSpeed), or
+that hide all cards but one, are not reported.
 ",
     check,
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     // Where both are there, the other one is for several cards.
-    if knows_distributed(facts) {
+    if knows_distributed(facts) || sees_one_card(facts) {
         return;
     }
     let mut reported: Vec<UnitId> = Vec::new();
@@ -66,6 +68,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || reported.contains(&unit)
             || is_for_one_card(facts, call)
             || !is_trained(facts, call)
+            || is_left_before_training(facts, call)
         {
             continue;
         }
@@ -80,8 +83,39 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Whether the file speaks of `DistributedDataParallel`, of PyTorch or of Apex.
+/// Whether the file itself hides all cards but one: `os.environ["CUDA_VISIBLE_DEVICES"] = "0"`.
+fn sees_one_card(facts: &Facts<'_>) -> bool {
+    facts.structure.assigns.iter().any(|assign| {
+        matches!((assign.target, assign.value), (Expr::Subscript(target), Expr::StringLiteral(cards))
+            if facts.imports.qualified(&target.value).as_deref() == Some("os.environ")
+                && matches!(&*target.slice, Expr::StringLiteral(name)
+                    if name.value.to_str() == "CUDA_VISIBLE_DEVICES")
+                && !cards.value.to_str().contains(','))
+    })
+}
+
+/// Whether a branch that wraps the model ends the program, and does not train before.
+fn is_left_before_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    let mut leads_on = false;
+    let mut is_kept_in = false;
+    for other in facts.calls_in_unit(unit) {
+        if other.place.order > call.place.order && facts.runs_backward(other.node) {
+            let reached = facts.leads_to(call.place, other.place);
+            leads_on |= reached;
+            is_kept_in |= !reached;
+        }
+    }
+    is_kept_in && !leads_on
+}
+
+/// Whether the file knows a way with one process per card: `DistributedDataParallel` of PyTorch or of
+/// Apex, Horovod, DeepSpeed.
 fn knows_distributed(facts: &Facts<'_>) -> bool {
+    let others = ["horovod", "deepspeed", "torch.distributed"];
+    if others.iter().any(|package| facts.imports.uses(package)) {
+        return true;
+    }
     let is_it = |name: &str| {
         let last = name.rsplit('.').next().unwrap_or(name);
         matches!(last, "DistributedDataParallel" | "DDP")
@@ -124,26 +158,29 @@ fn is_for_one_card(facts: &Facts<'_>, call: &Call<'_>) -> bool {
                 && matches!(condition.test, Expr::Call(test)
                     if facts.callee(test).as_deref() == Some("torch.cuda.is_available"))
         });
-    one || on_processor || without_card
+    one || on_processor || without_card || facts.is_never_reached(call)
 }
 
 /// Whether the wrapped model is trained in this file.
 fn is_trained(facts: &Facts<'_>, call: &Call<'_>) -> bool {
-    let at = span(call.node);
     let unit = facts.structure.unit_of(call.place.block);
     facts
         .structure
         .assigns
         .iter()
-        .find(|assign| {
-            let value = span(assign.value);
-            value.start <= at.start && at.end <= value.end
-        })
+        .find(|assign| holds(assign.value, call.node))
         .and_then(|assign| facts.path(assign.target))
         .is_some_and(|path| facts.is_trained(unit, path))
         && facts
             .structure
             .calls
             .iter()
-            .any(|other| facts.is_backward(other.node))
+            .any(|other| facts.is_backward(other.node) && may_run(facts, other))
+}
+
+/// Whether a call's function is called somewhere, or by other files.
+fn may_run(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    let mut callers = facts.callers(unit).peekable();
+    callers.peek().is_none() || callers.any(|caller| !facts.is_never_reached(caller))
 }

@@ -1,9 +1,9 @@
 //! The whole data set on the card before the loop.
 
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
 use crate::facts::structure::{Assign, BlockKind, UnitId};
 use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression};
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, Stmt, span};
 
@@ -43,8 +43,8 @@ for start in range(0, len(data), 32):
 
 ## When it is fine
 For data that is small beside the model: then it saves the copy in every step. Data that a
-function is given, that was computed on the card, or that goes through the model as a whole is
-not reported.
+function is given, that an object has gathered itself, that was computed on the card, or that goes
+through the model as a whole is not reported, nor is what a setting of the script decides.
 ",
     check,
 };
@@ -62,7 +62,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let unit = facts.structure.unit_of(assign.place.block);
         let in_loop = facts.structure.loop_around(assign.place.block).is_some();
-        if in_loop || path.contains(['.', '[']) {
+        if in_loop || path.contains(['.', '[']) || is_an_option(facts, unit, assign, path) {
             continue;
         }
         let how = if goes_into_a_loader(facts, unit, assign, path) {
@@ -80,12 +80,42 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
+/// Whether the other branch of a switch leaves the data on the host: whoever runs it has the choice.
+/// (Whether there is a card is no choice.)
+fn is_an_option(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
+    let is_about_card = |test: &Expr| {
+        let mut found = false;
+        each_expression(test, &mut |part| {
+            found |= match part {
+                Expr::Name(name) => name.id.as_str().contains("cuda"),
+                Expr::Attribute(attribute) => attribute.attr.as_str().contains("cuda"),
+                Expr::Call(call) => facts
+                    .callee(call)
+                    .is_some_and(|name| name.starts_with("torch.cuda.")),
+                _ => false,
+            };
+        });
+        found
+    };
+    let at = span(assign.statement).start;
+    let is_chosen = facts
+        .conditions_at(assign.place, at, facts.structure.units[unit].block)
+        .iter()
+        .any(|condition| !is_about_card(condition.test));
+    is_chosen
+        && facts.assigns_in_unit(unit).any(|other| {
+            facts.are_exclusive(other.place.block, assign.place.block)
+                && facts.path(other.target) == Some(path)
+                && !facts.value(other.value).card.is_yes()
+        })
+}
+
 /// Whether what is moved comes from outside of the computation: read from a file, an array, a
 /// list. What has a known small size or was made at random is no data set.
-fn is_data(facts: &Facts<'_>, moved: &ExprCall) -> bool {
+fn is_data<'a>(facts: &Facts<'a>, moved: &'a ExprCall) -> bool {
     match (facts.callee(moved), &*moved.func) {
         // `torch.tensor(rows, device="cuda")`
-        (Some(name), _) => is_read(&name, moved),
+        (Some(name), _) => is_read(facts, &name, moved),
         (None, Expr::Attribute(function)) => is_made_of_data(facts, &function.value, FAR),
         _ => false,
     }
@@ -95,13 +125,13 @@ fn is_data(facts: &Facts<'_>, moved: &ExprCall) -> bool {
 const FAR: usize = 6;
 
 /// Back through methods and names to where something was read.
-fn is_made_of_data(facts: &Facts<'_>, value: &Expr, far: usize) -> bool {
+fn is_made_of_data<'a>(facts: &Facts<'a>, value: &'a Expr, far: usize) -> bool {
     let Some(far) = far.checked_sub(1) else {
         return false;
     };
     match value {
         Expr::Call(call) => match (facts.callee(call), &*call.func) {
-            (Some(name), _) => is_read(&name, call),
+            (Some(name), _) => is_read(facts, &name, call),
             (None, Expr::Attribute(method)) => is_made_of_data(facts, &method.value, far),
             _ => false,
         },
@@ -120,7 +150,7 @@ fn is_made_of_data(facts: &Facts<'_>, value: &Expr, far: usize) -> bool {
 }
 
 /// Whether a function of PyTorch makes a tensor of something that was read.
-fn is_read(name: &str, call: &ExprCall) -> bool {
+fn is_read<'a>(facts: &Facts<'a>, name: &str, call: &'a ExprCall) -> bool {
     let reads = matches!(
         name,
         "torch.from_numpy"
@@ -138,7 +168,29 @@ fn is_read(name: &str, call: &ExprCall) -> bool {
             Expr::List(_) | Expr::NumberLiteral(_) | Expr::ListComp(_) | Expr::UnaryOp(_)
         )
     });
-    reads && !small
+    let is_no_data_set = call
+        .arguments
+        .args
+        .first()
+        .is_some_and(|first| is_collected(facts, first) || is_toy(facts, first));
+    reads && !small && !is_no_data_set
+}
+
+/// What an object has gathered itself: the moves since its last update.
+fn is_collected(facts: &Facts<'_>, data: &Expr) -> bool {
+    facts
+        .path(data)
+        .is_some_and(|path| path.starts_with("self."))
+}
+
+/// A set of a few hundred rows that scikit-learn brings along or makes up.
+fn is_toy<'a>(facts: &Facts<'a>, data: &'a Expr) -> bool {
+    facts.made_of(data).into_iter().any(|part| {
+        facts.imports.qualified(part).is_some_and(|name| {
+            name.strip_prefix("sklearn.datasets.")
+                .is_some_and(|set| set.starts_with("load_") || set.starts_with("make_"))
+        })
+    })
 }
 
 /// `TensorDataset(data, ...)` that goes into a `DataLoader` and into training.
@@ -205,7 +257,7 @@ fn is_made_in_loop(facts: &Facts<'_>, unit: UnitId, steps: usize, slice: &Expr) 
         return false;
     }
     let mut made = false;
-    crate::facts::each_expression(first, &mut |part| {
+    each_expression(first, &mut |part| {
         if let Some(name) = facts.path(part) {
             made |= match facts.structure.blocks[steps].kind {
                 BlockKind::For(node) => facts.targets(&node.target, name),

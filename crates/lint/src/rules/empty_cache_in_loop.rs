@@ -44,12 +44,17 @@ for inputs, targets in loader:
 ## When it is fine
 When sizes change so much from step to step that cached blocks do not fit; then
 `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` is the better answer. Between training and
-evaluation, or after an out-of-memory error, it is not reported.
+evaluation, after an out-of-memory error, or beside an engine with an allocator of its own (vLLM) it
+is not reported.
 ",
     check,
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    // An engine with an allocator of its own takes in turn what is given back.
+    if facts.imports.uses("vllm") || facts.imports.uses("sglang") {
+        return;
+    }
     for call in &facts.structure.calls {
         if !facts.callee(call.node).is_some_and(|name| {
             name == "torch.cuda.empty_cache" || name == "torch.cuda.memory.empty_cache"

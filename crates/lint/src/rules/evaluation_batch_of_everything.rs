@@ -5,6 +5,7 @@ use crate::facts::Facts;
 use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
 use crate::finding::Severity;
 use crate::python::{Expr, span};
+use crate::syntax::{holds, plain_callee};
 
 pub static RULE: Rule = Rule {
     name: "evaluation-batch-of-everything",
@@ -39,7 +40,7 @@ with torch.no_grad():
 
 ## When it is fine
 For small sets. A loader that only serves to read everything into host memory is not reported,
-nor is training on the full set.
+nor is training on the full set, or a model that is surely in host memory.
 ",
     check,
 };
@@ -53,14 +54,11 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(data) = arguments.find_argument_value("dataset", 0) else {
             continue;
         };
-        let is_whole = matches!(&*size.func, Expr::Name(name) if name.id.as_str() == "len")
+        let is_whole = plain_callee(size) == Some("len")
             && size.arguments.args.first().is_some_and(|each| {
                 facts.path(each).is_some() && facts.path(each) == facts.path(data)
             });
-        let is_loader = facts.callee(call.node).is_some_and(|name| {
-            name.starts_with("torch.utils.data") && name.ends_with("DataLoader")
-        });
-        if is_whole && is_loader && runs_through_a_model(facts, call) {
+        if is_whole && facts.makes_loader(call.node) && runs_through_a_model(facts, call) {
             report.add(
                 span(call.node),
                 format!(
@@ -82,10 +80,7 @@ fn runs_through_a_model(facts: &Facts<'_>, loader: &Call<'_>) -> bool {
         .and_then(|assign| facts.path(assign.target));
     let names = |expression: &Expr| match bound {
         Some(path) => facts.mentions(expression, path),
-        None => {
-            let (inner, outer) = (span(loader.node), span(expression));
-            outer.start <= inner.start && inner.end <= outer.end
-        }
+        None => holds(expression, loader.node),
     };
     let units = match bound {
         Some(path) => facts.units_that_see(unit, path),
@@ -104,11 +99,11 @@ fn runs_through_a_model(facts: &Facts<'_>, loader: &Call<'_>) -> bool {
             }
         }
         for call in facts.calls_in_unit(unit) {
-            if let Some(callee) = facts.callee_unit(call.node)
-                && call.node.arguments.args.iter().any(names)
+            if facts.callee_unit(call.node).is_some() && call.node.arguments.args.iter().any(names)
             {
-                evaluates |= facts.runs(callee, &|inner| facts.called_module(inner.node).is_some());
-                trains |= facts.runs(callee, &|inner| facts.is_backward(inner.node));
+                evaluates |=
+                    facts.reaches(call.node, &|inner| facts.called_module(inner).is_some());
+                trains |= facts.runs_backward(call.node);
             }
         }
         evaluates |= takes_one_batch(facts, unit, &names);
@@ -117,9 +112,12 @@ fn runs_through_a_model(facts: &Facts<'_>, loader: &Call<'_>) -> bool {
 }
 
 fn runs_a_model(facts: &Facts<'_>, block: BlockId) -> bool {
-    facts
-        .calls_inside(block)
-        .any(|call| facts.called_module(call.node).is_some())
+    let unit = facts.structure.unit_of(block);
+    facts.calls_inside(block).any(|call| {
+        facts
+            .called_module(call.node)
+            .is_some_and(|model| !facts.is_surely_on_host(unit, model))
+    })
 }
 
 fn trains_in(facts: &Facts<'_>, block: BlockId) -> bool {
@@ -133,7 +131,7 @@ fn takes_one_batch(facts: &Facts<'_>, unit: UnitId, names: &dyn Fn(&Expr) -> boo
     let mut taken = Vec::new();
     for assign in facts.assigns_in_unit(unit) {
         if let Expr::Call(call) = assign.value
-            && matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "next")
+            && plain_callee(call) == Some("next")
             && names(assign.value)
         {
             facts.each_target(assign.target, &mut |path| {

@@ -2,10 +2,11 @@
 
 use super::fixes::decorated;
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
 use crate::facts::structure::{BlockKind, Call, UnitId};
+use crate::facts::{Facts, torch_names};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, Stmt, span};
+use crate::syntax::{given, is_false};
 
 pub static RULE: Rule = Rule {
     name: "evaluation-with-gradients",
@@ -43,14 +44,15 @@ with torch.no_grad():
 When gradients are wanted in evaluation mode: adversarial examples, saliency, optimising an
 input. Code that differentiates, asks an input for gradients or hands the outputs on with their
 graph is not reported, nor is a function that the file itself only calls under `no_grad`, a
-method that only other files call, or code with the `volatile=True` of PyTorch before 0.4.
+method that only other files call, a model that is frozen or surely in host memory, a single run
+beside an export, or code with the `volatile=True` of PyTorch before 0.4.
 ",
     check,
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     // Who reads a graph's nodes wants the graph.
-    if facts.source.text().contains(".grad_fn") {
+    if !facts.readers_of_attribute("grad_fn").is_empty() || explains(facts) {
         return;
     }
     let mut reported: Vec<(UnitId, usize)> = Vec::new();
@@ -69,11 +71,16 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts.wants_gradients(unit, evaluation)
             || facts.hands_on_graph(unit, call)
             || facts.says_volatile(unit)
+            || is_on_host(facts, call)
+            || is_a_unit_test(facts, unit)
+            || switches_off_elsewhere(facts, unit)
+            || is_a_trial_for_an_export(facts, call)
             || is_a_way_out(facts, call)
-            || unit == 0 && !knows_devices(facts)
+            || facts.is_surely_on_host(unit, model)
             || is_dropped_at_once(facts, call)
             || is_frozen_script(facts, unit, model)
             || is_a_method_nobody_calls(facts, unit)
+            || is_handed_on(facts, unit)
         {
             continue;
         }
@@ -95,13 +102,88 @@ fn is_a_method_nobody_calls(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.structure.units[unit].class.is_some() && facts.callers(unit).next().is_none()
 }
 
+/// Whether a function is only given to others (`partial(evaluate, model)`), who may run it anywhere.
+fn is_handed_on(facts: &Facts<'_>, unit: UnitId) -> bool {
+    if unit == 0 || facts.callers(unit).next().is_some() {
+        return false;
+    }
+    let name = facts.structure.units[unit].name;
+    facts.structure.calls.iter().any(|call| {
+        given(call.node).any(|each| match each {
+            Expr::Name(given) => given.id.as_str() == name,
+            Expr::Attribute(given) => given.attr.as_str() == name,
+            _ => false,
+        })
+    })
+}
+
 /// A single run whose output nobody takes (to warm up, to calibrate) leaves nothing behind.
 fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     facts.structure.loop_around(call.place.block).is_none()
         && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
 }
 
-/// A module frozen by TorchScript has no parameters that record anything.
+/// Whether the model is on the host: it was moved there, or gets a tensor that was made there.
+fn is_on_host<'a>(facts: &Facts<'a>, call: &Call<'a>) -> bool {
+    let module = match &*call.node.func {
+        Expr::Attribute(function) if function.attr.as_str() == "forward" => &*function.value,
+        other => other,
+    };
+    let unit = facts.structure.unit_of(call.place.block);
+    let mut given = call.node.arguments.args.iter();
+    facts.value(module).card.is_no() || given.any(|each| facts.is_made_on_host(unit, each))
+}
+
+/// A unit test looks at one output and lets go of it.
+fn is_a_unit_test(facts: &Facts<'_>, unit: UnitId) -> bool {
+    let asserts = facts.structure.statements.iter().any(|(statement, place)| {
+        facts.structure.unit_of(place.block) == unit && matches!(statement, Stmt::Assert(_))
+    }) || facts.calls_in_unit(unit).any(
+        |call| matches!(facts.method(call.node), Some((_, name)) if name.starts_with("assert")),
+    );
+    asserts && facts.structure.units[unit].name.starts_with("test")
+}
+
+/// Libraries that go back through the outputs they are given.
+fn explains(facts: &Facts<'_>) -> bool {
+    ["captum", "torchcam", "pytorch_grad_cam", "zennit"]
+        .iter()
+        .any(|package| facts.imports.uses(package))
+}
+
+/// `torch.set_grad_enabled(False)` in another part of the file may hold here, too.
+fn switches_off_elsewhere(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.structure.calls.iter().any(|call| {
+        facts.structure.unit_of(call.place.block) != unit
+            && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
+            && facts
+                .callee(call.node)
+                .is_some_and(|name| torch_names::is_set_grad_enabled(&name))
+            && call.node.arguments.args.first().is_some_and(is_false)
+    })
+}
+
+/// A single run beside the export of a model: to see that both give the same.
+fn is_a_trial_for_an_export(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    facts.structure.loop_around(call.place.block).is_none()
+        && facts.calls_in_unit(unit).any(|other| {
+            facts.callee(other.node).is_some_and(|name| {
+                [
+                    "torch.onnx.",
+                    "torch.jit.trace",
+                    "torch.jit.script",
+                    "torch.export.",
+                    "coremltools.",
+                ]
+                .iter()
+                .any(|export| name.starts_with(export))
+            })
+        })
+}
+
+/// A module frozen by TorchScript has no parameters that record anything, and a quantized one
+/// neither.
 fn is_frozen_script(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
     facts
         .units_that_see(unit, model)
@@ -113,7 +195,7 @@ fn is_frozen_script(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
                 if facts.callee(call).is_some_and(|name| matches!(
                     name.as_str(),
                     "torch.jit.freeze" | "torch.jit.optimize_for_inference"
-                )))
+                ) || name.contains(".quantization.")))
         })
 }
 
@@ -123,20 +205,4 @@ fn is_a_way_out(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         .structure
         .enclosing(call.place.block)
         .any(|(_, kind)| matches!(kind, BlockKind::Handler(_)))
-}
-
-/// Whether anything of a script can be on a card: devices, or a framework that moves things itself.
-/// (A function may be given a model that is there.)
-fn knows_devices(facts: &Facts<'_>) -> bool {
-    [
-        "cuda",
-        "device",
-        ".to(",
-        "accelerat",
-        "Trainer",
-        "lightning",
-        "fabric",
-    ]
-    .iter()
-    .any(|word| facts.source.text().contains(word))
 }

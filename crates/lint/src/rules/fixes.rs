@@ -98,29 +98,48 @@ pub fn without_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &Keyword) ->
     vec![Edit::delete(range.start..end)]
 }
 
-/// Adds a keyword at the end of a call's arguments; nothing for a call that is not closed.
+/// Adds a keyword behind a call's last argument; nothing for a call that is not closed, or whose
+/// only argument is a generator without parentheses of its own.
 pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Option<Vec<Edit>> {
     let text = facts.source.text();
     let close = span(call).end.checked_sub(1)?;
     if text.as_bytes().get(close) != Some(&b')') {
         return None;
     }
-    let last = call
-        .arguments
+    let arguments = &call.arguments;
+    if matches!(&*arguments.args, [Expr::Generator(generator)] if !generator.parenthesized) {
+        return None;
+    }
+    let last = arguments
         .args
         .iter()
         .map(|each| span(each).end)
-        .chain(call.arguments.keywords.iter().map(|each| span(each).end))
+        .chain(arguments.keywords.iter().map(|each| span(each).end))
         .max();
     Some(match last {
-        // Parentheses of the argument's own stand before the call's last one.
         Some(end) => {
-            let behind = text.get(end..close)?;
-            let own = behind.rfind(')').map_or(end, |at| end + at + 1);
-            vec![Edit::insert(own, format!(", {keyword}"))]
+            let behind = end + own_parentheses(text.get(end..close)?);
+            vec![Edit::insert(behind, format!(", {keyword}"))]
         }
         None => vec![Edit::insert(close, keyword)],
     })
+}
+
+/// How far the parentheses reach that close around an argument, before its comma and comments.
+fn own_parentheses(behind: &str) -> usize {
+    let mut reached = 0;
+    let mut in_comment = false;
+    for (at, letter) in behind.char_indices() {
+        match letter {
+            '\n' => in_comment = false,
+            _ if in_comment => {}
+            '#' => in_comment = true,
+            ')' => reached = at + 1,
+            ',' => break,
+            _ => {}
+        }
+    }
+    reached
 }
 
 /// Deletes a statement that has its line (or lines) for itself; puts `pass` where it is the only
@@ -153,29 +172,4 @@ pub fn without_statement(facts: &Facts<'_>, statement: &Stmt) -> Option<Vec<Edit
     } else {
         Edit::delete(lines)
     }])
-}
-
-/// Adds a keyword argument at the end of a call that has arguments.
-pub fn with_argument(facts: &Facts<'_>, call: &ExprCall, argument: &str) -> Option<Vec<Edit>> {
-    let last = call
-        .arguments
-        .args
-        .iter()
-        .map(|each| span(each).end)
-        .chain(call.arguments.keywords.iter().map(|each| span(each).end))
-        .max()?;
-    let close = span(&call.arguments).end.checked_sub(1)?;
-    let between = facts.source.text().get(last..close)?;
-    // A comma in a comment is none.
-    let has_comma = between.lines().any(|line| {
-        line.split('#')
-            .next()
-            .is_some_and(|code| code.contains(','))
-    });
-    let text = if has_comma {
-        format!(" {argument}")
-    } else {
-        format!(", {argument}")
-    };
-    Some(vec![Edit::insert(close, text)])
 }

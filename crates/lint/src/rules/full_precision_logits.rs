@@ -6,7 +6,8 @@ use crate::facts::usage::class_of;
 use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression, torch_names};
 use crate::finding::Severity;
-use crate::python::{Expr, ExprCall, span};
+use crate::python::{Expr, ExprCall, UnaryOp, span};
+use crate::syntax::given;
 
 pub static RULE: Rule = Rule {
     name: "full-precision-logits",
@@ -48,7 +49,8 @@ class Head(nn.Module):
 ```
 
 ## When it is fine
-When few tokens go through at once, or the model runs in 32 bits anyway: then it copies nothing.
+When few tokens go through at once, or the model runs in 32 bits anyway: then it copies nothing. Files
+that use autocast (whose loss takes 32 bits itself) or `torch.compile` are not reported.
 The loss can also be computed in chunks of the tokens, each in full precision.
 ",
     check,
@@ -59,7 +61,7 @@ const LARGE: i64 = 32_000;
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     let heads = heads(facts);
-    if heads.is_empty() {
+    if heads.is_empty() || widens_anyway(facts) {
         return;
     }
     for call in &facts.structure.calls {
@@ -92,6 +94,15 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             );
         }
     }
+}
+
+/// Under autocast the loss takes 32 bits in any case, and a compiler makes one kernel of both.
+fn widens_anyway(facts: &Facts<'_>) -> bool {
+    facts.structure.calls.iter().any(|call| {
+        facts.callee(call.node).is_some_and(|name| {
+            name == "torch.compile" || name.starts_with("torch.") && name.ends_with("autocast")
+        })
+    })
 }
 
 /// The linear layers with many columns: class, path, columns.
@@ -164,6 +175,8 @@ fn made_by(facts: &Facts<'_>, unit: usize, expression: &Expr, depth: usize) -> O
             Some((receiver, "view" | "reshape" | "contiguous" | "flatten" | "transpose")) => {
                 made_by(facts, unit, receiver, depth + 1)
             }
+            // Few rows go through the layer where one token of each text does.
+            _ if call.arguments.args.first().is_some_and(takes_last) => None,
             _ => facts.path(&call.func).map(str::to_owned),
         },
         Expr::Subscript(subscript) => made_by(facts, unit, &subscript.value, depth + 1),
@@ -193,11 +206,18 @@ fn is_single_precision(facts: &Facts<'_>, call: &ExprCall) -> bool {
                 .is_some_and(|name| torch_names::is_single_precision(&name));
         });
     };
-    for argument in call.arguments.args.iter() {
-        look(argument);
-    }
-    for keyword in call.arguments.keywords.iter() {
-        look(&keyword.value);
-    }
+    given(call).for_each(&mut look);
+    found
+}
+
+/// `hidden[:, -1]`, `hidden[:, [-1], :]`, `hidden[:, -1:]`.
+fn takes_last(input: &Expr) -> bool {
+    let Expr::Subscript(subscript) = input else {
+        return false;
+    };
+    let mut found = false;
+    each_expression(&subscript.slice, &mut |part| {
+        found |= matches!(part, Expr::UnaryOp(minus) if minus.op == UnaryOp::USub);
+    });
     found
 }

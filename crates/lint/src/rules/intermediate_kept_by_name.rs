@@ -2,7 +2,7 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::{Assign, BlockId, BlockKind};
+use crate::facts::structure::{Assign, BlockId};
 use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, span};
@@ -116,20 +116,21 @@ fn is_trained(facts: &Facts<'_>, rounds: BlockId, model: &Expr) -> bool {
 
 /// Whether the loop begins behind a byte.
 fn outermost_is_later(facts: &Facts<'_>, rounds: BlockId, end: usize) -> bool {
-    match facts.structure.blocks[rounds].kind {
-        BlockKind::For(node) => span(node).start > end,
-        BlockKind::While(node) => span(node).start > end,
-        _ => false,
-    }
+    facts.structure.blocks[rounds]
+        .kind
+        .loop_span()
+        .is_some_and(|span| span.start > end)
 }
 
 /// Whether a name is used, bound or deleted in the loop or behind it, or by a function of the
 /// file. What is done with it before the loop does not matter.
 fn is_touched_later(facts: &Facts<'_>, assign: &Assign<'_>, path: &str, rounds: BlockId) -> bool {
-    let start = match facts.structure.blocks[rounds].kind {
-        BlockKind::For(node) => span(node).start,
-        BlockKind::While(node) => span(node).start,
-        _ => return true,
+    let Some(start) = facts.structure.blocks[rounds]
+        .kind
+        .loop_span()
+        .map(|span| span.start)
+    else {
+        return true;
     };
     let unit = facts.structure.unit_of(assign.place.block);
     facts.structure.statements.iter().any(|(statement, place)| {
@@ -143,7 +144,7 @@ fn is_touched_later(facts: &Facts<'_>, assign: &Assign<'_>, path: &str, rounds: 
 /// Whether the name gets something else, or is let go of, or handed on, before the loop.
 fn lets_go(facts: &Facts<'_>, assign: &Assign<'_>, path: &str) -> bool {
     let unit = facts.structure.unit_of(assign.place.block);
-    facts.is_deleted(unit, path)
+    facts.deletions(unit, path).next().is_some()
         || facts.assigns_in_unit(unit).any(|other| {
             other.place.order > assign.place.order && facts.targets(other.target, path)
         })

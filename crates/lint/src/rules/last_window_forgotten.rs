@@ -7,7 +7,8 @@ use crate::facts::structure::BlockKind;
 use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::Severity;
-use crate::python::{Expr, StmtFor, span};
+use crate::python::{CmpOp, Expr, Stmt, StmtFor, span};
+use crate::syntax::{calls, is_false, plain_callee, range_count};
 
 pub static RULE: Rule = Rule {
     name: "last-window-forgotten",
@@ -46,8 +47,8 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When the loader's length is known to be a multiple of the window. Loaders with `drop_last=True`
-and counters that go on over epochs are not reported.
+When the loader's length is known to be a multiple of the window. Loaders with `drop_last=True`,
+counters that go on over epochs and loops that skip what would not fill a window are not reported.
 ",
     check,
 };
@@ -61,6 +62,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || !counts_anew(facts, node, &window.every)
             || has_later_step(facts, &window)
             || leaves_early(facts, &window)
+            || skips_the_rest(facts, &window)
+            || ends_with_a_step(facts, &window)
             || zeroes_every_round(facts, &window)
         {
             continue;
@@ -103,22 +106,15 @@ fn counts_anew(facts: &Facts<'_>, node: &StmtFor, every: &Every<'_>) -> bool {
 
 /// `for i in range(len(data) // size)`: a length that comes from the data, not from the window.
 fn counts_length(facts: &Facts<'_>, node: &StmtFor, counter: &Expr, count: &Expr) -> bool {
-    let (Some(index), Expr::Call(range)) = (facts.path(&node.target), &*node.iter) else {
-        return false;
-    };
-    let is_range = matches!(&*range.func, Expr::Name(name) if name.id.as_str() == "range");
-    let [length] = &*range.arguments.args else {
+    let (Some(index), Some(length)) = (facts.path(&node.target), range_count(&node.iter)) else {
         return false;
     };
     let mut of_data = false;
-    each_expression(length, &mut |part| {
-        of_data |= matches!(part, Expr::Call(call)
-            if matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "len"));
-    });
+    each_expression(length, &mut |part| of_data |= calls(part, "len"));
     let of_window = facts
         .path(count)
         .is_some_and(|count| facts.mentions(length, count));
-    is_range && of_data && !of_window && facts.mentions(counter, index)
+    of_data && !of_window && facts.mentions(counter, index)
 }
 
 /// What `enumerate` goes over, also inside a progress bar.
@@ -127,9 +123,10 @@ fn enumerated(iterated: &Expr) -> Option<&Expr> {
         return None;
     };
     let first = call.arguments.args.first()?;
-    match &*call.func {
-        Expr::Name(name) if name.id.as_str() == "enumerate" => Some(first),
-        _ => enumerated(first),
+    if plain_callee(call) == Some("enumerate") {
+        Some(first)
+    } else {
+        enumerated(first)
     }
 }
 
@@ -158,9 +155,8 @@ fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
                     facts.targets(assign.target, path)
                         && (drops_last(assign.value)
                             || never_ends(facts, assign.value)
-                            || matches!(assign.value, Expr::Call(call)
-                                if matches!(&*call.func, Expr::Name(name)
-                                    if matches!(name.id.as_str(), "range" | "cycle"))))
+                            || calls(assign.value, "range")
+                            || calls(assign.value, "cycle"))
                 })
             });
             bound || facts.value(iterated).kind == Kind::Number
@@ -190,9 +186,7 @@ fn drops_last(expression: &Expr) -> bool {
             found |= call
                 .arguments
                 .find_keyword("drop_last")
-                .is_some_and(|keyword| {
-                    !matches!(&keyword.value, Expr::BooleanLiteral(literal) if !literal.value)
-                });
+                .is_some_and(|keyword| !is_false(&keyword.value));
         }
     });
     found
@@ -202,10 +196,14 @@ fn drops_last(expression: &Expr) -> bool {
 fn has_later_step(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
     let unit = facts.structure.unit_of(window.rounds);
     facts.calls_in_unit(unit).any(|call| {
-        matches!(facts.method(call.node), Some((_, "step")))
-            && call.place.order > window.step.place.order
+        call.place.order > window.step.place.order
             && !facts.structure.is_inside(call.place.block, window.rounds)
-            && facts.is_optimizer_step(call)
+            && (facts.is_optimizer_step(call)
+                || facts.callee_unit(call.node).is_some_and(|callee| {
+                    facts.runs(callee, &|inner| {
+                        facts.is_optimizer_step(inner) && !facts.is_backward(inner.node)
+                    }) && !facts.runs_backward(call.node)
+                }))
     })
 }
 
@@ -220,13 +218,85 @@ fn zeroes_every_round(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
 /// A loop that is left by `break` counts its rounds otherwise.
 fn leaves_early(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
     facts.structure.statements.iter().any(|(statement, place)| {
-        matches!(statement, crate::python::Stmt::Break(_))
+        matches!(statement, Stmt::Break(_))
             && facts.structure.loop_around(place.block) == Some(window.rounds)
             && facts
                 .structure
                 .conditions(place.block, window.rounds)
                 .is_empty()
     })
+}
+
+/// `if i >= whole: continue` before the forward pass: nothing is left over.
+fn skips_the_rest(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
+    let unit = facts.structure.unit_of(window.rounds);
+    let BlockKind::For(node) = facts.structure.blocks[window.rounds].kind else {
+        return false;
+    };
+    let mut counters = Vec::new();
+    facts.each_target(&node.target, &mut |path| {
+        counters.extend(facts.flows(unit, path));
+    });
+    let counts = |side: &Expr| counters.iter().any(|path| facts.mentions(side, path));
+    facts.structure.statements.iter().any(|(statement, place)| {
+        let Stmt::If(branch) = statement else {
+            return false;
+        };
+        let Expr::Compare(comparison) = &*branch.test else {
+            return false;
+        };
+        let is_past = match (*comparison.ops).first() {
+            Some(CmpOp::Gt | CmpOp::GtE) => counts(&comparison.left),
+            Some(CmpOp::Eq) => {
+                counts(&comparison.left) && matches!(branch.body.last(), Some(Stmt::Break(_)))
+            }
+            Some(CmpOp::Lt | CmpOp::LtE) => comparison.comparators.iter().any(counts),
+            _ => false,
+        };
+        is_past
+            && place.block == window.rounds
+            && place.order < window.backward.place.order
+            && matches!(branch.body.last(), Some(Stmt::Continue(_) | Stmt::Break(_)))
+    })
+}
+
+/// One loop over everything that a `break` ends when enough steps were made: right behind a step.
+fn ends_with_a_step(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
+    let unit = facts.structure.unit_of(window.rounds);
+    let runs_once = facts.structure.blocks[window.rounds]
+        .parent
+        .and_then(|parent| facts.structure.loop_around(parent))
+        .is_none()
+        && !facts
+            .callers(unit)
+            .any(|caller| facts.structure.loop_around(caller.place.block).is_some());
+    let counts_steps = |test: &Expr| {
+        let mut counts = false;
+        each_expression(test, &mut |part| {
+            if let Some(path) = facts.path(part) {
+                let mut grows = facts
+                    .assigns_in_unit(unit)
+                    .filter(|assign| {
+                        facts.structure.is_inside(assign.place.block, window.rounds)
+                            && facts.targets(assign.target, path)
+                    })
+                    .peekable();
+                counts |= grows.peek().is_some()
+                    && grows.all(|assign| assign.place.block == window.step.place.block);
+            }
+        });
+        counts
+    };
+    runs_once
+        && facts.structure.statements.iter().any(|(statement, place)| {
+            matches!(statement, Stmt::Break(_))
+                && facts.structure.loop_around(place.block) == Some(window.rounds)
+                && facts
+                    .structure
+                    .conditions(place.block, window.rounds)
+                    .iter()
+                    .any(|(test, holds)| *holds && counts_steps(test))
+        })
 }
 
 /// Whether `zero_grad()` stands before the loop in what an epoch does.

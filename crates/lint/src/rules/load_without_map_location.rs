@@ -1,12 +1,13 @@
 //! `torch.load(path)` brings a checkpoint back to the card it was saved from.
 
-use super::fixes::with_argument;
+use super::fixes::with_keyword;
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
-use crate::facts::structure::{Call, UnitId};
+use crate::facts::structure::{BlockKind, Call, UnitId};
 use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, span};
+use crate::syntax::plain_callee;
 
 pub static RULE: Rule = Rule {
     name: "load-without-map-location",
@@ -48,7 +49,7 @@ for inputs, targets in loader:
 When the file was saved from a model on the CPU (a script that moves what it saves to the host
 itself is not looked at). A dict that is gone right after it went into a
 model on the CPU costs nothing on the card later; that is not reported, nor are whole models
-(`model = torch.load(path)`) and data.
+(`model = torch.load(path)`), data, and what may as well come from a published file (`load_url`).
 ",
     check,
 };
@@ -73,7 +74,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         {
             continue;
         }
-        if reads_a_buffer(facts, call) {
+        if reads_a_buffer(facts, call) || is_published(facts, call) {
             continue;
         }
         let Some(message) = cost(facts, call) else {
@@ -83,7 +84,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             span(call.node),
             message,
             "add `map_location=\"cpu\"`: `load_state_dict` moves every tensor where it belongs",
-            with_argument(facts, call.node, "map_location=\"cpu\"")
+            with_keyword(facts, call.node, "map_location=\"cpu\"")
                 .map(|edits| Fix::unsafe_("Add `map_location=\"cpu\"`", edits)),
         );
     }
@@ -104,7 +105,7 @@ fn cost(facts: &Facts<'_>, load: &Call<'_>) -> Option<String> {
             }
             let stays = !path.contains(['.', '['])
                 && !facts.is_let_go_after(unit, path, order)
-                && facts.runs_a_model_after(unit, order);
+                && facts.runs_a_model_after(unit, load.place);
             if stays {
                 Some(format!(
                     "`{path}` comes back to the card it was saved from and stays there beside the model"
@@ -178,6 +179,17 @@ fn saves_from_host(facts: &Facts<'_>) -> bool {
     });
     saves
         && facts.structure.calls.iter().any(|call| {
+            // `{name: value.cpu() for name, value in model.state_dict().items()}`
+            let of_state = facts
+                .structure
+                .enclosing(call.place.block)
+                .any(|(_, kind)| {
+                    matches!(kind, BlockKind::Comprehension(comprehension)
+                    if reads_state(facts, comprehension))
+                });
+            if of_state && matches!(facts.method(call.node), Some((_, "cpu"))) {
+                return true;
+            }
             let Some((mut receiver, "cpu")) = facts.method(call.node) else {
                 return false;
             };
@@ -193,6 +205,36 @@ fn saves_from_host(facts: &Facts<'_>) -> bool {
                 };
             }
         })
+}
+
+/// Whether an expression asks a model for its state.
+fn reads_state(facts: &Facts<'_>, expression: &Expr) -> bool {
+    let mut found = false;
+    each_expression(expression, &mut |part| {
+        found |= matches!(part, Expr::Call(call)
+            if matches!(facts.method(call), Some((_, "state_dict"))));
+    });
+    found
+}
+
+/// Whether another branch takes the same from a published file: then this one is such a file as well,
+/// and nobody knows where it was saved.
+fn is_published(facts: &Facts<'_>, load: &Call<'_>) -> bool {
+    let unit = facts.structure.unit_of(load.place.block);
+    let target = facts
+        .assigns_in_unit(unit)
+        .find(|assign| span(assign.value) == span(load.node))
+        .and_then(|assign| facts.path(assign.target));
+    facts.assigns_in_unit(unit).any(|assign| {
+        target.is_some()
+            && facts.path(assign.target) == target
+            && matches!(assign.value, Expr::Call(call)
+            if matches!(&*call.func, Expr::Attribute(function)
+                if matches!(function.attr.as_str(), "load_url" | "load_state_dict_from_url"))
+                || plain_callee(call).is_some_and(|name| {
+                    matches!(name, "load_url" | "load_state_dict_from_url")
+                }))
+    })
 }
 
 /// Whether a model is on the card where it is loaded, and not moved there later.

@@ -155,6 +155,9 @@ fn keeper<'a>(facts: &Facts<'a>, unit: UnitId, parameter: &str) -> Option<&'a st
     }
     let summed = facts.assigns_in_unit(unit).find_map(|assign| {
         let target = facts.path(assign.target)?;
+        if facts.gradients_at(assign.statement).is_no() {
+            return None;
+        }
         let adds = match (assign.operator, assign.value) {
             (Some(Operator::Add), value) => as_given(value),
             (None, Expr::BinOp(sum)) => {

@@ -7,6 +7,7 @@ use crate::facts::structure::ClassId;
 use crate::facts::value::Kind;
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, span};
+use crate::syntax::plain_callee;
 
 pub static RULE: Rule = Rule {
     name: "output-kept-on-self",
@@ -90,6 +91,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 .readers_of_attribute(target.attr.as_str())
                 .iter()
                 .any(|reader| *reader != unit)
+            || may_be_read_by_name(facts, target.attr.as_str())
             || reads_before(facts, unit, assign.place.order, target.attr.as_str())
         {
             continue;
@@ -118,6 +120,19 @@ fn is_trained_here(facts: &Facts<'_>, class: ClassId) -> bool {
         trains |= facts.is_backward(call.node);
     }
     runs && trains
+}
+
+/// `getattr(model, name)`, `vars(model)`: any attribute, unless another one is named.
+fn may_be_read_by_name(facts: &Facts<'_>, attribute: &str) -> bool {
+    facts.structure.calls.iter().any(|call| {
+        let name = call.node.arguments.args.get(1);
+        match plain_callee(call.node) {
+            Some("getattr") => !matches!(name, Some(Expr::StringLiteral(text))
+                if text.value.to_str() != attribute),
+            Some("vars") => true,
+            _ => false,
+        }
+    })
 }
 
 /// Whether `forward` reads the attribute before it binds it: a state of the last pass.

@@ -6,6 +6,7 @@ use crate::facts::structure::Call;
 use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, Keyword, span};
+use crate::syntax::is_true;
 
 pub static RULE: Rule = Rule {
     name: "padding-to-max-length",
@@ -96,8 +97,16 @@ fn is_for_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let evaluates = facts
         .calls_in_unit(unit)
         .any(|other| facts.gradients_at(other.node).is_no());
-    (unit != 0 || facts.structure.loop_around(call.place.block).is_some())
-        && (unit == 0 || !evaluates)
+    // Who runs a model there and does not train asks it about a text.
+    let asks = facts.calls_in_unit(unit).any(|other| {
+        facts.called_module(other.node).is_some() && !facts.gradients_at(other.node).is_no()
+    }) && !facts
+        .calls_in_unit(unit)
+        .any(|other| facts.runs_backward(other.node));
+    match unit {
+        0 => facts.structure.loop_around(call.place.block).is_some(),
+        _ => !asks && !evaluates,
+    }
 }
 
 /// `padding="max_length"`, and its old form.
@@ -105,9 +114,7 @@ fn pads(keyword: &Keyword) -> bool {
     match keyword.arg.as_ref().map(|name| name.as_str()) {
         Some("padding") => matches!(&keyword.value, Expr::StringLiteral(text)
             if text.value.to_str() == "max_length"),
-        Some("pad_to_max_length") => {
-            matches!(&keyword.value, Expr::BooleanLiteral(literal) if literal.value)
-        }
+        Some("pad_to_max_length") => is_true(&keyword.value),
         _ => false,
     }
 }

@@ -7,6 +7,7 @@ use crate::facts::usage::bound_names;
 use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, span};
+use crate::syntax::given;
 
 pub static RULE: Rule = Rule {
     name: "recovery-inside-except",
@@ -58,7 +59,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     for rescue in facts.rescues() {
         let unit = facts.structure.unit_of(rescue.block);
         let again = facts.calls_inside(rescue.block).find(|call| {
-            runs_a_model(facts, unit, call) || is_tried_again(facts, unit, rescue.tried, call)
+            (runs_a_model(facts, unit, call) || is_tried_again(facts, unit, rescue.tried, call))
+                && !is_on_the_processor(facts, call)
         });
         // A function that calls itself tries the same again.
         let repeats = again.is_some_and(|call| {
@@ -103,20 +105,19 @@ fn is_tried_again(facts: &Facts<'_>, unit: UnitId, tried: BlockId, call: &Call<'
         })
 }
 
+/// What is tried again on the processor needs nothing on the card.
+fn is_on_the_processor(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    given(call.node).any(|each| {
+        facts.value(each).card.is_no()
+            && matches!(each, Expr::Call(moved)
+                if matches!(facts.method(moved), Some((_, "cpu" | "to"))))
+    })
+}
+
 /// A model's call, a `backward()`, or a function of the file that does one of them.
 fn runs_a_model(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
-    if facts.is_backward(call.node) {
-        return true;
-    }
-    let runs = |unit: UnitId| {
-        facts.calls_in_unit(unit).any(|inner| {
-            facts.is_backward(inner.node)
-                || matches!(facts.value(&inner.node.func).kind, Kind::Module(_))
+    facts.callee_unit(call.node) == Some(unit)
+        || facts.reaches(call.node, &|each| {
+            facts.is_backward(each) || matches!(facts.value(&each.func).kind, Kind::Module(_))
         })
-    };
-    match facts.value(&call.node.func).kind {
-        Kind::Module(_) => true,
-        Kind::Function(other) => other == unit || runs(other),
-        _ => false,
-    }
 }

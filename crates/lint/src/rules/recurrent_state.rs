@@ -1,11 +1,11 @@
 //! A recurrent state that is carried from step to step with the graph of all earlier steps.
 
-use super::retain_graph::is_true;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::BlockId;
+use crate::facts::structure::{BlockId, BlockKind};
 use crate::finding::Severity;
 use crate::python::{Expr, span};
+use crate::syntax::{given, says_true};
 
 pub static RULE: Rule = Rule {
     name: "recurrent-state",
@@ -66,7 +66,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let retains = facts.calls_inside(steps).any(|call| {
             facts.is_backward(call.node)
-                && is_true(call.node, "retain_graph")
+                && says_true(call.node, "retain_graph")
                 && facts.structure.loop_around(call.place.block) == Some(steps)
         });
         if !retains {
@@ -74,13 +74,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         }
         let mut carried = None;
         facts.each_target(assign.target, &mut |path| {
-            let given = call
-                .arguments
-                .args
-                .iter()
-                .chain(call.arguments.keywords.iter().map(|each| &each.value))
-                .any(|each| facts.mentions(each, path));
-            if given && keeps_graph(facts, steps, path) {
+            let is_given = given(call).any(|each| facts.mentions(each, path));
+            if is_given && keeps_graph(facts, steps, path) {
                 carried = Some(path);
             }
         });
@@ -95,7 +90,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 }
 
 /// Whether all that a loop binds a path to hangs on its graph.
-fn keeps_graph(facts: &Facts<'_>, steps: BlockId, path: &str) -> bool {
+fn keeps_graph<'a>(facts: &Facts<'a>, steps: BlockId, path: &'a str) -> bool {
     let unit = facts.structure.unit_of(steps);
     let mut keeps = true;
     for assign in facts.assigns_in_unit(unit) {
@@ -107,9 +102,20 @@ fn keeps_graph(facts: &Facts<'_>, steps: BlockId, path: &str) -> bool {
             keeps &= is_model;
         }
     }
+    // In place, the whole or its parts: `for part in state: part.detach_()`.
+    let parts = facts.flows(unit, path);
     let detached = facts.calls_inside(steps).any(|call| {
         matches!(facts.method(call.node), Some((receiver, "detach_"))
-            if facts.path(receiver) == Some(path))
+            if parts.iter().any(|part| facts.mentions(receiver, part)))
     });
-    keeps && !detached
+    let is_given = facts
+        .structure
+        .blocks
+        .iter()
+        .enumerate()
+        .any(|(id, block)| {
+            matches!(block.kind, BlockKind::For(node)
+            if facts.structure.is_inside(id, steps) && facts.targets(&node.target, path))
+        });
+    keeps && !detached && !is_given
 }

@@ -3,9 +3,10 @@
 use super::fixes::without_argument;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::{BlockId, BlockKind, UnitId};
+use crate::facts::structure::{BlockId, UnitId};
 use crate::finding::{Fix, Severity};
-use crate::python::{Expr, ExprCall, Stmt, span};
+use crate::python::{Expr, Stmt, span};
+use crate::syntax::says_true;
 
 pub static RULE: Rule = Rule {
     name: "retain-graph",
@@ -44,7 +45,7 @@ for inputs, targets in loader:
 ## When it is fine
 When a second loss goes back through the same graph later in the step, or a state is carried over
 to the next one. Losses that are made of anything that may bring such a graph along are not
-reported; models from other files are taken to keep none.
+reported, nor are those of models that other files make: they may keep a state.
 ",
     check,
 };
@@ -52,8 +53,8 @@ reported; models from other files are taken to keep none.
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     for call in &facts.structure.calls {
         if !facts.is_backward(call.node)
-            || !is_true(call.node, "retain_graph")
-            || is_true(call.node, "create_graph")
+            || !says_true(call.node, "retain_graph")
+            || says_true(call.node, "create_graph")
         {
             continue;
         }
@@ -66,14 +67,13 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             }
             None => continue,
         };
-        let again = facts.calls_inside(steps).any(|other| {
+        // Also in functions that are written inside the loop, such as closures for an optimizer.
+        let again = facts.structure.calls.iter().any(|other| {
             other.place.order > call.place.order
-                && (facts.differentiates(other.node)
-                    || facts.callee_unit(other.node).is_some_and(|callee| {
-                        facts.runs(callee, &|inner| facts.differentiates(inner.node))
-                    }))
+                && facts.structure.is_inside(other.place.block, steps)
+                && facts.runs_differentiation(other.node)
         });
-        let Some(loss) = backpropagated(facts, call.node) else {
+        let Some(loss) = facts.goes_back_from(call.node) else {
             continue;
         };
         if again
@@ -81,7 +81,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || !facts.value(loss).graph.is_yes()
             || facts.may_reach_behind(steps, loss)
             || outlives_its_loop(facts, steps, loss)
-            || is_one_of_several(facts, steps, loss)
+            || facts.is_handed_out_by(steps, loss)
         {
             continue;
         }
@@ -97,31 +97,6 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             fix,
         );
     }
-}
-
-/// What a call goes back from: `loss` of `loss.backward()`, `scaler.scale(loss).backward()` and
-/// `accelerator.backward(loss)`.
-fn backpropagated<'a>(facts: &Facts<'a>, call: &'a ExprCall) -> Option<&'a Expr> {
-    let Expr::Attribute(function) = &*call.func else {
-        return None;
-    };
-    match (&*function.value, &*call.arguments.args) {
-        // `y.backward(gradient)` goes back from `y`.
-        (receiver, [_]) if facts.value(receiver).is_tensor() => Some(receiver),
-        (_, [loss]) => Some(loss),
-        (Expr::Call(scaled), []) => match (&*scaled.func, &*scaled.arguments.args) {
-            (Expr::Attribute(scale), [loss]) if scale.attr.as_str() == "scale" => Some(loss),
-            _ => Some(&function.value),
-        },
-        (loss, []) => Some(loss),
-        _ => None,
-    }
-}
-
-pub(super) fn is_true(call: &ExprCall, name: &str) -> bool {
-    call.arguments.find_keyword(name).is_some_and(
-        |keyword| matches!(&keyword.value, Expr::BooleanLiteral(literal) if literal.value),
-    )
 }
 
 /// Whether something goes back from what the loss was made of after the loop has ended.
@@ -157,15 +132,4 @@ fn keeps_on_self(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.assigns_in_unit(unit).any(|assign| {
         matches!(assign.target, Expr::Attribute(_)) && !facts.value(assign.value).graph.is_no()
     })
-}
-
-/// Whether the loop itself hands the loss out (`for loss in losses`): its elements were made before,
-/// and may share a graph.
-fn is_one_of_several(facts: &Facts<'_>, steps: BlockId, loss: &Expr) -> bool {
-    match facts.structure.blocks[steps].kind {
-        BlockKind::For(node) => facts
-            .path(loss)
-            .is_some_and(|path| facts.targets(&node.target, path)),
-        _ => false,
-    }
 }

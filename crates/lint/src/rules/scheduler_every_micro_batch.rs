@@ -5,7 +5,8 @@ use crate::facts::Facts;
 use crate::facts::structure::{Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::Severity;
-use crate::python::{Expr, span};
+use crate::python::{Expr, ExprCall, Operator, span};
+use crate::syntax::{calls, given, last_name};
 
 pub static RULE: Rule = Rule {
     name: "scheduler-every-micro-batch",
@@ -44,8 +45,8 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When the schedule was made for a count of micro-batches. A schedule whose length is computed in
-this file from the length of the loader, without the window, is taken for such a one.
+When the schedule was made for a count of micro-batches. A schedule whose length is not written in
+figures, and is not divided by the window, is taken for such a one.
 ",
     check,
 };
@@ -56,7 +57,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         for call in facts.calls_inside(window.rounds) {
             if is_schedule(facts, unit, call)
                 && facts.is_every_round(call, &window)
-                && !is_made_for_batches(facts, call, window.every.count)
+                && !is_made_for_batches(facts, unit, call, window.every.count)
             {
                 report.add(
                     span(call.node),
@@ -95,80 +96,95 @@ fn is_schedule(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
 
 /// Whether a call of the unit gives a scheduler for the parameter of this name.
 fn is_handed_in(facts: &Facts<'_>, unit: UnitId, name: &str) -> bool {
-    let Some(node) = facts.structure.units[unit].node else {
-        return false;
-    };
-    let Some(index) = node
-        .parameters
-        .iter()
-        .position(|parameter| parameter.name().as_str() == name)
-    else {
-        return false;
-    };
     facts.structure.calls.iter().any(|call| {
         facts.value(&call.node.func).kind == Kind::Function(unit)
-            && call
-                .node
-                .arguments
-                .find_argument_value(name, index)
+            && facts
+                .argument_for(call.node, unit, name)
                 .is_some_and(|given| facts.value(given).kind == Kind::Scheduler)
     })
 }
 
-/// Whether the schedule was made in this file from a number of batches that knows nothing of
-/// the window: `OneCycleLR(optimizer, 0.1, epochs=3, steps_per_epoch=len(loader))`.
-fn is_made_for_batches(facts: &Facts<'_>, step: &Call<'_>, count: &Expr) -> bool {
-    let Some((receiver, _)) = facts.method(step.node) else {
+/// Whether the schedule may count micro-batches: its length is given by something that knows nothing of
+/// the window (`steps_per_epoch=len(loader)`), or is multiplied by it.
+fn is_made_for_batches(facts: &Facts<'_>, unit: UnitId, step: &Call<'_>, count: &Expr) -> bool {
+    let Some(path) = facts
+        .method(step.node)
+        .and_then(|(receiver, _)| facts.path(receiver))
+    else {
         return false;
     };
-    let Some(path) = facts.path(receiver) else {
-        return false;
-    };
-    facts.structure.assigns.iter().any(|assign| {
-        if !facts.targets(assign.target, path) {
-            return false;
-        }
-        let parts = reached(facts, assign.value);
-        let mentions_length = parts.iter().any(|part| {
-            matches!(part, Expr::Call(call)
-                if matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "len"))
+    let last = |expression: &Expr| facts.path(expression).map(last_name);
+    let window = last(count);
+    creations(facts, unit, path).into_iter().any(|made| {
+        let parts = settings(facts, made);
+        let is_divided = parts.iter().any(|part| {
+            matches!(part, Expr::BinOp(operation)
+                if matches!(operation.op, Operator::Div | Operator::FloorDiv)
+                    && window.is_some()
+                    && last(&operation.right) == window)
         });
-        let last = |expression: &Expr| -> Option<String> {
-            facts
-                .path(expression)
-                .map(|path| path.rsplit('.').next().unwrap_or(path).to_owned())
-        };
-        let mentions_window = last(count).is_some_and(|count| {
-            parts
+        let has_length = parts.iter().any(|part| calls(part, "len"))
+            || window.is_some() && parts.iter().any(|part| last(part) == window)
+            || parts
                 .iter()
-                .any(|part| last(part).as_deref() == Some(count.as_str()))
-        });
-        mentions_length && !mentions_window
+                .any(|part| matches!(part, Expr::Call(call) if is_given_length(call)));
+        has_length && !is_divided
     })
 }
 
-/// The parts of an expression, and of what the names in it are bound to.
-fn reached<'a>(facts: &Facts<'a>, expression: &'a Expr) -> Vec<&'a Expr> {
-    let mut parts: Vec<&'a Expr> = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
-    let mut next = vec![expression];
-    while let Some(current) = next.pop() {
-        crate::facts::each_expression(current, &mut |part| {
-            parts.push(part);
-            if let Some(path) = facts.path(part)
-                && !seen.contains(&path)
-            {
-                seen.push(path);
-                next.extend(
-                    facts
-                        .structure
-                        .assigns
-                        .iter()
-                        .filter(|assign| facts.path(assign.target) == Some(path))
-                        .map(|assign| assign.value),
-                );
-            }
-        });
+/// The parts of what decides how long a schedule is: not the optimizer, and no function of the step.
+fn settings<'a>(facts: &Facts<'a>, made: &'a Expr) -> Vec<&'a Expr> {
+    let Expr::Call(call) = made else {
+        return facts.made_of(made);
+    };
+    let mut parts = vec![made];
+    for argument in given(call) {
+        let is_length =
+            !matches!(argument, Expr::Lambda(_)) && facts.value(argument).kind != Kind::Optimizer;
+        if is_length {
+            parts.extend(facts.made_of(argument));
+        }
     }
     parts
+}
+
+/// What a scheduler is made by: here, or by whoever hands it in.
+fn creations<'a>(facts: &Facts<'a>, unit: UnitId, path: &str) -> Vec<&'a Expr> {
+    let bound = |path: &str| -> Vec<&'a Expr> {
+        let assigns = facts.structure.assigns.iter();
+        assigns
+            .filter(|assign| facts.targets(assign.target, path))
+            .map(|assign| assign.value)
+            .collect()
+    };
+    let mut made = bound(path);
+    for caller in facts.callers(unit) {
+        if let Some(given) = facts.argument_for(caller.node, unit, path) {
+            match facts.path(given) {
+                Some(path) => made.extend(bound(path)),
+                None => made.push(given),
+            }
+        }
+    }
+    made
+}
+
+/// A length that is not written in figures: whoever chose it may have counted either way.
+fn is_given_length(call: &ExprCall) -> bool {
+    const LENGTHS: &[&str] = &[
+        "num_training_steps",
+        "t_total",
+        "total_steps",
+        "total_iters",
+        "steps_per_epoch",
+        "T_max",
+        "milestones",
+    ];
+    call.arguments.keywords.iter().any(|keyword| {
+        keyword
+            .arg
+            .as_ref()
+            .is_some_and(|name| LENGTHS.contains(&name.as_str()))
+            && !matches!(keyword.value, Expr::NumberLiteral(_) | Expr::List(_))
+    })
 }

@@ -99,7 +99,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 fn is_kept_over_steps(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
     let mut outermost: Option<BlockId> = None;
     for (id, kind) in facts.structure.enclosing(assign.place.block) {
-        if matches!(kind, BlockKind::For(_) | BlockKind::While(_)) && trains(facts, id) {
+        if kind.is_loop() && trains(facts, id) {
             outermost = Some(id);
         }
     }
@@ -172,9 +172,9 @@ fn is_restored(
             if facts.path(receiver) == Some(path))
     });
     let trained = |from: usize, until: usize| {
-        facts
-            .calls_in_unit(unit)
-            .any(|call| from < call.place.order && call.place.order < until && steps(facts, call))
+        facts.calls_in_unit(unit).any(|call| {
+            from < call.place.order && call.place.order < until && facts.runs_backward(call.node)
+        })
     };
     !changed
         && facts.calls_in_unit(unit).any(|call| {
@@ -231,15 +231,9 @@ fn compares_a_metric<'a>(facts: &Facts<'a>, block: BlockId, test: &'a Expr) -> b
 
 /// Whether a loop steps an optimizer, itself or in functions of the file.
 fn trains(facts: &Facts<'_>, rounds: BlockId) -> bool {
-    facts.calls_inside(rounds).any(|call| steps(facts, call))
-}
-
-/// Whether a call trains, itself or in functions of the file.
-fn steps(facts: &Facts<'_>, call: &Call<'_>) -> bool {
-    facts.is_backward(call.node)
-        || facts
-            .callee_unit(call.node)
-            .is_some_and(|callee| facts.runs(callee, &|inner| facts.is_backward(inner.node)))
+    facts
+        .calls_inside(rounds)
+        .any(|call| facts.runs_backward(call.node))
 }
 
 /// `model.load_state_dict(...)` and `torch.save(...)`.

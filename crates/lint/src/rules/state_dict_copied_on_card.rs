@@ -161,12 +161,10 @@ fn is_only_put_away(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
                 .any(|each| facts.mentions(each, path));
             let called_on = matches!(&*call.node.func, Expr::Attribute(function)
                 if facts.mentions(&function.value, path));
-            let puts_away = matches!(
-                facts.method(call.node),
-                Some((_, "load_state_dict" | "append"))
-            ) || facts
-                .callee(call.node)
-                .is_some_and(|name| name == "torch.save");
+            let puts_away = matches!(facts.method(call.node), Some((_, "load_state_dict")))
+                || facts
+                    .callee(call.node)
+                    .is_some_and(|name| name == "torch.save");
             (given && !puts_away) || called_on
         });
         !passes_on && !calculates

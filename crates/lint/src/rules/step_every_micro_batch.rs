@@ -7,6 +7,7 @@ use crate::facts::structure::{BlockId, BlockKind, Call};
 use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, Operator, span};
+use crate::syntax::{plain_callee, range_count};
 
 pub static RULE: Rule = Rule {
     name: "step-every-micro-batch",
@@ -66,6 +67,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             facts.is_backward(call.node)
                 && facts.structure.loop_around(call.place.block) == Some(rounds)
                 && facts.periodic(call, rounds).is_none()
+                && !facts.are_exclusive(call.place.block, step.place.block)
         });
         let (true, Some(backward)) = (is_every_round, backward) else {
             continue;
@@ -81,10 +83,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 ),
                 "step under the condition of `zero_grad()`, right before it",
             );
-        } else if let Some(count) = window_of(facts, rounds)
+        } else if let Some(count) = window_of(facts, rounds, step)
             && facts
-                .backpropagated(backward.node)
-                .is_some_and(|loss| is_divided(facts, rounds, loss, count))
+                .goes_back_unscaled_from(backward.node)
+                .is_some_and(|loss| is_divided(facts, rounds, loss, count, step))
         {
             report.add(
                 span(step.node),
@@ -107,7 +109,9 @@ fn zeroed_per_window<'a, 'f>(
 ) -> Option<(&'f Call<'a>, Every<'a>)> {
     let mut found = None;
     for call in facts.calls_inside(rounds) {
-        if !matches!(facts.method(call.node), Some((_, "zero_grad"))) {
+        if !matches!(facts.method(call.node), Some((_, "zero_grad")))
+            || facts.are_exclusive(call.place.block, step.place.block)
+        {
             continue;
         }
         found = match (found, facts.periodic(call, rounds)) {
@@ -134,24 +138,38 @@ fn is_of(facts: &Facts<'_>, zero: &Call<'_>, step: &Call<'_>) -> bool {
 
 /// The length of a window the loop counts with: a condition that holds once in so many rounds
 /// (around something else than the step), or the number of its rounds.
-fn window_of<'a>(facts: &Facts<'a>, rounds: BlockId) -> Option<&'a Expr> {
+fn window_of<'a>(facts: &Facts<'a>, rounds: BlockId, step: &Call<'a>) -> Option<&'a Expr> {
     if let BlockKind::For(node) = facts.structure.blocks[rounds].kind
-        && let Expr::Call(range) = &*node.iter
-        && matches!(&*range.func, Expr::Name(name) if name.id.as_str() == "range")
-        && let [count] = &*range.arguments.args
+        && let Some(count) = range_count(&node.iter)
         && facts.constant(count) != Some(1)
     {
-        return Some(count);
+        // With its gradients set to zero each time, every round over the same data is a step for
+        // itself.
+        let takes_data = facts
+            .calls_inside(rounds)
+            .any(|call| plain_callee(call.node) == Some("next"));
+        let zeroes = facts.calls_inside(rounds).any(|call| {
+            matches!(facts.method(call.node), Some((_, "zero_grad")))
+                && facts.periodic(call, rounds).is_none()
+        });
+        return (takes_data || !zeroes).then_some(count);
     }
     facts
         .calls_inside(rounds)
+        .filter(|call| !facts.are_exclusive(call.place.block, step.place.block))
         .filter_map(|call| facts.periodic(call, rounds))
         .map(|(_, every)| every.count)
         .next()
 }
 
-/// Whether a loss is divided by the window in this loop.
-fn is_divided(facts: &Facts<'_>, rounds: BlockId, loss: &Expr, count: &Expr) -> bool {
+/// Whether a loss is divided by the window in this loop, on a way that leads to the step.
+fn is_divided(
+    facts: &Facts<'_>,
+    rounds: BlockId,
+    loss: &Expr,
+    count: &Expr,
+    step: &Call<'_>,
+) -> bool {
     if facts.divides_by(loss, count) {
         return true;
     }
@@ -162,6 +180,7 @@ fn is_divided(facts: &Facts<'_>, rounds: BlockId, loss: &Expr, count: &Expr) -> 
         .assigns_in_unit(facts.structure.unit_of(rounds))
         .any(|assign| {
             facts.structure.is_inside(assign.place.block, rounds)
+                && facts.leads_to(assign.place, step.place)
                 && facts.path(assign.target) == Some(path)
                 && match assign.operator {
                     Some(Operator::Div) => facts.same_text(assign.value, count),

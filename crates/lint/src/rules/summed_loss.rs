@@ -3,8 +3,7 @@
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::{Assign, BlockId, BlockKind, Call};
-use crate::facts::value::Kind;
+use crate::facts::structure::Assign;
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, Operator, span};
 
@@ -57,7 +56,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         let value = facts.value(added);
-        if !value.is_tensor() || !value.graph.is_yes() {
+        if !value.is_tensor()
+            || !value.graph.is_yes()
+            || facts.gradients_at(assign.statement).is_no()
+        {
             continue;
         }
         let block = assign.place.block;
@@ -66,21 +68,18 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         if !facts.is_step_loop(steps)
-            || !goes_over_steps(facts, steps)
-            || is_given_by(facts, steps, added)
-            || begins_anew_around(facts, steps, total)
+            || !facts.goes_over_steps(steps)
+            || facts.is_handed_out_by(steps, added)
+            || facts.is_about_one_batch(steps, total)
             || facts.is_bound_inside(steps, total)
             || facts.reaches_backward(unit, total)
         {
             continue;
         }
         // Without a `backward()` in the loop, a returned total may be the loss itself.
-        let trains = facts.calls_inside(steps).any(|call| {
-            facts.is_backward(call.node)
-                || facts.callee_unit(call.node).is_some_and(|callee| {
-                    facts.runs(callee, &|inner| facts.is_backward(inner.node))
-                })
-        });
+        let trains = facts
+            .calls_inside(steps)
+            .any(|call| facts.runs_backward(call.node));
         if !trains && facts.is_returned(unit, total) {
             continue;
         }
@@ -100,64 +99,6 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             finding.severity = Severity::Error;
         }
     }
-}
-
-/// Whether a loop goes over steps: not if it only backpropagates and the optimizer's step comes after
-/// it; then it adds up the parts of one step, and its total ends with it.
-fn goes_over_steps(facts: &Facts<'_>, steps: BlockId) -> bool {
-    if let BlockKind::For(node) = facts.structure.blocks[steps].kind
-        && facts.iterates_loader(&node.iter)
-    {
-        return true;
-    }
-    let is_step = |call: &Call<'_>| {
-        matches!(facts.method(call.node), Some((receiver, "step" | "train_batch"))
-            if facts.value(receiver).kind != Kind::Scheduler)
-    };
-    let steps_inside = facts.calls_inside(steps).any(|call| {
-        is_step(call)
-            || facts
-                .callee_unit(call.node)
-                .is_some_and(|callee| facts.runs(callee, &is_step))
-    });
-    let unit = facts.structure.unit_of(steps);
-    steps_inside || !facts.calls_in_unit(unit).any(is_step)
-}
-
-/// Whether what is added is handed in by the loop (`for loss in losses`), not made in it.
-fn is_given_by(facts: &Facts<'_>, steps: BlockId, added: &Expr) -> bool {
-    match facts.structure.blocks[steps].kind {
-        BlockKind::For(node) => facts
-            .path(added)
-            .is_some_and(|path| facts.targets(&node.target, path)),
-        _ => false,
-    }
-}
-
-/// Whether the total begins anew in a loop further out whose batches the model is given here: then
-/// this loop goes over the parts of one batch.
-fn begins_anew_around(facts: &Facts<'_>, steps: BlockId, total: &str) -> bool {
-    let mut outer = facts.structure.blocks[steps].parent;
-    while let Some(block) = outer.and_then(|block| facts.structure.loop_around(block)) {
-        if let BlockKind::For(node) = facts.structure.blocks[block].kind
-            && facts.is_bound_inside(block, total)
-        {
-            let mut batches = Vec::new();
-            facts.each_target(&node.target, &mut |path| batches.push(path));
-            let runs_on_batch =
-                facts.calls_inside(steps).any(|call| {
-                    facts.called_module(call.node).is_some()
-                        && call.node.arguments.args.iter().any(|argument| {
-                            batches.iter().any(|batch| facts.mentions(argument, batch))
-                        })
-                });
-            if runs_on_batch {
-                return true;
-            }
-        }
-        outer = facts.structure.blocks[block].parent;
-    }
-    false
 }
 
 /// What is added to a total: of `total += x`, and of `total = total + x` either way round.

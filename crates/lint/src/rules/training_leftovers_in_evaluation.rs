@@ -1,11 +1,11 @@
 //! The last batch's graph is still there while evaluation runs.
 
-use super::retain_graph::is_true;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
+use crate::facts::structure::{BlockId, Call, UnitId};
 use crate::finding::Severity;
 use crate::python::{Expr, span};
+use crate::syntax::says_true;
 
 pub static RULE: Rule = Rule {
     name: "training-leftovers-in-evaluation",
@@ -69,7 +69,7 @@ are looked at, and only evaluation that this file runs right after the loop.
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     for (steps, block) in facts.structure.blocks.iter().enumerate() {
-        if !matches!(block.kind, BlockKind::For(_) | BlockKind::While(_)) {
+        if !block.kind.is_loop() {
             continue;
         }
         let trains = facts.calls_inside(steps).any(|call| {
@@ -84,7 +84,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(evaluation) = evaluation_after(facts, unit, steps, end) else {
             continue;
         };
-        let Some(name) = leftover(facts, unit, steps, end, evaluation.place.order) else {
+        let Some(name) = leftover(facts, unit, steps, evaluation.place.order) else {
             continue;
         };
         report.add(
@@ -102,7 +102,7 @@ fn retains(facts: &Facts<'_>, steps: BlockId) -> bool {
     facts
         .calls_inside(steps)
         .filter(|call| facts.is_backward(call.node))
-        .all(|call| is_true(call.node, "retain_graph"))
+        .all(|call| says_true(call.node, "retain_graph"))
 }
 
 fn last_order(facts: &Facts<'_>, block: BlockId) -> usize {
@@ -137,7 +137,7 @@ fn evaluation_after<'f, 'a>(
                         facts.called_module(inner.node).is_some()
                             && facts.gradients_at(inner.node).is_no()
                     })
-                    && !facts.runs(callee, &|inner| facts.is_backward(inner.node))
+                    && !facts.runs_backward(call.node)
             })
         })
 }
@@ -147,7 +147,6 @@ fn leftover<'a>(
     facts: &Facts<'a>,
     unit: UnitId,
     steps: BlockId,
-    end: usize,
     evaluation: usize,
 ) -> Option<&'a str> {
     facts.assigns_in_unit(unit).find_map(|assign| {
@@ -166,7 +165,9 @@ fn leftover<'a>(
             && !value.scalar.is_yes()
             && (retains(facts, steps) || !facts.ends_in_backward(unit, path))
             && !is_bound_again(facts, unit, path, assign.place.order, evaluation)
-            && !is_deleted(facts, unit, path, end.min(assign.place.order), evaluation);
+            && !facts
+                .deletions(unit, path)
+                .any(|place| (assign.place.order..evaluation).contains(&place.order));
         kept.then_some(path)
     })
 }
@@ -176,15 +177,5 @@ fn is_bound_again(facts: &Facts<'_>, unit: UnitId, path: &str, from: usize, unti
         assign.place.order > from
             && assign.place.order < until
             && facts.targets(assign.target, path)
-    })
-}
-
-fn is_deleted(facts: &Facts<'_>, unit: UnitId, path: &str, from: usize, until: usize) -> bool {
-    facts.structure.statements.iter().any(|(statement, place)| {
-        facts.structure.unit_of(place.block) == unit
-            && from < place.order
-            && place.order < until
-            && matches!(statement, crate::python::Stmt::Delete(node)
-                if node.targets.iter().any(|each| facts.targets(each, path)))
     })
 }

@@ -4,8 +4,10 @@ use super::fixes::without_keyword;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::Call;
+use crate::facts::value::Kind;
 use crate::finding::{Fix, Severity};
-use crate::python::{Expr, span};
+use crate::python::span;
+use crate::syntax::is_false;
 
 pub static RULE: Rule = Rule {
     name: "zero-grad-keeps-memory",
@@ -40,8 +42,8 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When other code reads gradients that a step did not compute as zeros, and under CUDA graphs, which
-need gradients at fixed addresses. The fix counts as unsafe, because an optimizer goes on to move a
+When other code reads gradients that a step did not compute as zeros (files that read `.grad` are not
+reported), and under CUDA graphs, which need gradients at fixed addresses. The fix counts as unsafe, because an optimizer goes on to move a
 parameter whose gradient is zero, but leaves out one that has none.
 ",
     check,
@@ -56,19 +58,24 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             )
         })
     });
-    if has_graphs {
+    // Who reads gradients may count on zeros where a step computed none.
+    if has_graphs || !facts.readers_of_attribute("grad").is_empty() {
         return;
     }
     for call in &facts.structure.calls {
-        let Some((_, "zero_grad")) = facts.method(call.node) else {
+        let Some((receiver, "zero_grad")) = facts.method(call.node) else {
             continue;
         };
+        // A method of the file's own does what it says there.
+        if facts.callee_unit(call.node).is_some()
+            || matches!(facts.value(receiver).kind, Kind::Object(_))
+        {
+            continue;
+        }
         let Some(keyword) = call.node.arguments.find_keyword("set_to_none") else {
             continue;
         };
-        if !matches!(&keyword.value, Expr::BooleanLiteral(literal) if !literal.value)
-            || stands_before_backward(facts, call)
-        {
+        if !is_false(&keyword.value) || stands_before_backward(facts, call) {
             continue;
         }
         report.add_with(
@@ -99,16 +106,10 @@ fn stands_before_backward(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let Some(backward) = next else {
         return false;
     };
-    let loss = match (
-        facts.method(backward.node),
-        backward.node.arguments.args.first(),
-    ) {
-        // `accelerator.backward(loss)`
-        (_, Some(loss)) => loss,
-        (Some((loss, _)), None) => loss,
-        _ => return false,
-    };
-    let Some(path) = facts.path(loss) else {
+    let Some(path) = facts
+        .goes_back_from(backward.node)
+        .and_then(|loss| facts.path(loss))
+    else {
         return false;
     };
     let made = facts

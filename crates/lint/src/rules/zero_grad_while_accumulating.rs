@@ -2,6 +2,7 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
+use crate::facts::accumulation::Window;
 use crate::facts::structure::Call;
 use crate::facts::value::Kind;
 use crate::finding::Severity;
@@ -54,7 +55,10 @@ const HELP: &str = "call it right after the step, under the same condition";
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     for window in facts.windows() {
         for call in facts.calls_inside(window.rounds) {
-            if is_zero_grad(facts, call) && facts.is_every_round(call, &window) {
+            if is_zero_grad(facts, call)
+                && facts.is_every_round(call, &window)
+                && !is_an_option(facts, call, &window)
+            {
                 report.add(
                     span(call.node),
                     format!(
@@ -99,4 +103,19 @@ fn is_zero_grad(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         facts.value(receiver).kind,
         Kind::Optimizer | Kind::Module(_) | Kind::Unknown
     ))
+}
+
+/// Under a setting that the step does not stand under: it may be the one of those who do not accumulate.
+fn is_an_option(facts: &Facts<'_>, call: &Call<'_>, window: &Window<'_, '_>) -> bool {
+    facts
+        .structure
+        .conditions(call.place.block, window.rounds)
+        .iter()
+        .any(|(test, _)| {
+            !facts
+                .structure
+                .conditions(window.step.place.block, window.rounds)
+                .iter()
+                .any(|(other, _)| std::ptr::eq(*test, *other))
+        })
 }

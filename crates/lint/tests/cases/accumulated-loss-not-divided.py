@@ -196,3 +196,38 @@ def train(model, loader, optimizer, n):
             print(running)
             running = 0.0
         step += 1
+
+# case: the mean is taken over all tokens of the window
+def train(model, loader, optimizer, criterion, steps):
+    for i, (x, y, tokens) in enumerate(loader):
+        loss = criterion(model(x), y) / tokens
+        loss.backward()
+        if (i + 1) % steps == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: a critic that is trained more often
+import torch.nn.functional as F
+
+def train(generator, critic, loader, first, second, often):
+    for i, x in enumerate(loader):
+        first.zero_grad()
+        loss = F.mse_loss(critic(x), x)
+        loss.backward()
+        first.step()
+        if i % often == 0:
+            second.zero_grad()
+            F.mse_loss(critic(generator(x)), x).backward()
+            second.step()
+
+# case: divided by a number under another name
+import torch.nn.functional as F
+
+def train(model, loader, optimizer, steps):
+    scale = 1.0 / steps
+    for i, (x, y) in enumerate(loader):
+        loss = F.cross_entropy(model(x), y) * scale
+        loss.backward()
+        if (i + 1) % steps == 0:
+            optimizer.step()
+            optimizer.zero_grad()

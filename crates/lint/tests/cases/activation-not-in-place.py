@@ -133,3 +133,33 @@ class Net(nn.Module):
         hidden = self.one(x)
         active = F.relu(hidden)
         return active
+
+# case: both are needed
+from torch import nn
+import torch.nn.functional as F
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3)
+        self.second = nn.Conv2d(8, 8, 3)
+
+    def forward(self, x):
+        before = self.first(x)
+        after = F.relu(before)
+        return self.second(after) + before
+
+# case: the input of a layer that needs it for backward
+from torch import nn
+import torch.nn.functional as F
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Sigmoid()
+        self.second = nn.Linear(4, 4)
+
+    def forward(self, x):
+        before = self.first(x)
+        after = F.relu(before)
+        return self.second(after)

@@ -165,3 +165,97 @@ def hook(module, inputs, output):
 net.layer4.register_forward_hook(hook)
 for x in batches:
     net(x)
+
+# case: a hook for one pass, taken off again before the training
+import torch
+from torch import nn
+
+def width_of(model, layer, device):
+    outputs = []
+    handle = layer.register_forward_hook(lambda module, inputs, output: outputs.append(output))
+    model(torch.zeros(1, 3, 224, 224, device=device))
+    handle.remove()
+    return outputs[0].shape[1]
+
+def train(loader, optimizer, criterion, device):
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.LazyLinear(10)).to(device)
+    head = nn.Linear(width_of(model, model[0], device), 10).to(device)
+    for x, y in loader:
+        loss = criterion(head(model(x.to(device))), y.to(device))
+        loss.backward()
+        optimizer.step()
+
+# case: the last activation of each layer, under its name
+import torch
+
+activations = {}
+
+def keep(name):
+    def hook(module, inputs, output):
+        activations[name] = output
+    return hook
+
+def train(model, loader, optimizer, criterion):
+    model.layer4.register_forward_hook(keep("layer4"))
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+# case: features that a loss is made of
+import torch
+import torch.nn.functional as F
+
+class Perceptual:
+    def __init__(self, net):
+        self.net = net
+        self.features = []
+        for layer in net.children():
+            layer.register_forward_hook(self.keep)
+
+    def keep(self, module, inputs, output):
+        self.features.append(output)
+
+    def loss(self, image, target):
+        self.features.clear()
+        self.net(image)
+        return sum(F.mse_loss(feature, wanted) for feature, wanted in zip(self.features, target))
+
+def fit(image, target, net, optimizer):
+    perceptual = Perceptual(net)
+    for _ in range(100):
+        loss = perceptual.loss(image, target)
+        loss.backward()
+        optimizer.step()
+        net(image)
+
+# case: only numbers of each activation
+import torch
+
+means = []
+
+def hook(module, inputs, output):
+    means.append(output.detach().mean().item())
+
+def train(model, loader, optimizer, criterion):
+    model.layer.register_forward_hook(hook)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: the hook is for the evaluation, which records nothing
+import torch
+
+features = []
+
+def hook(module, inputs, output):
+    features.append(output)
+
+@torch.no_grad()
+def extract(model, loader):
+    model.layer.register_forward_hook(hook)
+    for x, y in loader:
+        model(x)
+    return features

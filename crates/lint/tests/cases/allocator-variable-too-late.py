@@ -79,3 +79,42 @@ def main():
     model = build().cuda()
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"  # <- found
     return model
+
+# case: only asked whether there is a card
+import os
+import torch
+
+if torch.cuda.is_available():
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+model = torch.nn.Linear(4, 4).cuda()
+
+# case: what stands above runs later
+import os
+import torch
+
+def train():
+    model = torch.nn.Linear(4, 4).cuda()
+    return model
+
+if __name__ == "__main__":
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "max_split_size_mb:128"
+    train()
+
+# case: on the host
+import os
+import torch
+
+x = torch.zeros(3).to("cpu")
+os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "max_split_size_mb:128"
+y = x.cuda()
+
+# case: in the other branch
+import os
+import torch
+
+def main(args):
+    if args.rank >= 0:
+        torch.cuda.set_device(args.rank)
+    else:
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+    return torch.zeros(3).cuda()

@@ -1,5 +1,6 @@
 # case: a model of the file
 from torch import nn
+from torch.utils.data import DataLoader
 
 class Net(nn.Module):
     def __init__(self):
@@ -10,8 +11,9 @@ class Net(nn.Module):
     def forward(self, x):
         return self.norm(self.conv(x)).mean((1, 2, 3))
 
-def train(loader, optimizer, criterion, n):
+def train(data, optimizer, criterion, n):
     model = Net().cuda()
+    loader = DataLoader(data, batch_size=2, shuffle=True)
     for i, (x, y) in enumerate(loader):
         (criterion(model(x), y) / n).backward()
         if (i + 1) % n == 0:
@@ -20,6 +22,7 @@ def train(loader, optimizer, criterion, n):
 
 # case: a block of the file inside the model, handed to another function
 from torch import nn
+from torch.utils.data import DataLoader
 
 class Block(nn.Module):
     def __init__(self):
@@ -38,13 +41,21 @@ def train(model, loader, optimizer, criterion, n):
             optimizer.step()  # <- found
             optimizer.zero_grad()
 
-def main(loader, optimizer, criterion):
-    train(Net(), loader, optimizer, criterion, 4)
+def main(data, optimizer, criterion):
+    batches = DataLoader(data, 4)
+    train(Net(), batches, optimizer, criterion, 4)
 
-# case: a model of torchvision
+# case: a model of torchvision, and a batch size of the command line
+import argparse
+from torch.utils.data import DataLoader
 from torchvision import models
 
-def train(loader, optimizer, criterion, n):
+parser = argparse.ArgumentParser()
+parser.add_argument("-b", "--batch-size", type=int, default=8)
+args = parser.parse_args()
+
+def train(data, optimizer, criterion, n):
+    loader = DataLoader(data, batch_size=args.batch_size)
     model = models.resnet50()
     for i, (x, y) in enumerate(loader):
         (criterion(model(x), y) / n).backward()
@@ -121,5 +132,37 @@ def train(loader, optimizer, criterion, n):
     for i, (x, y) in enumerate(loader):
         (criterion(model(x), y) / n).backward()
         if (i + 1) % n == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: micro-batches that are large enough
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader
+
+model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.LazyLinear(10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train(data):
+    loader = DataLoader(data, batch_size=128)
+    for i, (x, y) in enumerate(loader):
+        (F.cross_entropy(model(x), y) / 4).backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: how large the micro-batches are is not known
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.LazyLinear(10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train(loader):
+    for i, (x, y) in enumerate(loader):
+        (F.cross_entropy(model(x), y) / 4).backward()
+        if (i + 1) % 4 == 0:
             optimizer.step()
             optimizer.zero_grad()

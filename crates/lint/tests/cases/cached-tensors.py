@@ -21,8 +21,8 @@ from functools import lru_cache
 import torch
 
 @lru_cache  # <- found
-def grid(h, w):
-    return torch.zeros(h, w, device="cuda")
+def picture(path):
+    return torch.tensor(read(path), device="cuda")
 
 # case: outputs of a model
 from functools import lru_cache
@@ -38,10 +38,10 @@ def embed(path):
 from functools import lru_cache
 import torch
 
-class Positions:
+class Pictures:
     @lru_cache()  # <- found
-    def table(self, length):
-        return torch.zeros(length, 64).to("cuda")
+    def picture(self, path):
+        return torch.from_numpy(self.read(path)).to("cuda")
 
 # case: a dict of the file
 import torch
@@ -50,7 +50,7 @@ tables = {}
 
 def table(length):
     if length not in tables:
-        tables[length] = torch.arange(length, device="cuda")  # <- found
+        tables[length] = torch.tensor(rows(length), device="cuda")  # <- found
     return tables[length]
 
 # case: on the CPU
@@ -137,3 +137,36 @@ def supported(device: str, dtype: torch.dtype) -> bool:
     x = torch.randn(8, 16, device="cuda").requires_grad_(True)
     x.sum().backward()
     return x.grad is not None and x is not None
+
+# case: a table made of sizes, in a cache with the usual bound
+import functools
+import torch
+
+@functools.lru_cache()
+def positions(length, device):
+    return torch.arange(length, device="cuda").unsqueeze(0)
+
+def embed(tokens):
+    return positions(tokens.shape[1], tokens.device)
+
+# case: masks by their size
+import torch
+
+MASKS = {}
+
+def mask_of(length):
+    if length not in MASKS:
+        MASKS[length] = torch.tril(torch.ones(length, length, device="cuda"))
+    return MASKS[length]
+
+# case: rotary tables by length and device
+import torch
+
+CACHE = {}
+
+def rotary(length, width, device):
+    key = (length, width, device)
+    if key not in CACHE:
+        angles = torch.arange(length, device="cuda")[:, None] / torch.arange(1, width, device="cuda")
+        CACHE[key] = torch.cat((angles.sin(), angles.cos()), dim=-1)
+    return CACHE[key]

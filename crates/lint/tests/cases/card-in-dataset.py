@@ -125,3 +125,34 @@ from torch.utils.data import Dataset
 class Images(Dataset):
     def __getitem__(self, index):
         return self.images[index].to(torch.float32)
+
+# case: the whole set is on the card, and the loader has no workers
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Rows(Dataset):
+    def __init__(self, rows):
+        self.rows = torch.tensor(rows).cuda()
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+loader = DataLoader(Rows([[1.0]]), batch_size=4, shuffle=True)
+
+# case: moved by a method that the loop calls
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Rows(Dataset):
+    def __getitem__(self, index):
+        return torch.zeros(3)
+
+    def to_card(self, batch):
+        return batch.cuda()
+
+rows = Rows()
+for batch in DataLoader(rows, num_workers=4):
+    print(rows.to_card(batch))

@@ -73,3 +73,48 @@ def train(loader, optimizer):
     for batch in loader:
         model(**batch).loss.backward()
         optimizer.step()
+
+# case: switched on to generate, and off again before the training
+from transformers import AutoModelForCausalLM, Trainer
+
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+model.gradient_checkpointing_enable()
+model.config.use_cache = True
+print(model.generate())
+model.config.use_cache = False
+trainer = Trainer(model=model)
+trainer.train()
+
+# case: generating with it
+from transformers import AutoModelForCausalLM, Trainer
+
+model = AutoModelForCausalLM.from_pretrained("gpt2", use_cache=False)
+model.gradient_checkpointing_enable()
+trainer = Trainer(model=model)
+trainer.train()
+model.eval()
+print(model.generate(use_cache=True))
+
+# case: the other branch of the switch
+from transformers import AutoModelForCausalLM, Trainer
+
+def main(args):
+    model = AutoModelForCausalLM.from_pretrained("gpt2")
+    if args.gradient_checkpointing:
+        model.gradient_checkpointing_enable()
+        model.config.use_cache = False
+    else:
+        model.config.use_cache = True
+    trainer = Trainer(model=model)
+    trainer.train()
+
+# case: one of two ways to load
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+def main(args):
+    if args.gradient_checkpointing:
+        model = AutoModelForCausalLM.from_pretrained("gpt2", use_cache=False)
+        model.gradient_checkpointing_enable()
+    else:
+        model = AutoModelForCausalLM.from_pretrained("gpt2", use_cache=True)
+    Trainer(model=model).train()

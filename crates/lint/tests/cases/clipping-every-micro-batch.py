@@ -124,3 +124,70 @@ def train(model, loader, optimizer, criterion):
             accelerator.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
+
+# case: nothing is clipped, the norm is measured
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / 4).backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), float("inf"))
+        print(norm)
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: a discriminator that is clipped and stepped in every round
+import torch
+
+def train(critic, generator, loader, first, second):
+    for i, x in enumerate(loader):
+        first.zero_grad()
+        critic(x).mean().backward()
+        torch.nn.utils.clip_grad_norm_(critic.parameters(), 1.0)
+        first.step()
+        if i % 5 == 0:
+            second.zero_grad()
+            (-critic(generator(x)).mean()).backward()
+            second.step()
+
+# case: on the round that steps
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / 4).backward()
+        last = (i + 1) % 4 == 0 or i + 1 == len(loader)
+        if last:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: weights, not gradients
+def train(critic, loader, optimizer):
+    for i, x in enumerate(loader):
+        (critic(x).mean() / 4).backward()
+        for p in critic.parameters():
+            p.data.clamp_(-0.01, 0.01)
+        if (i + 1) % 4 == 0 or i + 1 == len(loader):
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: inside the branch for those who accumulate
+import torch
+
+def train(model, loader, optimizer, criterion, args):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        if args.steps > 1:
+            loss = loss / args.steps
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # <- found
+            if (i + 1) % args.steps == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+        else:
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()

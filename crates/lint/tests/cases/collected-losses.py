@@ -217,3 +217,109 @@ def train(model, data, optimizer, criterion):
         loss = train_step(model, x, y, optimizer, criterion)
         losses.append(loss)  # <- found
     return losses
+
+# case: a list that is begun anew when it is full
+def train(model, loader, optimizer, criterion):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss)
+        if len(losses) == 100:
+            print(sum(losses) / 100)
+            losses = []
+
+# case: a window of the last losses, made elsewhere
+from collections import deque
+
+class Trainer:
+    def __init__(self, model, optimizer, criterion):
+        self.model = model
+        self.optimizer = optimizer
+        self.criterion = criterion
+        self.recent = deque(maxlen=50)
+
+    def train(self, loader):
+        for x, y in loader:
+            loss = self.criterion(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            self.recent.append(loss)
+
+# case: a window of the last losses, bounded by position
+from collections import deque
+
+def train(model, loader, optimizer, criterion):
+    recent = deque([], 50)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        recent.append(loss)
+
+# case: a meter of another file, which may take the number out
+from meters import LossMeter
+
+def train(model, loader, optimizer, criterion):
+    losses = LossMeter()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+
+# case: what is collected goes backward in a helper
+def update(losses, optimizer):
+    optimizer.zero_grad()
+    sum(losses).backward()
+    optimizer.step()
+
+def train(model, loader, optimizer, criterion):
+    for epoch in range(3):
+        losses = []
+        for x, y in loader:
+            losses.append(criterion(model(x), y))
+        update(losses, optimizer)
+
+# case: the losses of one batch's views
+def train(model, loader, optimizer, criterion):
+    for views, y in loader:
+        losses = []
+        for view in views:
+            loss = criterion(model(view), y)
+            loss.backward()
+            losses.append(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+        print(sum(losses).item())
+
+# case: a list that a closure sums up and takes back
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        losses = []
+
+        def closure():
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            losses.append(loss)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+
+# case: numbers by another way
+def train(model, loader, optimizer, criterion):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+        losses.append(loss.cpu().detach().numpy())
+        losses.append(loss.tolist())

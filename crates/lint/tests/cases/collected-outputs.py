@@ -272,3 +272,109 @@ def run(net, batches):
         logits, hidden = net(x)
         print(F.cross_entropy(logits, y).item())
         kept.append(logits)  # <- found
+
+# case: the first batches only, for a picture
+import torch
+
+@torch.no_grad()
+def pictures(model, loader):
+    model.eval()
+    shown = []
+    for i, (x, _) in enumerate(loader):
+        out = model(x.cuda())
+        if i < 4:
+            shown.append(out)
+    return torch.cat(shown)
+
+# case: as many as are wanted
+import torch
+
+@torch.no_grad()
+def samples(model, loader, wanted):
+    model.eval()
+    shown = []
+    for x, _ in loader:
+        out = model(x.cuda())
+        if len(shown) < 16:
+            shown.append(out)
+    return torch.cat(shown).cpu()
+
+# case: once in so many steps
+import torch
+from torch import nn
+
+def train(loader, optimizer, criterion, noise):
+    model = nn.Linear(4, 4).cuda()
+    pictures = []
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if i % 500 == 0:
+            with torch.no_grad():
+                pictures.append(model(noise.cuda()))
+    return pictures
+
+# case: the most likely class of each sample is small
+import torch
+
+@torch.no_grad()
+def predict(model, loader):
+    model.eval()
+    labels = []
+    for x, _ in loader:
+        labels.append(model(x.cuda()).argmax(1))
+    return torch.cat(labels).cpu()
+
+# case: what the loss of the whole is made of
+import torch
+
+def train(model, loader, optimizer, criterion, targets):
+    for epoch in range(3):
+        outputs = []
+        for x, _ in loader:
+            outputs.append(model(x.cuda()))
+        loss = criterion(torch.cat(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: moved to the host one by one
+import torch
+
+@torch.no_grad()
+def embed(model, loader):
+    model.eval()
+    rows = []
+    for x, _ in loader:
+        rows.append(model(x.cuda()).cpu())
+    return torch.cat(rows)
+
+# case: compared with each other on the card
+import torch
+
+@torch.no_grad()
+def retrieve(model, loader):
+    model.eval()
+    rows = []
+    for x, _ in loader:
+        rows.append(model(x.cuda()))
+    rows = torch.cat(rows)
+    return (rows @ rows.t()).topk(5).indices.cpu()
+
+# case: the outputs of a batch's chunks, joined behind them
+import torch
+
+def train(model, loader, optimizer, criterion, accuracy):
+    for data, targets in loader:
+        optimizer.zero_grad()
+        outputs = []
+        chunks = data.cuda().chunk(4)
+        wanted = targets.cuda().chunk(4)
+        for chunk, target in zip(chunks, wanted):
+            output = model(chunk)
+            outputs.append(output)
+            criterion(output, target).backward()
+        optimizer.step()
+        print(accuracy(torch.cat(outputs), targets))

@@ -235,3 +235,64 @@ for x in batches:
     other(x).sum().backward()
     for p in other.parameters():
         p.data -= 0.1 * p.grad
+
+# case: its output is used without its graph
+import copy
+import torch
+
+def train(model, loader, optimizer, criterion):
+    teacher = copy.deepcopy(model)
+    for x, y in loader:
+        with torch.no_grad():
+            wanted = teacher(x)
+        loss = criterion(model(x), wanted)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: a copy for each task that is trained itself
+import copy
+import torch
+
+def meta_train(model, tasks, criterion):
+    for support, query, y in tasks:
+        learner = copy.deepcopy(model)
+        inner = torch.optim.SGD(learner.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = criterion(learner(support), y)
+            inner.zero_grad()
+            loss.backward()
+            inner.step()
+        print(criterion(model(query), y).item(), criterion(learner(query), y).item())
+
+# case: gradients go through the copy to an input
+import copy
+import torch
+
+def attack(model, x, y, criterion, optimizer):
+    proxy = copy.deepcopy(model)
+    for _ in range(10):
+        noise = torch.zeros_like(x, requires_grad=True)
+        criterion(proxy(x + noise), y).backward()
+        x = x + noise.grad.sign() * 0.01
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+# case: a moving average that runs in evaluation only
+import copy
+import torch
+
+def train(model, loader, held_out, optimizer, criterion):
+    average = copy.deepcopy(model)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            for old, new in zip(average.parameters(), model.parameters()):
+                old.lerp_(new, 0.01)
+    with torch.no_grad():
+        for x, y in held_out:
+            print(criterion(average(x), y).item())

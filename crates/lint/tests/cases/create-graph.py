@@ -126,3 +126,55 @@ from penalties import add_penalty
 def look(model, x):
     grad = torch.autograd.grad(model(x).sum(), x, create_graph=True)[0]
     add_penalty(grad)
+
+# case: a gradient penalty
+import torch
+
+def penalty(critic, real, fake):
+    mixed = (real + fake) / 2
+    mixed.requires_grad_(True)
+    score = critic(mixed)
+    grads = torch.autograd.grad(score.sum(), mixed, create_graph=True)[0]
+    return ((grads.norm(2, dim=1) - 1) ** 2).mean()
+
+def train(critic, loader, optimizer, generator):
+    for real in loader:
+        loss = critic(real).mean() + penalty(critic, real, generator(real))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: a residual of a differential equation
+import torch
+
+def train(net, points, optimizer):
+    for x in points:
+        x.requires_grad_(True)
+        u = net(x)
+        u_x = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+        u_xx = torch.autograd.grad(u_x.sum(), x, create_graph=True)[0]
+        loss = ((u_xx + u) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: an optimizer that uses the second order
+import torch
+from hessian import AdaHessian
+
+def train(model, loader, criterion):
+    optimizer = AdaHessian(model.parameters())
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward(create_graph=True)
+        optimizer.step()
+
+# case: an inner step of meta-learning
+import torch
+
+def adapt(model, loss, weights, rate):
+    grads = torch.autograd.grad(loss, weights.values(), create_graph=True)
+    for (name, weight), grad in zip(weights.items(), grads):
+        weights[name] = weight - rate * grad
+    return weights

@@ -204,3 +204,202 @@ def run(kind, loader, model, optimizer):
 def evaluate(model, loader):
     model = torch.nn.DataParallel(model).cuda()
     run("val", loader, model, None)
+
+# case: a frozen encoder below a head that is trained
+import torch
+from torch import nn
+
+def set_model(opt):
+    encoder, head = make_encoder(opt), make_head(opt)
+    if torch.cuda.device_count() > 1:
+        encoder.body = torch.nn.DataParallel(encoder.body)
+    return encoder.cuda(), head.cuda()
+
+def train(loader, encoder, head, criterion, optimizer):
+    encoder.eval()
+    head.train()
+    for x, y in loader:
+        with torch.no_grad():
+            features = encoder.body(x.cuda())
+        loss = criterion(head(features.detach()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+def main(opt, loader, criterion):
+    encoder, head = set_model(opt)
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+    train(loader, encoder, head, criterion, optimizer)
+
+# case: a script that evaluates unless it is told otherwise
+import argparse
+import torch
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--evaluate", dest="evaluate", default=True, action="store_true")
+args = parser.parse_args()
+
+def train(loader, model, criterion, optimizer):
+    model.train()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+def validate(loader, model):
+    model.eval()
+    with torch.no_grad():
+        for x, y in loader:
+            print((model(x).argmax(1) == y).sum())
+
+def main(net, train_loader, val_loader, criterion):
+    model = nn.DataParallel(net).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    if args.evaluate:
+        validate(val_loader, model)
+        return
+    train(train_loader, model, criterion, optimizer)
+
+# case: the cards are named by a number
+import torch
+from torch import nn
+
+def train(net, loader, criterion):
+    model = nn.DataParallel(net, device_ids=[0]).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: frozen parts of a loss
+import torch
+from torch import nn
+from lpips import LPIPS
+
+def train(model, loader, optimizer):
+    perceptual = nn.DataParallel(LPIPS()).cuda()
+    for x in loader:
+        out = model(x)
+        loss = perceptual(out, x).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: several processes by Horovod are the other way
+import horovod.torch as hvd
+import torch
+from torch import nn
+
+def train(net, loader, criterion, use_horovod):
+    if use_horovod:
+        hvd.init()
+        model = net.cuda()
+    else:
+        model = nn.DataParallel(net).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: one card is visible
+import os
+import torch
+from torch import nn
+
+os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+
+def train(net, loader, criterion):
+    model = nn.DataParallel(net).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: several cards are visible
+import os
+import torch
+from torch import nn
+
+os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
+
+def train(net, loader, criterion):
+    model = nn.DataParallel(net).cuda()  # <- found
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: processes of a group are started for several cards
+import torch
+import torch.distributed as dist
+from torch import nn
+from parallel import wrap
+
+def train(net, loader, criterion, ranks):
+    if ranks > 1:
+        dist.init_process_group("nccl")
+        model = wrap(net)
+    else:
+        model = nn.DataParallel(net).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+# case: a branch that tests and ends the program
+import sys
+import torch
+from torch import nn
+
+def main(args, net, loader, criterion):
+    if args.test:
+        net = nn.DataParallel(net).cuda()
+        net.eval()
+        with torch.no_grad():
+            for x, y in loader:
+                print((net(x).argmax(1) == y).sum().item())
+        sys.exit(0)
+    net = nn.DataParallel(net).cuda()  # <- found
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(net(x), y).backward()
+        optimizer.step()
+
+# case: a number of cards that is one
+import torch
+from torch import nn
+
+ngpu = 1
+device = torch.device("cuda:0" if torch.cuda.is_available() and ngpu > 0 else "cpu")
+net = nn.Linear(4, 4).to(device)
+if device.type == "cuda" and ngpu > 1:
+    net = nn.DataParallel(net, list(range(ngpu)))
+optimizer = torch.optim.Adam(net.parameters())
+for x, y in loader:
+    net.zero_grad()
+    criterion(net(x), y).backward()
+    optimizer.step()
+
+# case: as many cards as the command line says, one unless told
+import argparse
+import torch
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--ngpu", type=int, default=1)
+args = parser.parse_args()
+net = nn.Linear(4, 4).cuda()
+if args.ngpu > 1:
+    net = nn.DataParallel(net, list(range(args.ngpu)))  # <- found
+optimizer = torch.optim.Adam(net.parameters())
+for x, y in loader:
+    net.zero_grad()
+    criterion(net(x), y).backward()
+    optimizer.step()

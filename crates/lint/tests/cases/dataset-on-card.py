@@ -166,3 +166,43 @@ from torch.utils.data import DataLoader, TensorDataset
 x = torch.tensor(rows).float()
 x = x.view(-1, 4).cuda()  # <- found
 loader = DataLoader(TensorDataset(x), batch_size=32)
+
+# case: what was played since the last update
+import torch
+
+class Agent:
+    def update(self, optimizer):
+        states = torch.tensor(self.states).to("cuda")
+        for _ in range(4):
+            for index in torch.randperm(len(self.states)).split(64):
+                loss = self.policy(states[index]).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+# case: a toy set that a library makes
+import torch
+from sklearn.datasets import load_iris
+
+def train(model, optimizer):
+    features, labels = load_iris(return_X_y=True)
+    data = torch.from_numpy(features).float().to("cuda")
+    for start in range(0, len(data), 32):
+        loss = model(data[start:start + 32]).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: an option of the script
+import torch
+
+def run(model, optimizer, rows, spare, use_cuda):
+    if not spare and use_cuda:
+        data = torch.from_numpy(rows).float().cuda()
+    else:
+        data = torch.from_numpy(rows).float()
+    for start in range(0, len(data), 32):
+        loss = model(data[start:start + 32].cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

@@ -117,3 +117,64 @@ def compare(names, x):
         print(model(x).shape)
         del model
         torch.cuda.empty_cache()
+
+# case: after each model of several
+import torch
+
+def compare(paths, loader, build):
+    for path in paths:
+        model = build(path).cuda()
+        with torch.no_grad():
+            for x in loader:
+                print(model(x.cuda()).argmax(1))
+        del model
+        torch.cuda.empty_cache()
+
+# case: once per epoch
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for epoch in range(10):
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        torch.cuda.empty_cache()
+
+# case: another engine on the same card takes the memory in turn
+import torch
+from vllm import LLM
+
+def train(model, prompts, optimizer, engine: LLM):
+    for batch in prompts:
+        texts = engine.generate(batch)
+        loss = model(texts).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        torch.cuda.empty_cache()
+
+# case: when the error comes
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        except torch.cuda.OutOfMemoryError:
+            torch.cuda.empty_cache()
+
+# case: before each evaluation
+import torch
+
+def train(model, loader, optimizer, criterion, evaluate):
+    for i, (x, y) in enumerate(loader):
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+        if i % 1000 == 0:
+            torch.cuda.empty_cache()
+            evaluate(model)

@@ -14,11 +14,11 @@ import torch
 from torch.utils.data import DataLoader
 from torchvision import models
 
-net = models.resnet18()
+net = models.resnet18().cuda()
 loader = DataLoader(test_set, len(test_set))  # <- found
 with torch.no_grad():
     for x, y in loader:
-        print(net(x).argmax(1))
+        print(net(x.cuda()).argmax(1))
 
 # case: given to a function of the file
 import torch
@@ -130,3 +130,37 @@ def test(model, held_out):
     model.eval()
     for x, y in DataLoader(held_out, batch_size=len(held_out)):
         print(model(x).argmax(1))
+
+# case: nothing goes to a card
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+def evaluate(test_set):
+    model = nn.Linear(4, 2)
+    loader = DataLoader(test_set, batch_size=len(test_set))
+    with torch.no_grad():
+        for x, y in loader:
+            print((model(x).argmax(1) == y).float().mean().item())
+
+# case: read into host memory for another library
+import torch
+from sklearn.svm import SVC
+from torch.utils.data import DataLoader
+
+def fit(train_set):
+    loader = DataLoader(train_set, batch_size=len(train_set))
+    x, y = next(iter(loader))
+    SVC().fit(x.flatten(1).numpy(), y.numpy())
+
+# case: the batch is cut before it goes through the model
+import torch
+from torch.utils.data import DataLoader
+
+def evaluate(model, test_set):
+    loader = DataLoader(test_set, batch_size=len(test_set))
+    model.cuda()
+    with torch.no_grad():
+        for x, y in loader:
+            for part in x.split(64):
+                print(model(part.cuda()).argmax(1))

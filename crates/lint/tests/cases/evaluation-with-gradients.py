@@ -251,7 +251,7 @@ def features(model, images):
 def score(model, images):
     features(model, images)
 
-net = models.resnet18()
+net = models.resnet18().cuda()
 net.eval()
 score(net, images)
 
@@ -394,3 +394,296 @@ if __name__ == "__main__":
     m = nn.Linear(4, 4)
     m.eval()
     print(m(torch.randn(1, 4)))
+
+# case: gradients are switched off for the whole file
+import torch
+
+torch.set_grad_enabled(False)
+
+def predict(model, loader, device):
+    model.eval()
+    for x in loader:
+        print(model(x.to(device)).argmax(1))
+
+# case: frozen by a function of the file
+def freeze(network):
+    for p in network.parameters():
+        p.requires_grad = False
+
+def evaluate(model, loader, device):
+    freeze(model)
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())
+
+# case: frozen where it is made
+import torch
+from models import build
+
+def load(path):
+    net = build()
+    net.load_state_dict(torch.load(path))
+    for p in net.parameters():
+        p.requires_grad_(False)
+    return net
+
+def evaluate(loader, device):
+    model = load("best.pt")
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())
+
+# case: entered through a stack of contexts
+import contextlib
+import torch
+
+def evaluate(model, loader, device):
+    model.eval()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        for x, y in loader:
+            print((model(x.to(device)).argmax(1) == y).sum().item())
+
+# case: a trial run for an export
+import torch
+
+def export(model, device):
+    model.eval()
+    example = torch.randn(1, 3, 224, 224, device=device)
+    expected = model(example)
+    torch.onnx.export(model, example, "model.onnx")
+    print(expected.shape)
+
+# case: weights in eight bits
+import torch
+
+def evaluate(net, loader):
+    model = torch.ao.quantization.quantize_dynamic(net, {torch.nn.Linear}, dtype=torch.qint8)
+    model.eval()
+    for x, y in loader:
+        print((model(x).argmax(1) == y).sum().item())
+
+# case: a library that goes back through the outputs
+import torch
+from torchcam.methods import SmoothGradCAMpp
+
+def explain(model, loader, device):
+    model.eval()
+    extractor = SmoothGradCAMpp(model)
+    for x, y in loader:
+        out = model(x.to(device))
+        print(extractor(out.squeeze(0).argmax().item(), out))
+
+# case: another framework
+import paddle
+
+def evaluate(model, loader):
+    model.eval()
+    for x, y in loader:
+        print((model(x).argmax(1) == y).sum().item())
+
+# case: words in a comment are no devices
+import torch
+from torch import nn
+
+# the device is cuda, but not here: x.to("cuda") comes later
+model = nn.Linear(4, 2)
+model.eval()
+for _ in range(3):
+    print(model(torch.randn(1, 4)))
+
+# case: a text about grad_fn is no use of it
+import torch
+
+def evaluate(model, loader, device):
+    """Prints accuracies, not out.grad_fn."""
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())  # <- found
+
+# case: a main function without a device
+import torch
+from torch import nn
+
+def main():
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    model.eval()
+    for _ in range(3):
+        print(model(torch.randn(1, 4)))
+
+main()
+
+# case: wrapped behind its definition
+import torch
+
+def evaluate(model, loader, device):
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())
+
+evaluate = torch.no_grad()(evaluate)
+
+# case: a module that records nothing itself
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    @torch.no_grad()
+    def forward(self, x):
+        return self.body(x)
+
+def evaluate(loader, device):
+    model = Encoder().to(device)
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())
+
+# case: a function inside one that records nothing
+import torch
+
+@torch.no_grad()
+def evaluate(model, loader, device, run):
+    def score(batch):
+        model.eval()
+        x, y = batch
+        for part in x.split(8):
+            print(model(part.to(device)).argmax(1))
+    return run(score, loader)
+
+# case: a unit test looks at the shape
+import torch
+from models import Net
+
+def test_shape_of_output():
+    device = torch.device("cuda")
+    model = Net().to(device)
+    model.eval()
+    for size in (32, 64):
+        out = model(torch.zeros(1, 3, size, size, device=device))
+        assert out.shape == (1, 10)
+
+# case: the weights of a torchvision model are frozen one by one
+import torch
+from torchvision import models
+
+def features(loader, device):
+    net = models.vgg16().features.to(device).eval()
+    for index, weight in enumerate(net.parameters()):
+        weight.requires_grad = False
+    for x in loader:
+        print(net(x.to(device)).mean().item())
+
+# case: one function for both, told apart by a flag
+import torch
+
+def run(model, loader, criterion, device, optimizer=None):
+    if optimizer is None:
+        model.eval()
+    else:
+        model.train()
+    for x, y in loader:
+        loss = criterion(model(x.to(device)), y.to(device))
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+# case: saliency by a hook on the input
+import torch
+
+def saliency(model, x):
+    model.eval()
+    x.requires_grad = True
+    score = model(x).max()
+    score.backward()
+    return x.grad.abs()
+
+# case: the network of the Fréchet distance is made frozen
+from inception import InceptionV3
+
+def activations(files, model, device):
+    model.eval()
+    for batch in files:
+        pred = model(batch.to(device))[0]
+        print(pred.mean().item())
+
+def main(files, device):
+    model = InceptionV3([3])
+    model.to(device)
+    activations(files, model, device)
+
+# case: moved to the host for one sample
+import torch
+from models import Classifier
+
+def predict(text, classifier, vectorizer):
+    vector = torch.tensor(vectorizer(text))
+    result = classifier(vector.view(1, -1))
+    return torch.sigmoid(result).item()
+
+classifier = Classifier().cuda()
+classifier.eval()
+classifier = classifier.cpu()
+print(predict("a good book", classifier, str))
+
+# case: what is made on the host runs on the host
+import torch
+from torch import nn
+
+def move(x):
+    return torch.zeros(1).to(x.device)
+
+if __name__ == "__main__":
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Conv2d(1, 3, 2)
+
+        def forward(self, x):
+            return self.body(x)
+
+    net = Net()
+    net.eval()
+    example = torch.randn(1, 1, 3, 3)
+    print(net(example))
+    if example.dtype != torch.float64:
+        example = torch.flip(example, [2])
+    print(net(example))
+
+# case: handed on, and run without gradients there
+import functools
+import torch
+
+def evaluate(model, loader, device):
+    model.eval()
+    for x, y in loader:
+        print((model(x.to(device)).argmax(1) == y).sum().item())
+
+def main(model, loader, device):
+    run = functools.partial(evaluate, model)
+    with torch.no_grad():
+        run(loader, device)
+
+# case: without gradients by a switch with a name
+import torch
+
+def evaluate(model, loader, device):
+    model.eval()
+    with torch.set_grad_enabled(mode=False):
+        for x, y in loader:
+            print((model(x.to(device)).argmax(1) == y).sum().item())
+
+# case: a policy that is asked by others
+import torch
+
+class Policy:
+    def __init__(self, net, device):
+        self.net = net.to(device)
+        self.net.eval()
+
+    def act(self, state):
+        return self.net(state)

@@ -62,3 +62,17 @@ from torch import nn
 
 model = nn.Linear(4, 4).cuda()
 optimizer = torch.optim.Adam(model.parameters(), **options)
+
+# case: a model on the host
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+
+# case: another optimizer
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+optimizer = torch.optim.RMSprop(model.parameters(), lr=0.1)

@@ -146,3 +146,63 @@ class Model(nn.Module):
         return self.head(x).float()
 
 model = Model(words=100)
+
+# case: a small vocabulary
+import torch
+from torch import nn
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(256, 50)
+
+    def forward(self, x):
+        return self.head(x).float()
+
+# case: of the last token only
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(256, 50257)
+
+    @torch.no_grad()
+    def next_token(self, x):
+        logits = self.head(x[:, -1])
+        return logits.float().softmax(-1)
+
+# case: autocast takes the loss in full precision itself
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(768, 50257)
+
+    def forward(self, hidden, targets):
+        logits = self.head(hidden)
+        logits = logits.float()
+        return F.cross_entropy(logits.view(-1, 50257), targets.view(-1))
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        with torch.amp.autocast("cuda", dtype=torch.bfloat16):
+            loss = model(x, y)
+        loss.backward()
+        optimizer.step()
+
+# case: one position of each text
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(768, 50257)
+
+    def forward(self, hidden):
+        logits = self.head(hidden[:, [-1], :])
+        return logits.float()

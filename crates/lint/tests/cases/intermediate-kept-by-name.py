@@ -143,3 +143,35 @@ for x, y in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+
+# case: a look at the output before the training, let go of
+import torch
+from torch import nn
+
+def train(loader, x, criterion):
+    model = nn.Linear(4, 4).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    out = model(x.cuda())
+    print(out.shape)
+    del out
+    for x, y in loader:
+        loss = criterion(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: the loop uses the same name
+import torch
+from torch import nn
+
+def train(loader, x, criterion):
+    model = nn.Linear(4, 4).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    out = model(x.cuda())
+    print(out.shape)
+    for x, y in loader:
+        out = model(x.cuda())
+        loss = criterion(out, y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

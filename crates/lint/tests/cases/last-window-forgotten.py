@@ -152,3 +152,89 @@ def train(model, loader, optimizer, criterion, n):
         (criterion(model(x), y) / n).backward()
         if (i + 1) % n == 0:
             optimizer.step()
+
+# case: the counter goes on over the epochs
+def train(model, loader, optimizer, criterion):
+    seen = 0
+    for epoch in range(3):
+        for x, y in loader:
+            (criterion(model(x), y) / 4).backward()
+            seen += 1
+            if seen % 4 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+# case: one step for all batches of an epoch
+def train(model, loader, optimizer, criterion):
+    for epoch in range(3):
+        for x, y in loader:
+            (criterion(model(x), y) / len(loader)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+# case: the rest is stepped by a function of the file
+def finish(optimizer):
+    optimizer.step()
+    optimizer.zero_grad()
+
+def train(model, loader, optimizer, criterion):
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / 4).backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+    finish(optimizer)
+
+# case: only whole windows are run
+def train(model, loader, optimizer, criterion, count):
+    usable = len(loader) // count * count
+    for i, (x, y) in enumerate(loader):
+        if i >= usable:
+            break
+        (criterion(model(x), y) / count).backward()
+        if (i + 1) % count == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: what would not fill a window is skipped
+def train(model, loader, optimizer, criterion, count, steps):
+    for i, (x, y) in enumerate(loader):
+        step = i // count
+        if step >= steps:
+            continue
+        (criterion(model(x), y) / count).backward()
+        if (i + 1) % count == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: one loop that ends when enough steps were made
+completed = 0
+for step, (x, y) in enumerate(loader, start=1):
+    loss = criterion(model(x), y) / count
+    loss.backward()
+    if step % count == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+        completed += 1
+    if completed >= most:
+        break
+
+# case: the first rounds are skipped, the last ones are not
+def train(model, loader, optimizer, criterion, count, start):
+    for i, (x, y) in enumerate(loader):
+        if i < start:
+            continue
+        (criterion(model(x), y) / count).backward()
+        if (i + 1) % count == 0:
+            optimizer.step()  # <- found
+            optimizer.zero_grad()
+
+# case: left when the whole windows are done
+def train(model, loader, optimizer, criterion, count, whole):
+    for i, (x, y) in enumerate(loader):
+        if i == whole:
+            break
+        (criterion(model(x), y) / count).backward()
+        if (i + 1) % count == 0:
+            optimizer.step()
+            optimizer.zero_grad()

@@ -235,3 +235,101 @@ def copy(loader):
     model.cuda()
     for x in loader:
         model(x.cuda()).sum().backward()
+
+# case: a script that never uses a card
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4)
+model.load_state_dict(torch.load("weights.pt"))
+print(model(torch.zeros(1, 4)))
+
+# case: a comment with parentheses behind the last argument
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+model.load_state_dict(
+    torch.load(  # <- found
+        "weights.pt",  # the best (of ten)
+    )
+)
+for x in range(3):
+    print(model(torch.zeros(1, 4).cuda()))
+
+# case: a vocabulary, which holds no weights
+import torch
+from torch import nn
+
+vocabulary = torch.load("vocabulary.pt")
+model = nn.Embedding(len(vocabulary), 8).cuda()
+print(model(torch.zeros(1, dtype=torch.long).cuda()))
+
+# case: let go of before anything runs
+import torch
+from torch import nn
+
+def load(path):
+    model = nn.Linear(4, 4)
+    state = torch.load(path)
+    model.load_state_dict(state)
+    del state
+    model.cuda()
+    return model
+
+# case: the state of a scheduler
+import torch
+
+def resume(path, model, scheduler):
+    model.cuda()
+    state = torch.load(path)
+    scheduler.load_state_dict(state)
+    for x in range(3):
+        model(torch.zeros(1).cuda())
+
+# case: written by the same function from the host
+import torch
+from torch import nn
+
+def train(loader, criterion):
+    model = nn.Linear(4, 4).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        criterion(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+    torch.save({name: value.cpu() for name, value in model.state_dict().items()}, "best.pt")
+    model.load_state_dict(torch.load("best.pt"))
+    return model(torch.zeros(1, 4).cuda())
+
+# case: the other branch takes a published file
+import torch
+import torch.utils.model_zoo as model_zoo
+from models import Net
+
+def main(args):
+    model = Net().cuda()
+    if args.start.startswith("http"):
+        state = model_zoo.load_url(args.start)
+    else:
+        state = torch.load(args.start)
+    own = model.state_dict().copy()
+    for name in state:
+        own[name.split(".", 1)[1]] = state[name]
+    model.load_state_dict(own)
+    for x in range(3):
+        print(model(torch.zeros(1).cuda()))
+
+# case: a branch that converts a file and runs nothing
+import torch
+from models import Net
+
+def main(args, loader):
+    model = Net()
+    if args.convert:
+        state = torch.load(args.path)
+        model.load_state_dict(state)
+        torch.save(model.state_dict(), args.out)
+    else:
+        model.cuda()
+        for x in loader:
+            print(model(x.cuda()).argmax(1))

@@ -225,3 +225,61 @@ def train(model, loader, optimizer, criterion):
         loss.backward()
         optimizer.step()
         meter.add(loss)
+
+# case: a meter that records nothing
+import torch
+
+class Meter:
+    def __init__(self):
+        self.total = 0.0
+
+    @torch.no_grad()
+    def update(self, value):
+        self.total += value
+
+def train(model, loader, optimizer, criterion):
+    meter = Meter()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        meter.update(loss)
+
+# case: a meter that takes the number when it is a tensor
+import torch
+
+class Meter:
+    def __init__(self):
+        self.total = 0.0
+
+    def update(self, value, n=1):
+        if isinstance(value, torch.Tensor):
+            value = value.item()
+        self.total += value * n
+
+def train(model, loader, optimizer, criterion):
+    meter = Meter()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        meter.update(loss, x.size(0))
+
+# case: a meter of the last value
+class Last:
+    def __init__(self):
+        self.value = None
+
+    def update(self, value):
+        self.value = value
+
+def train(model, loader, optimizer, criterion):
+    last = Last()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        last.update(loss)

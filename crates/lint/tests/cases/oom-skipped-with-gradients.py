@@ -106,3 +106,48 @@ def evaluate(model, loader):
             model(x)
         except torch.cuda.OutOfMemoryError:
             continue
+
+# case: set to zero before every backward
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        except torch.cuda.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            continue
+
+# case: the training ends there
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        try:
+            criterion(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        except RuntimeError as error:
+            if "out of memory" in str(error):
+                print("try a smaller batch")
+            raise
+
+# case: the handler clears by a method of its own
+import torch
+
+class Trainer:
+    def clear(self):
+        for p in self.model.parameters():
+            p.grad = None
+
+    def train(self, loader):
+        for x, y in loader:
+            try:
+                self.criterion(self.model(x), y).backward()
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+            except torch.cuda.OutOfMemoryError:
+                self.clear()
+                continue

@@ -222,3 +222,81 @@ class Net(nn.Module):
 net = Net()
 for x in batches:
     (net(x).sum() + net.penalty()).backward()
+
+# case: read by its name
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x):
+        hidden = self.body(x)
+        self.hidden = hidden
+        return self.head(hidden)
+
+def train(loader, optimizer, criterion, names):
+    net = Net()
+    for x, y in loader:
+        loss = criterion(net(x), y)
+        for name in names:
+            loss = loss + getattr(net, name).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: put away without its graph
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def forward(self, x):
+        hidden = self.body(x)
+        self.statistics = hidden.detach().mean(0)
+        return hidden
+
+def train(loader, optimizer, criterion):
+    net = Net()
+    for x, y in loader:
+        loss = criterion(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: another module reads it
+import torch
+from torch import nn
+
+class Body(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.attention = self.layer(x)
+        return self.attention.relu()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = Body()
+
+    def forward(self, x):
+        out = self.body(x)
+        return out, self.body.attention
+
+def train(loader, optimizer, criterion):
+    net = Net()
+    for x, y in loader:
+        out, attention = net(x)
+        loss = criterion(out, y) + attention.pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

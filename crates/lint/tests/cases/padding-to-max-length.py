@@ -117,3 +117,34 @@ def train(unet, encoder, loader, optimizer):
         x = tokenizer(texts, padding="max_length", truncation=True)
         unet(y, encoder(x)).mean().backward()
         optimizer.step()
+
+# case: to the longest of the batch
+from transformers import AutoTokenizer, Trainer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-cased")
+
+def encode(batch):
+    return tokenizer(batch["text"], padding="longest", truncation=True, max_length=512)
+
+Trainer(model=None, train_dataset=map(encode, []))
+
+# case: one question at a time, after the training
+from transformers import AutoTokenizer, Trainer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-cased")
+trainer = Trainer(model=None)
+trainer.train()
+inputs = tokenizer("Who?", padding="max_length", max_length=384, return_tensors="pt")
+
+# case: a function that asks the trained model about one text
+from transformers import AutoTokenizer, Trainer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-cased")
+
+def ask(model, text):
+    inputs = tokenizer(text, padding="max_length", max_length=256, return_tensors="pt")
+    model.eval()
+    return model(**inputs).logits.argmax().item()
+
+trainer = Trainer(model=None)
+trainer.train()

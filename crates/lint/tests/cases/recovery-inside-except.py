@@ -146,3 +146,42 @@ def predict(model, report, x):
     except torch.cuda.OutOfMemoryError:
         print("too large")
         return None
+
+# case: the user ends the training early
+import torch
+
+def main(model, loader, optimizer, criterion):
+    try:
+        for x, y in loader:
+            criterion(model(x), y).backward()
+            optimizer.step()
+    except KeyboardInterrupt:
+        torch.cuda.empty_cache()
+        print(model(x))
+
+# case: tried again on the processor
+import torch
+
+def predict(model, x):
+    try:
+        return model(x.cuda())
+    except RuntimeError as error:
+        if "out of memory" not in str(error):
+            raise
+        model.cpu()
+        return model(x.cpu())
+
+# case: a handler that counts, and the next round that tries again
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        for size in (32, 16, 8):
+            try:
+                for part, wanted in zip(x.split(size), y.split(size)):
+                    criterion(model(part), wanted).backward()
+                break
+            except torch.cuda.OutOfMemoryError:
+                optimizer.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()

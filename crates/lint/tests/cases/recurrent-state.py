@@ -144,3 +144,51 @@ def train(model, loader, optimizer, criterion, state):
         loss = criterion(out, y)
         loss.backward()
         optimizer.step()
+
+# case: each part of the state is detached in place
+import torch
+from torch import nn
+
+def train(loader, optimizer, criterion):
+    rnn = nn.LSTM(4, 4)
+    hidden = None
+    for x, y in loader:
+        out, hidden = rnn(x, hidden)
+        loss = criterion(out, y)
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+        for part in hidden:
+            part.detach_()
+
+# case: a name that every batch binds anew
+import torch
+from torch import nn
+
+def train(loader, optimizer, criterion):
+    encoder = nn.Linear(4, 4)
+    decoder = nn.Linear(4, 4)
+    for x, y in loader:
+        x = encoder(x)
+        x = decoder(x)
+        first = criterion(x, y)
+        second = x.pow(2).mean()
+        optimizer.zero_grad()
+        first.backward(retain_graph=True)
+        second.backward()
+        optimizer.step()
+
+# case: the state is made anew for every sequence
+import torch
+from torch import nn
+
+def train(loader, optimizer, criterion):
+    rnn = nn.GRU(4, 4)
+    for xs, y in loader:
+        hidden = torch.zeros(1, 2, 4)
+        for x in xs:
+            out, hidden = rnn(x, hidden)
+        loss = criterion(out, y)
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()

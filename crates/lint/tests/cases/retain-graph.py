@@ -229,3 +229,83 @@ def step(losses, optimizer):
         loss.backward(retain_graph=True)
         optimizer.step()
         optimizer.zero_grad()
+
+# case: a function of the file uses a graph from before the loop
+import torch
+from torch import nn
+
+weight = nn.Parameter(torch.ones(4, 4))
+adjacency = torch.softmax(weight, dim=1)
+model = nn.Linear(4, 4)
+
+def compute(x, y):
+    return (model(x) @ adjacency - y).pow(2).mean()
+
+def train(loader, optimizer):
+    for x, y in loader:
+        loss = compute(x, y)
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+
+# case: a module of another file may keep a state of its own
+import torch
+from models import SpikingNet
+
+def train(loader, optimizer, criterion):
+    net = SpikingNet(10)
+    for x, y in loader:
+        loss = criterion(net(x), y)
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+
+# case: a generator's loss goes through the same images
+def train(generator, critic, loader, first, second, noise):
+    for real in loader:
+        fake = generator(noise())
+        d_loss = critic(fake).mean() - critic(real).mean()
+        first.zero_grad()
+        d_loss.backward(retain_graph=True)
+        first.step()
+        g_loss = -critic(fake).mean()
+        second.zero_grad()
+        g_loss.backward()
+        second.step()
+
+# case: a state on the object that the next step reads
+class Agent:
+    def learn(self, loader):
+        for x, y in loader:
+            self.memory = self.cell(x, self.memory)
+            loss = (self.memory - y).pow(2).mean()
+            self.optimizer.zero_grad()
+            loss.backward(retain_graph=True)
+            self.optimizer.step()
+
+# case: two optimizers, the second goes back in a closure
+def train(first, second, loader, one, two):
+    for x in loader:
+        shared = first(x)
+        loss = second(shared).mean()
+        one.zero_grad()
+        loss.backward(retain_graph=True)
+        one.step()
+
+        def closure():
+            two.zero_grad()
+            other = shared.pow(2).mean()
+            other.backward()
+            return other
+
+        two.step(closure)
+
+# case: a gradient for each class of one output
+def gradients(model, x):
+    scores = model(x)
+    rows = []
+    for index in range(scores.shape[1]):
+        model.zero_grad()
+        scores[0, index].backward(retain_graph=True)
+        rows.append(x.grad.clone())
+    return rows

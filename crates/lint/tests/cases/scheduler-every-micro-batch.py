@@ -140,3 +140,61 @@ class Model(LightningModule):
             self.optimizer.step()
             self.optimizer.zero_grad()
             self.plan.step()
+
+# case: the schedule steps with the optimizer
+import torch
+
+def train(model, loader, criterion):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 100)
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / 4).backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            scheduler.step()
+            optimizer.zero_grad()
+
+# case: once per epoch
+import torch
+
+def train(model, loader, criterion):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    for epoch in range(3):
+        for i, (x, y) in enumerate(loader):
+            (criterion(model(x), y) / 4).backward()
+            if (i + 1) % 4 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+        scheduler.step()
+
+# case: the length of the schedule bounds the loop, through a parameter
+import math
+from transformers import get_scheduler
+
+def train(model, loader, optimizer, criterion, scheduler, num_steps, count):
+    done = 0
+    for epoch in range(math.ceil(num_steps / len(loader))):
+        for x, y in loader:
+            scheduler.step()
+            (criterion(model(x), y) / count).backward()
+            done += 1
+            if done % count == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+def main(model, loader, optimizer, criterion, args):
+    scheduler = get_scheduler("linear", optimizer, num_training_steps=args.steps)
+    train(model, loader, optimizer, criterion, scheduler, args.steps, args.count)
+
+# case: a length that is multiplied by the window
+from transformers import get_linear_schedule_with_warmup
+
+def train(model, loader, optimizer, criterion, args):
+    scheduler = get_linear_schedule_with_warmup(optimizer, 0, args.steps * args.count)
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / args.count).backward()
+        scheduler.step()
+        if (i + 1) % args.count == 0:
+            optimizer.step()
+            optimizer.zero_grad()

@@ -252,3 +252,61 @@ class EarlyStopping:
             self.best_loss = loss
             self.state = model.state_dict()
             torch.save(self.state, "best.pt")
+
+# case: saved at once
+import torch
+
+def train(model, loader, optimizer, criterion, evaluate):
+    best = 0
+    for epoch in range(10):
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        score = evaluate(model)
+        if score > best:
+            best = score
+            state = model.state_dict()
+            torch.save(state, "best.pt")
+
+# case: a copy of the best
+import torch
+
+def train(model, loader, optimizer, criterion, evaluate):
+    best, state = 0, None
+    for epoch in range(10):
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        score = evaluate(model)
+        if score > best:
+            best = score
+            state = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(state)
+
+# case: the state of another model
+def train(student, teacher, loader, optimizer, criterion):
+    wanted = teacher.state_dict()
+    for x, y in loader:
+        loss = criterion(student(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    student.load_state_dict(wanted)
+
+# case: the training ends with the best
+def train(model, loader, optimizer, criterion, evaluate):
+    best = None
+    for epoch in range(10):
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if evaluate(model) > 0.99:
+            best = model.state_dict()
+            break
+    return best

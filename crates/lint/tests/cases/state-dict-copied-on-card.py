@@ -117,3 +117,27 @@ from torch import nn
 net = nn.Linear(4, 4).cuda()
 other = nn.Linear(4, 4).cuda()
 other.load_state_dict(copy.deepcopy(net.state_dict()))
+
+# case: averaged on the card afterwards
+import copy
+import torch
+from torch import nn
+
+def rounds(clients, average):
+    model = nn.Linear(4, 4).cuda()
+    for _ in range(10):
+        states = []
+        for client in clients:
+            client.train(model)
+            state = copy.deepcopy(model.state_dict())
+            states.append(state)
+        model.load_state_dict(average(states))
+
+# case: a model that stays on the host
+import copy
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4)
+best = copy.deepcopy(model.state_dict())
+torch.save(best, "best.pt")

@@ -108,3 +108,61 @@ def fit(model, x, y, criterion, epochs):
         optimizer.step()
         if epoch % 10 == 0:
             print(loss.item() / epochs)
+
+# case: the mean over the samples of one batch
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        size = len(x)
+        loss = criterion(model(x), y).sum() / size
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: a report once in so many steps, and a loss divided by something else
+def train(model, loader, optimizer, criterion, often, heads):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y) / heads
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if i % often == 0:
+            print(loss.item())
+
+# case: the branch for those who do not accumulate
+def train(model, loader, optimizer, criterion, scaler, args):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        if args.steps > 1:
+            loss = loss / args.steps
+            scaler.scale(loss).backward()
+            if (i + 1) % args.steps == 0:
+                scaler.step(optimizer)
+                optimizer.zero_grad()
+        else:
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+
+# case: a branch of its own without a window
+def train(model, loader, optimizer, criterion, scaler, args):
+    for i, (x, y) in enumerate(loader):
+        if args.mixed:
+            loss = criterion(model(x), y)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            optimizer.zero_grad()
+        else:
+            loss = criterion(model(x), y)
+            loss = loss / args.steps
+            loss.backward()
+            if (i + 1) % args.steps == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+# case: a weight for each of several steps
+def refine(model, x, y, optimizer, criterion, rounds):
+    for k in range(rounds):
+        optimizer.zero_grad()
+        loss = criterion(model(x), y) / rounds
+        loss.backward()
+        optimizer.step()

@@ -177,3 +177,151 @@ def train(model, loader, optimizer, criterion):
             optimizer.step()
             total += loss  # <- found
         print(epoch, total)
+
+# case: the total goes backward in a helper
+def update(loss, optimizer):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+def train(model, loader, optimizer, criterion):
+    for epoch in range(3):
+        total = 0
+        for x, y in loader:
+            total += criterion(model(x), y)
+        update(total, optimizer)
+
+# case: the total goes backward somewhere else
+from engine import Engine
+
+def train(model, loader, optimizer, criterion):
+    engine = Engine(optimizer)
+    for epoch in range(3):
+        total = 0
+        for x, y in loader:
+            total = total + criterion(model(x), y)
+        engine.optimize(total)
+
+# case: added where nothing is recorded
+import torch
+
+def train(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            total = total + loss
+
+# case: the outputs of one step, each gone backward, in a function of its own
+def backward_all(outputs, y, criterion):
+    total = 0
+    for out in outputs:
+        loss = criterion(out, y)
+        loss.backward(retain_graph=True)
+        total += loss
+    return total
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad()
+        print(backward_all(model(x), y, criterion).item())
+        optimizer.step()
+
+# case: chunks of one batch
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad()
+        total = 0
+        for part, target in zip(x.chunk(4), y.chunk(4)):
+            loss = criterion(model(part), target) / 4
+            loss.backward()
+            total += loss
+        optimizer.step()
+        print(total.item())
+
+# case: the window of one step, counted
+def train(model, loader, optimizer, criterion, count):
+    total = 0
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y) / count
+        loss.backward()
+        total += loss
+        if (i + 1) % count == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+            print(total.item())
+            total = 0
+
+# case: taken off the graph with its own name
+def train(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        loss = loss.detach()
+        total += loss
+
+# case: each time the number of a reduced copy
+import torch.distributed as dist
+
+def mean_over_ranks(tensor):
+    copy = tensor.clone().detach()
+    dist.all_reduce(copy)
+    return copy / dist.get_world_size()
+
+def train(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += mean_over_ranks(loss)
+
+# case: a total in place, of a tensor without a graph
+import torch
+
+def train(model, loader, optimizer, criterion):
+    total = torch.zeros(1)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total.add_(loss.data)
+
+# case: two losses of one step
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        total = 0
+        for head in (0, 1):
+            total += criterion(model(x)[head], y)
+        optimizer.zero_grad()
+        total.backward()
+        optimizer.step()
+
+# case: a penalty of all weights
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        penalty = 0
+        for weight in model.parameters():
+            penalty += weight.pow(2).sum()
+        optimizer.zero_grad()
+        (loss + 0.01 * penalty).backward()
+        optimizer.step()
+
+# case: a moving average of numbers
+def train(model, loader, optimizer, criterion):
+    average = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        average = 0.9 * average + 0.1 * loss.item()

@@ -260,3 +260,50 @@ for epoch in range(10):
         loss.backward()
         optimizer.step()
     test(net, held_out)
+
+# case: the output is backpropagated through another name
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+
+def evaluate(loader):
+    with torch.no_grad():
+        for x in loader:
+            print(model(x.cuda()))
+
+def train(loader, optimizer, criterion):
+    for epoch in range(3):
+        for x, y in loader:
+            out = model(x.cuda())
+            main_loss = criterion(out, y.cuda())
+            loss = main_loss + out.pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        evaluate(loader)
+
+# case: the training is a function of its own, whose names end with it
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+
+def evaluate(loader):
+    with torch.no_grad():
+        for x in loader:
+            print(model(x.cuda()))
+
+def train_epoch(loader, optimizer, criterion):
+    for x, y in loader:
+        loss = criterion(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        after = model(x.cuda())
+        print(after.mean().item())
+
+def main(loader, optimizer, criterion):
+    for epoch in range(3):
+        train_epoch(loader, optimizer, criterion)
+        evaluate(loader)

@@ -64,3 +64,22 @@ def train(generator, discriminator, optimizer, noise):
         optimizer.zero_grad(set_to_none=False)
         loss.backward()
         optimizer.step()
+
+# case: every gradient is read as a number
+import torch
+
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad(set_to_none=False)
+        criterion(model(x), y).backward()
+        flat = torch.cat([p.grad.view(-1) for p in model.parameters()])
+        print(flat.norm().item())
+        optimizer.step()
+
+# case: a method of the script's own
+class Store:
+    def zero_grad(self, set_to_none=False):
+        self.sums = None if set_to_none else 0
+
+store = Store()
+store.zero_grad(set_to_none=False)

@@ -183,3 +183,63 @@ def train(model, loader, optimizer, criterion, n):
             optimizer.step()
             optimizer.zero_grad()
             seen = 0
+
+# case: another model's gradients
+def train(model, helper, loader, optimizer, other, criterion):
+    for i, (x, y) in enumerate(loader):
+        other.zero_grad()
+        criterion(helper(x), y).backward()
+        other.step()
+        if i % 4 == 0:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+
+# case: set to zero where the window begins
+def train(model, loader, optimizer, criterion):
+    for i, (x, y) in enumerate(loader):
+        if i % 4 == 0:
+            optimizer.zero_grad()
+        (criterion(model(x), y) / 4).backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+
+# case: under a setting of its own, for those who do not accumulate
+def train(model, loader, optimizer, criterion, args):
+    for i, (x, y) in enumerate(loader):
+        if args.plain:
+            optimizer.zero_grad()
+        (criterion(model(x), y) / args.count).backward()
+        if (i + 1) % args.count == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+# case: the rounds without a step backpropagate in a branch of their own
+def train(model, loader, optimizer, criterion, count):
+    for i, (x, y) in enumerate(loader):
+        optimizer.zero_grad()  # <- found
+        loss = criterion(model(x), y) / count
+        if (i + 1) % count == 0:
+            loss.backward()
+            optimizer.step()
+        else:
+            with model.no_sync():
+                loss.backward()
+
+# case: the other branch has no window
+def train(model, loader, optimizer, criterion, scaler, args):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        if args.mixed:
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            optimizer.zero_grad()
+        else:
+            loss = loss / args.count
+            if (i + 1) % args.count == 0:
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            else:
+                with model.no_sync():
+                    loss.backward()

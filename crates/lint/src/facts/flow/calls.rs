@@ -6,6 +6,7 @@ use crate::facts::structure::UnitId;
 use crate::facts::torch_names;
 use crate::facts::value::{Kind, Truth, Value};
 use crate::python::{Expr, ExprCall, Ranged};
+use crate::syntax::says_true;
 
 impl<'a> Reader<'_, 'a> {
     pub(super) fn call(&mut self, call: &'a ExprCall) -> Value {
@@ -96,6 +97,12 @@ impl<'a> Reader<'_, 'a> {
         match forward {
             Some(unit) => {
                 let returned = self.apply(unit, given, true);
+                let graph = if self.own_mode(unit) == Some(Truth::No) {
+                    Truth::No
+                } else {
+                    graph
+                };
+                let output = Value { graph, ..output };
                 match returned.kind {
                     Kind::Tuple(_) | Kind::Number | Kind::None | Kind::Container => returned,
                     Kind::Tensor => Value { graph, ..returned },
@@ -222,7 +229,7 @@ impl<'a> Reader<'_, 'a> {
         if torch_names::is_loss_function(name) && keyword_is(call, "reduction", "none") {
             return Value::tensor(graph, card, Truth::No);
         }
-        if name.starts_with("torch.") && has_gradient_argument(call) {
+        if name.starts_with("torch.") && says_true(call, "requires_grad") {
             return Value::tensor(Truth::Yes, card, Truth::Maybe);
         }
         let card = match call.arguments.find_keyword("device") {
@@ -335,24 +342,12 @@ pub(super) fn device_text(text: &str) -> Truth {
 
 /// Whether a call goes through an object, so that the first parameter is that object.
 fn is_bound(call: &ExprCall, reader: &Reader<'_, '_>, unit: UnitId) -> bool {
-    matches!(&*call.func, Expr::Attribute(_))
-        && reader.structure.units[unit].class.is_some()
-        && !reader.structure.units[unit].node.is_some_and(|node| {
-            node.decorator_list.iter().any(|decorator| {
-                matches!(&decorator.expression, Expr::Name(name) if name.id.as_str() == "staticmethod")
-            })
-        })
+    matches!(&*call.func, Expr::Attribute(_)) && reader.structure.takes_object(unit)
 }
 
 fn is_progress_bar(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     matches!(last, "tqdm" | "tqdm_notebook" | "track") || last == "progress_bar"
-}
-
-fn has_gradient_argument(call: &ExprCall) -> bool {
-    call.arguments.find_keyword("requires_grad").is_some_and(
-        |keyword| matches!(&keyword.value, Expr::BooleanLiteral(literal) if literal.value),
-    )
 }
 
 fn keyword_is(call: &ExprCall, name: &str, text: &str) -> bool {

@@ -75,18 +75,7 @@ impl<'a> Reader<'_, 'a> {
             );
         match name {
             "backward" => Value::plain(Kind::None),
-            "cuda" => Value {
-                card: Truth::Yes,
-                ..receiver
-            },
-            "cpu" => Value {
-                card: Truth::No,
-                ..receiver
-            },
-            "to" => Value {
-                card: self.destination(call, receiver.card),
-                ..receiver
-            },
+            "to" | "cuda" | "cpu" => self.moved(call, name, receiver),
             "requires_grad_" => Value {
                 graph: Truth::Yes,
                 ..receiver
@@ -125,15 +114,19 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Where `.to(...)` puts a tensor or a module: a type alone leaves it where it is.
-    fn destination(&mut self, call: &'a ExprCall, before: Truth) -> Truth {
-        match call.arguments.find_argument_value("device", 0) {
-            Some(device) => match self.device_is_card(device) {
-                Truth::Maybe if is_type(device) => before,
+    /// A tensor or a module after `.cuda()`, `.cpu()` or `.to(...)`.
+    fn moved(&mut self, call: &'a ExprCall, method: &str, receiver: Value) -> Value {
+        let card = match (method, call.arguments.find_argument_value("device", 0)) {
+            ("cuda", _) => Truth::Yes,
+            ("cpu", _) => Truth::No,
+            (_, Some(device)) => match self.device_is_card(device) {
+                // A type alone leaves it where it is.
+                Truth::Maybe if is_type(device) => receiver.card,
                 found => found,
             },
-            None => before,
-        }
+            (_, None) => receiver.card,
+        };
+        Value { card, ..receiver }
     }
 
     fn module_method(
@@ -148,18 +141,7 @@ impl<'a> Reader<'_, 'a> {
         let own = class.and_then(|class| self.structure.classes[class].method(name));
         match name {
             _ if own.is_some() && name != "forward" => None,
-            "to" => Some(Value {
-                card: self.destination(call, receiver.card),
-                ..receiver
-            }),
-            "cuda" => Some(Value {
-                card: Truth::Yes,
-                ..receiver
-            }),
-            "cpu" => Some(Value {
-                card: Truth::No,
-                ..receiver
-            }),
+            "to" | "cuda" | "cpu" => Some(self.moved(call, name, receiver)),
             "eval" | "train" | "half" | "float" | "double" | "bfloat16" | "apply"
             | "requires_grad_" | "share_memory" => Some(receiver),
             "parameters" | "named_parameters" => Some(Value::of(Kind::Parameters)),
@@ -226,18 +208,7 @@ impl<'a> Reader<'_, 'a> {
             "item" | "tolist" | "numpy" => Some(Value::number()),
             "detach" => Some(Value::tensor(Truth::No, receiver.card, receiver.scalar)),
             "backward" => Some(Value::plain(Kind::None)),
-            "cuda" => Some(Value {
-                card: Truth::Yes,
-                ..receiver
-            }),
-            "cpu" => Some(Value {
-                card: Truth::No,
-                ..receiver
-            }),
-            "to" => Some(Value {
-                card: self.destination(call, receiver.card),
-                ..receiver
-            }),
+            "to" | "cuda" | "cpu" => Some(self.moved(call, name, receiver)),
             "state_dict" => Some(Value::of(Kind::StateDict)),
             "parameters" => Some(Value::of(Kind::Parameters)),
             _ => None,

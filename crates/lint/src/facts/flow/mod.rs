@@ -9,21 +9,21 @@
 mod calls;
 mod expressions;
 mod methods;
+mod modes;
 mod statements;
 
 use rustc_hash::FxHashMap;
 
 use super::imports::Imports;
-use super::structure::{ClassId, Structure, Unit, UnitId};
-use super::torch_names;
+use super::structure::{ClassId, Structure, Unit, UnitId, is_decorated};
 use super::usage::{Usages, class_of};
 use super::value::{Kind, Truth, Value};
-use crate::python::{Expr, Ranged, StmtFunctionDef, TextRange};
+use crate::python::{Expr, Ranged, TextRange};
 
 /// How often all units are read at most.
 const ROUNDS: usize = 4;
 
-/// What is known of every expression, and of every call's mode.
+/// What is known of every expression, and of the mode of every call and assignment.
 #[derive(Debug, Default)]
 pub struct Flow {
     values: FxHashMap<TextRange, Value>,
@@ -40,10 +40,10 @@ impl Flow {
             .unwrap_or(Value::UNKNOWN)
     }
 
-    /// Whether gradients are recorded where a call stands.
-    pub fn gradients_at(&self, call: &impl Ranged) -> Truth {
+    /// Whether gradients are recorded where a call or an assignment stands.
+    pub fn gradients_at(&self, place: &impl Ranged) -> Truth {
         self.modes
-            .get(&call.range())
+            .get(&place.range())
             .copied()
             .unwrap_or(Truth::Maybe)
     }
@@ -183,7 +183,9 @@ impl<'a> Reader<'_, 'a> {
         let unit = &self.structure.units[id];
         if index == 0
             && let Some(class) = unit.class
-            && !unit.node.is_some_and(is_static)
+            && !unit
+                .node
+                .is_some_and(|node| is_decorated(node, &["staticmethod", "classmethod"]))
         {
             return self.instance(class);
         }
@@ -192,12 +194,30 @@ impl<'a> Reader<'_, 'a> {
             .get(index)
             .copied()
             .unwrap_or(Value::UNSET);
-        let value = if given.kind == Kind::Unset {
-            Value::UNKNOWN
-        } else {
-            given
+        let value = match given.kind {
+            Kind::Unset | Kind::Unknown => self.annotated(id, index).unwrap_or(match given.kind {
+                Kind::Unset => Value::UNKNOWN,
+                _ => given,
+            }),
+            _ => given,
         };
         self.refined(name, value, 0)
+    }
+
+    /// What the annotation of a parameter says it is.
+    fn annotated(&self, id: UnitId, index: usize) -> Option<Value> {
+        let node = self.structure.units[id].node?;
+        let annotation = node.parameters.iter().nth(index)?.annotation()?;
+        let name = self.imports.qualified(annotation)?;
+        let kind = match name.as_str() {
+            "torch.nn.Module" | "torch.nn.modules.module.Module" => Kind::Module(None),
+            "torch.utils.data.DataLoader" | "torch.utils.data.dataloader.DataLoader" => {
+                Kind::Loader
+            }
+            "torch.optim.Optimizer" | "torch.optim.optimizer.Optimizer" => Kind::Optimizer,
+            _ => return None,
+        };
+        Some(Value::of(kind))
     }
 
     fn instance(&self, class: ClassId) -> Value {
@@ -206,53 +226,6 @@ impl<'a> Reader<'_, 'a> {
         } else {
             Value::of(Kind::Object(class))
         }
-    }
-
-    /// Whether gradients are recorded in a unit: its decorators, its framework, its callers.
-    fn mode_of(&self, id: UnitId) -> Truth {
-        let unit = &self.structure.units[id];
-        let decorated = unit.node.and_then(|node| {
-            node.decorator_list.iter().find_map(|decorator| {
-                let called = match &decorator.expression {
-                    Expr::Call(call) => &call.func,
-                    other => other,
-                };
-                let Some(name) = self.imports.qualified(called) else {
-                    return may_switch_gradients(called).then_some(Truth::Maybe);
-                };
-                if torch_names::is_no_grad(&name) {
-                    Some(Truth::No)
-                } else if torch_names::is_enable_grad(&name) {
-                    Some(Truth::Yes)
-                } else {
-                    may_switch_gradients(called).then_some(Truth::Maybe)
-                }
-            })
-        });
-        if let Some(mode) = decorated {
-            return mode;
-        }
-        if unit.class.is_some_and(|class| self.is_lightning(class)) && is_evaluation_hook(unit.name)
-        {
-            return Truth::No;
-        }
-        self.summaries[id].mode.unwrap_or(Truth::Yes)
-    }
-
-    /// Lightning and the like run a module's evaluation hooks without gradients.
-    fn is_lightning(&self, class: ClassId) -> bool {
-        self.structure.classes[class]
-            .method("training_step")
-            .is_some()
-            || self.structure.classes[class]
-                .node
-                .bases()
-                .iter()
-                .any(|base| {
-                    self.imports.qualified(base).is_some_and(|name| {
-                        name.ends_with("LightningModule") || name.ends_with("Trainer")
-                    })
-                })
     }
 
     /// What a path holds here: in this unit, in `self`, in the units around it.
@@ -390,13 +363,6 @@ fn parameter_count(unit: &Unit<'_>) -> usize {
     unit.node.map_or(0, |node| node.parameters.len())
 }
 
-fn is_static(node: &StmtFunctionDef) -> bool {
-    node.decorator_list.iter().any(|decorator| {
-        matches!(&decorator.expression, Expr::Name(name)
-            if matches!(name.id.as_str(), "staticmethod" | "classmethod"))
-    })
-}
-
 /// Which classes are modules: those that derive from one, or that have a `forward` and a base
 /// that is not of this file.
 fn module_classes(structure: &Structure<'_>, imports: &Imports<'_>) -> Vec<bool> {
@@ -428,30 +394,4 @@ fn module_classes(structure: &Structure<'_>, imports: &Imports<'_>) -> Vec<bool>
         }
     }
     modules
-}
-
-/// Whether a decorator or a context of the script's own speaks of gradients or inference
-/// (`@smart_inference_mode()`): it may switch them off.
-fn may_switch_gradients(called: &Expr) -> bool {
-    let name = match called {
-        Expr::Name(name) => name.id.as_str(),
-        Expr::Attribute(attribute) => attribute.attr.as_str(),
-        _ => return false,
-    };
-    let name = name.to_ascii_lowercase();
-    name.contains("grad") || name.contains("inference")
-}
-
-/// Hooks that Lightning calls under `torch.no_grad`.
-fn is_evaluation_hook(name: &str) -> bool {
-    [
-        "validation_",
-        "test_",
-        "predict_",
-        "on_validation_",
-        "on_test_",
-        "on_predict_",
-    ]
-    .iter()
-    .any(|prefix| name.starts_with(prefix))
 }

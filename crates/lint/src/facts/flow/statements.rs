@@ -19,6 +19,9 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn statement(&mut self, statement: &'a Stmt) -> bool {
+        if matches!(statement, Stmt::Assign(_) | Stmt::AugAssign(_)) {
+            self.flow.modes.insert(statement.range(), self.frame.mode);
+        }
         match statement {
             Stmt::FunctionDef(node) => {
                 let unit = self.structure.unit_of_definition(node);
@@ -130,13 +133,28 @@ impl<'a> Reader<'_, 'a> {
         false
     }
 
-    /// `torch.set_grad_enabled(False)` as a statement holds from there on.
+    /// `torch.set_grad_enabled(False)` as a statement holds from there on, and so does a context that
+    /// is entered by a call: `stack.enter_context(torch.no_grad())`.
     fn global_mode(&mut self, expression: &'a Expr) {
-        if let Expr::Call(call) = expression
-            && let Some(name) = self.imports.qualified(&call.func)
+        let Expr::Call(call) = expression else {
+            return;
+        };
+        if let Some(name) = self.imports.qualified(&call.func)
             && torch_names::is_set_grad_enabled(&name)
         {
             self.frame.mode = mode_argument(call);
+        } else if let Expr::Attribute(function) = &*call.func {
+            let entered = match function.attr.as_str() {
+                "enter_context" => call.arguments.args.first(),
+                "__enter__" => Some(&*function.value),
+                _ => None,
+            };
+            if let Some(Expr::Call(context)) = entered
+                && let Some(name) = self.imports.qualified(&context.func)
+                && torch_names::is_no_grad(&name)
+            {
+                self.frame.mode = Truth::No;
+            }
         }
     }
 
@@ -228,7 +246,7 @@ impl<'a> Reader<'_, 'a> {
             found
         };
         switches(context)
-            || super::may_switch_gradients(match context {
+            || super::modes::may_switch_gradients(match context {
                 Expr::Call(call) => &call.func,
                 other => other,
             })
