@@ -23,6 +23,7 @@ from .lean_optimizer import LeanOptimizer
 from .memory_fraction import LeaveRoom, NoLimit
 from .no_cudnn_benchmark import NoCudnnBenchmark
 from .no_grad_evaluation import NoGradEvaluation
+from .short_passes import ShortPasses
 from .small_evaluation_batch import SmallEvaluationBatch
 
 _ALL: dict[str, type[Change]] = {
@@ -37,6 +38,7 @@ _ALL: dict[str, type[Change]] = {
     "no-cudnn-benchmark": NoCudnnBenchmark,
     "no-grad-evaluation": NoGradEvaluation,
     "no-limit": NoLimit,
+    "short-passes": ShortPasses,
     "small-evaluation-batch": SmallEvaluationBatch,
 }
 

@@ -28,6 +28,8 @@ class Doors:
         self.before_step: list[Callable[[], object]] = []
         self.before_loader: list[Callable[[Any], object]] = []
         """Where the script begins to go through a `DataLoader`."""
+        self.around_batches: list[Callable[[Any, Any], Any]] = []
+        """Gets a loader and the batches of a pass over it; returns the batches to have instead."""
         self.before_batch: list[Callable[[], object]] = []
         """Where the script takes a batch from a `DataLoader`."""
         self.before_mode: list[Callable[[Any, bool], object]] = []
@@ -53,7 +55,7 @@ class Doors:
             from torch.optim.optimizer import register_optimizer_step_pre_hook
 
             register_optimizer_step_pre_hook(shielded(torch, self._stepping()))
-        if self.before_loader:
+        if self.before_loader or self.around_batches:
             self._watch_loaders()
         if self.before_batch:
             self._watch_batches()
@@ -111,7 +113,10 @@ class Doors:
         def iterate(loader: Any) -> Any:
             for each in self.before_loader:
                 each(loader)
-            return original(loader)
+            batches = original(loader)
+            for around in self.around_batches:
+                batches = around(loader, batches)
+            return batches
 
         patched: Any = DataLoader
         patched.__iter__ = iterate
