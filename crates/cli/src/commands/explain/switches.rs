@@ -207,7 +207,9 @@ mod tests {
         "#;
         let folder = tempfile::tempdir().expect("folder");
         let script = folder.path().join("train.py");
-        let cases: [(&str, &[&str], Option<(&str, u64)>); 7] = [
+        /// The script's text, the words given to it, and what is found.
+        type Case<'a> = (&'a str, &'a [&'a str], Option<(&'a str, u64)>);
+        let cases: [Case; 7] = [
             (declared, &[], Some(("--max_seq_length", 512))),
             (declared, &["--image-size=448"], Some(("--image-size", 448))),
             ("", &["--block_size", "1024"], Some(("--block_size", 1024))),

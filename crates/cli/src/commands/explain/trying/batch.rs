@@ -63,8 +63,8 @@ impl Bench<'_> {
                 }
             }
             max_batch::Way::Refused(refusal) => {
-                if let (Refusal::NoLoader(options), ProbePlace::TrainingLoader) = (&refusal, &place)
-                    && let Some(option) = self.likely_option(options)
+                if place == ProbePlace::TrainingLoader
+                    && let Some(option) = self.likely_option(&options_of(&refusal))
                 {
                     return self.try_batch_at(advice, ProbePlace::Option(option), trials);
                 }
@@ -86,6 +86,21 @@ impl Bench<'_> {
     }
 }
 
+/// The script's arguments that look as if they set a batch, where it goes through no loader.
+fn options_of(refusal: &Refusal) -> Vec<String> {
+    match refusal {
+        Refusal::NoLoader(options) => options.clone(),
+        Refusal::DoesNotFit(run) => {
+            let processes = run.findings.processes.iter();
+            let probes = processes.filter_map(|process| process.probe.as_ref());
+            probes
+                .flat_map(|probe| probe.batch_options.clone())
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 fn refusal_in_words(refusal: &Refusal) -> String {
     match refusal {
         Refusal::NoLoader(_) => {
@@ -96,7 +111,11 @@ fn refusal_in_words(refusal: &Refusal) -> String {
         Refusal::NotSettable { problem, .. } => problem.clone(),
         Refusal::NoOption { option, .. } => format!("the script has no argument `{option}`"),
         Refusal::NotEvenOne { batch, place } => format!("not even {batch} fits: out of memory {place}"),
-        Refusal::DoesNotFit(_) => "it runs out of memory before its first batch".to_owned(),
+        Refusal::DoesNotFit(_) => {
+            "it runs out of memory before it goes through a DataLoader; `--arg --batch-size` names the \
+             argument that sets its batch"
+                .to_owned()
+        }
         Refusal::Fails { because, .. } => because.clone(),
         Refusal::TimedOut => "it did not end in time".to_owned(),
     }

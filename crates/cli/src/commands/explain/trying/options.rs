@@ -3,11 +3,16 @@
 use std::ffi::OsString;
 
 use ghostgpu_explain::Advice;
+use ghostgpu_session::ProbePlace;
 
 use super::super::switches::{length, switches};
 use super::super::trials::Trials;
-use super::{Bench, Shown, Tried, shown_words};
+use super::{Bench, Interrupted, Shown, Tried, shown_words};
+use crate::judge::Rehearsal;
+use crate::probing::Outcome;
+use crate::probing::whole::{OtherSizes, run_whole};
 use crate::probing::words::with_value;
+use crate::process::Cause;
 
 impl Bench<'_> {
     /// Switches that the script has itself.
@@ -38,9 +43,7 @@ impl Bench<'_> {
         trials: &mut Trials,
     ) -> anyhow::Result<Tried<()>> {
         let Some(length) = length(self.script, &self.arguments.words) else {
-            let because = "the script has no argument for it";
-            trials.untried.push(advice.clone().untried(because));
-            return Ok(Ok(()));
+            return self.try_cut_batches(advice, trials);
         };
         let half = length.value / 2;
         let mut plan = self.plan.clone();
@@ -58,5 +61,51 @@ impl Bench<'_> {
         ));
         self.note(seen.outcome, shown, trials);
         Ok(Ok(()))
+    }
+
+    /// A script without such an argument: its batches are cut to half of their tokens.
+    fn try_cut_batches(
+        &mut self,
+        advice: &Advice,
+        trials: &mut Trials,
+    ) -> anyhow::Result<Tried<()>> {
+        // A length that no batch has leaves them whole, and tells how long they are.
+        let whole = match self.cut_to(u64::from(u32::MAX), advice)? {
+            Ok(run) => run,
+            Err(interrupted) => return Ok(Err(interrupted)),
+        };
+        let mut processes = whole.findings.processes.iter();
+        let tokens = processes.find_map(|process| process.probe.as_ref()?.seq);
+        let Some(tokens) = tokens.filter(|tokens| *tokens >= 2) else {
+            let because = "the script has no argument for it, and no DataLoader with tokens to cut";
+            trials.untried.push(advice.clone().untried(because));
+            return Ok(Ok(()));
+        };
+        let half = tokens / 2;
+        let run = match self.cut_to(half, advice)? {
+            Ok(run) => run,
+            Err(interrupted) => return Ok(Err(interrupted)),
+        };
+        let command = format!("tokenizer(text, truncation=True, max_length={half})");
+        let mut shown = Shown::of(advice, command);
+        shown.did = Some(format!("batches cut to {half} of {tokens} tokens"));
+        self.note(Outcome::of(&run), shown, trials);
+        Ok(Ok(()))
+    }
+
+    fn cut_to(&mut self, tokens: u64, advice: &Advice) -> anyhow::Result<Tried<Rehearsal>> {
+        let progress = &mut self.progress;
+        let run = run_whole(
+            &self.plan,
+            &ProbePlace::TrainingLoader,
+            OtherSizes::sequence(tokens),
+            false,
+            &self.log,
+            &mut |elapsed| progress.tick(&advice.what, elapsed),
+        )?;
+        Ok(match run.supervised.cause {
+            Cause::Interrupted(signal) => Err(Interrupted(signal)),
+            _ => Ok(run),
+        })
     }
 }
