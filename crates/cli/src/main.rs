@@ -9,6 +9,7 @@ mod duration;
 mod environment;
 mod failure;
 mod findings;
+mod in_place_of;
 mod judge;
 mod last_lines;
 mod layout;

@@ -102,6 +102,7 @@ fn prepare_run(run_dir: &Path) -> u64 {
         full_initialisation: false,
         attribution: false,
         probe: None,
+        changes: Vec::new(),
         tables: Vec::new(),
     };
     let text = serde_json::to_string(&session).expect("a session can be written as JSON");

@@ -45,6 +45,8 @@ impl Frame {
             "<decorator",
             "<__array_function__",
             "/torchinductor_",
+            // The log of a rehearsal.
+            "/ghostgpu/agent/",
         ]
         .iter()
         .any(|part| file.contains(part));

@@ -164,3 +164,19 @@ fn the_corpus_has_the_specification_and_more_than_sixty_public_reports() {
     assert!(public >= 60, "{public}");
     assert!(corpus.len() - public >= 50);
 }
+
+#[test]
+fn every_advice_can_be_tried_or_says_why_not() {
+    for expected in corpus() {
+        let log = read(expected.text.as_bytes(), usize::MAX);
+        let explanation = explain(&log).expect("the corpus is understood");
+        for advice in &explanation.advice {
+            assert_ne!(
+                advice.trial.is_some(),
+                advice.untried_because.is_some(),
+                "{}: {advice:?}",
+                expected.source
+            );
+        }
+    }
+}

@@ -12,7 +12,7 @@ mod report;
 mod request;
 
 pub use report::{
-    AllocatorPeaks, Note, OomReport, ProbeReport, ProcessReport, RefusedCall, StackFrame,
-    StepPeaks, WrittenFile,
+    AllocatorPeaks, ChangeReport, Note, OomReport, ProbeReport, ProcessReport, RefusedCall,
+    StackFrame, StepPeaks, WrittenFile,
 };
-pub use request::{CudnnSource, LoadError, Probe, ProbePlace, SESSION_VARIABLE, Session};
+pub use request::{Change, CudnnSource, LoadError, Probe, ProbePlace, SESSION_VARIABLE, Session};

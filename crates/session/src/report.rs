@@ -98,6 +98,20 @@ pub struct ProcessReport {
     pub unrecorded: Option<String>,
     /// What was seen of the place at which a batch was to be set, if one was.
     pub probe: Option<ProbeReport>,
+    /// What became of the changes that were to be made.
+    pub changes: Vec<ChangeReport>,
+}
+
+/// What became of a change that was to be made to what the script does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChangeReport {
+    /// As in the session.
+    pub name: String,
+    /// What was done, in words; none if there was no place for it.
+    pub did: Option<String>,
+    /// What to write in the script to the same effect.
+    pub line: Option<String>,
 }
 
 /// What the agent saw of the place at which it was to set the batch.

@@ -53,6 +53,41 @@ pub struct Session {
     /// The script is to be tried with other sizes than its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
+    /// Changes that the agent makes to what the script does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+}
+
+/// A change that the agent makes while the script runs, in place of a line that a user would write:
+/// one file each in `python/ghostgpu/agent/changes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Bfloat16 autocast over forward and loss.
+    Autocast,
+    /// Weights in bfloat16 before they go to the card.
+    #[serde(rename = "bfloat16-weights")]
+    Bfloat16Weights,
+    /// Blocks of the model run again in backward.
+    Checkpointing,
+    /// Gradients go before evaluation.
+    DropGradients,
+    /// No smaller batch at the end of a pass.
+    DropLast,
+    /// Adafactor in place of Adam.
+    LeanOptimizer,
+    /// A limit of nine tenths of the card.
+    LeaveRoom,
+    /// `torch.backends.cudnn.benchmark` stays off.
+    NoCudnnBenchmark,
+    /// No graph where a model in `eval()` is called.
+    NoGradEvaluation,
+    /// The script's own limit for the process is not set.
+    NoLimit,
+    /// Passes over the training data end early, and the script after its evaluation.
+    ShortPasses,
+    /// A batch of 1 for evaluation.
+    SmallEvaluationBatch,
 }
 
 /// How the agent changes what the script does.

@@ -87,6 +87,9 @@ def _start(torch: Any) -> None:
     if current.probe is not None:
         quietly(_install_prober)(torch, current.probe, ending, counter)
 
+    if current.changes:
+        quietly(_install_changes)(torch, current.changes, ending)
+
     def forget_parent() -> None:
         if current.probe is not None and _makes_a_probe():
             return
@@ -128,6 +131,12 @@ def _install_prober(torch: Any, probe: session.Probe, ending: Ending, counter: S
     from . import probing
 
     probing.start(torch, probe, ending, counter)
+
+
+def _install_changes(torch: Any, names: tuple[str, ...], ending: Ending) -> None:
+    from . import changes
+
+    changes.start(torch, names, ending)
 
 
 def _makes_a_probe() -> bool:

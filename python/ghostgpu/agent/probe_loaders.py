@@ -74,7 +74,7 @@ class LoaderPlace:
             report.drops_last = bool(getattr(loader.batch_sampler, "drop_last", False))
         sizes = self._prober.arrive() or {}
         if "batch" in sizes:
-            _set_batch(loader, int(sizes["batch"]))
+            set_batch(loader, int(sizes["batch"]))
         else:
             self._cut_loaders.add(loader)
             self._length = int(sizes["seq"]) if "seq" in sizes else None
@@ -97,7 +97,8 @@ def why_not_settable(loader: Any) -> str | None:
     return None
 
 
-def _set_batch(loader: Any, batch: int) -> None:
+def set_batch(loader: Any, batch: int) -> None:
+    """Give a loader another batch; only for those that `why_not_settable` lets pass."""
     sampler = loader.batch_sampler
     # A sampler that wraps another one shows the inner one's batch.
     while not _has_own_batch(sampler) and hasattr(sampler, "batch_sampler"):

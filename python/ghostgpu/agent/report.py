@@ -75,6 +75,17 @@ class ProbeReport:
 
 
 @dataclass
+class ChangeReport:
+    """What became of a change that was to be made to what the script does."""
+
+    name: str
+    did: str | None = None
+    """What was done, in words; None if there was no place for it."""
+    line: str | None = None
+    """What to write in the script to the same effect."""
+
+
+@dataclass
 class ProcessReport:
     """Everything that ends up in `agent-<pid>.json`."""
 
@@ -95,6 +106,7 @@ class ProcessReport:
     unrecorded: str | None = None
     """Why whose memory it is was not recorded, though it was asked for."""
     probe: ProbeReport | None = None
+    changes: list[ChangeReport] = field(default_factory=list)
 
 
 class Record:

@@ -42,6 +42,8 @@ class Session:
     attribution: bool
     """Record whose memory it is."""
     probe: Probe | None
+    changes: tuple[str, ...]
+    """Changes that are made to what the script does, by their names in `changes`."""
 
 
 def load() -> Session:
@@ -57,6 +59,7 @@ def load() -> Session:
         full_initialisation=bool(fields.get("full_initialisation", False)),
         attribution=bool(fields.get("attribution", False)),
         probe=_probe(fields.get("probe")),
+        changes=tuple(str(name) for name in fields.get("changes", ())),
     )
 
 

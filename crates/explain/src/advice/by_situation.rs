@@ -50,15 +50,15 @@ fn for_one(
         .concat(),
         Situation::OtherProcess if finding.kind == crate::kind::Kind::MpsAllocator => {
             vec![
-                serving::close_programs(),
-                serving::mps_watermark(),
+                serving::close_programs().untried(ON_A_MAC),
+                serving::mps_watermark().untried(ON_A_MAC),
                 words.smaller_batch(),
             ]
         }
         Situation::OtherProcess if finding.kind == crate::kind::Kind::VllmNotFree => {
             vec![
                 words.see_processes(finding, account),
-                serving::utilization_down(finding),
+                serving::utilization_down(finding).untried(NO_SERVER),
             ]
         }
         Situation::OtherProcess => vec![
@@ -69,7 +69,7 @@ fn for_one(
             words.smaller_batch(),
         ],
         Situation::ModelDoesNotFit if finding.kind == crate::kind::Kind::LlamaCpp => {
-            serving::llama_cpp()
+            untried(serving::llama_cpp(), ONLY_PYTORCH)
         }
         Situation::ModelDoesNotFit => vec![
             words.half_weights(),
@@ -90,7 +90,7 @@ fn for_one(
             vec![
                 words.smaller_batch(),
                 words.half_precision(),
-                serving::mps_watermark(),
+                serving::mps_watermark().untried(ON_A_MAC),
             ]
         }
         Situation::Activations | Situation::Full => vec![
@@ -117,16 +117,26 @@ fn for_one(
         Situation::ShapeBug => vec![habits::print_shapes(finding), habits::in_pieces(finding)],
         Situation::FractionLimit => vec![words.raise_limit(), words.smaller_batch()],
         Situation::FreeButRefused => vec![
-            host::page_file(),
+            host::page_file().untried(NOT_THE_CARD),
             words.empty_card(),
             words.see_processes(finding, account),
         ],
         Situation::OutsideTheAllocator => device::room_for_libraries(finding, words),
-        Situation::HostMemory => host::host_memory(finding),
-        Situation::SharedMemory => host::shared_memory(),
-        Situation::PinnedMemory => host::pinned(),
-        Situation::KernelSharedMemory => serving::smaller_kernel(),
-        Situation::ServingCache => serving::cache(finding),
-        Situation::FrameworkPool => serving::framework(finding),
+        Situation::HostMemory => untried(host::host_memory(finding), NOT_THE_CARD),
+        Situation::SharedMemory => untried(host::shared_memory(), NOT_THE_CARD),
+        Situation::PinnedMemory => untried(host::pinned(), NOT_THE_CARD),
+        Situation::KernelSharedMemory => untried(serving::smaller_kernel(), NO_KERNELS),
+        Situation::ServingCache => untried(serving::cache(finding), NO_SERVER),
+        Situation::FrameworkPool => untried(serving::framework(finding), ONLY_PYTORCH),
     }
+}
+
+const ON_A_MAC: &str = "needs a Mac";
+const NO_SERVER: &str = "a dry run starts no server";
+const NOT_THE_CARD: &str = "it is about the machine's memory, which a dry run does not limit";
+const NO_KERNELS: &str = "kernels are not run";
+const ONLY_PYTORCH: &str = "only PyTorch can be rehearsed";
+
+fn untried(all: Vec<Advice>, because: &str) -> Vec<Advice> {
+    all.into_iter().map(|each| each.untried(because)).collect()
 }

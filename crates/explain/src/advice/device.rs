@@ -52,8 +52,16 @@ impl Words {
         }
     }
 
-    /// A card of NVIDIA's; PyTorch calls AMD's `cuda` too.
-    fn is_cuda(&self) -> bool {
+    /// Only NVIDIA's cards can be rehearsed on.
+    fn tried(&self, advice: Advice, trial: Trial) -> Advice {
+        match self.is_nvidia() {
+            true => advice.tried_by(trial),
+            false => advice.untried("only NVIDIA's cards can be rehearsed on"),
+        }
+    }
+
+    /// PyTorch calls AMD's cards `cuda`, too.
+    fn is_nvidia(&self) -> bool {
         self.backend == "cuda" && self.visible == "CUDA_VISIBLE_DEVICES"
     }
 
@@ -75,43 +83,42 @@ impl Words {
             return found;
         }
         if self.has_expandable && !self.is_windows {
-            found.push(
-                Advice::new(
-                    "expandable segments",
-                    self.with_variable("expandable_segments:True"),
-                    "free pieces are joined by mapping, so that none is too small",
-                )
-                .tried_by(Trial::ExpandableSegments),
+            let advice = Advice::new(
+                "expandable segments",
+                self.with_variable("expandable_segments:True"),
+                "free pieces are joined by mapping, so that none is too small",
             );
+            found.push(self.tried(advice, Trial::ExpandableSegments));
         }
         if self.has_max_split {
+            let advice = Advice::new(
+                "a bound for splitting",
+                self.with_variable("max_split_size_mb:128"),
+                "large blocks are no longer cut up for small requests",
+            );
+            found.push(self.tried(advice, Trial::MaxSplitSize));
+        }
+        if !self.has_expandable && self.is_nvidia() {
             found.push(
                 Advice::new(
-                    "a bound for splitting",
-                    self.with_variable("max_split_size_mb:128"),
-                    "large blocks are no longer cut up for small requests",
+                    "a newer PyTorch",
+                    "pip install -U torch",
+                    "expandable segments came with 2.1 (on Linux), and end most fragmentation",
                 )
-                .tried_by(Trial::MaxSplitSize),
+                .untried("needs another environment"),
             );
-        }
-        if !self.has_expandable && self.is_cuda() {
-            found.push(Advice::new(
-                "a newer PyTorch",
-                "pip install -U torch",
-                "expandable segments came with 2.1 (on Linux), and end most fragmentation",
-            ));
         }
         found
     }
 
     pub fn smaller_batch(&self) -> Advice {
         let what = "a smaller batch, with gradient accumulation to keep its effect";
-        // Only NVIDIA's cards can be rehearsed on.
-        if !self.is_cuda() {
+        if !self.is_nvidia() {
             let command =
                 "DataLoader(data, batch_size=...)   # Trainer: --per_device_train_batch_size";
-            return Advice::new(what, command, "activations grow with the batch")
+            let advice = Advice::new(what, command, "activations grow with the batch")
                 .with_effect(Effect::Rounding);
+            return self.tried(advice, Trial::SmallerBatch);
         }
         Advice::new(
             what,
@@ -123,23 +130,25 @@ impl Words {
     }
 
     pub fn smaller_eval_batch(&self) -> Advice {
-        Advice::new(
+        let advice = Advice::new(
             "a smaller batch for evaluation",
             "DataLoader(val_set, batch_size=1)   # Trainer: --per_device_eval_batch_size 1",
             "it does not change results at all, unless batch statistics are used",
-        )
+        );
+        self.tried(advice, Trial::SmallEvaluationBatch)
     }
 
     pub fn checkpointing(&self) -> Advice {
-        Advice::new(
+        let advice = Advice::new(
             "gradient checkpointing",
             "model.gradient_checkpointing_enable()   # or torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
             "activations are computed again in backward instead of being kept",
-        )
+        );
+        self.tried(advice, Trial::Checkpointing)
     }
 
     pub fn half_precision(&self) -> Advice {
-        Advice::new(
+        let advice = Advice::new(
             "bfloat16 autocast",
             format!(
                 "with torch.autocast(\"{}\", dtype=torch.bfloat16): loss = ...",
@@ -147,16 +156,18 @@ impl Words {
             ),
             "most activations take half",
         )
-        .with_effect(Effect::Precision)
+        .with_effect(Effect::Precision);
+        self.tried(advice, Trial::Autocast)
     }
 
     pub fn half_weights(&self) -> Advice {
-        Advice::new(
+        let advice = Advice::new(
             "weights in bfloat16",
             "model = AutoModel.from_pretrained(name, torch_dtype=torch.bfloat16)   # or model.to(torch.bfloat16)",
             "half of float32; load on the CPU first, so that no float32 copy lies on the card",
         )
-        .with_effect(Effect::Precision)
+        .with_effect(Effect::Precision);
+        self.tried(advice, Trial::Bfloat16Weights)
     }
 
     pub fn quantised(&self) -> Advice {
@@ -166,33 +177,37 @@ impl Words {
             "a quarter or an eighth of float32",
         )
         .with_effect(Effect::Precision)
+        .untried("needs bitsandbytes")
     }
 
     pub fn lean_optimizer(&self) -> Advice {
-        Advice::new(
+        let advice = Advice::new(
             "an optimizer with less state",
-            "bitsandbytes.optim.AdamW8bit(model.parameters())   # Trainer: --optim adamw_8bit",
-            "2 bytes of state for each parameter instead of 8",
+            "optimizer = torch.optim.Adafactor(model.parameters(), lr=...)   # Trainer: --optim adafactor",
+            "a row and a column of state for each matrix, where Adam keeps 8 bytes for each parameter; \
+             AdamW8bit of bitsandbytes keeps 2",
         )
-        .with_effect(Effect::Training)
+        .with_effect(Effect::Training);
+        self.tried(advice, Trial::LeanOptimizer)
     }
 
     pub fn shorter(&self) -> Advice {
-        Advice::new(
+        let advice = Advice::new(
             "shorter sequences or smaller images",
             "tokenizer(text, truncation=True, max_length=512)   # or a smaller crop",
             "activations grow with length, attention scores with its square",
         )
-        .with_effect(Effect::Training)
+        .with_effect(Effect::Training);
+        self.tried(advice, Trial::ShorterSamples)
     }
 
     pub fn larger_card(&self) -> Advice {
-        Advice::new(
+        let advice = Advice::new(
             "a card with more memory",
             format!("ghostgpu run --gpu a100-80 {}", self.script),
             "a dry run says beforehand whether it is enough",
-        )
-        .tried_by(Trial::LargerCard)
+        );
+        self.tried(advice, Trial::LargerCard)
     }
 
     pub fn see_processes(&self, finding: &Finding, account: &Account) -> Advice {
@@ -216,15 +231,16 @@ impl Words {
             command,
             "a notebook kernel, a server or a run that never ended keeps its memory",
         )
+        .untried("a virtual card has no other processes")
     }
 
     pub fn empty_card(&self) -> Advice {
-        Advice::new(
+        let advice = Advice::new(
             "run it when the card is empty",
             self.run(),
             "without the others, it may fit as it is",
-        )
-        .tried_by(Trial::EmptyCard)
+        );
+        self.tried(advice, Trial::EmptyCard)
     }
 
     pub fn other_card(&self) -> Advice {
@@ -233,6 +249,7 @@ impl Words {
             format!("{}=1 {}", self.visible, self.run()),
             "if there is one that nobody uses",
         )
+        .untried("needs another card of the machine")
     }
 
     pub fn set_device(&self) -> Advice {
@@ -241,14 +258,16 @@ impl Words {
             "torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"]))   # before anything touches CUDA",
             "otherwise every rank opens a context, or loads a checkpoint, on card 0",
         )
+        .untried("needs several cards")
     }
 
     pub fn raise_limit(&self) -> Advice {
-        Advice::new(
+        let advice = Advice::new(
             "a higher limit",
             "torch.cuda.set_per_process_memory_fraction(1.0)   # or drop per_process_memory_fraction",
             "the card has more than the process allows itself",
-        )
+        );
+        self.tried(advice, Trial::NoLimit)
     }
 
     pub fn find_growth(&self) -> Advice {
@@ -257,6 +276,7 @@ impl Words {
             format!("ghostgpu run --gpu CARD --steps 6 {}", self.script),
             "a dry run names every line whose memory stays from step to step",
         )
+        .untried("it finds a cause, and changes nothing")
     }
 }
 
@@ -268,39 +288,52 @@ fn release_number(text: &str) -> (u32, u32) {
 
 pub fn room_for_libraries(finding: &Finding, words: &Words) -> Vec<Advice> {
     let mut found = vec![
-        Advice::new(
-            "leave room beside PyTorch's cache",
-            "torch.cuda.set_per_process_memory_fraction(0.9)   # right at the start",
-            "PyTorch gives its cache back before it passes the limit, and libraries find the rest",
+        words.tried(
+            Advice::new(
+                "leave room beside PyTorch's cache",
+                "torch.cuda.set_per_process_memory_fraction(0.9)   # right at the start",
+                "PyTorch gives its cache back before it passes the limit, and libraries find the rest",
+            ),
+            Trial::LeaveRoom,
         ),
         words.smaller_batch(),
     ];
     match finding.kind {
-        Kind::Nccl => found.push(Advice::new(
-            "smaller buffers for NCCL",
-            "NCCL_BUFFSIZE=1048576 NCCL_MAX_NCHANNELS=4 torchrun ...",
-            "each communicator takes buffers for every channel and peer",
-        )),
-        Kind::Cublas | Kind::CublasNotInitialized => found.push(Advice::new(
-            "start cuBLAS before memory is short",
-            "torch.cuda.current_blas_handle()   # right after torch.cuda.set_device",
-            "the handle is made once, and then it is there",
-        )),
+        Kind::Nccl => found.push(
+            Advice::new(
+                "smaller buffers for NCCL",
+                "NCCL_BUFFSIZE=1048576 NCCL_MAX_NCHANNELS=4 torchrun ...",
+                "each communicator takes buffers for every channel and peer",
+            )
+            .untried("needs several cards"),
+        ),
+        Kind::Cublas | Kind::CublasNotInitialized => found.push(
+            Advice::new(
+                "start cuBLAS before memory is short",
+                "torch.cuda.current_blas_handle()   # right after torch.cuda.set_device",
+                "the handle is made once, and then it is there",
+            )
+            .untried("a virtual card never refuses cuBLAS its handle"),
+        ),
         Kind::Cudnn | Kind::CudnnNotInitialized | Kind::CudnnNoAlgorithm => {
-            found.push(Advice::new(
+            let advice = Advice::new(
                 "no search for the fastest convolution",
                 "torch.backends.cudnn.benchmark = False",
                 "the search tries algorithms with large workspaces",
-            ))
+            );
+            found.push(words.tried(advice, Trial::NoCudnnBenchmark));
         }
         _ => {}
     }
     if finding.kind.is_uncertain() {
-        found.push(Advice::new(
-            "make sure that it is memory",
-            format!("CUDA_LAUNCH_BLOCKING=1 {}", words.run()),
-            "an index out of range shows the same text later; then the true line is named",
-        ));
+        found.push(
+            Advice::new(
+                "make sure that it is memory",
+                format!("CUDA_LAUNCH_BLOCKING=1 {}", words.run()),
+                "an index out of range shows the same text later; then the true line is named",
+            )
+            .untried("it finds a cause, and changes nothing"),
+        );
     }
     found.push(words.empty_card());
     found

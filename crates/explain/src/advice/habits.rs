@@ -1,6 +1,6 @@
 //! Changes in a script, the same for every card.
 
-use super::{Advice, Effect};
+use super::{Advice, Effect, Trial};
 use crate::finding::Finding;
 
 pub fn steady_shapes() -> Advice {
@@ -10,6 +10,7 @@ pub fn steady_shapes() -> Advice {
         "every new size leaves pieces that the next one cannot use",
     )
     .with_effect(Effect::Training)
+    .tried_by(Trial::DropLast)
 }
 
 pub fn shard() -> Advice {
@@ -19,6 +20,7 @@ pub fn shard() -> Advice {
         "each card holds a share of weights, gradients and optimizer state",
     )
     .with_effect(Effect::Rounding)
+    .untried("needs several cards")
 }
 
 pub fn lora() -> Advice {
@@ -28,6 +30,7 @@ pub fn lora() -> Advice {
         "gradients and optimizer state shrink to those of the adapters",
     )
     .with_effect(Effect::Training)
+    .untried("needs peft, and a choice of what is trained")
 }
 
 pub fn in_pieces(finding: &Finding) -> Advice {
@@ -44,6 +47,7 @@ pub fn in_pieces(finding: &Finding) -> Advice {
         "the request itself becomes smaller, whatever else is on the card",
     )
     .with_effect(Effect::Rounding)
+    .untried("how that line can be divided is for its author to say")
 }
 
 pub fn print_shapes(finding: &Finding) -> Advice {
@@ -57,14 +61,16 @@ pub fn print_shapes(finding: &Finding) -> Advice {
         format!("{}print(x.shape, x.dtype)", at.unwrap_or_default()),
         "one side of one of them is not what it should be",
     )
+    .untried("it finds a cause, and changes nothing")
 }
 
 pub fn no_grad() -> Advice {
     Advice::new(
         "no graph in evaluation",
-        "with torch.inference_mode(): out = model(x)   # and model.eval()",
+        "with torch.no_grad(): out = model(x)   # and model.eval()",
         "without it, every activation is kept for a backward that never comes",
     )
+    .tried_by(Trial::NoGradEvaluation)
 }
 
 pub fn outputs_to_cpu() -> Advice {
@@ -73,6 +79,7 @@ pub fn outputs_to_cpu() -> Advice {
         "preds.append(out.detach().cpu())   # Trainer: --eval_accumulation_steps 1",
         "otherwise the outputs of the whole data set gather on the card",
     )
+    .tried_by(Trial::MendedOutputs)
 }
 
 pub fn leftovers() -> Advice {
@@ -81,6 +88,7 @@ pub fn leftovers() -> Advice {
         "del loss, out; optimizer.zero_grad(set_to_none=True)",
         "loss, outputs and gradients of the last step are alive until then",
     )
+    .tried_by(Trial::DropGradients)
 }
 
 pub fn item() -> Advice {
@@ -89,6 +97,7 @@ pub fn item() -> Advice {
         "total += loss.item()   # not: total += loss; losses.append(loss)",
         "a kept loss keeps its graph",
     )
+    .tried_by(Trial::MendedLosses)
 }
 
 pub fn detach() -> Advice {
@@ -98,4 +107,5 @@ pub fn detach() -> Advice {
         "recurrent state, replay buffers and caches hold every earlier step's graph",
     )
     .with_effect(Effect::Training)
+    .tried_by(Trial::MendedState)
 }

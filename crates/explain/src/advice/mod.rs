@@ -22,6 +22,8 @@ pub struct Advice {
     pub effect: Effect,
     /// How a dry run can try it.
     pub trial: Option<Trial>,
+    /// Why none can; every advice has this or a trial.
+    pub untried_because: Option<String>,
 }
 
 /// What it does to the training's numbers.
@@ -61,6 +63,25 @@ pub enum Trial {
     MaxSplitSize,
     SmallerBatch,
     LargerCard,
+    Autocast,
+    Checkpointing,
+    #[serde(rename = "bfloat16-weights")]
+    Bfloat16Weights,
+    LeanOptimizer,
+    ShorterSamples,
+    NoGradEvaluation,
+    SmallEvaluationBatch,
+    DropGradients,
+    DropLast,
+    NoCudnnBenchmark,
+    LeaveRoom,
+    NoLimit,
+    /// Lines that keep a loss with its graph, mended.
+    MendedLosses,
+    /// Lines that gather outputs on the card, mended.
+    MendedOutputs,
+    /// Lines that carry a graph from step to step, mended.
+    MendedState,
 }
 
 /// Old advice that does not help here, and why.
@@ -78,6 +99,7 @@ impl Advice {
             why: why.into(),
             effect: Effect::Identical,
             trial: None,
+            untried_because: None,
         }
     }
 
@@ -88,6 +110,13 @@ impl Advice {
 
     fn tried_by(mut self, trial: Trial) -> Self {
         self.trial = Some(trial);
+        self
+    }
+
+    /// Says why no dry run can try it.
+    pub fn untried(mut self, because: impl Into<String>) -> Self {
+        self.trial = None;
+        self.untried_because = Some(because.into());
         self
     }
 }

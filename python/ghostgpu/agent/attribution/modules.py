@@ -9,39 +9,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 import weakref
-from types import MethodType
 from typing import Any, Callable
 
-from ..dynamo_shield import shielded
 from ..guard import quietly
+from ..module_calls import put_around_calls
 from .memory_log import MemoryLog, ThreadCells
-
-
-class _Call:
-    """What stands in the place of `Module.__call__`: our function, but not for `torch.compile`.
-
-    Dynamo compiles `model.__call__` and asks whether it is PyTorch's own: it is shown that one.
-    Only where an optimized module calls itself, from Dynamo's own file, is it a call like others.
-    `torch.fx` takes it away while it traces a model, and puts back what it was given.
-    """
-
-    def __init__(self, original: Any, watched: Any) -> None:
-        self._original = original
-        self._watched = watched
-
-    def __get__(self, module: Any, owner: Any = None) -> Any:
-        frame = sys._getframe(1)
-        caller = frame.f_globals.get("__name__", "")
-        if module is None:
-            return self if caller.startswith("torch.fx") else self._original
-        if caller.startswith("torch._dynamo") and frame.f_code.co_name != "__call__":
-            return MethodType(self._original, module)
-        return MethodType(self._watched, module)
-
-    def __call__(self, module: Any, *arguments: Any, **options: Any) -> Any:
-        return self._original(module, *arguments, **options)
 
 
 class Modules:
@@ -66,13 +39,13 @@ class Modules:
 
     def install(self) -> None:
         """Wrap `Module.__call__`, through which every module is run."""
-        module_type = self._torch.nn.Module
-        original = module_type.__call__
+        put_around_calls(self._torch, self._watched)
+
+    def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         numbers, cells, log = self._numbers, self._cells, self._log
         tensor_type = self._torch.Tensor
         begin, end = quietly(self._begin_root), quietly(self._end_root)
 
-        @functools.wraps(original)
         def call(module: Any, *arguments: Any, **options: Any) -> Any:
             if not log.is_on:
                 return original(module, *arguments, **options)
@@ -96,7 +69,7 @@ class Modules:
             finally:
                 cell.value = outer
 
-        module_type.__call__ = _Call(original, shielded(self._torch, call))
+        return call
 
     def name_parameters(self, root: Any) -> list[tuple[int, str]]:
         """Addresses and names of a model's parameters on the card."""

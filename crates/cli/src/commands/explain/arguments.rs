@@ -11,7 +11,9 @@ use crate::size::parse_size;
 ///
 /// Reads a log of any length and from any number of ranks, or standard input: which memory ran out,
 /// who had it, which situation that is and why, what helps, and what does not. With --script, advice
-/// that can be tried is tried on a virtual card first, and only what works is shown.
+/// is tried on a virtual card first, and only what works is shown: settings, batches, larger cards,
+/// and changes in the script itself, which are made while it runs or on a copy of its text. What
+/// cannot be tried is named, with the reason.
 #[derive(Clone, Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "\
@@ -60,9 +62,10 @@ pub struct Arguments {
     )]
     pub arg: Option<String>,
 
-    /// Stop the script after this many optimizer steps
-    #[arg(long, value_name = "N", default_value_t = 3, requires = "script")]
-    pub steps: u64,
+    /// Stop the script after this many optimizer steps; 0 runs it to its end [default: 3; 20 where the
+    /// log shows growth over steps; where it failed in evaluation, 3 batches of each pass, and on]
+    #[arg(long, value_name = "N", requires = "script")]
+    pub steps: Option<u64>,
 
     /// The Python to use [default: the first on the PATH that has torch]
     #[arg(long, value_name = "PATH", requires = "script")]

@@ -1,8 +1,10 @@
-//! Switches of the user's own script that save memory, found in its text.
+//! Arguments of the user's own script that save memory, found in its text: switches, and lengths.
 
 use std::path::Path;
 
 use ghostgpu_explain::Effect;
+
+use crate::probing::words::present_value;
 
 /// A switch that the script has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,12 +32,95 @@ const KNOWN: [(&str, Effect); 12] = [
     ("half", Effect::Precision),
 ];
 
-pub fn switches(script: &Path, words: &[std::ffi::OsString]) -> Vec<Switch> {
+/// An argument that says how long or how large a sample is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Length {
+    /// As the script spells it: `--seq-len`.
+    pub word: String,
+    /// What it is now.
+    pub value: u64,
+}
+
+const LENGTHS: [&str; 18] = [
+    "seq-len",
+    "seq-length",
+    "sequence-length",
+    "max-seq-len",
+    "max-seq-length",
+    "max-length",
+    "max-len",
+    "max-source-length",
+    "block-size",
+    "context-length",
+    "context-len",
+    "image-size",
+    "img-size",
+    "imgsz",
+    "input-size",
+    "crop-size",
+    "train-crop-size",
+    "resolution",
+];
+
+fn text_of(script: &Path) -> String {
     let is_small = std::fs::metadata(script).is_ok_and(|data| data.len() <= LONGEST_SCRIPT);
-    let text = match is_small {
+    match is_small {
         true => std::fs::read_to_string(script).unwrap_or_default(),
         false => String::new(),
-    };
+    }
+}
+
+/// The argument for the length of samples: one that the user gave, else one that the script declares with
+/// a number.
+pub fn length(script: &Path, words: &[std::ffi::OsString]) -> Option<Length> {
+    let given = words.iter().find_map(|word| {
+        let word = word.to_str()?.split('=').next()?;
+        let value = present_value(words, word)?;
+        is_length(word).then(|| Length {
+            word: word.to_owned(),
+            value,
+        })
+    });
+    let known = given.or_else(|| declared_length(&text_of(script)));
+    known.filter(|length| length.value >= 2)
+}
+
+fn is_length(word: &str) -> bool {
+    word.starts_with("--") && LENGTHS.contains(&plain_name(word).as_str())
+}
+
+/// `--Max_Seq_Length` is `max-seq-length`.
+fn plain_name(word: &str) -> String {
+    word.trim_start_matches('-')
+        .replace('_', "-")
+        .to_lowercase()
+}
+
+fn declared_length(text: &str) -> Option<Length> {
+    let declarations = declarations(text).into_iter();
+    let mut lengths = declarations.filter(|(word, _)| is_length(word));
+    lengths.find_map(|(word, call)| {
+        // Its help may speak of a default, too.
+        let value = call.split("default").skip(1).find_map(whole_number)?;
+        Some(Length {
+            word: word.to_owned(),
+            value,
+        })
+    })
+}
+
+/// `512` of ` = 512, help=`.
+fn whole_number(text: &str) -> Option<u64> {
+    let number = text.trim_start().strip_prefix('=')?.trim_start();
+    let end = number
+        .find(|character: char| !character.is_ascii_digit())
+        .unwrap_or(number.len());
+    let is_whole = !number[end..].starts_with(['.', 'e', '_']);
+    number[..end].parse().ok().filter(|_| is_whole)
+}
+
+pub fn switches(script: &Path, words: &[std::ffi::OsString]) -> Vec<Switch> {
+    let text = text_of(script);
     let given: Vec<String> = words
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
@@ -49,6 +134,26 @@ pub fn switches(script: &Path, words: &[std::ffi::OsString]) -> Vec<Switch> {
 /// Options that are switched on by their name alone.
 fn in_text(text: &str) -> Vec<Switch> {
     let mut found: Vec<Switch> = Vec::new();
+    for (word, call) in declarations(text) {
+        let is_switch = call.contains("store_true") || call.contains("BooleanOptionalAction");
+        let name = plain_name(word);
+        let known = KNOWN.iter().find(|(known, _)| *known == name);
+        if let (true, Some((_, effect))) = (is_switch, known) {
+            let switch = Switch {
+                word: word.to_owned(),
+                effect: *effect,
+            };
+            if !found.contains(&switch) {
+                found.push(switch);
+            }
+        }
+    }
+    found
+}
+
+/// Every quoted option with what stands behind it, up to the end of the call.
+fn declarations(text: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
     for (at, _) in text.match_indices("--") {
         let rest = &text[at..];
         let end = rest
@@ -57,23 +162,8 @@ fn in_text(text: &str) -> Vec<Switch> {
             })
             .unwrap_or(rest.len());
         let (word, behind) = rest.split_at(end);
-        let is_quoted = behind.starts_with(['"', '\'']);
-        let is_switch = behind.split(')').next().is_some_and(|call| {
-            call.contains("store_true") || call.contains("BooleanOptionalAction")
-        });
-        let name = word
-            .trim_start_matches('-')
-            .replace('_', "-")
-            .to_lowercase();
-        let known = KNOWN.iter().find(|(known, _)| *known == name);
-        if let (true, true, Some((_, effect))) = (is_quoted, is_switch, known) {
-            let switch = Switch {
-                word: word.to_owned(),
-                effect: *effect,
-            };
-            if !found.contains(&switch) {
-                found.push(switch);
-            }
+        if behind.starts_with(['"', '\'']) {
+            found.push((word, behind.split(')').next().unwrap_or(behind)));
         }
     }
     found
@@ -106,5 +196,36 @@ mod tests {
         assert_eq!(switches(&script, &[]).len(), 1);
         assert_eq!(switches(&script, &["--amp".into()]), []);
         assert_eq!(switches(Path::new("missing.py"), &[]), []);
+    }
+
+    #[test]
+    fn a_length_is_what_was_given_or_what_is_declared() {
+        let declared = r#"
+            parser.add_argument("--epochs", type=int, default=3)
+            parser.add_argument("--max_seq_length", help="default: see below", default=512, type=int)
+            parser.add_argument("--image-size", default=224)
+        "#;
+        let folder = tempfile::tempdir().expect("folder");
+        let script = folder.path().join("train.py");
+        /// The script's text, the words given to it, and what is found.
+        type Case<'a> = (&'a str, &'a [&'a str], Option<(&'a str, u64)>);
+        let cases: [Case; 7] = [
+            (declared, &[], Some(("--max_seq_length", 512))),
+            (declared, &["--image-size=448"], Some(("--image-size", 448))),
+            ("", &["--block_size", "1024"], Some(("--block_size", 1024))),
+            ("", &["--epochs", "3"], None),
+            ("p.add_argument('--seq-len', default=1.5)", &[], None),
+            ("p.add_argument('--seq-len', default=LENGTH)", &[], None),
+            ("p.add_argument('--seq-len', default=1)", &[], None),
+        ];
+        for (text, words, expected) in cases {
+            std::fs::write(&script, text).expect("file");
+            let words: Vec<std::ffi::OsString> = words.iter().map(|&word| word.into()).collect();
+            let found = length(&script, &words);
+            let found = found
+                .as_ref()
+                .map(|length| (length.word.as_str(), length.value));
+            assert_eq!(found, expected, "{text} {words:?}");
+        }
     }
 }

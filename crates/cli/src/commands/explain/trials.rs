@@ -17,7 +17,7 @@ pub struct Trials {
     pub as_it_is: AsItIs,
     pub works: Vec<Works>,
     pub fails: Vec<Fails>,
-    /// Advice that is a change in the script, which a dry run does not make.
+    /// Advice that no dry run can try, or that found nothing to change; each says why.
     pub untried: Vec<Advice>,
 }
 
@@ -28,6 +28,10 @@ pub enum AsItIs {
     Fits {
         #[serde(flatten)]
         peaks: Peaks,
+        /// The script was stopped after so many steps.
+        stopped_after_steps: Option<u64>,
+        /// By how much its memory grew with every step, if it did.
+        grows_by_bytes: Option<u64>,
     },
     DoesNotFit {
         place: String,
@@ -44,6 +48,8 @@ pub struct Works {
     pub what: String,
     pub command: String,
     pub effect: Effect,
+    /// What was changed, where it is not the command that says so.
+    pub did: Option<String>,
     #[serde(flatten)]
     pub peaks: Peaks,
     /// Of the card with which it works.
@@ -70,18 +76,6 @@ impl Trials {
             };
             (works.is_other_card, effect)
         });
-        let has_tried = |words: &[&str]| {
-            let tried = self.works.iter().map(|works| &works.what);
-            let mut tried = tried.chain(self.fails.iter().map(|fails| &fails.what));
-            tried.any(|what| words.iter().any(|word| what.contains(word)))
-        };
-        let is_checkpointing_tried = has_tried(&["checkpoint"]);
-        let is_precision_tried = has_tried(&["--amp", "--bf16", "--fp16", "--half", "precision"]);
-        self.untried.retain(|advice| {
-            let is_tried = is_checkpointing_tried && advice.what.contains("checkpointing")
-                || is_precision_tried && advice.what.contains("autocast");
-            !is_tried
-        });
     }
 
     /// A dry run has shown that this kind of advice works, whatever the log alone suggests.
@@ -107,10 +101,12 @@ impl Trials {
         for (index, works) in self.works.iter().enumerate() {
             let label = if index == 0 { "works" } else { "" };
             let peaks = works.peaks;
+            let did = works.did.as_ref();
+            let did = did.map(|did| format!("{did}; ")).unwrap_or_default();
             sheet.paragraph(
                 label,
                 &format!(
-                    "{}. {} ({}): on the card at most {} of {}, allocated {}",
+                    "{}. {} ({}): {did}on the card at most {} of {}, allocated {}",
                     index + 1,
                     works.what,
                     works.effect.words(),
@@ -130,22 +126,44 @@ impl Trials {
             .map(|fails| format!("{}: {}", fails.what, fails.because))
             .collect();
         sheet.list("in vain", &fails);
-        if !self.untried.is_empty() {
-            let names: Vec<&str> = self.untried.iter().map(|each| each.what.as_str()).collect();
-            let sentence = format!("changes in the script itself: {}", names.join("; "));
-            sheet.paragraph("not tried", &sentence);
-        }
+        let untried: Vec<String> = self
+            .untried
+            .iter()
+            .map(|advice| match &advice.untried_because {
+                Some(because) => format!("{}: {because}", advice.what),
+                None => advice.what.clone(),
+            })
+            .collect();
+        sheet.list("not tried", &untried);
         sheet.list("assumes", &self.assumptions);
     }
 
     fn as_it_is(&self) -> String {
         match &self.as_it_is {
-            AsItIs::Fits { peaks } => format!(
-                "it fits on an empty card: {} on the card at most ({} bytes), {} allocated",
-                gib(peaks.device_bytes),
-                grouped(peaks.device_bytes),
-                gib(peaks.allocated_bytes)
-            ),
+            AsItIs::Fits {
+                peaks,
+                stopped_after_steps,
+                grows_by_bytes,
+            } => {
+                let steps = match stopped_after_steps {
+                    Some(1) => " for 1 step",
+                    Some(steps) => &format!(" for {steps} steps"),
+                    None => "",
+                };
+                let growth = match (grows_by_bytes, stopped_after_steps) {
+                    (Some(bytes), _) => {
+                        format!(", and growing by {} with every step", human(*bytes))
+                    }
+                    (None, Some(_)) => "; --steps looks further".to_owned(),
+                    (None, None) => String::new(),
+                };
+                format!(
+                    "it fits on an empty card{steps}: {} on the card at most ({} bytes), {} allocated{growth}",
+                    gib(peaks.device_bytes),
+                    grouped(peaks.device_bytes),
+                    gib(peaks.allocated_bytes)
+                )
+            }
             AsItIs::DoesNotFit {
                 place,
                 needed_bytes,

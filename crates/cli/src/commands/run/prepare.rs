@@ -122,6 +122,7 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         full_initialisation: arguments.options.full_init,
         attribution: !arguments.breakdown.no_breakdown,
         probe: None,
+        changes: Vec::new(),
     };
     Ok(Prepared {
         plan: Plan {

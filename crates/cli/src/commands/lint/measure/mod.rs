@@ -16,6 +16,7 @@ use crate::answer::Need;
 use crate::commands::run::need::measure_need;
 use crate::commands::run::prepare::{Prepared, prepare};
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
+use crate::in_place_of::in_place_of_the_script;
 use crate::last_lines::show_last_lines;
 use crate::output::{Output, print_all};
 use crate::probing::{Outcome, Peaks};
@@ -25,9 +26,6 @@ use crate::run_dir::{RunDir, temporary_folder};
 use crate::size::gib;
 use answer::{Answer, Run, Variant};
 use progress::Progress;
-
-/// Runs a text in place of a script.
-const IN_PLACE_OF: &str = include_str!("in_place_of.py");
 
 /// More fixes are not tried one by one.
 const MOST_ALONE: usize = 12;
@@ -57,14 +55,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         if let Some(contents) = &text.contents {
             let file = folder.path().join(format!("{number}.py"));
             std::fs::write(&file, contents)?;
-            plan.words.splice(
-                0..0,
-                [
-                    OsString::from("-c"),
-                    IN_PLACE_OF.into(),
-                    file.into_os_string(),
-                ],
-            );
+            plan = in_place_of_the_script(&plan, &file);
         }
         let run_dir = match first_dir.take() {
             Some(run_dir) => run_dir,

@@ -1,0 +1,34 @@
+"""What all changes have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from .doors import Doors
+
+
+class Change:
+    """One change; the classes below it are listed in `changes`."""
+
+    def __init__(self, torch: Any, doors: Doors) -> None:
+        self.torch = torch
+        self.doors = doors
+
+    def install(self) -> None:
+        """Stand where the change is made; nothing is changed yet."""
+        raise NotImplementedError
+
+    def did(self) -> str | None:
+        """What was done, in words; None if there was no place for it."""
+        raise NotImplementedError
+
+    def line(self) -> str | None:
+        """What to write in the script, on one line; None where the advice has said it."""
+        return None
+
+
+def counted(names: Counter[str], one: str, several: str) -> str:
+    """`12 GPT2Block modules, 1 Encoder module`, the most frequent first."""
+    ordered = sorted(names.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {name} {one if count == 1 else several}" for name, count in ordered)
