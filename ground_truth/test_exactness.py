@@ -50,6 +50,17 @@ def ghostgpu(*options: str) -> list[str]:
     return [*words, "--", sys.executable]
 
 
+def replay_short_scripts(name: str, folder: Path) -> dict[str, Any]:
+    """What `harness/NAME.py` measures on the virtual H200."""
+    command = [*ghostgpu(*PLAIN), str(HARNESS / f"{name}.py"), "--out", str(folder)]
+    command += ["--jobs", str(os.cpu_count() or 1)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    written = folder / f"{name}.json"
+    assert written.exists(), done.stdout[-2000:] + done.stderr[-2000:]
+    figures: dict[str, Any] = json.loads(written.read_text())[name]
+    return figures
+
+
 @pytest.fixture(scope="session")
 def replay(tmp_path_factory: pytest.TempPathFactory) -> Path:
     given = os.environ.get("GROUND_TRUTH_REPLAY")

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
-from test_exactness import HARNESS, PLAIN, REAL, ghostgpu
+from test_exactness import REAL, replay_short_scripts
 
 MEASURED: dict[str, Any] = json.loads((REAL / "mistakes.json").read_text())["mistakes"]
 
 
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("mistakes")
-    command = [*ghostgpu(*PLAIN), str(HARNESS / "mistakes.py"), "--out", str(folder)]
-    command += ["--jobs", str(os.cpu_count() or 1)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    written: Path = folder / "mistakes.json"
-    assert written.exists(), done.stdout[-2000:] + done.stderr[-2000:]
-    figures: dict[str, Any] = json.loads(written.read_text())["mistakes"]
-    return figures
+    return replay_short_scripts("mistakes", tmp_path_factory.mktemp("mistakes"))
 
 
 @pytest.mark.parametrize("name", MEASURED)

@@ -7,15 +7,11 @@ The figures stand behind the rules of `ghostgpu lint`: what a rule says a mistak
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from typing import Any
 
-from run_case import environment_facts
+from short_scripts import measure, measure_all
 
 PRELUDE = """
 import copy
@@ -338,53 +334,18 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
 }
 
-EPILOGUE = """
-figures = {
-    "peak": torch.cuda.max_memory_allocated(),
-    "reserved": torch.cuda.max_memory_reserved(),
-    "end": torch.cuda.memory_allocated(),
-}
-print(json.dumps(figures))
-"""
-
-
-def measure(code: str) -> dict[str, int]:
-    script = PRELUDE + textwrap.dedent(code) + EPILOGUE
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    figures: dict[str, int] = {}
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            figures.update(json.loads(line))
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr[-2000:])
-    return figures
-
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--jobs", type=int, default=6)
-    arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    def submit(pool: ThreadPoolExecutor) -> dict[str, Any]:
+        def start(code: str) -> Any:
+            return pool.submit(measure, PRELUDE + textwrap.dedent(code))
 
-    # Memory is each process's own: several can share the card.
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        started = {
-            name: (pool.submit(measure, wrong), pool.submit(measure, right))
+        return {
+            name: {"with": start(wrong), "without": start(right)}
             for name, (wrong, right) in MISTAKES.items()
         }
-        results = {}
-        for name, (wrong, right) in started.items():
-            results[name] = {"with": wrong.result(), "without": right.result()}
-            print(name, results[name], flush=True)
-    facts = {
-        "command": "python ground_truth/harness/mistakes.py --out DIR",
-        "environment": environment_facts(True),
-        "mistakes": results,
-    }
-    (arguments.out / "mistakes.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+    measure_all("mistakes", __doc__, submit)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,27 @@
+"""What `ghostgpu explain --script` tries takes on the virtual card what it takes on the real one.
+
+That the change made while a script runs equals the edited script is a test of the agent's
+(`python/tests/test_changes.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from test_exactness import REAL, replay_short_scripts
+
+MEASURED: dict[str, Any] = json.loads((REAL / "changes.json").read_text())["changes"]
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return replay_short_scripts("changes", tmp_path_factory.mktemp("changes"))
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_script_with_the_change_takes_what_it_takes_on_the_card(
+    name: str, replayed: dict[str, Any]
+) -> None:
+    assert replayed[name] == MEASURED[name]
