@@ -175,3 +175,107 @@ impl Trials {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn peaks(gib: u64) -> Peaks {
+        Peaks {
+            allocated_bytes: gib * GIB,
+            reserved_bytes: gib * GIB,
+            device_bytes: (gib + 1) * GIB,
+        }
+    }
+
+    fn works(what: &str, effect: Effect, did: Option<&str>) -> Works {
+        Works {
+            what: what.to_owned(),
+            command: format!("do {what}"),
+            effect,
+            did: did.map(str::to_owned),
+            peaks: peaks(6),
+            total_bytes: 12 * GIB,
+            is_other_card: false,
+        }
+    }
+
+    fn trials(as_it_is: AsItIs) -> Trials {
+        Trials {
+            card: "NVIDIA GeForce RTX 3060".to_owned(),
+            total_bytes: 12 * GIB,
+            assumptions: Vec::new(),
+            as_it_is,
+            works: Vec::new(),
+            fails: Vec::new(),
+            untried: Vec::new(),
+        }
+    }
+
+    fn text(trials: &Trials) -> String {
+        let mut sheet = Sheet::default();
+        trials.write(&mut sheet);
+        sheet.render()
+    }
+
+    #[test]
+    fn what_was_tried_is_told_with_its_figure_and_what_was_not_with_its_reason() {
+        let mut trials = trials(AsItIs::DoesNotFit {
+            place: "in step 1 (forward), at train.py:9".to_owned(),
+            needed_bytes: Some(14 * GIB),
+        });
+        trials.works = vec![
+            works("a batch of 3", Effect::Training, None),
+            works(
+                "gradient checkpointing",
+                Effect::Identical,
+                Some("12 Block modules checkpointed"),
+            ),
+        ];
+        trials.fails.push(Fails {
+            what: "bfloat16 autocast".to_owned(),
+            because: "out of memory in step 1 (backward)".to_owned(),
+        });
+        let advice: Advice = Advice {
+            what: "weights in 8 or 4 bits".to_owned(),
+            command: String::new(),
+            why: String::new(),
+            effect: Effect::Precision,
+            trial: None,
+            untried_because: None,
+        };
+        trials.untried.push(advice.untried("needs bitsandbytes"));
+        trials.rank();
+        insta::assert_snapshot!(text(&trials));
+    }
+
+    #[test]
+    fn a_script_that_fits_is_told_with_how_far_it_was_watched() {
+        let cases = [
+            (None, None, "on an empty card: 4.00 GiB", "allocated\n"),
+            (
+                Some(3),
+                None,
+                "on an empty card for 3 steps: 4.00 GiB",
+                "--steps looks further",
+            ),
+            (
+                Some(20),
+                Some(5 << 20),
+                "for 20 steps",
+                "growing by 5.00 MiB with every step",
+            ),
+        ];
+        for (stopped_after_steps, grows_by_bytes, begin, end) in cases {
+            let text = text(&trials(AsItIs::Fits {
+                peaks: peaks(3),
+                stopped_after_steps,
+                grows_by_bytes,
+            }));
+            let joined = text.replace("\n               ", " ");
+            assert!(joined.contains(begin) && joined.contains(end), "{text}");
+        }
+    }
+}
