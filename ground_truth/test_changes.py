@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from test_exactness import REAL, replay_short_scripts
 
+from changes import edited_scripts
+
 MEASURED: dict[str, Any] = json.loads((REAL / "changes.json").read_text())["changes"]
 
 
@@ -20,8 +22,17 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return replay_short_scripts("changes", tmp_path_factory.mktemp("changes"))
 
 
+#: A real card measures times where cuDNN searches, and picks what was fastest: workspaces, and what
+#: PyTorch keeps cached behind them, depend on it.
+MOST_OFF_WHERE_CUDNN_SEARCHES = 0.05
+
+
 @pytest.mark.parametrize("name", MEASURED)
 def test_a_script_with_the_change_takes_what_it_takes_on_the_card(
     name: str, replayed: dict[str, Any]
 ) -> None:
-    assert replayed[name] == MEASURED[name]
+    real, ours = dict(MEASURED[name]), dict(replayed[name])
+    if "cudnn.benchmark = True" in edited_scripts()[name]:
+        real_reserved, our_reserved = real.pop("reserved"), ours.pop("reserved")
+        assert abs(our_reserved / real_reserved - 1) <= MOST_OFF_WHERE_CUDNN_SEARCHES
+    assert ours == real

@@ -16,11 +16,11 @@ from typing import Any
 
 from short_scripts import measure, measure_all
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "python" / "tests" / "changed_scripts.py"
+SCRIPTS = Path(__file__).resolve().parents[2] / "python" / "tests" / "change_cases.py"
 
 
 def edited_scripts() -> dict[str, str]:
-    spec = importlib.util.spec_from_file_location("changed_scripts", SCRIPTS)
+    spec = importlib.util.spec_from_file_location("change_cases", SCRIPTS)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
