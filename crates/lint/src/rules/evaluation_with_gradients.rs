@@ -72,7 +72,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts.hands_on_graph(unit, call)
             || facts.says_volatile(unit)
             || is_on_host(facts, call)
-            || is_a_unit_test(facts, unit)
+            || facts.is_a_unit_test(unit)
             || switches_off_elsewhere(facts, unit)
             || is_a_trial_for_an_export(facts, call)
             || is_a_way_out(facts, call)
@@ -132,16 +132,6 @@ fn is_on_host<'a>(facts: &Facts<'a>, call: &Call<'a>) -> bool {
     let unit = facts.structure.unit_of(call.place.block);
     let mut given = call.node.arguments.args.iter();
     facts.value(module).card.is_no() || given.any(|each| facts.is_made_on_host(unit, each))
-}
-
-/// A unit test looks at one output and lets go of it.
-fn is_a_unit_test(facts: &Facts<'_>, unit: UnitId) -> bool {
-    let asserts = facts.structure.statements.iter().any(|(statement, place)| {
-        facts.structure.unit_of(place.block) == unit && matches!(statement, Stmt::Assert(_))
-    }) || facts.calls_in_unit(unit).any(
-        |call| matches!(facts.method(call.node), Some((_, name)) if name.starts_with("assert")),
-    );
-    asserts && facts.structure.units[unit].name.starts_with("test")
 }
 
 /// Libraries that go back through the outputs they are given.
