@@ -117,10 +117,17 @@ fn is_handed_on(facts: &Facts<'_>, unit: UnitId) -> bool {
     })
 }
 
-/// A single run whose output nobody takes (to warm up, to calibrate) leaves nothing behind.
+/// A single run whose output nobody takes (to warm up, to calibrate, to count) leaves nothing behind.
 fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
-    facts.structure.loop_around(call.place.block).is_none()
-        && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
+    let is_dropped = match call.statement {
+        Stmt::Expr(node) => span(&*node.value) == span(call.node),
+        Stmt::Assign(node) => {
+            span(&*node.value) == span(call.node)
+                && matches!(&*node.targets, [Expr::Name(name)] if name.id.as_str() == "_")
+        }
+        _ => false,
+    };
+    facts.structure.loop_around(call.place.block).is_none() && is_dropped
 }
 
 /// Whether the model is on the host: it was moved there, or gets a tensor that was made there.
