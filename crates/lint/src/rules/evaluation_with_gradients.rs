@@ -138,7 +138,45 @@ fn is_on_host<'a>(facts: &Facts<'a>, call: &Call<'a>) -> bool {
     };
     let unit = facts.structure.unit_of(call.place.block);
     let mut given = call.node.arguments.args.iter();
-    facts.value(module).card.is_no() || given.any(|each| facts.is_made_on_host(unit, each))
+    facts.value(module).card.is_no()
+        || gives_numpy(facts, unit, call)
+        || given.any(|each| facts.is_made_on_host(unit, each))
+}
+
+/// Whether an output becomes an array without being moved: only what is in host memory does.
+fn gives_numpy(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
+    let mut outputs = Vec::new();
+    for assign in facts.assigns_in_unit(unit) {
+        if span(assign.value) == span(call.node) {
+            facts.each_target(assign.target, &mut |path| outputs.push(path));
+        }
+    }
+    facts.calls_in_unit(unit).any(|other| {
+        let Some((mut receiver, "numpy")) = facts.method(other.node) else {
+            return false;
+        };
+        loop {
+            if facts
+                .path(receiver)
+                .is_some_and(|path| outputs.contains(&path))
+                || span(receiver) == span(call.node)
+            {
+                return true;
+            }
+            receiver = match receiver {
+                Expr::Attribute(part) => &part.value,
+                Expr::Call(inner) => match &*inner.func {
+                    Expr::Attribute(method)
+                        if matches!(method.attr.as_str(), "detach" | "squeeze" | "view") =>
+                    {
+                        &method.value
+                    }
+                    _ => return false,
+                },
+                _ => return false,
+            };
+        }
+    })
 }
 
 /// Libraries that go back through the outputs they are given.

@@ -3,6 +3,7 @@
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::structure::{Assign, BlockId};
+use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, Operator, span};
@@ -59,6 +60,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if !value.is_tensor()
             || !value.graph.is_yes()
             || facts.gradients_at(assign.statement).is_no()
+            // A list is made longer by what is added.
+            || facts.value(assign.target).kind == Kind::Container
         {
             continue;
         }

@@ -696,3 +696,10 @@ def count(model, example):
     model.start_flops_count()
     _ = model(example)
     return model.compute_flops()
+
+# case: what becomes an array at once is in host memory
+def show(model, loader, plot):
+    model.eval()
+    for x in loader:
+        out = model(x)
+        plot(out.data.numpy())

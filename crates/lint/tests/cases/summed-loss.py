@@ -366,3 +366,16 @@ def train(model, loader, optimizer):
         loss.backward()
         optimizer.step()
         total += accuracy
+
+# case: a list is made longer
+def train(model, loader, optimizer, criterion):
+    weights, more = [], []
+    model.train()
+    for x, y in loader:
+        out, alpha = model(x)
+        loss = criterion(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        weights += out
+        more += alpha
