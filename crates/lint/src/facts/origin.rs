@@ -76,6 +76,19 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Whether an expression is one of several results of a call that is not of this file: of which
+    /// nobody knows which hang on a graph.
+    pub fn is_one_of_several_results(&self, unit: UnitId, expression: &Expr) -> bool {
+        self.path(expression).is_some_and(|path| {
+            self.last_assign(unit, path, expression)
+                .is_some_and(|assign| {
+                    matches!(assign.target, Expr::Tuple(_))
+                        && matches!(assign.value, Expr::Call(_))
+                        && self.elements(self.value(assign.value)).is_none()
+                })
+        })
+    }
+
     /// Whether a unit gives a path to a loss, or detaches it.
     fn is_surely_output(&self, unit: UnitId, path: &str) -> bool {
         self.calls_in_unit(unit).any(|call| {

@@ -35,6 +35,18 @@ impl<'a> Facts<'a> {
         })
     }
 
+    /// Whether a function is a unit test: it looks at what little it computes, and lets go of it.
+    pub fn is_a_unit_test(&self, unit: UnitId) -> bool {
+        let asserts = || {
+            self.structure.statements.iter().any(|(statement, place)| {
+                self.structure.unit_of(place.block) == unit && matches!(statement, Stmt::Assert(_))
+            }) || self.calls_in_unit(unit).any(|call| {
+                matches!(self.method(call.node), Some((_, name)) if name.starts_with("assert"))
+            })
+        };
+        self.structure.units[unit].name.starts_with("test") && asserts()
+    }
+
     /// The units that read an attribute of this name, of whatever object.
     pub fn readers_of_attribute(&self, name: &str) -> Vec<UnitId> {
         let mut units = Vec::new();

@@ -3,7 +3,7 @@
 use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::UnitId;
+use crate::facts::structure::{Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, span};
@@ -64,7 +64,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
     let mut reported = Vec::new();
     for call in &facts.structure.calls {
-        if !registers_hook(&call.node.func) {
+        if !registers_hook(&call.node.func) || !is_run_later(facts, call) {
             continue;
         }
         let Some(hook) = call.node.arguments.args.first() else {
@@ -189,4 +189,21 @@ fn runs_a_model_in_a_loop(facts: &Facts<'_>) -> bool {
             && !facts.gradients_at(call.node).is_no()
             && facts.structure.loop_around(call.place.block).is_some()
     })
+}
+
+/// Whether a model may run in a loop behind the place that registers a hook in a script; what runs
+/// behind a function's is not known.
+fn is_run_later(facts: &Facts<'_>, register: &Call<'_>) -> bool {
+    let runs_in_a_loop = |call: &Call<'_>| {
+        facts.called_module(call.node).is_some()
+            && facts.structure.loop_around(call.place.block).is_some()
+    };
+    facts.structure.unit_of(register.place.block) != 0
+        || facts.calls_in_unit(0).any(|call| {
+            call.place.order > register.place.order
+                && (runs_in_a_loop(call)
+                    || facts
+                        .callee_unit(call.node)
+                        .is_some_and(|callee| facts.runs(callee, &runs_in_a_loop)))
+        })
 }

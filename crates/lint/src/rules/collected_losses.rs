@@ -63,7 +63,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let unit = facts.structure.unit_of(steps);
         let backpropagated = is_backpropagated(facts, unit, steps, kept.value);
-        if !(backpropagated || value.scalar.is_yes())
+        let is_loss = backpropagated
+            || value.scalar.is_yes() && !facts.is_one_of_several_results(unit, kept.value);
+        if !is_loss
             || !facts.is_step_loop(steps)
             || !facts.goes_over_steps(steps)
             || facts.is_about_one_batch(steps, kept.container)
@@ -103,10 +105,28 @@ fn is_backpropagated<'a>(facts: &Facts<'a>, unit: UnitId, steps: BlockId, value:
             found |= trains(facts, call);
         } else if let Some(path) = facts.path(part) {
             found |= facts.is_backpropagated_inside(steps, path)
-                || matches!(facts.last_value(unit, path, part), Some(Expr::Call(call)) if trains(facts, call));
+                || match facts.last_value(unit, path, part) {
+                    Some(Expr::Call(call)) => trains(facts, call),
+                    // The sum of losses that went backward one by one.
+                    Some(made) => is_backpropagated_sum(facts, steps, made),
+                    None => false,
+                };
         }
     });
     found
+}
+
+fn is_backpropagated_sum(facts: &Facts<'_>, steps: BlockId, made: &Expr) -> bool {
+    match made {
+        Expr::BinOp(sum) => {
+            is_backpropagated_sum(facts, steps, &sum.left)
+                && is_backpropagated_sum(facts, steps, &sum.right)
+        }
+        Expr::NumberLiteral(_) => true,
+        _ => facts
+            .path(made)
+            .is_some_and(|path| facts.is_backpropagated_inside(steps, path)),
+    }
 }
 
 fn trains(facts: &Facts<'_>, call: &ExprCall) -> bool {

@@ -72,7 +72,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts.hands_on_graph(unit, call)
             || facts.says_volatile(unit)
             || is_on_host(facts, call)
-            || is_a_unit_test(facts, unit)
+            || facts.is_a_unit_test(unit)
             || switches_off_elsewhere(facts, unit)
             || is_a_trial_for_an_export(facts, call)
             || is_a_way_out(facts, call)
@@ -117,10 +117,17 @@ fn is_handed_on(facts: &Facts<'_>, unit: UnitId) -> bool {
     })
 }
 
-/// A single run whose output nobody takes (to warm up, to calibrate) leaves nothing behind.
+/// A single run whose output nobody takes (to warm up, to calibrate, to count) leaves nothing behind.
 fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
-    facts.structure.loop_around(call.place.block).is_none()
-        && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
+    let is_dropped = match call.statement {
+        Stmt::Expr(node) => span(&*node.value) == span(call.node),
+        Stmt::Assign(node) => {
+            span(&*node.value) == span(call.node)
+                && matches!(&*node.targets, [Expr::Name(name)] if name.id.as_str() == "_")
+        }
+        _ => false,
+    };
+    facts.structure.loop_around(call.place.block).is_none() && is_dropped
 }
 
 /// Whether the model is on the host: it was moved there, or gets a tensor that was made there.
@@ -131,17 +138,45 @@ fn is_on_host<'a>(facts: &Facts<'a>, call: &Call<'a>) -> bool {
     };
     let unit = facts.structure.unit_of(call.place.block);
     let mut given = call.node.arguments.args.iter();
-    facts.value(module).card.is_no() || given.any(|each| facts.is_made_on_host(unit, each))
+    facts.value(module).card.is_no()
+        || gives_numpy(facts, unit, call)
+        || given.any(|each| facts.is_made_on_host(unit, each))
 }
 
-/// A unit test looks at one output and lets go of it.
-fn is_a_unit_test(facts: &Facts<'_>, unit: UnitId) -> bool {
-    let asserts = facts.structure.statements.iter().any(|(statement, place)| {
-        facts.structure.unit_of(place.block) == unit && matches!(statement, Stmt::Assert(_))
-    }) || facts.calls_in_unit(unit).any(
-        |call| matches!(facts.method(call.node), Some((_, name)) if name.starts_with("assert")),
-    );
-    asserts && facts.structure.units[unit].name.starts_with("test")
+/// Whether an output becomes an array without being moved: only what is in host memory does.
+fn gives_numpy(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
+    let mut outputs = Vec::new();
+    for assign in facts.assigns_in_unit(unit) {
+        if span(assign.value) == span(call.node) {
+            facts.each_target(assign.target, &mut |path| outputs.push(path));
+        }
+    }
+    facts.calls_in_unit(unit).any(|other| {
+        let Some((mut receiver, "numpy")) = facts.method(other.node) else {
+            return false;
+        };
+        loop {
+            if facts
+                .path(receiver)
+                .is_some_and(|path| outputs.contains(&path))
+                || span(receiver) == span(call.node)
+            {
+                return true;
+            }
+            receiver = match receiver {
+                Expr::Attribute(part) => &part.value,
+                Expr::Call(inner) => match &*inner.func {
+                    Expr::Attribute(method)
+                        if matches!(method.attr.as_str(), "detach" | "squeeze" | "view") =>
+                    {
+                        &method.value
+                    }
+                    _ => return false,
+                },
+                _ => return false,
+            };
+        }
+    })
 }
 
 /// Libraries that go back through the outputs they are given.

@@ -6,7 +6,7 @@ use crate::facts::structure::{BlockKind, Call, UnitId};
 use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
-use crate::python::{Expr, span};
+use crate::python::{Expr, ExprCall, span};
 use crate::syntax::plain_callee;
 
 pub static RULE: Rule = Rule {
@@ -190,8 +190,10 @@ fn saves_from_host(facts: &Facts<'_>) -> bool {
             if of_state && matches!(facts.method(call.node), Some((_, "cpu"))) {
                 return true;
             }
-            let Some((mut receiver, "cpu")) = facts.method(call.node) else {
-                return false;
+            let mut receiver = match facts.method(call.node) {
+                Some((receiver, "cpu")) => receiver,
+                Some((receiver, "to")) if goes_to_host(call.node) => receiver,
+                _ => return false,
             };
             loop {
                 let kind = facts.value(receiver).kind;
@@ -225,16 +227,40 @@ fn is_published(facts: &Facts<'_>, load: &Call<'_>) -> bool {
         .assigns_in_unit(unit)
         .find(|assign| span(assign.value) == span(load.node))
         .and_then(|assign| facts.path(assign.target));
-    facts.assigns_in_unit(unit).any(|assign| {
-        target.is_some()
-            && facts.path(assign.target) == target
-            && matches!(assign.value, Expr::Call(call)
-            if matches!(&*call.func, Expr::Attribute(function)
-                if matches!(function.attr.as_str(), "load_url" | "load_state_dict_from_url"))
-                || plain_callee(call).is_some_and(|name| {
-                    matches!(name, "load_url" | "load_state_dict_from_url")
-                }))
-    })
+    is_from_basicsr(facts, unit, target)
+        || facts.assigns_in_unit(unit).any(|assign| {
+            target.is_some()
+                && facts.path(assign.target) == target
+                && matches!(assign.value, Expr::Call(call)
+                if matches!(&*call.func, Expr::Attribute(function)
+                    if matches!(function.attr.as_str(), "load_url" | "load_state_dict_from_url"))
+                    || plain_callee(call).is_some_and(|name| {
+                        matches!(name, "load_url" | "load_state_dict_from_url")
+                    }))
+        })
+}
+
+/// The keys of BasicSR, which saves from host memory: `checkpoint["params"]`.
+fn is_from_basicsr(facts: &Facts<'_>, unit: UnitId, target: Option<&str>) -> bool {
+    let mut found = false;
+    for (statement, place) in &facts.structure.statements {
+        if facts.structure.unit_of(place.block) == unit {
+            facts.each_expression_of_statement(statement, &mut |part| {
+                found |= matches!(part, Expr::Subscript(part)
+                    if target.is_some()
+                        && facts.path(&part.value) == target
+                        && matches!(&*part.slice, Expr::StringLiteral(key)
+                            if matches!(key.value.to_str(), "params" | "params_ema")));
+            });
+        }
+    }
+    found
+}
+
+/// `.to("cpu")`.
+fn goes_to_host(call: &ExprCall) -> bool {
+    matches!(call.arguments.args.first(), Some(Expr::StringLiteral(device))
+        if device.value.to_str() == "cpu")
 }
 
 /// Whether a model is on the card where it is loaded, and not moved there later.
@@ -244,7 +270,17 @@ fn is_on_card_already<'a>(facts: &Facts<'a>, unit: UnitId, model: &'a Expr, orde
             && matches!(facts.method(call.node), Some((receiver, "cuda" | "to"))
                 if facts.path(receiver).is_some() && facts.path(receiver) == facts.path(model))
     });
-    !moved_later && facts.module_is_on_card(unit, model)
+    // `net = Tuned(net).cuda()`
+    let wrapped_later = facts.assigns_in_unit(unit).any(|assign| {
+        assign.place.order > order
+            && facts.path(model).is_some_and(|path| {
+                facts.path(assign.target) == Some(path)
+                    && facts.mentions(assign.value, path)
+                    && matches!(assign.value, Expr::Call(call)
+                        if matches!(facts.method(call), Some((_, "cuda" | "to"))))
+            })
+    });
+    !moved_later && !wrapped_later && facts.module_is_on_card(unit, model)
 }
 
 /// Whether an expression is a call or a part of its result: `torch.load(p)["model"]`.

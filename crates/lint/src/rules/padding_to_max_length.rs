@@ -1,11 +1,11 @@
 //! Padding every batch to the longest length allowed.
 
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
 use crate::facts::structure::Call;
 use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression_of};
 use crate::finding::Severity;
-use crate::python::{Expr, ExprCall, Keyword, span};
+use crate::python::{Expr, ExprCall, Keyword, Stmt, span};
 use crate::syntax::is_true;
 
 pub static RULE: Rule = Rule {
@@ -130,10 +130,11 @@ fn needs_fixed_shapes(facts: &Facts<'_>) -> bool {
     // Diffusion models are conditioned on a fixed number of tokens, padding among them.
     facts.imports.uses("torch_xla")
         || facts.imports.uses("diffusers")
-        || facts
-            .imports
-            .names()
-            .any(|name| name == "transformers.CLIPTokenizer")
+        || facts.imports.names().any(|name| {
+            name.strip_prefix("transformers.")
+                .is_some_and(takes_fixed_texts)
+        })
+        || runs_on_tpu(facts)
         || facts.structure.calls.iter().any(|call| {
             facts.callee(call.node).is_some_and(|name| {
                 matches!(
@@ -156,4 +157,37 @@ fn trains(facts: &Facts<'_>) -> bool {
                 last.ends_with("Trainer")
             })
     })
+}
+
+/// Tokenizers and processors of models whose texts have one short length (40 to 77 tokens), or that were
+/// trained with the padding.
+fn takes_fixed_texts(name: &str) -> bool {
+    [
+        "CLIP",
+        "ChineseCLIP",
+        "Siglip",
+        "Vilt",
+        "Owl",
+        "XCLIP",
+        "AltCLIP",
+    ]
+    .iter()
+    .any(|model| name.starts_with(model))
+        && (name.contains("Tokenizer") || name.contains("Processor"))
+}
+
+/// `DistributedType.TPU`, and notebooks that install `torch_xla`: every new shape is compiled anew there.
+fn runs_on_tpu(facts: &Facts<'_>) -> bool {
+    let installs = facts.structure.statements.iter().any(|(statement, _)| {
+        matches!(statement, Stmt::IpyEscapeCommand(command)
+            if command.value.contains("torch_xla") || command.value.contains("cloud-tpu"))
+    });
+    let mut named = false;
+    for statement in facts.tree.body() {
+        each_expression_of(statement, &mut |part| {
+            named |= matches!(part, Expr::Attribute(attribute)
+                if matches!(attribute.attr.as_str(), "TPU" | "XLA"));
+        });
+    }
+    installs || named
 }

@@ -2,7 +2,7 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::UnitId;
+use crate::facts::structure::{Assign, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::{Edit, Fix, Severity};
 use crate::python::{Expr, ast, span};
@@ -57,7 +57,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         let unit = facts.structure.unit_of(assign.place.block);
-        if !facts.module_is_on_card(unit, copied.model) || !is_only_put_away(facts, unit, path) {
+        if !facts.module_is_on_card(unit, copied.model)
+            || !is_only_put_away(facts, unit, path)
+            || is_of_every_round(facts, assign)
+        {
             continue;
         }
         let model = facts.text(copied.model);
@@ -144,6 +147,23 @@ pub(super) fn state_dict_of<'a>(facts: &Facts<'a>, expression: &'a Expr) -> Opti
         }
         _ => None,
     }
+}
+
+/// Whether the copy is made in every round of a loop that trains: to go back to it at once, as in
+/// meta-learning, where the host would be far.
+fn is_of_every_round(facts: &Facts<'_>, assign: &Assign<'_>) -> bool {
+    facts
+        .structure
+        .loop_around(assign.place.block)
+        .is_some_and(|rounds| {
+            facts
+                .structure
+                .conditions(assign.place.block, rounds)
+                .is_empty()
+                && facts
+                    .calls_inside(rounds)
+                    .any(|call| facts.runs_backward(call.node))
+        })
 }
 
 /// Whether a path is only given to `load_state_dict` and `torch.save`, or returned.

@@ -2,8 +2,9 @@
 
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
-use crate::facts::structure::Assign;
+use crate::facts::structure::{Assign, BlockId};
+use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, Operator, span};
 
@@ -59,6 +60,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if !value.is_tensor()
             || !value.graph.is_yes()
             || facts.gradients_at(assign.statement).is_no()
+            // A list is made longer by what is added.
+            || facts.value(assign.target).kind == Kind::Container
         {
             continue;
         }
@@ -70,6 +73,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if !facts.is_step_loop(steps)
             || !facts.goes_over_steps(steps)
             || facts.is_handed_out_by(steps, added)
+            || is_of_unknown_make(facts, steps, added)
             || facts.is_about_one_batch(steps, total)
             || facts.is_bound_inside(steps, total)
             || facts.reaches_backward(unit, total)
@@ -99,6 +103,26 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             finding.severity = Severity::Error;
         }
     }
+}
+
+/// Made of nothing but results of which nobody knows what they are, and which nothing backpropagates: an
+/// accuracy, a time.
+fn is_of_unknown_make(facts: &Facts<'_>, steps: BlockId, added: &Expr) -> bool {
+    let unit = facts.structure.unit_of(steps);
+    let (mut unknown, mut known) = (false, false);
+    each_expression(added, &mut |part| {
+        let Some(path) = facts.path(part) else {
+            return;
+        };
+        let value = facts.value(part);
+        if value.is_tensor() && value.graph.is_yes() {
+            let is_unknown =
+                facts.is_one_of_several_results(unit, part) && !facts.reaches_backward(unit, path);
+            unknown |= is_unknown;
+            known |= !is_unknown;
+        }
+    });
+    unknown && !known
 }
 
 /// What is added to a total: of `total += x`, and of `total = total + x` either way round.

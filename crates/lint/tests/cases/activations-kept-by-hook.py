@@ -259,3 +259,21 @@ def extract(model, loader):
     for x, y in loader:
         model(x)
     return features
+
+# case: registered when the training is over
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+for x, y in loader:
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+outputs = []
+
+def hook(module, inputs, output):
+    outputs.append(output)
+
+model[1].register_forward_hook(hook)
+model(x)
+print(outputs)

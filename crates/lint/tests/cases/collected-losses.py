@@ -323,3 +323,14 @@ def train(model, loader, optimizer, criterion):
         losses.append(float(loss))
         losses.append(loss.cpu().detach().numpy())
         losses.append(loss.tolist())
+
+# case: what a model gives beside its loss may be an accuracy
+def train(model, loader, optimizer):
+    accuracies = []
+    model.train()
+    for x, y in loader:
+        loss, accuracy = model(x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        accuracies.append(accuracy)

@@ -178,3 +178,16 @@ def adapt(model, loss, weights, rate):
     for (name, weight), grad in zip(weights.items(), grads):
         weights[name] = weight - rate * grad
     return weights
+
+# case: a unit test asks whether it can be done
+import torch
+import unittest
+
+class GraphTest(unittest.TestCase):
+    def test_gradients_of_a_severed_module(self):
+        fail = False
+        try:
+            grads = torch.autograd.grad(self.loss, self.model.parameters(), create_graph=True)
+        except RuntimeError:
+            fail = True
+        self.assertTrue(fail)

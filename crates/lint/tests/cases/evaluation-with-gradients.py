@@ -687,3 +687,19 @@ class Policy:
 
     def act(self, state):
         return self.net(state)
+
+# case: a run that only counts
+import torch
+
+def count(model, example):
+    model.eval()
+    model.start_flops_count()
+    _ = model(example)
+    return model.compute_flops()
+
+# case: what becomes an array at once is in host memory
+def show(model, loader, plot):
+    model.eval()
+    for x in loader:
+        out = model(x)
+        plot(out.data.numpy())

@@ -333,3 +333,46 @@ def main(args, loader):
         model.cuda()
         for x in loader:
             print(model(x.cuda()).argmax(1))
+
+# case: a name that is bound anew to a fresh model
+import torch
+from models import Net, Tuned
+
+net = Net()
+net.cuda()
+for x in loader:
+    print(net(x.cuda()))
+net = Net()
+net.load_state_dict(torch.load("weights.pt"))
+net = Tuned(net).cuda()
+
+# case: what is saved was moved to the host before
+import torch
+
+def train(net, loader, optimizer, criterion):
+    net.cuda()
+    for x, y in loader:
+        criterion(net(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+    net.eval()
+    net.to("cpu")
+    torch.save(net.state_dict(), "net.pt")
+
+def main(net, loader, optimizer, criterion):
+    train(net, loader, optimizer, criterion)
+    state = torch.load("net.pt")
+    net.load_state_dict(state)
+    for x in loader:
+        print(net(x.cuda()))
+
+# case: the files of BasicSR hold host tensors
+import torch
+from models import Net
+
+net = Net()
+checkpoint = torch.load("restored.pth")
+net.load_state_dict(checkpoint["params"])
+net.cuda()
+net.eval()
+for x in loader:
+    print(net(x.cuda()))

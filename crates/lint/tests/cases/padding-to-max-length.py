@@ -148,3 +148,27 @@ def ask(model, text):
 
 trainer = Trainer(model=None)
 trainer.train()
+
+# case: on processors that want one shape
+from accelerate import Accelerator, DistributedType
+from transformers import AutoTokenizer, Trainer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-cased")
+accelerator = Accelerator()
+
+def encode(batch):
+    if accelerator.distributed_type == DistributedType.TPU:
+        return tokenizer(batch["text"], padding="max_length", max_length=128, truncation=True)
+    return tokenizer(batch["text"], padding="longest", truncation=True)
+
+Trainer(model=None, train_dataset=map(encode, []))
+
+# case: texts of forty tokens at most
+from transformers import Trainer, ViltProcessor
+
+processor = ViltProcessor.from_pretrained("dandelin/vilt-b32-mlm")
+
+def encode(image, text):
+    return processor(image, text, padding="max_length", truncation=True, return_tensors="pt")
+
+Trainer(model=None, train_dataset=map(encode, []))

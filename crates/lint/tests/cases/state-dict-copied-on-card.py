@@ -141,3 +141,19 @@ from torch import nn
 model = nn.Linear(4, 4)
 best = copy.deepcopy(model.state_dict())
 torch.save(best, "best.pt")
+
+# case: the weights to go back to in every round
+import copy
+import torch
+from torch import nn
+
+def meta_train(tasks, optimizer, criterion):
+    model = nn.Linear(4, 4).cuda()
+    for parts in tasks:
+        before = copy.deepcopy(model.state_dict())
+        for x, y in parts:
+            loss = criterion(model(x.cuda()), y.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            model.load_state_dict(before)

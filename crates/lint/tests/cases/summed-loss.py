@@ -325,3 +325,57 @@ def train(model, loader, optimizer, criterion):
         loss.backward()
         optimizer.step()
         average = 0.9 * average + 0.1 * loss.item()
+
+# case: a time that a module gives beside its output
+from time import perf_counter
+import torch
+from torch import nn
+
+class Painter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def forward(self, x, benchmark=False):
+        begin = perf_counter()
+        out = self.body(x)
+        elapsed = perf_counter() - begin
+        if benchmark:
+            return elapsed
+        return out, elapsed
+
+def train(loader, optimizer, criterion):
+    painter = Painter()
+    total = 0.0
+    for x, y in loader:
+        out, elapsed = painter(x)
+        total += elapsed
+        total += perf_counter() + elapsed
+        loss = criterion(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# case: what a model gives beside its loss may be an accuracy
+def train(model, loader, optimizer):
+    total = 0
+    model.train()
+    for x, y in loader:
+        loss, accuracy = model(x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += accuracy
+
+# case: a list is made longer
+def train(model, loader, optimizer, criterion):
+    weights, more = [], []
+    model.train()
+    for x, y in loader:
+        out, alpha = model(x)
+        loss = criterion(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        weights += out
+        more += alpha

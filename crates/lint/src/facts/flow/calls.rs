@@ -226,6 +226,9 @@ impl<'a> Reader<'_, 'a> {
         if is_progress_bar(name) {
             return first;
         }
+        if gives_numbers(name) {
+            return Value::number();
+        }
         if torch_names::is_loss_function(name) && keyword_is(call, "reduction", "none") {
             return Value::tensor(graph, card, Truth::No);
         }
@@ -343,6 +346,13 @@ pub(super) fn device_text(text: &str) -> Truth {
 /// Whether a call goes through an object, so that the first parameter is that object.
 fn is_bound(call: &ExprCall, reader: &Reader<'_, '_>, unit: UnitId) -> bool {
     matches!(&*call.func, Expr::Attribute(_)) && reader.structure.takes_object(unit)
+}
+
+/// Clocks and mathematics of Python itself.
+fn gives_numbers(name: &str) -> bool {
+    ["time.", "timeit.", "math.", "random."]
+        .iter()
+        .any(|module| name.starts_with(module))
 }
 
 fn is_progress_bar(name: &str) -> bool {
