@@ -27,7 +27,7 @@ from torch import nn
 
 model = nn.Linear(4, 4).cuda()
 total = 0
-for inputs, targets in loader:
+for inputs, targets in torch.utils.data.DataLoader(data):
     loss = nn.functional.mse_loss(model(inputs), targets)
     loss.backward()
     total += loss  # ghostgpu: ignore[no-such-rule]
