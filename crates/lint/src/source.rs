@@ -255,7 +255,7 @@ impl Source {
     }
 }
 
-/// A notebook whose cells have only the keys that the format knows, so that it can be read; nothing if
+/// A notebook that has, like its cells, only the keys that the format knows, so that it can be read; nothing if
 /// it is no notebook at all.
 fn without_foreign_keys(json: &str) -> Option<String> {
     const KNOWN: &[&str] = &[
@@ -267,7 +267,10 @@ fn without_foreign_keys(json: &str) -> Option<String> {
         "outputs",
         "source",
     ];
-    let mut notebook: serde_json::Value = serde_json::from_str(json).ok()?;
+    const KNOWN_OUTSIDE: &[&str] = &["cells", "metadata", "nbformat", "nbformat_minor"];
+    let mut notebook: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(json).ok()?;
+    notebook.retain(|key, _| KNOWN_OUTSIDE.contains(&key.as_str()));
     for cell in notebook.get_mut("cells")?.as_array_mut()? {
         cell.as_object_mut()?
             .retain(|key, _| KNOWN.contains(&key.as_str()));

@@ -70,15 +70,30 @@ impl<'a> Imports<'a> {
         }
     }
 
+    /// Whether an expression names something that is imported, or attributes of it.
+    pub fn knows(&self, expression: &Expr) -> bool {
+        match expression {
+            Expr::Name(name) => {
+                self.names.contains_key(name.id.as_str()) || self.star_with(&name.id).is_some()
+            }
+            Expr::Attribute(attribute) => self.knows(&attribute.value),
+            _ => false,
+        }
+    }
+
+    /// Classes of `torch.nn` and `torch.optim` are known by their star imports.
+    fn star_with(&self, class: &str) -> Option<&'a str> {
+        let mut stars = self.stars.iter();
+        stars
+            .find(|module| super::torch_names::has_class(module, class))
+            .copied()
+    }
+
     /// The full name of an imported thing: of a name, or of attributes of one.
     pub fn qualified(&self, expression: &Expr) -> Option<String> {
         match expression {
             Expr::Name(name) => self.names.get(name.id.as_str()).cloned().or_else(|| {
-                // Classes of `torch.nn` and `torch.optim` are known by their star imports.
-                let module = self
-                    .stars
-                    .iter()
-                    .find(|module| super::torch_names::has_class(module, name.id.as_str()))?;
+                let module = self.star_with(&name.id)?;
                 Some(format!("{module}.{}", name.id))
             }),
             Expr::Attribute(attribute) => {

@@ -108,7 +108,7 @@ impl<'a> Facts<'a> {
     /// The receiver and the name of a method call: `optimizer` and `step`.
     pub fn method<'c>(&self, call: &'c ExprCall) -> Option<(&'c Expr, &'c str)> {
         match &*call.func {
-            Expr::Attribute(function) if self.callee(call).is_none() => {
+            Expr::Attribute(function) if !self.imports.knows(&call.func) => {
                 Some((&function.value, function.attr.as_str()))
             }
             _ => None,

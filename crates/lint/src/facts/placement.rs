@@ -13,7 +13,7 @@ impl<'a> Facts<'a> {
     pub fn uses_card(&self) -> bool {
         self.structure.calls.iter().any(|call| {
             let moves = matches!(&*call.node.func, Expr::Attribute(function)
-                if function.attr.as_str() == "cuda" && self.callee(call.node).is_none());
+                if function.attr.as_str() == "cuda" && !self.imports.knows(&call.node.func));
             moves || self.moves_to_card(call.node)
         })
     }

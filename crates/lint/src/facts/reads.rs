@@ -172,7 +172,7 @@ impl<'a> Facts<'a> {
         match expression {
             Expr::Call(call) => {
                 match &*call.func {
-                    Expr::Attribute(function) if self.callee(call).is_none() => {
+                    Expr::Attribute(function) if !self.imports.knows(&call.func) => {
                         // `out.view(...)` is made of `out`, `model.encode(...)` is not.
                         if !self.value(&function.value).is_module() {
                             self.each_value_name(&function.value, visit);

@@ -129,7 +129,8 @@ fn a_place_is_found_in_the_file() {
 #[test]
 fn keys_of_other_tools_are_passed_over_and_kept() {
     let json = notebook("[\"noisy\\n\", \"x = 1\"]")
-        .replace("{\"cell_type\"", "{\"idx_\": 3, \"cell_type\"");
+        .replace("{\"cell_type\"", "{\"idx_\": 3, \"cell_type\"")
+        .replace("\"nbformat\"", "\"path_\": \"a.ipynb\", \"nbformat\"");
     let read = Source::notebook(json.as_bytes()).expect("Jupyter opens it");
     assert_eq!(read.text(), "noisy\nx = 1\n");
     let edited = read.with_edits(&[Edit::replace(0..5, "calm")]);

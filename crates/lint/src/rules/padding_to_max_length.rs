@@ -84,7 +84,7 @@ fn is_tokenizer(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         _ => {
             facts.value(&call.node.func).kind == Kind::Unknown
                 && facts.path(&call.node.func).is_some()
-                && facts.callee(call.node).is_none()
+                && !facts.imports.knows(&call.node.func)
                 && call.node.arguments.find_keyword("truncation").is_some()
         }
     }
