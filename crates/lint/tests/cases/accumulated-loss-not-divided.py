@@ -231,3 +231,16 @@ def train(model, loader, optimizer, steps):
         if (i + 1) % steps == 0:
             optimizer.step()
             optimizer.zero_grad()
+
+# case: known to be wrong: with AdamW and without clipping, the size of the gradients cancels out
+import torch
+import torch.nn.functional as F
+
+model = UNet().cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+for step, (x, noise) in enumerate(torch.utils.data.DataLoader(data, batch_size=4)):
+    loss = F.mse_loss(model(x.cuda()), noise.cuda())
+    loss.backward()  # <- found
+    if (step + 1) % args.grad_accumulation_steps == 0:
+        optimizer.step()
+        optimizer.zero_grad()

@@ -403,3 +403,45 @@ for x, y in loader:
     net.zero_grad()
     criterion(net(x), y).backward()
     optimizer.step()
+
+# case: known to be wrong: with several cards the script ends at `torch.device("cuda:0,1")`
+import torch
+from torch import nn
+
+device = torch.device("cuda:" + args.gpu if torch.cuda.is_available() else "cpu")
+gpus = [int(gpu) for gpu in args.gpu.split(",")]
+model = Network()
+if len(gpus) > 1:
+    model = nn.parallel.DataParallel(model, device_ids=gpus)  # <- found
+model.to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+# case: known to be wrong: the wrapper that only validates, beside the one that trains
+import torch
+from torch import nn
+
+def train(loader, distiller, optimizer):
+    for x, y in loader:
+        loss = distiller(x.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+def validate(loader, net):
+    net.eval()
+    with torch.no_grad():
+        for x, y in loader:
+            net(x.cuda())
+
+def main(teacher, student, distiller, loader):
+    student = nn.DataParallel(student).cuda()  # <- found
+    distiller = nn.DataParallel(distiller).cuda()
+    optimizer = torch.optim.SGD(list(student.parameters()) + list(distiller.module.connectors.parameters()), lr=0.1)
+    for epoch in range(100):
+        train(loader, distiller, optimizer)
+        validate(loader, student)

@@ -703,3 +703,50 @@ def show(model, loader, plot):
     for x in loader:
         out = model(x)
         plot(out.data.numpy())
+
+# case: known to be wrong: the model of another file is one linear layer, of which autograd keeps nothing more
+import torch
+from probes import LogisticRegression
+
+def test(loader, model, criterion):
+    model.eval()
+    total = 0
+    for x, y in loader:
+        x, y = x.to("cuda"), y.to("cuda")
+        output = model(x)  # <- found
+        loss = criterion(output, y)
+        total += loss.item()
+    return total
+
+model = LogisticRegression(512, 10).to("cuda")
+criterion = torch.nn.CrossEntropyLoss()
+optimizer = torch.optim.Adam(model.parameters())
+for x, y in train_loader:
+    loss = criterion(model(x.to("cuda")), y.to("cuda"))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+test(test_loader, model, criterion)
+
+# case: known to be wrong: a toy on the host, whose output goes to `numpy()` in another function
+import torch
+from flows import MAF
+
+def show(data, axes):
+    axes.scatter(data[:, 0].data.numpy(), data[:, 1].data.numpy())
+
+def plot(model, target, axes):
+    model.eval()
+    data = target.sample((2000,))
+    noise, _ = model(data)  # <- found
+    show(noise, axes)
+
+model = MAF(n_blocks=5).to("cuda")
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(1000):
+    loss = -model.log_prob(target.sample((100,)).to("cuda")).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 100 == 0:
+        plot(model, target, axes)

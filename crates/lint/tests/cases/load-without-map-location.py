@@ -376,3 +376,14 @@ net.cuda()
 net.eval()
 for x in loader:
     print(net(x.cuda()))
+
+# case: known to be wrong: the script that saved it, another file, had moved the model to the host
+import torch
+from net import Net
+
+model = Net(ngf=128)
+model.cuda()
+model.load_state_dict(torch.load("models/21styles.model"))  # <- found
+model.eval()
+with torch.no_grad():
+    show(model(image.cuda()))

@@ -157,3 +157,22 @@ def meta_train(tasks, optimizer, criterion):
             loss.backward()
             optimizer.step()
             model.load_state_dict(before)
+
+# case: known to be wrong: the model of another file is so small that a copy does not matter
+import copy
+import torch
+from models import SRCNN
+
+model = SRCNN().cuda()
+optimizer = torch.optim.Adam(model.parameters())
+best_weights = copy.deepcopy(model.state_dict())  # <- found
+best = 0.0
+for epoch in range(400):
+    for x, y in torch.utils.data.DataLoader(data):
+        loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    if psnr(model) > best:
+        best_weights = copy.deepcopy(model.state_dict())  # <- found
+torch.save(best_weights, "best.pth")
