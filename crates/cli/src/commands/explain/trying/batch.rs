@@ -4,16 +4,12 @@ use ghostgpu_explain::{Advice, Effect};
 use ghostgpu_session::ProbePlace;
 
 use super::super::trials::{Fails, Trials};
-use super::{Bench, Interrupted, Shown, Tried};
+use super::{Bench, Interrupted, Shown};
 use crate::commands::max_batch::{self, Refusal, Wish};
 use crate::probing::words::present_value;
 
 impl Bench<'_> {
-    pub(super) fn try_batch(
-        &mut self,
-        advice: &Advice,
-        trials: &mut Trials,
-    ) -> anyhow::Result<Tried<()>> {
+    pub(super) fn try_batch(&mut self, advice: &Advice, trials: &mut Trials) -> anyhow::Result<()> {
         let place = match &self.arguments.arg {
             Some(option) => ProbePlace::Option(option.clone()),
             None => ProbePlace::TrainingLoader,
@@ -26,7 +22,7 @@ impl Bench<'_> {
         advice: &Advice,
         place: ProbePlace,
         trials: &mut Trials,
-    ) -> anyhow::Result<Tried<()>> {
+    ) -> anyhow::Result<()> {
         let wish = Wish {
             place: place.clone(),
             at_most: None,
@@ -36,7 +32,7 @@ impl Bench<'_> {
         let way = max_batch::find(&self.plan, &wish, |_| None, &self.log, &mut progress)?;
         progress.clear();
         match way {
-            max_batch::Way::Interrupted(signal) => return Ok(Err(Interrupted(signal))),
+            max_batch::Way::Interrupted(signal) => return Err(Interrupted(signal).into()),
             max_batch::Way::Found(found) => {
                 let own = found.report.batch.or(match &place {
                     ProbePlace::Option(option) => present_value(&self.plan.words, option),
@@ -74,7 +70,7 @@ impl Bench<'_> {
                 });
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Of the script's arguments that look as if they set a batch, the one that the user gave.

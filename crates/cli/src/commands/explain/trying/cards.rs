@@ -5,7 +5,7 @@ use ghostgpu_explain::{Advice, Effect};
 
 use super::super::card::short_name;
 use super::super::trials::{Trials, Works};
-use super::{Bench, Tried};
+use super::Bench;
 use crate::probing::Outcome;
 use crate::size::gib;
 
@@ -15,9 +15,9 @@ impl Bench<'_> {
         advice: &Advice,
         needed: Option<u64>,
         trials: &mut Trials,
-    ) -> anyhow::Result<Tried<()>> {
+    ) -> anyhow::Result<()> {
         let Some(needed) = needed else {
-            return Ok(Ok(()));
+            return Ok(());
         };
         let mut cards: Vec<&Card> = Catalogue::builtin()
             .cards()
@@ -35,10 +35,7 @@ impl Bench<'_> {
                 card.driver_name,
                 gib(card.total_bytes)
             );
-            let seen = match self.fresh(&plan, &what)? {
-                Ok(seen) => seen,
-                Err(interrupted) => return Ok(Err(interrupted)),
-            };
+            let seen = self.fresh(&plan, &what)?;
             if let Outcome::Fits(peaks) = seen.outcome {
                 trials.works.push(Works {
                     what,
@@ -52,6 +49,6 @@ impl Bench<'_> {
                 break;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }

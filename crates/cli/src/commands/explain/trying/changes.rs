@@ -4,7 +4,7 @@ use ghostgpu_explain::Advice;
 use ghostgpu_session::Change;
 
 use super::super::trials::{Fails, Trials};
-use super::{Bench, Shown, Tried};
+use super::{Bench, Shown};
 use crate::probing::Outcome;
 
 impl Bench<'_> {
@@ -13,13 +13,10 @@ impl Bench<'_> {
         advice: &Advice,
         change: Change,
         trials: &mut Trials,
-    ) -> anyhow::Result<Tried<()>> {
+    ) -> anyhow::Result<()> {
         let mut plan = self.plan.clone();
         plan.session.changes.push(change);
-        let seen = match self.fresh(&plan, &advice.what)? {
-            Ok(seen) => seen,
-            Err(interrupted) => return Ok(Err(interrupted)),
-        };
+        let seen = self.fresh(&plan, &advice.what)?;
         match (seen.change, seen.outcome) {
             (Some(report), outcome) => {
                 let command = report.line.unwrap_or_else(|| advice.command.clone());
@@ -42,6 +39,6 @@ impl Bench<'_> {
                 trials.untried.push(advice.clone().untried(because));
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }

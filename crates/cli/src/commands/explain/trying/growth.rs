@@ -1,11 +1,11 @@
 //! Memory that grows with every step: a script may fit for as long as it is watched, and still fill
 //! any card.
 
-use ghostgpu_explain::{Explanation, Trial};
+use ghostgpu_explain::Explanation;
 use ghostgpu_session::ProcessReport;
 
 use super::super::trials::{AsItIs, Trials};
-use super::{Bench, Tried, mends};
+use super::{Bench, mends};
 use crate::size::human;
 
 /// Fewer steps do not tell growth from a beginning.
@@ -45,20 +45,15 @@ impl Bench<'_> {
         explanation: &Explanation,
         growth_bytes: u64,
         trials: &mut Trials,
-    ) -> anyhow::Result<Tried<()>> {
+    ) -> anyhow::Result<()> {
         for advice in &explanation.advice {
-            let rules = match advice.trial {
-                Some(Trial::MendedLosses) => mends::LOSSES,
-                Some(Trial::MendedOutputs) => mends::OUTPUTS,
-                Some(Trial::MendedState) => mends::STATE,
-                Some(_) => continue,
-                None => {
-                    trials.untried.push(advice.clone());
-                    continue;
+            match advice.trial {
+                Some(trial) => {
+                    if let Some(rules) = mends::rules_for(trial) {
+                        self.try_mended(advice, rules, trials)?;
+                    }
                 }
-            };
-            if let Err(interrupted) = self.try_mended(advice, rules, trials)? {
-                return Ok(Err(interrupted));
+                None => trials.untried.push(advice.clone()),
             }
         }
         debug_assert!(matches!(trials.as_it_is, AsItIs::Fits { .. }));
@@ -69,7 +64,7 @@ impl Bench<'_> {
                 None => before,
             });
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }
 

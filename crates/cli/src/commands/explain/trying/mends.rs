@@ -2,30 +2,40 @@
 
 use std::path::Path;
 
-use ghostgpu_explain::Advice;
+use ghostgpu_explain::{Advice, Trial};
 use ghostgpu_lint::fixing::fix_alone;
 use ghostgpu_lint::{Diagnostic, Fix, RULES, Settings, Source, examine};
 
 use super::super::trials::{AsItIs, Fails, Trials};
-use super::{Bench, Shown, Tried};
+use super::{Bench, Shown};
 use crate::in_place_of::in_place_of_the_script;
 use crate::probing::Outcome;
 use crate::size::human;
 
 /// Rules about losses that are kept with their graphs.
-pub const LOSSES: &[&str] = &["collected-losses", "logged-loss", "summed-loss"];
+const LOSSES: &[&str] = &["collected-losses", "logged-loss", "summed-loss"];
 
 /// Rules about outputs that gather on the card.
-pub const OUTPUTS: &[&str] = &["collected-outputs"];
+const OUTPUTS: &[&str] = &["collected-outputs"];
 
 /// Rules about what is carried from step to step.
-pub const STATE: &[&str] = &[
+const STATE: &[&str] = &[
     "activations-kept-by-hook",
     "cached-tensors",
     "collected-outputs",
     "output-kept-on-self",
     "recurrent-state",
 ];
+
+/// The rules whose fixes are tried; nothing where it is not lines that are mended.
+pub fn rules_for(trial: Trial) -> Option<&'static [&'static str]> {
+    match trial {
+        Trial::MendedLosses => Some(LOSSES),
+        Trial::MendedOutputs => Some(OUTPUTS),
+        Trial::MendedState => Some(STATE),
+        _ => None,
+    }
+}
 
 /// More lines are counted, not shown.
 const SHOWN_LINES: usize = 3;
@@ -57,7 +67,7 @@ impl Bench<'_> {
         advice: &Advice,
         rules: &[&str],
         trials: &mut Trials,
-    ) -> anyhow::Result<Tried<()>> {
+    ) -> anyhow::Result<()> {
         let ways: &[Kept] = match rules == LOSSES {
             true => &[Kept::Detached, Kept::Number],
             false => &[Kept::Detached],
@@ -68,15 +78,12 @@ impl Bench<'_> {
                 Mending::Mended { contents, lines } => (contents, lines),
                 Mending::Nothing(because) => {
                     trials.untried.push(advice.clone().untried(because));
-                    return Ok(Ok(()));
+                    return Ok(());
                 }
             };
             std::fs::write(&self.text, contents)?;
             let plan = in_place_of_the_script(&self.plan, &self.text);
-            let seen = match self.fresh(&plan, &advice.what)? {
-                Ok(seen) => seen,
-                Err(interrupted) => return Ok(Err(interrupted)),
-            };
+            let seen = self.fresh(&plan, &advice.what)?;
             let did = match lines.len() {
                 1 => "1 line mended".to_owned(),
                 count => format!("{count} lines mended"),
@@ -91,7 +98,7 @@ impl Bench<'_> {
                     let mut shown = Shown::of(advice, in_short(&lines));
                     shown.did = Some(did);
                     self.note(seen.outcome, shown, trials);
-                    return Ok(Ok(()));
+                    return Ok(());
                 }
                 (Outcome::DoesNotFit(place), _) => format!("out of memory {place}"),
                 (Outcome::Fails { because, .. }, _) => because.clone(),
@@ -104,7 +111,7 @@ impl Bench<'_> {
                 because,
             });
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }
 
@@ -144,7 +151,6 @@ fn mended(script: &Path, rules: &[&str], way: Kept) -> Mending {
     };
     let mut remarks = of_rules(&source);
     let mut lines = Vec::new();
-    let mut unfixed = None;
     // Each fix moves what stands behind it, so that one is made after the other.
     for _ in 0..remarks.len() {
         let fixed = remarks.iter().find_map(|remark| {
@@ -162,17 +168,15 @@ fn mended(script: &Path, rules: &[&str], way: Kept) -> Mending {
         source = after;
         remarks = of_rules(&source);
     }
-    if let Some(remark) = remarks.first() {
-        let line = source.position(remark.range.start).line;
-        unfixed = Some((line, remark.origin.name()));
-    }
-    match (lines.is_empty(), unfixed) {
+    match (lines.is_empty(), remarks.first()) {
         (false, _) => Mending::Mended {
             contents: source.contents(),
             lines,
         },
-        (true, Some((line, rule))) => Mending::Nothing(format!(
-            "lint finds {name}:{line} ({rule}), and has no fix to try"
+        (true, Some(remark)) => Mending::Nothing(format!(
+            "lint finds {name}:{} ({}), and has no fix to try",
+            source.position(remark.range.start).line,
+            remark.origin.name()
         )),
         (true, None) => Mending::Nothing(format!("lint finds no such line in {name}")),
     }

@@ -44,10 +44,17 @@ pub enum Way {
     Interrupted(i32),
 }
 
-/// A signal ended a dry run.
+/// A signal ended a dry run: nothing more is tried.
+#[derive(Debug)]
 struct Interrupted(i32);
 
-type Tried<T> = Result<T, Interrupted>;
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "interrupted by signal {}", self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 pub fn try_advice(
     arguments: &Arguments,
@@ -118,11 +125,13 @@ pub fn try_advice(
         card: card.name.clone(),
         total_bytes: card.total_bytes,
     };
-    let result = bench.run(prepared, explanation, assumptions)?;
-    Ok(match result {
-        Ok(trials) => Way::Tried(trials),
-        Err(Interrupted(signal)) => Way::Interrupted(signal),
-    })
+    match bench.run(prepared, explanation, assumptions) {
+        Ok(trials) => Ok(Way::Tried(trials)),
+        Err(error) => {
+            let Interrupted(signal) = error.downcast()?;
+            Ok(Way::Interrupted(signal))
+        }
+    }
 }
 
 fn shown_words(script: &Path, words: &[OsString]) -> String {
@@ -185,12 +194,9 @@ impl Bench<'_> {
         prepared: Prepared,
         explanation: &Explanation,
         assumptions: Vec<String>,
-    ) -> anyhow::Result<Tried<Trials>> {
+    ) -> anyhow::Result<Trials> {
         let plan = self.plan.clone();
-        let seen = match self.see(&plan, prepared.run_dir, "the script as it is")? {
-            Ok(seen) => seen,
-            Err(interrupted) => return Ok(Err(interrupted)),
-        };
+        let seen = self.see(&plan, prepared.run_dir, "the script as it is")?;
         let as_it_is = match seen.outcome {
             Outcome::Fits(peaks) => AsItIs::Fits {
                 peaks,
@@ -212,7 +218,7 @@ impl Bench<'_> {
             fails: Vec::new(),
             untried: Vec::new(),
         };
-        let tried = match trials.as_it_is {
+        match trials.as_it_is {
             AsItIs::DoesNotFit { .. } => self.try_against_the_card(explanation, &mut trials)?,
             AsItIs::Fits {
                 grows_by_bytes: Some(bytes),
@@ -223,22 +229,18 @@ impl Bench<'_> {
                 let advice = explanation.advice.iter();
                 let never = advice.filter(|each| each.trial.is_none());
                 trials.untried = never.cloned().collect();
-                Ok(())
             }
-        };
-        if let Err(interrupted) = tried {
-            return Ok(Err(interrupted));
         }
         self.progress.clear();
         trials.rank();
-        Ok(Ok(trials))
+        Ok(trials)
     }
 
     fn try_against_the_card(
         &mut self,
         explanation: &Explanation,
         trials: &mut Trials,
-    ) -> anyhow::Result<Tried<()>> {
+    ) -> anyhow::Result<()> {
         // The card's own answer first: what would the job need?
         self.progress
             .say("the need of the script, with unlimited memory");
@@ -250,9 +252,7 @@ impl Bench<'_> {
             *needed_bytes = needed;
         }
         for advice in &explanation.advice {
-            if let Err(interrupted) = self.try_one(advice, needed, trials)? {
-                return Ok(Err(interrupted));
-            }
+            self.try_one(advice, needed, trials)?;
         }
         self.try_switches(trials)
     }
@@ -262,10 +262,10 @@ impl Bench<'_> {
         advice: &Advice,
         needed: Option<u64>,
         trials: &mut Trials,
-    ) -> anyhow::Result<Tried<()>> {
+    ) -> anyhow::Result<()> {
         let Some(trial) = advice.trial else {
             trials.untried.push(advice.clone());
-            return Ok(Ok(()));
+            return Ok(());
         };
         match trial {
             // That is how it has just been tried.
@@ -274,7 +274,7 @@ impl Bench<'_> {
                     what: advice.what.clone(),
                     because: "it does not fit on an empty card either".to_owned(),
                 });
-                Ok(Ok(()))
+                Ok(())
             }
             Trial::ExpandableSegments => {
                 self.try_setting(advice, "expandable_segments:True", trials)
@@ -283,9 +283,10 @@ impl Bench<'_> {
             Trial::SmallerBatch => self.try_batch(advice, trials),
             Trial::LargerCard => self.try_larger_card(advice, needed, trials),
             Trial::ShorterSamples => self.try_shorter(advice, trials),
-            Trial::MendedLosses => self.try_mended(advice, mends::LOSSES, trials),
-            Trial::MendedOutputs => self.try_mended(advice, mends::OUTPUTS, trials),
-            Trial::MendedState => self.try_mended(advice, mends::STATE, trials),
+            Trial::MendedLosses | Trial::MendedOutputs | Trial::MendedState => {
+                let rules = mends::rules_for(trial).unwrap_or_default();
+                self.try_mended(advice, rules, trials)
+            }
             Trial::Autocast => self.try_change(advice, Change::Autocast, trials),
             Trial::Checkpointing => self.try_change(advice, Change::Checkpointing, trials),
             Trial::Bfloat16Weights => self.try_change(advice, Change::Bfloat16Weights, trials),
@@ -303,17 +304,17 @@ impl Bench<'_> {
     }
 
     /// One dry run, with what it came to.
-    fn see(&mut self, plan: &Plan, run_dir: RunDir, what: &str) -> anyhow::Result<Tried<Seen>> {
+    fn see(&mut self, plan: &Plan, run_dir: RunDir, what: &str) -> anyhow::Result<Seen> {
         let output = ScriptOutput::Kept(self.log.clone());
         let progress = &mut self.progress;
         let mut tick = |elapsed: Duration| progress.tick(what, elapsed);
         let run = plan.rehearse(run_dir, false, output, &mut tick)?.rehearsal;
         if let Cause::Interrupted(signal) = run.supervised.cause {
-            return Ok(Err(Interrupted(signal)));
+            return Err(Interrupted(signal).into());
         }
         let processes = &run.findings.processes;
         let mut changes = processes.iter().flat_map(|process| &process.changes);
-        Ok(Ok(Seen {
+        Ok(Seen {
             outcome: Outcome::of(&run),
             change: changes.find(|change| change.did.is_some()).cloned(),
             growth_bytes: growth_per_step(processes),
@@ -321,10 +322,10 @@ impl Bench<'_> {
                 .stopped_by_step_limit()
                 .then(|| processes.iter().map(|process| process.steps).max())
                 .flatten(),
-        }))
+        })
     }
 
-    fn fresh(&mut self, plan: &Plan, what: &str) -> anyhow::Result<Tried<Seen>> {
+    fn fresh(&mut self, plan: &Plan, what: &str) -> anyhow::Result<Seen> {
         let run_dir = RunDir::create(&plan.layout.library)?;
         self.see(plan, run_dir, what)
     }
@@ -361,17 +362,14 @@ impl Bench<'_> {
         advice: &Advice,
         setting: &str,
         trials: &mut Trials,
-    ) -> anyhow::Result<Tried<()>> {
+    ) -> anyhow::Result<()> {
         let mut plan = self.plan.clone();
         // This name is read by every release that has such settings, and wins over the others.
         let name = "PYTORCH_CUDA_ALLOC_CONF";
         plan.variables.push((name.into(), setting.into()));
-        let seen = match self.fresh(&plan, &advice.what)? {
-            Ok(seen) => seen,
-            Err(interrupted) => return Ok(Err(interrupted)),
-        };
+        let seen = self.fresh(&plan, &advice.what)?;
         let command = format!("{name}={setting} python {}", self.words);
         self.note(seen.outcome, Shown::of(advice, command), trials);
-        Ok(Ok(()))
+        Ok(())
     }
 }
