@@ -11,7 +11,7 @@ export function size(bytes) {
   for (const [unit, name] of UNITS) {
     if (bytes >= unit) return `${(bytes / unit).toFixed(2)} ${name}`;
   }
-  return `${bytes} bytes`;
+  return bytes === 1 ? "1 byte" : `${bytes} bytes`;
 }
 
 // By hand, not by the reader's locale: a report looks the same everywhere.

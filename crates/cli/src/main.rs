@@ -5,7 +5,6 @@
 mod answer;
 mod architectures;
 mod commands;
-mod duration;
 mod environment;
 mod failure;
 mod findings;
@@ -23,7 +22,6 @@ mod recording_file;
 mod rehearsal;
 mod report;
 mod run_dir;
-mod size;
 mod snapshot_file;
 mod tables;
 mod target;

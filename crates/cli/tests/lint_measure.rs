@@ -99,7 +99,7 @@ fn one_fix_is_measured_against_the_script_as_it_is() {
     );
     assert!(
         lines[2].starts_with("with the fix of summed-loss")
-            && lines[2].contains("0.00 GiB  3.00 GiB"),
+            && lines[2].contains("0 bytes  3.00 GiB"),
         "{outcome:#?}"
     );
     let json = world.json("work/out.json");

@@ -47,13 +47,7 @@ impl Amount {
 impl std::fmt::Display for Amount {
     /// In the unit that suits it, with two decimals.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let bytes = self.bytes as f64;
-        match self.bytes {
-            0x4000_0000.. => write!(formatter, "{:.2} GiB", bytes / 1_073_741_824.0),
-            0x10_0000.. => write!(formatter, "{:.2} MiB", bytes / 1_048_576.0),
-            0x400.. => write!(formatter, "{:.2} KiB", bytes / 1024.0),
-            _ => write!(formatter, "{} bytes", self.bytes),
-        }
+        formatter.write_str(&ghostgpu_text::human(self.bytes))
     }
 }
 

@@ -1,17 +1,6 @@
-//! Sizes, pools and frames as people read them.
+//! Pools and frames as people read them.
 
 use ghostgpu_trace::{Frame, Names, PoolId};
-
-/// Bytes in binary units with two decimals; below 1 KiB, plain bytes.
-pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [(u32, &str); 4] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
-    for (shift, unit) in UNITS {
-        if bytes >= 1 << shift {
-            return format!("{:.2} {unit}", bytes as f64 / (1_u64 << shift) as f64);
-        }
-    }
-    format!("{bytes} bytes")
-}
 
 /// A pool as people name it.
 pub(crate) fn pool(id: PoolId) -> String {
@@ -47,16 +36,6 @@ pub(crate) fn short_frame(frame: &Frame, names: &Names) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_have_two_decimals_in_the_largest_unit_that_leaves_at_least_one() {
-        assert_eq!(size(0), "0 bytes");
-        assert_eq!(size(1023), "1023 bytes");
-        assert_eq!(size(1024), "1.00 KiB");
-        assert_eq!(size(20 << 20), "20.00 MiB");
-        assert_eq!(size(1 << 30), "1.00 GiB");
-        assert_eq!(size(u64::MAX), "16777216.00 TiB");
-    }
 
     #[test]
     fn a_frame_is_named_by_what_is_known_of_it() {

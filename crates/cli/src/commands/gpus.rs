@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::output::print_all;
-use crate::report::Table;
-use crate::size::gib;
+use ghostgpu_text::{Table, human};
 
 /// List the cards that a script can be rehearsed on
 #[derive(Debug, clap::Args)]
@@ -86,7 +85,7 @@ fn as_table(cards: &[&Card]) -> String {
     for card in cards {
         table.push(vec![
             card.name.to_owned(),
-            gib(card.total_bytes),
+            human(card.total_bytes),
             card.capability.to_string(),
             card.multiprocessors.to_string(),
             card.memory_provenance.to_string(),

@@ -6,10 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Context;
-use ghostgpu_tables::Table;
-
-use crate::duration::{parse_duration, seconds};
 use crate::environment::preload_value;
 use crate::failure::Failure;
 use crate::layout::{RECORDER_NAME, recorder_library};
@@ -18,6 +14,9 @@ use crate::process::{Cause, hold_signals, supervise};
 use crate::python::{Search, find_interpreter};
 use crate::run_dir::temporary_folder;
 use crate::target::Target;
+use anyhow::Context;
+use ghostgpu_tables::Table;
+use ghostgpu_text::{parse_duration, seconds};
 
 /// The folder in which each process of the script leaves its part of the table.
 const FOLDER_VARIABLE: &str = "GHOSTGPU_RECORD_DIR";

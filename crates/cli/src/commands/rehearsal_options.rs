@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::run;
-use crate::duration::parse_duration;
-use crate::size::parse_size;
+use ghostgpu_text::{parse_duration, parse_size};
 
 /// Options of `ghostgpu run` that mean the same elsewhere.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -5,12 +5,10 @@ use std::path::Path;
 use ghostgpu_session::{OomReport, StackFrame};
 
 use super::breakdown::add_breakdown;
-use super::paragraphs::wrap;
-use super::sheet::{Sheet, TEXT_WIDTH};
 use crate::answer::{Answer, user_frame};
 use crate::judge::Verdict;
 use crate::recorded_memory::Memory;
-use crate::size::{gib, grouped, human};
+use ghostgpu_text::{Sheet, TEXT_WIDTH, grouped, human, wrap};
 
 /// How a report is to look.
 #[derive(Clone, Copy, Debug)]
@@ -63,17 +61,21 @@ impl Report<'_> {
     fn headline(&mut self, answer: &Answer) {
         let gpu = &answer.gpu;
         let card = match gpu.count {
-            1 => format!("{} has {}", gpu.name, gib(gpu.total_bytes)),
-            count => format!("{count} × {} have {} each", gpu.name, gib(gpu.total_bytes)),
+            1 => format!("{} has {}", gpu.name, human(gpu.total_bytes)),
+            count => format!(
+                "{count} × {} have {} each",
+                gpu.name,
+                human(gpu.total_bytes)
+            ),
         };
         let (word, colour, rest) = match (answer.fits, answer.needed_device_bytes) {
             (Some(true), _) => (
                 "yes",
                 "32",
-                format!("{card}, the job needs {}", gib(answer.peak_device_bytes)),
+                format!("{card}, the job needs {}", human(answer.peak_device_bytes)),
             ),
             (Some(false), Some(need)) => {
-                ("no", "31", format!("{card}, the job needs {}", gib(need)))
+                ("no", "31", format!("{card}, the job needs {}", human(need)))
             }
             (Some(false), None) => ("no", "31", format!("{card}, the job needs more")),
             (None, _) => ("unknown", "33", unknown_because(answer)),
@@ -223,7 +225,7 @@ fn figure(name: &str, bytes: Option<u64>, remark: &str) -> String {
     match bytes {
         Some(bytes) => {
             let exact = grouped(bytes);
-            let text = gib(bytes);
+            let text = human(bytes);
             format!("{name:<9}  {text:>10}  {exact:>15} bytes{remark}")
         }
         None => format!("{name:<9}  {:>10}", "unknown"),

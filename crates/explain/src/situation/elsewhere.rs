@@ -3,7 +3,7 @@
 use super::{Reasoned, Situation, Suspect};
 use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
-use crate::situation::suspects::grouped;
+use ghostgpu_text::grouped;
 
 /// More of the machine's memory than this at once is a mistake on most machines.
 const ABSURD_ON_A_HOST: u64 = 256 << 30;

@@ -1,5 +1,6 @@
 //! A request that no card could serve: which shape is the likely mistake.
 
+use ghostgpu_text::grouped;
 use serde::Serialize;
 
 use crate::amount::Amount;
@@ -217,17 +218,4 @@ impl Suspect {
             }
         }
     }
-}
-
-/// `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

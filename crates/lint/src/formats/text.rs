@@ -110,7 +110,7 @@ pub fn summary(totals: &Totals) -> String {
 }
 
 fn counted(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+    ghostgpu_text::counted(count as u64, word, &format!("{word}s"))
 }
 
 /// Colours, where they are wanted.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::escape::Escaped;
 use super::sweep::Swept;
-use crate::text::size;
+use ghostgpu_text::human;
 
 pub(super) struct Answer {
     document: Value,
@@ -62,9 +62,9 @@ impl Answer {
     /// The verdict in a word or two, and the figures behind it; both plain text.
     pub fn sentence(&self) -> (&'static str, String) {
         // A number and its unit stay on one line.
-        let size = |bytes| size(bytes).replace(' ', "\u{a0}");
-        let (gpu, total) = (&self.gpu, size(self.gpu_total_bytes));
-        let peak = size(self.peak_device_bytes);
+        let size = |bytes| human(bytes).replace(' ', "\u{a0}");
+        let (gpu, total) = (&self.gpu, human(self.gpu_total_bytes));
+        let peak = human(self.peak_device_bytes);
         let needed = self.document["needed_device_bytes"].as_u64().map(size);
         match (self.document["fits"].as_bool(), needed) {
             (Some(true), _) => (
@@ -118,7 +118,7 @@ impl Answer {
             &mut html,
             format_args!(
                 ". It asked for <data value=\"{requested}\">{}</data>.</p>",
-                size(requested)
+                human(requested)
             ),
         );
         if let Some(message) = oom["message"].as_str().filter(|text| !text.is_empty()) {

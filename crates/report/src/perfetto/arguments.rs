@@ -55,8 +55,8 @@ pub(super) fn block_name(
     match user_frames.frame(stack) {
         Some(frame) => {
             let place = text::short_frame(snapshot.stacks.frame(frame), &snapshot.names);
-            format!("{} {place}", text::size(bytes))
+            format!("{} {place}", ghostgpu_text::human(bytes))
         }
-        None => text::size(bytes),
+        None => ghostgpu_text::human(bytes),
     }
 }

@@ -16,7 +16,6 @@ use super::packets::{Argument, Happening, Packets, TrackUuid};
 use super::selection::BlockSelection;
 use super::{PerfettoOptions, PerfettoSummary};
 use crate::holdings::events_of;
-use crate::text;
 
 /// Writes everything of one device, in one pass over its events.
 pub(super) struct DeviceTimeline<'a> {
@@ -96,7 +95,10 @@ impl<'a> DeviceTimeline<'a> {
                 5,
             ),
             blocks: Lanes::new(
-                format!("blocks of {} and more", text::size(options.min_block_bytes)),
+                format!(
+                    "blocks of {} and more",
+                    ghostgpu_text::human(options.min_block_bytes)
+                ),
                 "From alloc to free_completed.",
                 device,
                 6,
@@ -255,7 +257,7 @@ impl<'a> DeviceTimeline<'a> {
             packets.begin(&Happening {
                 track: self.segments.track(lane),
                 time_ns: self.clock.start_ns,
-                name: &text::size(bytes),
+                name: &ghostgpu_text::human(bytes),
                 arguments: &[
                     ("bytes", Argument::Number(bytes)),
                     ("address", Argument::Address(address)),
@@ -285,7 +287,7 @@ impl<'a> DeviceTimeline<'a> {
         packets.begin(&Happening {
             track: self.segments.track(lane),
             time_ns,
-            name: &text::size(event.bytes),
+            name: &ghostgpu_text::human(event.bytes),
             arguments: &arguments,
         })?;
         if let Some(lost) = segments.insert(event.address, lane) {
@@ -375,9 +377,13 @@ impl<'a> DeviceTimeline<'a> {
             push_context(&mut arguments, self.snapshot, events, event);
         }
         let name = match event.kind {
-            EventKind::Oom => format!("out of memory: {}", text::size(event.bytes)),
+            EventKind::Oom => format!("out of memory: {}", ghostgpu_text::human(event.bytes)),
             EventKind::SegmentMap | EventKind::SegmentUnmap => {
-                format!("{} {}", event.kind.action(), text::size(event.bytes))
+                format!(
+                    "{} {}",
+                    event.kind.action(),
+                    ghostgpu_text::human(event.bytes)
+                )
             }
             kind => kind.action().to_owned(),
         };

@@ -19,7 +19,6 @@ use crate::perfetto::lanes::{Lane, Lanes};
 use crate::perfetto::packets::{Argument, Happening, Packets, TrackUuid};
 use crate::perfetto::selection::BlockSelection;
 use crate::perfetto::{PerfettoOptions, PerfettoSummary};
-use crate::text;
 
 /// What a timeline shows; as for snapshots, see [`PerfettoOptions`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +122,7 @@ impl<'a> CardTimeline<'a> {
         let rank = counters.len() as u64;
         let steps = packets.slice_track("steps and stages", "", group, rank)?;
         let failures = packets.slice_track("out of memory", "", group, rank + 1)?;
-        let least = text::size(options.min_block_bytes);
+        let least = ghostgpu_text::human(options.min_block_bytes);
         let older = card
             .allocations
             .iter()
@@ -287,7 +286,7 @@ impl<'a> CardTimeline<'a> {
             Place::NoStack { .. } | Place::Older => None,
         };
         let made_by = made_by.unwrap_or_else(|| self.places.label(&place));
-        format!("{} {made_by}", text::size(one.requested_bytes))
+        format!("{} {made_by}", ghostgpu_text::human(one.requested_bytes))
     }
 }
 

@@ -10,7 +10,7 @@ use checks::{Diagnosis, State, diagnose};
 use crate::failure::EXIT_FAILURE;
 use crate::output::print_all;
 use crate::process::hold_signals;
-use crate::report::Table;
+use ghostgpu_text::Table;
 
 /// Check that rehearsals work here, and say what to do if not
 #[derive(Debug, clap::Args)]

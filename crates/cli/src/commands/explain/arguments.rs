@@ -1,11 +1,9 @@
 //! The arguments of `ghostgpu explain`.
 
+use ghostgpu_text::{parse_duration, parse_size};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-
-use crate::duration::parse_duration;
-use crate::size::parse_size;
 
 /// Say what a log with an out-of-memory error means, and what to do
 ///

@@ -4,7 +4,7 @@ use ghostgpu_device::{Card, Catalogue};
 use ghostgpu_explain::{Explanation, Log};
 
 use crate::failure::Failure;
-use crate::size::gib;
+use ghostgpu_text::human;
 
 /// A card to try things on.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub fn guess(
         memory: other_than(card, total),
         because: format!(
             "the log names no card, only {}; --gpu names another",
-            gib(total)
+            human(total)
         ),
     })
 }

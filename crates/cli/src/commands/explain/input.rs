@@ -9,7 +9,7 @@ use ghostgpu_explain::{Log, Reader};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::size::human;
+use ghostgpu_text::human;
 
 /// Large enough to be quick, small enough not to matter.
 const PIECE: usize = 1 << 18;

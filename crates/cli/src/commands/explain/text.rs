@@ -6,8 +6,7 @@ use ghostgpu_explain::{
 
 use super::picture::{mark, picture};
 use super::trials::Trials;
-use crate::report::{Sheet, Table};
-use crate::size::{grouped, human};
+use ghostgpu_text::{Sheet, Table, grouped, human};
 
 /// What the text is made from.
 pub struct Answer<'a> {

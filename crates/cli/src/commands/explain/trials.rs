@@ -4,8 +4,7 @@ use ghostgpu_explain::{Advice, Effect};
 use serde::Serialize;
 
 use crate::probing::Peaks;
-use crate::report::Sheet;
-use crate::size::{gib, grouped, human};
+use ghostgpu_text::{Sheet, grouped, human};
 
 /// All that was tried.
 #[derive(Clone, Debug, Serialize)]
@@ -95,7 +94,7 @@ impl Trials {
     pub fn write(&self, sheet: &mut Sheet) {
         sheet.paragraph(
             "tried on",
-            &format!("a virtual {} ({})", self.card, gib(self.total_bytes)),
+            &format!("a virtual {} ({})", self.card, human(self.total_bytes)),
         );
         sheet.paragraph("as it is", &self.as_it_is());
         for (index, works) in self.works.iter().enumerate() {
@@ -110,9 +109,9 @@ impl Trials {
                     index + 1,
                     works.what,
                     works.effect.words(),
-                    gib(peaks.device_bytes),
-                    gib(works.total_bytes),
-                    gib(peaks.allocated_bytes),
+                    human(peaks.device_bytes),
+                    human(works.total_bytes),
+                    human(peaks.allocated_bytes),
                 ),
             );
             sheet.section("", [format!("     {}", works.command)]);
@@ -159,9 +158,9 @@ impl Trials {
                 };
                 format!(
                     "it fits on an empty card{steps}: {} on the card at most ({} bytes), {} allocated{growth}",
-                    gib(peaks.device_bytes),
+                    human(peaks.device_bytes),
                     grouped(peaks.device_bytes),
-                    gib(peaks.allocated_bytes)
+                    human(peaks.allocated_bytes)
                 )
             }
             AsItIs::DoesNotFit {

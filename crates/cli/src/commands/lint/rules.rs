@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Format;
 use crate::failure::Failure;
-use crate::report::Table;
+use ghostgpu_text::Table;
 
 /// All rules: a table, or JSON.
 pub fn list(format: Format) -> Result<String, Failure> {

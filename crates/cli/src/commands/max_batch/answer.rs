@@ -7,8 +7,7 @@ use crate::answer::Answer;
 use crate::judge::Rehearsal;
 use crate::probing::growth::{Growth, growth};
 use crate::probing::{Outcome, Peaks};
-use crate::report::{Sheet, Table};
-use crate::size::{gib, grouped, human};
+use ghostgpu_text::{Sheet, Table, grouped, human};
 
 /// What a whole run with the batch that was found says about the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -137,7 +136,7 @@ impl MaxBatch {
             [format!(
                 "{batch} on {} ({})",
                 gpu.name,
-                gib(gpu.total_bytes)
+                human(gpu.total_bytes)
             )],
         );
         let own = self
@@ -214,7 +213,7 @@ impl MaxBatch {
     fn table(&self) -> Table {
         let mut table = Table::new(&[">batch", ">allocated", ">reserved", ">on card", ""]);
         for probe in &self.probes {
-            let figure = |bytes: Option<u64>| bytes.map(gib).unwrap_or_default();
+            let figure = |bytes: Option<u64>| bytes.map(human).unwrap_or_default();
             let peaks = probe.peaks;
             table.push(vec![
                 probe.batch.to_string(),

@@ -22,10 +22,10 @@ use crate::output::{Output, print_all};
 use crate::probing::whole::{OtherSizes, run_whole};
 use crate::process::Cause;
 use crate::run_dir::temporary_folder;
-use crate::size::gib;
 pub use answer::growth_sentences;
 use answer::{Confirmation, MaxBatch};
 pub use find::{Found, Way, Wish, find};
+use ghostgpu_text::human;
 pub use progress::Progress;
 pub use refusals::Refusal;
 
@@ -99,7 +99,7 @@ fn announce(prepared: &Prepared) {
     eprintln!(
         "ghostgpu: looking for the largest batch on a virtual {} ({}): nothing is computed",
         card.name,
-        gib(card.total_bytes)
+        human(card.total_bytes)
     );
     for remark in &prepared.remarks {
         eprintln!("ghostgpu: note: {remark}");

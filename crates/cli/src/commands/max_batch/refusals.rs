@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::probing::Outcome;
 use crate::recorded_memory::Memory;
 use crate::report::{Look, text_report};
-use crate::size::gib;
+use ghostgpu_text::human;
 
 /// Why there is no largest batch.
 pub enum Refusal {
@@ -81,7 +81,7 @@ impl Refusal {
                     "largest batch  none: not even {batch} fits on {} ({})\n\
                      out of memory  {place}\n",
                     card.name,
-                    gib(card.total_bytes)
+                    human(card.total_bytes)
                 );
                 let document = serde_json::json!({
                     "schema": SCHEMA,

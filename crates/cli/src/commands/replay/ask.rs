@@ -7,7 +7,7 @@ use ghostgpu_whatif::{Basis, History, HistoryError, Question};
 
 use super::{Arguments, Outcome};
 use crate::failure::Failure;
-use crate::size::human;
+use ghostgpu_text::human;
 
 /// What a context and the libraries of a usual training take on a card that nobody named: read on an
 /// H200 (`ground_truth/h200/probe_card.json.gz`), and less on smaller cards.

@@ -13,8 +13,8 @@ use ghostgpu_whatif::{Found, History, Known, Question, candidates, search};
 use crate::failure::EXIT_DOES_NOT_FIT;
 use crate::output::{Output, print_all};
 use crate::progress::Progress;
-use crate::size::parse_size;
 use crate::snapshot_file;
+use ghostgpu_text::parse_size;
 
 /// Replay a memory snapshot under other allocator settings, or with other memory
 ///

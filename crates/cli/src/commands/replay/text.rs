@@ -5,8 +5,7 @@ use ghostgpu_allocator::replay::WhatIf;
 use ghostgpu_whatif::{Basis, Found};
 
 use super::{Outcome, Report};
-use crate::report::{Sheet, Table};
-use crate::size::{gib, grouped, human, signed_change};
+use ghostgpu_text::{Sheet, Table, grouped, human, signed_change};
 
 /// What an empty settings text means.
 pub(super) const DEFAULT_SETTINGS: &str = "default settings";
@@ -75,12 +74,12 @@ fn circumstances(report: &Report, settings: &str) -> String {
         let name = card.name.as_deref().unwrap_or("a card");
         text.push_str(&format!(
             ", {name} with {}, of which {} for PyTorch",
-            gib(card.total_bytes),
-            gib(card.for_the_allocator_bytes())
+            human(card.total_bytes),
+            human(card.for_the_allocator_bytes())
         ));
     }
     if let Some(limit) = report.question.limit_bytes {
-        text.push_str(&format!(", limited to {}", gib(limit)));
+        text.push_str(&format!(", limited to {}", human(limit)));
     }
     text
 }
@@ -96,7 +95,7 @@ struct Counts {
 fn figures(counts: &Counts, compared_with: Option<u64>) -> Vec<String> {
     let figure = |name: &str, bytes: u64, remark: &str| {
         let exact = grouped(bytes);
-        format!("{name:<15} {:>10}  {exact:>15} bytes{remark}", gib(bytes))
+        format!("{name:<15} {:>10}  {exact:>15} bytes{remark}", human(bytes))
     };
     let change = compared_with.map_or(String::new(), |before| {
         format!("  {}", change(before, counts.reserved_bytes))
@@ -144,7 +143,7 @@ fn ranked(sheet: &mut Sheet, report: &Report, found: &[Found], shown: usize) {
                 Some(card) => format!(
                     " on {} with {}; {} of them run to the end",
                     card.name.as_deref().unwrap_or("a card"),
-                    gib(card.total_bytes),
+                    human(card.total_bytes),
                     found.iter().filter(|each| each.fits()).count()
                 ),
                 None => String::new(),
@@ -210,7 +209,7 @@ fn row(place: &str, report: &Report, found: &Found, recorded: u64, others: usize
     vec![
         place.to_owned(),
         name,
-        gib(reserved),
+        human(reserved),
         signed_change(recorded, reserved),
         found.answer.retries().to_string(),
         end,

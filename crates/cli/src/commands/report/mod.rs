@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::recording_file;
 use crate::report::{Look, breakdown_report};
-use crate::size::grouped;
+use ghostgpu_text::grouped;
 
 /// Say what the memory of a recorded rehearsal was made of
 ///

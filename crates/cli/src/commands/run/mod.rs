@@ -13,7 +13,6 @@ use ghostgpu_session::ProbePlace;
 
 use crate::answer::{Answer, Circumstances, Need, user_frame};
 use crate::commands::scaling::{self, Scaling, SequencePlace};
-use crate::duration::seconds;
 use crate::failure::Failure;
 use crate::judge::{Rehearsal, Verdict};
 use crate::output::{Output, print_all};
@@ -21,7 +20,7 @@ use crate::process::Cause;
 use crate::recorded_memory::Memory;
 use crate::rehearsal::{Plan, ScriptOutput};
 use crate::report::{Look, json_report, text_report};
-use crate::size::gib;
+use ghostgpu_text::{human, seconds};
 use prepare::{Prepared, prepare};
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
@@ -163,11 +162,11 @@ fn scaling(
 fn announce(prepared: &Prepared) {
     let card = prepared.card();
     let name = match prepared.plan.session.devices.len() {
-        1 => format!("a virtual {} ({})", card.name, gib(card.total_bytes)),
+        1 => format!("a virtual {} ({})", card.name, human(card.total_bytes)),
         count => format!(
             "{count} virtual cards {} ({} each)",
             card.name,
-            gib(card.total_bytes)
+            human(card.total_bytes)
         ),
     };
     eprintln!("ghostgpu: running on {name}: nothing is computed, every value read back is 0");

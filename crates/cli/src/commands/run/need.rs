@@ -4,12 +4,12 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use crate::answer::Need;
-use crate::duration::seconds;
 use crate::judge::{Rehearsal, Verdict};
 use crate::process::{Cause, Ending};
 use crate::recorded_memory::Memory;
 use crate::rehearsal::{Plan, ScriptOutput};
 use crate::run_dir::RunDir;
+use ghostgpu_text::seconds;
 
 /// A second run that takes longer than this says that it is there.
 const QUIET_FOR: Duration = Duration::from_secs(2);

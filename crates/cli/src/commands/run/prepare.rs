@@ -15,9 +15,9 @@ use crate::python::isolation::without_isolation;
 use crate::python::{Interpreter, Search, Support, TorchInstallation, find_interpreter};
 use crate::rehearsal::Plan;
 use crate::run_dir::RunDir;
-use crate::size::gib;
 use crate::tables::read_tables;
 use crate::target::Target;
+use ghostgpu_text::human;
 
 /// A rehearsal that can start.
 #[derive(Debug)]
@@ -84,8 +84,8 @@ pub fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         assumptions.push(format!(
             "the card is a {} with {} instead of its own {}",
             card.driver_name,
-            gib(memory),
-            gib(card.total_bytes)
+            human(memory),
+            human(card.total_bytes)
         ));
     }
     assumptions.extend(card.assumptions());

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::max_batch::growth_sentences;
 use crate::probing::growth::{Growth, growth};
 use crate::probing::{Outcome, Peaks};
-use crate::report::Sheet;
+use ghostgpu_text::Sheet;
 
 pub use measure::measure;
 

@@ -7,8 +7,8 @@ use ghostgpu_trace::EventKind;
 
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::output::print_all;
-use crate::size::{human, parse_size};
 use crate::snapshot_file;
+use ghostgpu_text::{human, parse_size};
 
 /// Fail if a snapshot is over a limit
 #[derive(Debug, clap::Args)]

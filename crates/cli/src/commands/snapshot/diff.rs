@@ -9,9 +9,8 @@ use ghostgpu_trace::Snapshot;
 use super::moment::At;
 use super::top::{ByWhat, others};
 use crate::output::print_all;
-use crate::report::{Sheet, Table};
-use crate::size::{gib, grouped, human, signed_change};
 use crate::snapshot_file;
+use ghostgpu_text::{Sheet, Table, grouped, human, signed_change};
 
 /// Say what changed from one snapshot to another
 #[derive(Debug, clap::Args)]
@@ -79,8 +78,8 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     ] {
         figures.push(vec![
             name.to_owned(),
-            gib(old),
-            gib(new),
+            human(old),
+            human(new),
             signed_change(old, new),
         ]);
     }

@@ -11,8 +11,8 @@ use ghostgpu_report::{
 use super::moment::At;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::size::grouped;
 use crate::snapshot_file;
+use ghostgpu_text::grouped;
 
 /// Write a snapshot in the format of another tool
 #[derive(Debug, clap::Args)]

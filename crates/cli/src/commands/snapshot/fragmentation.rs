@@ -4,10 +4,9 @@ use ghostgpu_allocator::{
     CachedBlocks, PinnedSegment, PoolId, Refusal, Release, Settings, StreamId, Wanted, WhyNot,
 };
 use ghostgpu_ledger::{Ledger, Moment, UserFrames};
+use ghostgpu_text::{grouped, human};
 use ghostgpu_trace::{EventKind, Segment, Snapshot};
 use ghostgpu_whatif::segment as in_words_of_the_replica;
-
-use crate::size::{gib, grouped, human};
 
 /// The last request that failed.
 #[derive(Debug, Clone, Copy)]
@@ -136,7 +135,7 @@ pub(super) fn of_failure(
          were cached",
         human(wanted.size),
         human(wanted.segment_size),
-        gib(reserved),
+        human(reserved),
         human(cached)
     )];
     sentences.extend(refusal.cached.iter().map(why_not));
@@ -188,7 +187,7 @@ pub(super) fn of_state(
         "{} of {} reserved are cached ({:.1} %), in blocks of at most {}; {} would go back to the \
          driver at torch.cuda.empty_cache()",
         human(cached),
-        gib(reserved),
+        human(reserved),
         cached as f64 / reserved as f64 * 100.0,
         human(largest.unwrap_or(0)),
         human(refusal.releasable_bytes)

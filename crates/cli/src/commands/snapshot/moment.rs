@@ -5,7 +5,7 @@ use std::str::FromStr;
 use ghostgpu_ledger::{Ledger, Moment};
 
 use crate::failure::Failure;
-use crate::size::grouped;
+use ghostgpu_text::grouped;
 
 /// `peak`, `end`, or the number of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,9 +10,8 @@ use ghostgpu_whatif::{History, Known};
 use super::fragmentation::{AtFailure, Failed, of_failure, of_state};
 use super::{top, what_helps};
 use crate::output::print_all;
-use crate::report::Sheet;
-use crate::size::{gib, grouped, human};
 use crate::snapshot_file;
+use ghostgpu_text::{Sheet, grouped, human};
 
 /// Show a snapshot on one screen: state, peak, holders, fragmentation, what helps
 #[derive(Debug, clap::Args)]
@@ -156,7 +155,7 @@ fn state(sheet: &mut Sheet, snapshot: &Snapshot, device: usize) {
         "at the end",
         [format!(
             "reserved {} in {} segments: allocated {}, cached {}{pending}",
-            gib(reserved),
+            human(reserved),
             grouped(segments),
             human(allocated),
             human(cached)
@@ -179,13 +178,13 @@ fn peak(sheet: &mut Sheet, snapshot: &Snapshot, ledger: &Ledger) {
     let mut lines = vec![
         format!(
             "live       {:>10}  {:>15} bytes  ({})",
-            gib(peak.live_bytes),
+            human(peak.live_bytes),
             grouped(peak.live_bytes),
             place(&peak)
         ),
         format!(
             "reserved   {:>10}  {:>15} bytes  ({})",
-            gib(reserved.reserved_bytes),
+            human(reserved.reserved_bytes),
             grouped(reserved.reserved_bytes),
             place(&reserved)
         ),

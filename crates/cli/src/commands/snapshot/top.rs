@@ -8,9 +8,8 @@ use serde_json::json;
 
 use super::moment::At;
 use crate::output::print_all;
-use crate::report::{Sheet, Table};
-use crate::size::{grouped, human};
 use crate::snapshot_file;
+use ghostgpu_text::{Sheet, Table, grouped, human};
 
 /// Say who held the memory at a moment
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,7 @@ use ghostgpu_allocator::Settings;
 use ghostgpu_whatif::{Found, History, Question, search};
 
 use super::fragmentation::Bound;
-use crate::size::{gib, human};
+use ghostgpu_text::human;
 
 /// Histories up to this length are replayed without being asked to.
 pub(super) const QUICK_EVENTS: usize = 1_000_000;
@@ -64,7 +64,7 @@ fn after_a_failure(history: &History, found: &[Found], most: u64) -> Vec<String>
                 "PYTORCH_CUDA_ALLOC_CONF={}: in a replay of this history no request fails, and {} are \
                  reserved at most",
                 each.settings.text,
-                gib(each.answer.peak_reserved_bytes())
+                human(each.answer.peak_reserved_bytes())
             )
         })
         .collect();
@@ -73,7 +73,7 @@ fn after_a_failure(history: &History, found: &[Found], most: u64) -> Vec<String>
             "no allocator setting helps: the usual {} were replayed with the {} that there were. The \
              job needs more memory, or must need less of it",
             found.len(),
-            gib(most)
+            human(most)
         ));
     }
     let unbounded = Question {
@@ -83,7 +83,7 @@ fn after_a_failure(history: &History, found: &[Found], most: u64) -> Vec<String>
     };
     sentences.push(format!(
         "with memory enough, the same settings reserve {} for what was recorded",
-        gib(history.ask(&unbounded).peak_reserved_bytes())
+        human(history.ask(&unbounded).peak_reserved_bytes())
     ));
     sentences
 }
@@ -103,7 +103,7 @@ fn without_a_failure(history: &History, found: &[Found]) -> Vec<String> {
             format!(
                 "PYTORCH_CUDA_ALLOC_CONF={}: a replay reserves {} at most, {} less",
                 each.settings.text,
-                gib(reserved),
+                human(reserved),
                 human(recorded - reserved)
             )
         })

@@ -1,9 +1,7 @@
 //! The rule of thumb beside the truth.
 
 use ghostgpu_ledger::recording::RuleOfThumb;
-
-use crate::report::sheet::Sheet;
-use crate::size::human;
+use ghostgpu_text::{Sheet, human};
 
 const MOST_DIFFERENCES: usize = 3;
 

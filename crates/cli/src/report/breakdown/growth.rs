@@ -4,9 +4,8 @@ use ghostgpu_ledger::recording::{CardLedger, GrowthSource, Places};
 use ghostgpu_recording::Category;
 
 use super::lines::place;
-use crate::report::sheet::Sheet;
 use crate::report::text::Look;
-use crate::size::{grouped, human};
+use ghostgpu_text::{Sheet, grouped, human};
 
 const MOST_SOURCES: usize = 3;
 

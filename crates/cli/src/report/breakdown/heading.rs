@@ -1,10 +1,8 @@
 //! What was rehearsed, and the answer that was found.
 
 use ghostgpu_recording::Recording;
+use ghostgpu_text::{Sheet, human};
 use serde_json::Value;
-
-use crate::report::sheet::Sheet;
-use crate::size::gib;
 
 pub(super) fn add(sheet: &mut Sheet, recording: &Recording) {
     let about = &recording.about;
@@ -36,7 +34,7 @@ fn answer_in_words(recording: &Recording) -> Option<String> {
         "{}: {} has {}, the job needs {}",
         if fits { "yes" } else { "no" },
         about.gpu,
-        gib(about.gpu_total_bytes),
-        need.map_or_else(|| "more".to_owned(), gib),
+        human(about.gpu_total_bytes),
+        need.map_or_else(|| "more".to_owned(), human),
     ))
 }

@@ -4,9 +4,8 @@ use ghostgpu_ledger::recording::{CardLedger, HolderGroup};
 use ghostgpu_recording::{Frame, FrameOwner};
 
 use super::lines::{short_title, shortened, shown_file};
-use crate::report::sheet::{Sheet, TEXT_WIDTH};
 use crate::report::text::Look;
-use crate::size::human;
+use ghostgpu_text::{Sheet, TEXT_WIDTH, human};
 
 const MOST_HOLDERS: usize = 2;
 

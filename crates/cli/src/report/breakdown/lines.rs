@@ -4,10 +4,8 @@ use ghostgpu_ledger::recording::{CardLedger, Place, Places};
 use ghostgpu_recording::{Category, Frame};
 
 use super::made_of::percent;
-use crate::report::sheet::Sheet;
-use crate::report::table::Table;
 use crate::report::text::Look;
-use crate::size::human;
+use ghostgpu_text::{Sheet, Table, human};
 
 const MOST_LINES: usize = 4;
 

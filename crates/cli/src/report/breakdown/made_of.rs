@@ -3,11 +3,7 @@
 use ghostgpu_ledger::Moment;
 use ghostgpu_ledger::recording::{Accounts, CardLedger, Part};
 use ghostgpu_recording::Stage;
-
-use crate::report::paragraphs::wrap;
-use crate::report::sheet::{Sheet, TEXT_WIDTH};
-use crate::report::table::Table;
-use crate::size::{grouped, human};
+use ghostgpu_text::{Sheet, TEXT_WIDTH, Table, grouped, human, wrap};
 
 /// Parts with less than one of so many of all bytes share a line.
 const SMALL_PART: u64 = 200;

@@ -9,12 +9,10 @@ mod made_of;
 mod modules;
 mod stages;
 
+use super::text::Look;
 use ghostgpu_ledger::recording::CardLedger;
 use ghostgpu_recording::Recording;
-
-use super::sheet::Sheet;
-use super::text::Look;
-use crate::size::human;
+use ghostgpu_text::{Sheet, human};
 
 /// The report on a recording alone.
 pub fn breakdown_report(recording: &Recording, look: Look) -> String {

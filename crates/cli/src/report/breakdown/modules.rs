@@ -9,9 +9,7 @@ use ghostgpu_ledger::recording::{CardLedger, RuleOfThumb};
 
 use super::lines::shortened;
 use super::made_of::percent;
-use crate::report::sheet::Sheet;
-use crate::report::table::Table;
-use crate::size::human;
+use ghostgpu_text::{Sheet, Table, human};
 
 const MOST_ROWS: usize = 7;
 

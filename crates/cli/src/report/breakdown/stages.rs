@@ -4,9 +4,7 @@ use ghostgpu_ledger::recording::{CardLedger, StageFlow, TrainingPart};
 use ghostgpu_recording::{Category, Stage};
 
 use super::lines::short_title;
-use crate::report::sheet::Sheet;
-use crate::report::table::Table;
-use crate::size::{human, human_in_few};
+use ghostgpu_text::{Sheet, Table, human, human_in_few};
 
 /// Side rows are shown if they move at least one of so many bytes of the peak.
 const SMALL_FLOW: u64 = 100;

@@ -7,7 +7,7 @@ use super::super::card::short_name;
 use super::super::trials::{Trials, Works};
 use super::Bench;
 use crate::probing::Outcome;
-use crate::size::gib;
+use ghostgpu_text::human;
 
 impl Bench<'_> {
     pub(super) fn try_larger_card(
@@ -33,7 +33,7 @@ impl Bench<'_> {
                 "{}: {} with {}",
                 advice.what,
                 card.driver_name,
-                gib(card.total_bytes)
+                human(card.total_bytes)
             );
             let seen = self.fresh(&plan, &what)?;
             if let Outcome::Fits(peaks) = seen.outcome {

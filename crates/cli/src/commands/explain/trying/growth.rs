@@ -6,7 +6,7 @@ use ghostgpu_session::ProcessReport;
 
 use super::super::trials::{AsItIs, Trials};
 use super::{Bench, mends};
-use crate::size::human;
+use ghostgpu_text::human;
 
 /// Fewer steps do not tell growth from a beginning.
 const FEWEST_STEPS: usize = 8;

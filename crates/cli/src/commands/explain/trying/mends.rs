@@ -10,7 +10,7 @@ use super::super::trials::{AsItIs, Fails, Trials};
 use super::{Bench, Shown};
 use crate::in_place_of::in_place_of_the_script;
 use crate::probing::Outcome;
-use crate::size::human;
+use ghostgpu_text::human;
 
 /// Rules about losses that are kept with their graphs.
 const LOSSES: &[&str] = &["collected-losses", "logged-loss", "summed-loss"];

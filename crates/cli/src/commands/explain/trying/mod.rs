@@ -28,7 +28,7 @@ use crate::probing::Outcome;
 use crate::process::Cause;
 use crate::rehearsal::{Plan, ScriptOutput};
 use crate::run_dir::{RunDir, temporary_folder};
-use crate::size::gib;
+use ghostgpu_text::human;
 use growth::growth_per_step;
 use progress::Line;
 
@@ -102,7 +102,7 @@ pub fn try_advice(
     eprintln!(
         "ghostgpu: trying the advice on a virtual {} ({}): nothing is computed",
         card.name,
-        gib(card.total_bytes)
+        human(card.total_bytes)
     );
     let mut assumptions = vec![format!("the card is a {}: {}", card.name, guess.because)];
     assumptions.extend(prepared.assumptions.iter().cloned());

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::probing::Peaks;
-use crate::report::Table;
-use crate::size::{gib, human};
+use ghostgpu_text::{Table, human};
 
 /// Which text of the script ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,15 +100,15 @@ impl Answer {
                         Variant::AsItIs => String::new(),
                         _ => difference(old, new),
                     };
-                    row.push(gib(peaks.allocated_bytes));
+                    row.push(human(peaks.allocated_bytes));
                     row.push(saved(before.allocated_bytes, peaks.allocated_bytes));
-                    row.push(gib(peaks.device_bytes));
+                    row.push(human(peaks.device_bytes));
                     row.push(saved(before.device_bytes, peaks.device_bytes));
                 }
                 (Some(peaks), None) => {
-                    row.push(gib(peaks.allocated_bytes));
+                    row.push(human(peaks.allocated_bytes));
                     row.push(String::new());
-                    row.push(gib(peaks.device_bytes));
+                    row.push(human(peaks.device_bytes));
                     row.push(String::new());
                 }
                 (None, _) => row.extend(vec![
@@ -132,7 +131,7 @@ impl Answer {
              runs (--steps)\n",
             table.render(),
             self.gpu,
-            gib(self.gpu_total_bytes)
+            human(self.gpu_total_bytes)
         )
     }
 

@@ -23,8 +23,8 @@ use crate::probing::{Outcome, Peaks};
 use crate::process::Cause;
 use crate::rehearsal::{Plan, ScriptOutput};
 use crate::run_dir::{RunDir, temporary_folder};
-use crate::size::gib;
 use answer::{Answer, Run, Variant};
+use ghostgpu_text::human;
 use progress::Progress;
 
 /// More fixes are not tried one by one.
@@ -214,7 +214,7 @@ fn announce(prepared: &Prepared, script: &Path, count: usize) {
          file is changed",
         script.display(),
         card.name,
-        gib(card.total_bytes)
+        human(card.total_bytes)
     );
     for remark in &prepared.remarks {
         eprintln!("ghostgpu: note: {remark}");

@@ -49,29 +49,26 @@ fn unit_bytes(unit: &str) -> Option<u64> {
     })
 }
 
-/// `11.63 GiB`, whatever the size: for figures that stand in a column.
-pub fn gib(bytes: u64) -> String {
-    format!("{:.2} GiB", bytes as f64 / GIB as f64)
-}
-
-/// The size in the unit that suits it: `1.50 GiB`, `20.00 MiB`, `512 bytes`.
+/// The size in the largest unit that leaves at least one: `1.50 GiB`, `20.00 MiB`, `512 bytes`.
 pub fn human(bytes: u64) -> String {
-    match bytes {
-        GIB.. => gib(bytes),
-        MIB.. => format!("{:.2} MiB", bytes as f64 / MIB as f64),
-        KIB.. => format!("{:.2} KiB", bytes as f64 / KIB as f64),
-        _ => format!("{bytes} bytes"),
-    }
+    with_decimals(bytes, 2)
 }
 
-/// The size with one decimal: `1.5 GiB`, `20.0 MiB`, `512 bytes`.
+/// The size with one decimal, for narrow columns: `1.5 GiB`, `20.0 MiB`, `512 bytes`.
 pub fn human_in_few(bytes: u64) -> String {
-    match bytes {
-        GIB.. => format!("{:.1} GiB", bytes as f64 / GIB as f64),
-        MIB.. => format!("{:.1} MiB", bytes as f64 / MIB as f64),
-        KIB.. => format!("{:.1} KiB", bytes as f64 / KIB as f64),
-        _ => format!("{bytes} bytes"),
-    }
+    with_decimals(bytes, 1)
+}
+
+fn with_decimals(bytes: u64, decimals: usize) -> String {
+    let (unit_bytes, unit) = match bytes {
+        TIB.. => (TIB, "TiB"),
+        GIB.. => (GIB, "GiB"),
+        MIB.. => (MIB, "MiB"),
+        KIB.. => (KIB, "KiB"),
+        1 => return "1 byte".to_owned(),
+        _ => return format!("{bytes} bytes"),
+    };
+    format!("{:.decimals$} {unit}", bytes as f64 / unit_bytes as f64)
 }
 
 /// A change with its sign: `+1.50 GiB`, `-20.00 MiB`, `0`.
@@ -94,6 +91,12 @@ pub fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// `1 step`, `3 steps`, `1,000 steps`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    let word = if number == 1 { one } else { many };
+    format!("{} {word}", grouped(number))
 }
 
 #[cfg(test)]
@@ -140,15 +143,26 @@ mod tests {
     }
 
     #[test]
-    fn sizes_for_people_are_binary_with_two_decimals() {
-        assert_eq!(gib(12_487_557_120), "11.63 GiB");
-        assert_eq!(gib(0), "0.00 GiB");
-        assert_eq!(human(512), "512 bytes");
-        assert_eq!(human(1_536), "1.50 KiB");
-        assert_eq!(human(20 << 20), "20.00 MiB");
-        assert_eq!(human(3 << 29), "1.50 GiB");
+    fn sizes_have_two_decimals_in_the_largest_unit_that_leaves_at_least_one() {
+        let cases = include_str!("../sizes.tsv");
+        for line in cases.lines().filter(|line| !line.starts_with('#')) {
+            let (bytes, text) = line.split_once('\t').expect("two columns");
+            assert_eq!(human(bytes.parse().expect("a number")), text);
+        }
+        assert_eq!(human(u64::MAX), "16777216.00 TiB");
+    }
+
+    #[test]
+    fn narrow_sizes_have_one_decimal() {
         assert_eq!(human_in_few(3 << 29), "1.5 GiB");
         assert_eq!(human_in_few(100), "100 bytes");
+    }
+
+    #[test]
+    fn one_thing_is_counted_in_the_singular() {
+        assert_eq!(counted(1, "step", "steps"), "1 step");
+        assert_eq!(counted(0, "step", "steps"), "0 steps");
+        assert_eq!(counted(1_000, "step", "steps"), "1,000 steps");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Labelled sections: a narrow column of labels, and text beside it.
 
-use super::paragraphs::wrap;
-use super::table::Table;
+use crate::table::Table;
+use crate::wrap::wrap;
 
 /// Width of the column of labels.
 const LABEL_WIDTH: usize = 15;

@@ -1,0 +1,25 @@
+//! Sizes, durations, tables and labelled sections, as every part of GhostGPU prints them.
+//!
+//! Values go in, text comes out. This crate knows neither terminals nor what the numbers mean.
+//! Sizes follow one rule everywhere: the largest binary unit that leaves at least one, with two decimals.
+//! The report page has the same rule in `web/format.js`; `sizes.tsv` holds both to it.
+//!
+//! ```
+//! use ghostgpu_text::{Table, human};
+//!
+//! let mut table = Table::new(&["part", ">memory"]);
+//! table.push(vec!["parameters".to_owned(), human(3 << 29)]);
+//! assert_eq!(table.render(), "part          memory\nparameters  1.50 GiB\n");
+//! ```
+
+mod duration;
+mod sheet;
+mod size;
+mod table;
+mod wrap;
+
+pub use duration::{parse_duration, seconds};
+pub use sheet::{Sheet, TEXT_WIDTH};
+pub use size::{counted, grouped, human, human_in_few, parse_size, signed_change};
+pub use table::Table;
+pub use wrap::wrap;
