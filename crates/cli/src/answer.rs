@@ -1,11 +1,11 @@
 //! The answer to "does it fit?": everything that is printed and written, as plain data.
 
 use ghostgpu_device::DeviceSheet;
-use ghostgpu_session::{AllocatorPeaks, Note, OomReport, RefusedCall, StackFrame, StepPeaks};
+use ghostgpu_rehearse::{Prepared, Run, Verdict, missing_code_sentence, runs_on};
+use ghostgpu_session::{AllocatorPeaks, Note, OomReport, RefusedCall, StepPeaks};
 use serde::Serialize;
 
-use crate::architectures::{missing_code_sentence, runs_on};
-use crate::judge::{Rehearsal, Verdict};
+pub use ghostgpu_rehearse::user_frame;
 
 /// A field that is added keeps the version; one that changes its meaning or goes raises it.
 pub const SCHEMA: &str = "ghostgpu.run/1";
@@ -97,6 +97,25 @@ pub enum Need {
     },
 }
 
+impl From<ghostgpu_plan::Need> for Need {
+    fn from(need: ghostgpu_plan::Need) -> Self {
+        match need {
+            ghostgpu_plan::Need::Measured {
+                device_bytes,
+                allocated_bytes,
+                reserved_bytes,
+            } => Self::Measured {
+                device_bytes,
+                allocated_bytes,
+                reserved_bytes,
+            },
+            ghostgpu_plan::Need::Unknown(because) => Self::Unknown {
+                because: format!("the second run, with unlimited memory, {because}"),
+            },
+        }
+    }
+}
+
 /// What the answer needs to know beside the run itself.
 #[derive(Clone, Debug)]
 pub struct Circumstances<'a> {
@@ -110,8 +129,22 @@ pub struct Circumstances<'a> {
     pub assumptions: &'a [String],
 }
 
+impl<'a> Circumstances<'a> {
+    /// What is known of a job before it runs.
+    pub fn of(prepared: &'a Prepared) -> Self {
+        let torch = prepared.torch.as_ref();
+        Self {
+            card: prepared.card(),
+            card_count: prepared.card_count(),
+            torch_version: torch.map(|torch| torch.version.as_str()),
+            torch_cuda: torch.and_then(|torch| torch.cuda.as_deref()),
+            assumptions: &prepared.assumptions,
+        }
+    }
+}
+
 impl Answer {
-    pub fn new(run: &Rehearsal, need: Need, circumstances: &Circumstances) -> Self {
+    pub fn new(run: &Run, need: Need, circumstances: &Circumstances) -> Self {
         let findings = &run.findings;
         let verdict = run.verdict();
         let main = findings.main_process();
@@ -194,24 +227,24 @@ impl Answer {
                 .unwrap_or_default(),
             process_count: findings.processes.len(),
             exception: run.exception().map(str::to_owned),
-            script_exit_code: run.supervised.ending.shell_code(),
-            exit_code: verdict.exit_code(run.supervised.ending),
+            script_exit_code: run.ending.shell_code(),
+            exit_code: verdict.exit_code(run.ending),
         }
     }
 }
 
 /// A script that never touched the card has peaks of zero, not unknown ones.
-fn or_zero_if_unused(run: &Rehearsal, peak: Option<u64>) -> Option<u64> {
+fn or_zero_if_unused(run: &Run, peak: Option<u64>) -> Option<u64> {
     peak.or_else(|| (!run.findings.used_cuda()).then_some(0))
 }
 
-fn torch_version(run: &Rehearsal, circumstances: &Circumstances) -> Option<String> {
+fn torch_version(run: &Run, circumstances: &Circumstances) -> Option<String> {
     let main = run.findings.main_process();
     main.and_then(|process| process.torch.clone())
         .or_else(|| circumstances.torch_version.map(str::to_owned))
 }
 
-fn assumptions(run: &Rehearsal, circumstances: &Circumstances) -> Vec<String> {
+fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
     let findings = &run.findings;
     let mut sentences = circumstances.assumptions.to_vec();
     let mut add = |sentence: String| {
@@ -266,7 +299,7 @@ fn assumptions(run: &Rehearsal, circumstances: &Circumstances) -> Vec<String> {
                 call.function
             ));
         }
-        if let (true, Some(exception)) = (!run.supervised.ending.is_success(), run.exception()) {
+        if let (true, Some(exception)) = (!run.ending.is_success(), run.exception()) {
             add(format!(
                 "after its last step the script ended with {exception}, which stopping it may have \
                  caused"
@@ -278,7 +311,7 @@ fn assumptions(run: &Rehearsal, circumstances: &Circumstances) -> Vec<String> {
 }
 
 /// Remarks of all processes, each once.
-fn notes(run: &Rehearsal) -> Vec<String> {
+fn notes(run: &Run) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for note in run
         .findings
@@ -299,13 +332,4 @@ fn notes(run: &Rehearsal) -> Vec<String> {
         );
     }
     notes
-}
-
-/// The innermost line of the user's own code in a stack, else the innermost line.
-pub fn user_frame(stack: &[StackFrame]) -> Option<&StackFrame> {
-    stack
-        .iter()
-        .rev()
-        .find(|frame| frame.is_user_code)
-        .or_else(|| stack.last())
 }

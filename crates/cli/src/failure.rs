@@ -1,59 +1,34 @@
-//! A failure of ours, or of what we were given: one sentence and, where there is one, a next step.
+//! How a command ends that has no answer: one sentence, a next step, an exit code.
 
-use std::fmt;
+use ghostgpu_rehearse::Stop;
+pub use ghostgpu_rehearse::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
 
-/// The exit code of a usage error and of our own failures.
-pub const EXIT_FAILURE: u8 = 2;
-
-/// The exit code of the answer "it does not fit".
-pub const EXIT_DOES_NOT_FIT: u8 = 3;
-
-/// An error as the user reads it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    message: String,
-    hint: Option<String>,
-}
-
-impl Failure {
-    pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: None,
-        }
+/// What is said of an error, and the exit code. The only place that knows how an interrupt is told.
+pub fn ending(error: &anyhow::Error) -> (String, u8) {
+    let stop = error.chain().find_map(|cause| cause.downcast_ref::<Stop>());
+    if let Some(Stop::Interrupted(signal)) = stop {
+        let text = "ghostgpu: interrupted: everything the script had started was ended\n";
+        return (text.to_owned(), 128u8.saturating_add(*signal as u8));
     }
-
-    /// Adds what the user can do next.
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// An error, its causes in one line, and after a blank line its hint.
-pub fn render(error: &anyhow::Error) -> String {
-    let mut text = format!("ghostgpu: {error:#}\n");
-    let hint = error
+    let failure = error
         .chain()
-        .find_map(|cause| cause.downcast_ref::<Failure>())
-        .and_then(Failure::hint);
+        .find_map(|cause| cause.downcast_ref::<Failure>());
+    let hint = match (stop, failure) {
+        (Some(Stop::Refused(failure) | Stop::Failed(failure)), _) | (None, Some(failure)) => {
+            failure.hint()
+        }
+        (Some(Stop::TimedOut(_)), _) => Some(TIMEOUT_HINT),
+        _ => None,
+    };
+    let mut text = format!("ghostgpu: {error:#}\n");
     if let Some(hint) = hint {
         text.push_str(&format!("\nhint: {hint}\n"));
     }
-    text
+    (text, EXIT_FAILURE)
 }
+
+/// What to do about a time limit.
+pub const TIMEOUT_HINT: &str = "a longer `--timeout`, or fewer `--steps`, may let it end";
 
 #[cfg(test)]
 mod tests {
@@ -61,18 +36,23 @@ mod tests {
 
     #[test]
     fn a_failure_is_one_sentence_and_then_its_hint() {
-        let error = anyhow::Error::new(
-            Failure::new("no card is called `3o60`").with_hint("try `ghostgpu gpus`"),
-        );
-        assert_eq!(
-            render(&error),
-            "ghostgpu: no card is called `3o60`\n\nhint: try `ghostgpu gpus`\n"
-        );
+        let failure = Failure::new("no card is called `3o60`").with_hint("try `ghostgpu gpus`");
+        let text = "ghostgpu: no card is called `3o60`\n\nhint: try `ghostgpu gpus`\n";
+        let expected = (text.to_owned(), EXIT_FAILURE);
+        assert_eq!(ending(&failure.clone().into()), expected);
+        assert_eq!(ending(&Stop::Refused(failure).into()), expected);
     }
 
     #[test]
     fn causes_stand_in_the_same_line() {
         let error = anyhow::Error::new(std::io::Error::other("disk full")).context("cannot write");
-        assert_eq!(render(&error), "ghostgpu: cannot write: disk full\n");
+        assert_eq!(ending(&error).0, "ghostgpu: cannot write: disk full\n");
+    }
+
+    #[test]
+    fn an_interrupt_has_the_code_that_a_shell_gives() {
+        let (text, code) = ending(&Stop::Interrupted(2).into());
+        assert!(text.starts_with("ghostgpu: interrupted"), "{text}");
+        assert_eq!(code, 130);
     }
 }

@@ -3,29 +3,14 @@
 //! Thin on purpose: arguments in, calls to the libraries, text out, an exit code.
 
 mod answer;
-mod architectures;
 mod commands;
-mod environment;
 mod failure;
-mod findings;
-mod in_place_of;
-mod judge;
-mod last_lines;
-mod layout;
 mod output;
-mod probing;
-mod process;
 mod progress;
-mod python;
-mod recorded_memory;
+mod questions;
 mod recording_file;
-mod rehearsal;
 mod report;
-mod run_dir;
 mod snapshot_file;
-mod tables;
-mod target;
-mod written_files;
 
 use std::process::ExitCode;
 
@@ -37,8 +22,9 @@ fn main() -> ExitCode {
     match CommandLine::parse().execute() {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprint!("{}", failure::render(&error));
-            ExitCode::from(failure::EXIT_FAILURE)
+            let (text, code) = failure::ending(&error);
+            eprint!("{text}");
+            ExitCode::from(code)
         }
     }
 }

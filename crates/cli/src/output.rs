@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde::Serialize;
 
 use crate::failure::Failure;
 
@@ -109,6 +110,18 @@ pub fn prepare_appendable(path: &Path) -> Result<PathBuf, Failure> {
 /// Prints to standard output; a reader that has gone away is not an error.
 pub fn print_all(text: &str) -> anyhow::Result<()> {
     to_standard_output(|out| Ok(out.write_all(text.as_bytes())?))
+}
+
+/// The text goes to standard output, unless the JSON does.
+pub fn publish(text: &str, document: &impl Serialize, json: Option<Output>) -> anyhow::Result<()> {
+    match json.as_ref().is_some_and(Output::is_stdout) {
+        true => eprint!("{text}"),
+        false => print_all(text)?,
+    }
+    match json {
+        Some(output) => output.write(&(serde_json::to_string_pretty(document)? + "\n")),
+        None => Ok(()),
+    }
 }
 
 fn to_standard_output(

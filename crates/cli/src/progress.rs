@@ -1,62 +1,212 @@
-//! A line on a terminal that says how far something is.
+//! The one progress display: what is being done, for people who wait.
+//!
+//! What is over within two seconds says nothing. On a terminal one line is renewed, elsewhere a line is
+//! written after two seconds and then every ten.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Nobody reads a line that changes more often.
-const LEAST_PAUSE: Duration = Duration::from_millis(100);
+use ghostgpu_rehearse::{Dimension, Observer, Purpose};
+use ghostgpu_text::{human, seconds};
+
 /// What is over by then needs no line.
-const FIRST_PAUSE: Duration = Duration::from_millis(800);
+const QUIET_FOR: Duration = Duration::from_secs(2);
+/// Nobody reads a line that changes more often.
+const RENEWED_EVERY: Duration = Duration::from_millis(100);
+/// A log that is read later needs few lines.
+const REPEATED_EVERY: Duration = Duration::from_secs(10);
+/// Work that begins so soon after other work goes on with it.
+const SHORT_PAUSE: Duration = Duration::from_millis(500);
 const BAR_WIDTH: usize = 30;
 
-/// How many of a known number of things are done, on standard error, if that is a terminal.
+/// When a line is due, and what is on the screen. Time goes in, so that tests need none.
+#[derive(Debug)]
+struct Line {
+    is_terminal: bool,
+    /// When the work began that is under way.
+    began: Instant,
+    /// When the last work ended, if none is under way.
+    paused: Option<Instant>,
+    /// When a line was last written.
+    shown: Option<Instant>,
+    is_on_screen: bool,
+}
+
+impl Line {
+    fn new(is_terminal: bool, now: Instant) -> Self {
+        Self {
+            is_terminal,
+            began: now,
+            paused: None,
+            shown: None,
+            is_on_screen: false,
+        }
+    }
+
+    /// Work begins, or goes on after a short pause.
+    fn begin(&mut self, now: Instant) {
+        let is_new = self
+            .paused
+            .take()
+            .is_some_and(|since| now - since > SHORT_PAUSE);
+        if is_new {
+            self.began = now;
+            self.shown = None;
+        }
+    }
+
+    /// What to write for `text` now, if anything.
+    fn due(&mut self, text: &str, now: Instant) -> Option<String> {
+        if now - self.began < QUIET_FOR {
+            return None;
+        }
+        let pause = match self.is_terminal {
+            true => RENEWED_EVERY,
+            false => REPEATED_EVERY,
+        };
+        if self.shown.is_some_and(|shown| now - shown < pause) {
+            return None;
+        }
+        self.shown = Some(now);
+        self.is_on_screen = self.is_terminal;
+        Some(match self.is_terminal {
+            true => format!("\rghostgpu: {text}\x1b[K"),
+            false => format!("ghostgpu: {text}\n"),
+        })
+    }
+
+    /// Work ends; what to write so that nothing of the line is left.
+    fn end(&mut self, now: Instant) -> Option<&'static str> {
+        self.paused = Some(now);
+        std::mem::take(&mut self.is_on_screen).then_some("\r\x1b[K")
+    }
+}
+
+/// Progress of one piece of work on standard error; any thread may tell it.
 #[derive(Debug)]
 pub struct Progress {
     what: &'static str,
     total: usize,
-    started: Instant,
-    /// When the line was last written.
-    shown: Option<Mutex<Option<Instant>>>,
+    line: Mutex<Line>,
 }
 
 impl Progress {
+    /// How many of a known number of things are done; with a total of 0, only what is being done.
     pub fn new(what: &'static str, total: usize) -> Self {
         Self {
             what,
             total,
-            started: Instant::now(),
-            shown: std::io::stderr().is_terminal().then(Mutex::default),
+            line: Mutex::new(Line::new(std::io::stderr().is_terminal(), Instant::now())),
         }
     }
 
-    /// So many are done; any thread may say so.
+    /// So many are done.
     pub fn done(&self, count: usize) {
-        let Some(shown) = &self.shown else { return };
-        let Ok(mut last) = shown.try_lock() else {
-            return;
-        };
-        let now = Instant::now();
-        let is_due = match *last {
-            Some(before) => now - before >= LEAST_PAUSE,
-            None => now - self.started >= FIRST_PAUSE,
-        };
-        if is_due {
-            *last = Some(now);
-            let line = bar(self.what, count, self.total);
-            let mut stderr = std::io::stderr().lock();
-            // A terminal that is gone takes no progress, and needs none.
-            let _ = write!(stderr, "\r{line}\x1b[K").and_then(|()| stderr.flush());
+        self.show(|| bar(self.what, count, self.total));
+    }
+
+    /// So many bytes have come, of nobody knows how many.
+    pub fn bytes(&self, bytes: u64) {
+        self.show(|| format!("{}, {}", self.what, human(bytes)));
+    }
+
+    fn show(&self, text: impl FnOnce() -> String) {
+        // Another thread is at it: its line is as good.
+        if let Ok(mut line) = self.line.try_lock() {
+            let now = Instant::now();
+            if now - line.began >= QUIET_FOR {
+                write(line.due(&text(), now).as_deref());
+            }
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        let Some(shown) = &self.shown else { return };
-        if shown.lock().is_ok_and(|last| last.is_some()) {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        if let Ok(line) = self.line.get_mut() {
+            write(line.end(Instant::now()));
         }
+    }
+}
+
+/// What is being rehearsed, on standard error.
+#[derive(Debug)]
+pub struct Rehearsing {
+    state: Mutex<(Line, String, Instant)>,
+}
+
+impl Default for Rehearsing {
+    fn default() -> Self {
+        let now = Instant::now();
+        let mut line = Line::new(std::io::stderr().is_terminal(), now);
+        line.paused = Some(now);
+        Self {
+            state: Mutex::new((line, String::new(), now)),
+        }
+    }
+}
+
+impl Observer for Rehearsing {
+    fn begins(&self, purpose: &Purpose) {
+        if let Ok(mut state) = self.state.lock() {
+            let (line, text, began) = &mut *state;
+            *text = in_words(purpose);
+            *began = Instant::now();
+            line.begin(*began);
+            write(line.due(text, *began).as_deref());
+        }
+    }
+
+    fn goes_on(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            let (line, text, began) = &mut *state;
+            // While nothing is announced there is nothing to go on with.
+            if line.paused.is_none() {
+                let whole = Duration::from_secs(began.elapsed().as_secs());
+                let text = format!("{text}, {}", seconds(whole));
+                write(line.due(&text, Instant::now()).as_deref());
+            }
+        }
+    }
+
+    fn ends(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            write(state.0.end(Instant::now()));
+        }
+    }
+}
+
+fn in_words(purpose: &Purpose) -> String {
+    match purpose {
+        Purpose::AsItIs => "rehearsing the script as it is".to_owned(),
+        Purpose::Need => "rehearsing with unlimited memory, to find the need".to_owned(),
+        Purpose::ReachingSizePoint => "running the script up to its first batch".to_owned(),
+        Purpose::Size {
+            dimension,
+            size,
+            count,
+        } => match dimension {
+            Dimension::Batch => format!("rehearsing a batch of {size} (rehearsal {count})"),
+            Dimension::Sequence => {
+                format!("rehearsing sequences of {size} tokens (rehearsal {count})")
+            }
+        },
+        Purpose::Confirmation { batch } => {
+            format!("confirming a batch of {batch} by a run of its own")
+        }
+        Purpose::Candidate(what) => format!("rehearsing {what}"),
+        Purpose::Fix { name, number, of } => format!("rehearsal {number} of {of}: {name}"),
+    }
+}
+
+fn write(text: Option<&str>) {
+    if let Some(text) = text {
+        let mut stderr = std::io::stderr().lock();
+        // A terminal that is gone takes no progress, and needs none.
+        let _ = stderr
+            .write_all(text.as_bytes())
+            .and_then(|()| stderr.flush());
     }
 }
 
@@ -73,6 +223,52 @@ fn bar(what: &str, count: usize, total: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a line writes when it is told the same every second.
+    fn written(is_terminal: bool, until_s: u64) -> Vec<(u64, String)> {
+        let start = Instant::now();
+        let mut line = Line::new(is_terminal, start);
+        let ticks = (0..=until_s).filter_map(|second| {
+            let text = line.due("work", start + Duration::from_secs(second))?;
+            Some((second, text))
+        });
+        ticks.collect()
+    }
+
+    #[test]
+    fn short_work_says_nothing() {
+        assert_eq!(written(true, 1), []);
+        assert_eq!(written(false, 1), []);
+    }
+
+    #[test]
+    fn a_terminal_has_one_line_that_is_renewed() {
+        let lines = written(true, 4);
+        let seconds: Vec<u64> = lines.iter().map(|line| line.0).collect();
+        assert_eq!(seconds, [2, 3, 4]);
+        assert!(lines.iter().all(|line| line.1 == "\rghostgpu: work\x1b[K"));
+    }
+
+    #[test]
+    fn elsewhere_a_line_comes_after_two_seconds_and_then_every_ten() {
+        let lines = written(false, 25);
+        let seconds: Vec<u64> = lines.iter().map(|line| line.0).collect();
+        assert_eq!(seconds, [2, 12, 22]);
+        assert!(lines.iter().all(|line| line.1 == "ghostgpu: work\n"));
+    }
+
+    #[test]
+    fn the_line_goes_when_the_work_ends_and_work_after_a_pause_is_new() {
+        let start = Instant::now();
+        let mut line = Line::new(true, start);
+        assert!(line.due("work", start + QUIET_FOR).is_some());
+        assert_eq!(line.end(start + QUIET_FOR), Some("\r\x1b[K"));
+        assert_eq!(line.end(start + QUIET_FOR), None);
+        let later = start + Duration::from_secs(60);
+        line.begin(later);
+        assert_eq!(line.due("more", later + Duration::from_secs(1)), None);
+        assert!(line.due("more", later + QUIET_FOR).is_some());
+    }
 
     #[test]
     fn the_bar_is_full_when_all_is_done() {

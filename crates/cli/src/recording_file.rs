@@ -1,13 +1,12 @@
-//! A recording of a rehearsal, from a file and into one.
+//! A recording of a rehearsal, from a file.
 
 use std::fs::File;
 use std::path::Path;
 
 use ghostgpu_recording::Recording;
-use ghostgpu_recording::file::{FileError, Limits, read, write};
+use ghostgpu_recording::file::{FileError, Limits, read};
 
 use crate::failure::Failure;
-use crate::output::Output;
 
 /// Opens a recording; what is none is refused in one sentence.
 pub fn open(path: &Path) -> Result<Recording, Failure> {
@@ -25,26 +24,21 @@ pub fn open(path: &Path) -> Result<Recording, Failure> {
     read(file, Limits::default()).map_err(|error| cannot_open(&error))
 }
 
-/// Writes a recording; the file appears when all of it is there.
-#[cfg_attr(not(test), expect(dead_code, reason = "rehearsals do not record yet"))]
-pub fn save(recording: &Recording, output: Output) -> anyhow::Result<()> {
-    output.write_with(|out| Ok(write(recording, out)?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use ghostgpu_recording::made_up::{MadeUp, recording};
 
     #[test]
-    fn what_is_saved_is_opened_again() {
+    fn what_was_written_is_opened() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("a.ghost");
         let training = recording(MadeUp {
             layers: 3,
             steps: 2,
         });
-        save(&training, Output::prepare(&path).expect("writable")).expect("saved");
+        let file = File::create(&path).expect("writable");
+        ghostgpu_recording::file::write(&training, file).expect("written");
         assert_eq!(open(&path), Ok(training));
     }
 }

@@ -2,10 +2,9 @@
 
 mod common;
 
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Outcome, World, is_alive, wait_until};
+use common::{Outcome, World, is_alive, send, start, wait_until};
 
 /// Starts a grandchild in a session of its own, as `torchrun` does, and then hangs.
 const HANGING: &str = r#"
@@ -19,22 +18,6 @@ try:
 finally:
     open("cleaned-up", "w")
 "#;
-
-fn start(world: &World, arguments: &[&str]) -> Child {
-    world
-        .command(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts")
-}
-
-fn send(child: &Child, signal: i32) {
-    // SAFETY: `kill` touches no memory, and the child has not been waited for.
-    unsafe {
-        libc::kill(child.id() as i32, signal);
-    }
-}
 
 #[track_caller]
 fn assert_all_ended(world: &World) {
@@ -94,6 +77,92 @@ fn an_interrupt_ends_everything_and_writes_no_result() {
     assert!(world.path("work/cleaned-up").exists(), "`finally` was run");
     assert!(!world.path("work/out.json").exists());
     assert_all_ended(&world);
+}
+
+/// Runs out of memory on the card; with unlimited memory, says that it is there and hangs.
+const HANGING_IN_NEED: &str = r#"
+import time
+open("starts", "a").write("x")
+if not SESSION["elastic"]:
+    peak_on_card(11 << 30)
+    report(peaks=peaks(11 << 30, 11 << 30), ooms=[oom()], used_cuda=True)
+    sys.exit(1)
+open("ready", "w")
+time.sleep(600)
+"#;
+
+/// Interrupts the command when the script is ready, and sees that nothing came after it.
+#[track_caller]
+fn assert_interrupt_ends_it(world: &World, arguments: &[&str], starts: usize) {
+    let child = start(world, arguments);
+    wait_until("the script is ready", || world.path("work/ready").exists());
+    send(&child, libc::SIGINT);
+    let outcome = Outcome::from(child.wait_with_output().expect("ends"));
+    outcome.assert_code(130);
+    let sentence = "ghostgpu: interrupted: everything the script had started was ended";
+    assert_eq!(outcome.stderr.matches(sentence).count(), 1, "{outcome:#?}");
+    assert_eq!(outcome.stdout, "");
+    let started = std::fs::read_to_string(world.path("work/starts")).expect("starts");
+    assert_eq!(started.len(), starts);
+    world.assert_no_leftovers();
+}
+
+#[test]
+fn an_interrupt_while_the_need_is_measured_ends_everything() {
+    let world = World::new();
+    world.script("train.py", HANGING_IN_NEED);
+    let arguments = ["run", "--gpu", "3060", "--json", "out.json", "train.py"];
+    assert_interrupt_ends_it(&world, &arguments, 2);
+    assert!(!world.path("work/out.json").exists());
+}
+
+#[test]
+fn an_interrupt_while_explain_measures_the_need_ends_everything() {
+    let world = World::new();
+    world.script("train.py", HANGING_IN_NEED);
+    world.write(
+        "work/error.log",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a \
+         total capacity of 11.63 GiB of which 1.66 GiB is free. Of the allocated memory 9.09 GiB is \
+         allocated by PyTorch, and 0.84 GiB is reserved by PyTorch but unallocated.",
+    );
+    let arguments = [
+        "explain",
+        "error.log",
+        "--gpu",
+        "3060",
+        "--script",
+        "train.py",
+    ];
+    assert_interrupt_ends_it(&world, &arguments, 2);
+}
+
+#[test]
+fn an_interrupt_while_lint_measures_ends_everything() {
+    let world = World::new();
+    // The script never comes to it; the linter does.
+    let fixable = "
+import torch
+from torch import nn
+model = nn.Linear(4, 4).cuda()
+total = 0
+for inputs, targets in loader:
+    loss = nn.functional.mse_loss(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    total += loss
+";
+    world.script("train.py", &format!("{HANGING_IN_NEED}{fixable}"));
+    let arguments = [
+        "lint",
+        "--measure",
+        "--select",
+        "summed-loss",
+        "--gpu",
+        "3060",
+        "train.py",
+    ];
+    assert_interrupt_ends_it(&world, &arguments, 2);
 }
 
 #[test]

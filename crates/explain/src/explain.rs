@@ -27,13 +27,18 @@ pub struct Explanation {
 
 /// Explains the failure that tells most; `None` if the log has none.
 pub fn explain(log: &Log) -> Option<Explanation> {
+    explain_on(log, |_| None)
+}
+
+/// The same with the card's name in commands, where `card` knows it of a failure.
+pub fn explain_on(log: &Log, card: impl FnOnce(&Finding) -> Option<String>) -> Option<Explanation> {
     let main = main_finding(log)?;
     let finding = log.findings.get(main)?.clone();
     let account = Account::of(&finding);
     let situations = situations(&finding, &account, log);
     let others = log.findings.iter().enumerate();
     Some(Explanation {
-        advice: advice(&finding, &account, &situations, log),
+        advice: advice(&finding, &account, &situations, log, card(&finding)),
         does_not_help: unhelpful(&finding, &situations),
         stage: stage(&finding),
         ranks: ranks(log, &finding),

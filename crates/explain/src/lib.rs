@@ -32,7 +32,7 @@ pub use advice::{Advice, Effect, Trial, Unhelpful};
 pub use amount::Amount;
 pub use circumstances::Circumstances;
 pub use clean::Writer;
-pub use explain::{Explanation, explain};
+pub use explain::{Explanation, explain, explain_on};
 pub use finding::{FigureValue, Figures, Finding, NamedFigure, ProcessUse};
 pub use kind::{Kind, Memory};
 pub use memory_prints::{Point, Series};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// Where what the memory was made of goes, beside the answer.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct BreakdownOptions {
     /// Write what the memory was made of as a page to this file: it opens offline in any browser
     #[arg(long, value_name = "FILE.html", conflicts_with = "no_breakdown")]

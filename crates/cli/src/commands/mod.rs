@@ -13,7 +13,6 @@ mod rehearsal_options;
 mod replay;
 mod report;
 mod run;
-pub mod scaling;
 mod snapshot;
 
 use clap::{Parser, Subcommand};

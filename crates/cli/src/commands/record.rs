@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::environment::preload_value;
 use crate::failure::Failure;
-use crate::layout::{RECORDER_NAME, recorder_library};
 use crate::output::Output;
-use crate::process::{Cause, hold_signals, supervise};
-use crate::python::{Search, find_interpreter};
-use crate::run_dir::temporary_folder;
-use crate::target::Target;
 use anyhow::Context;
+use ghostgpu_rehearse::process::{Cause, hold_signals, supervise};
+use ghostgpu_rehearse::python::{Search, find_interpreter};
+use ghostgpu_rehearse::{
+    RECORDER_NAME, Stop, Target, preload_value, recorder_library, temporary_folder,
+};
 use ghostgpu_tables::Table;
 use ghostgpu_text::{parse_duration, seconds};
 
@@ -91,7 +90,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         eprintln!("ghostgpu: nothing was recorded, and nothing written");
     }
     match supervised.cause {
-        Cause::Interrupted(signal) => Ok(128u8.saturating_add(signal as u8)),
+        Cause::Interrupted(signal) => Err(Stop::Interrupted(signal).into()),
         Cause::TimedOut => {
             let limit = arguments.timeout.map(seconds).unwrap_or_default();
             let message = format!("the script did not end within {limit} (--timeout)");
@@ -121,7 +120,7 @@ fn present_table(path: &Path) -> Result<Table, Failure> {
 fn program_and_words(
     arguments: &Arguments,
     target: Target,
-) -> Result<(PathBuf, Vec<OsString>), Failure> {
+) -> Result<(PathBuf, Vec<OsString>), Stop> {
     let search = Search {
         named: arguments.python.as_deref(),
         ..Search::default()

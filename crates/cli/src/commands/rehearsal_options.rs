@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::run;
+use ghostgpu_rehearse::Job;
 use ghostgpu_text::{parse_duration, parse_size};
 
 /// Options of `ghostgpu run` that mean the same elsewhere.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct RehearsalOptions {
     /// The card, as people call it: `3060`, `RTX 4090`, `a100-80` (see `ghostgpu gpus`)
     #[arg(long, value_name = "NAME")]
@@ -19,7 +19,7 @@ pub struct RehearsalOptions {
     pub memory: Option<u64>,
 
     /// Stop after this many optimizer steps; 0 runs the script to its end
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = Job::STEPS)]
     pub steps: u64,
 
     /// Write the answer as JSON to this file
@@ -50,13 +50,19 @@ pub struct RehearsalOptions {
 }
 
 impl RehearsalOptions {
-    /// The same as arguments of `ghostgpu run`, for a command to run.
-    pub fn for_running(&self, command: Vec<OsString>) -> run::Arguments {
-        run::Arguments {
-            options: self.clone(),
-            count: 1,
+    /// The job of rehearsing a command with these options.
+    pub fn job(&self, command: Vec<OsString>) -> Job {
+        Job {
             command,
-            ..run::Arguments::default()
+            card: self.gpu.clone(),
+            memory_bytes: self.memory,
+            steps: self.steps,
+            python: self.python.clone(),
+            timeout: self.timeout,
+            has_full_initialisation: self.full_init,
+            asks_cudnn: !self.no_cudnn,
+            library_sizes: self.tables.clone(),
+            ..Job::default()
         }
     }
 }

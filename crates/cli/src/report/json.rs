@@ -4,8 +4,8 @@ use ghostgpu_report::{Breakdown, RecordingJsonOptions, recording_breakdown};
 use serde::Serialize;
 
 use crate::answer::Answer;
-use crate::commands::scaling::Scaling;
-use crate::recorded_memory::Memory;
+use crate::questions::growth::Scaling;
+use ghostgpu_rehearse::Memory;
 
 /// How many lines, operators and holders the answer names: those that matter, since each holder brings its
 /// stack along. `ghostgpu report --to json` has more of them.

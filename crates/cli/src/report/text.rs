@@ -6,8 +6,7 @@ use ghostgpu_session::{OomReport, StackFrame};
 
 use super::breakdown::add_breakdown;
 use crate::answer::{Answer, user_frame};
-use crate::judge::Verdict;
-use crate::recorded_memory::Memory;
+use ghostgpu_rehearse::{Memory, Verdict};
 use ghostgpu_text::{Sheet, TEXT_WIDTH, grouped, human, wrap};
 
 /// How a report is to look.

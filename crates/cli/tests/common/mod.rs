@@ -8,7 +8,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Functions for the scripts: what the agent and the library would leave behind.
@@ -170,6 +170,23 @@ impl Outcome {
             .find(|line| line.starts_with("ghostgpu: ") && line.contains(sentence));
         assert!(line.is_some(), "`{sentence}` is not in {self:#?}");
         self
+    }
+}
+
+/// Starts the program, to be ended by a signal.
+pub fn start(world: &World, arguments: &[&str]) -> Child {
+    world
+        .command(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+pub fn send(child: &Child, signal: i32) {
+    // SAFETY: `kill` touches no memory, and the child has not been waited for.
+    unsafe {
+        libc::kill(child.id() as i32, signal);
     }
 }
 

@@ -12,8 +12,9 @@ pub fn advice(
     account: &Account,
     situations: &[Reasoned],
     log: &Log,
+    card: Option<String>,
 ) -> Vec<Advice> {
-    let words = device::Words::of(finding, log);
+    let words = device::Words::of(finding, log, card);
     let mut all = Vec::new();
     // Where a shape is wrong, nothing else matters until it is right.
     let is_shape = situations

@@ -9,6 +9,8 @@ use crate::reader::Log;
 /// The words that commands are made of.
 pub struct Words {
     script: String,
+    /// The card's name as it is typed; `CARD` where nobody knows it.
+    card: String,
     is_windows: bool,
     /// The release has expandable segments.
     has_expandable: bool,
@@ -20,7 +22,7 @@ pub struct Words {
 }
 
 impl Words {
-    pub fn of(finding: &Finding, log: &Log) -> Self {
+    pub fn of(finding: &Finding, log: &Log, card: Option<String>) -> Self {
         let traceback = finding.traceback.as_ref();
         let script = traceback.and_then(|traceback| traceback.script());
         let wording = finding.wording.unwrap_or_default();
@@ -31,6 +33,7 @@ impl Words {
         let is_ancient = wording == "PyTorch 1.0 to 1.3" || wording == "PyTorch 1.4 to 2.0";
         Self {
             script: script.unwrap_or("train.py").to_owned(),
+            card: card.unwrap_or_else(|| "CARD".to_owned()),
             is_windows: log.circumstances.is_windows,
             has_expandable: !release.map_or(is_old, |release| release < (2, 1)) && !is_hip,
             has_max_split: !release.map_or(is_ancient, |release| release < (1, 10)),
@@ -122,7 +125,7 @@ impl Words {
         }
         Advice::new(
             what,
-            format!("ghostgpu max-batch --gpu CARD {}", self.script),
+            format!("ghostgpu max-batch --gpu {} {}", self.card, self.script),
             "activations grow with the batch; `max-batch` finds the largest that fits without the card",
         )
         .with_effect(Effect::Rounding)
@@ -273,7 +276,7 @@ impl Words {
     pub fn find_growth(&self) -> Advice {
         Advice::new(
             "find the line that keeps memory",
-            format!("ghostgpu run --gpu CARD --steps 6 {}", self.script),
+            format!("ghostgpu run --gpu {} --steps 6 {}", self.card, self.script),
             "a dry run names every line whose memory stays from step to step",
         )
         .untried("it finds a cause, and changes nothing")

@@ -89,6 +89,9 @@ pub enum Trial {
 pub struct Unhelpful {
     pub what: &'static str,
     pub why: String,
+    /// The rehearsal that may show the contrary.
+    #[serde(skip)]
+    pub trial: Option<Trial>,
 }
 
 impl Advice {

@@ -1,6 +1,8 @@
 //! Old advice that does not help here, and why.
 
-use super::Unhelpful;
+use std::cell::Cell;
+
+use super::{Trial, Unhelpful};
 use crate::finding::Finding;
 use crate::kind::Memory;
 use crate::situation::{Reasoned, Situation};
@@ -11,7 +13,15 @@ pub fn unhelpful(finding: &Finding, situations: &[Reasoned]) -> Vec<Unhelpful> {
         return Vec::new();
     };
     let mut found = Vec::new();
-    let mut add = |what, why: String| found.push(Unhelpful { what, why });
+    // What a rehearsal may show to help all the same, of the advice that is being added.
+    let trial = Cell::new(None);
+    let mut add = |what, why: String| {
+        found.push(Unhelpful {
+            what,
+            why,
+            trial: trial.get(),
+        });
+    };
     if finding.kind.memory() != Memory::Device {
         if finding.kind.memory() != Memory::Unified {
             add(
@@ -47,6 +57,14 @@ pub fn unhelpful(finding: &Finding, situations: &[Reasoned]) -> Vec<Unhelpful> {
         };
         add("max_split_size_mb, expandable_segments", why);
     }
+    let is_about_batch = matches!(
+        main,
+        Situation::ModelDoesNotFit
+            | Situation::OptimizerState
+            | Situation::ShapeBug
+            | Situation::Growth
+    );
+    trial.set(is_about_batch.then_some(Trial::SmallerBatch));
     match main {
         Situation::ModelDoesNotFit | Situation::OptimizerState => add(
             "a smaller batch",
@@ -71,6 +89,7 @@ pub fn unhelpful(finding: &Finding, situations: &[Reasoned]) -> Vec<Unhelpful> {
         ),
         _ => {}
     }
+    trial.set(None);
     if matches!(
         main,
         Situation::Activations | Situation::Full | Situation::ModelDoesNotFit

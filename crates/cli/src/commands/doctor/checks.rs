@@ -5,11 +5,10 @@ use std::ffi::OsStr;
 use serde::Serialize;
 
 use super::symbols::SymbolSurvey;
-use crate::layout::Layout;
-use crate::python::{
+use ghostgpu_rehearse::python::{
     Interpreter, Search, Support, TorchInstallation, cuda_libraries, find_interpreter, find_program,
 };
-use crate::run_dir::RunDir;
+use ghostgpu_rehearse::{Layout, RunDir, Stop};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -70,11 +69,11 @@ pub struct Diagnosis {
 }
 
 /// Looks at the whole way from our own parts to torch's libraries.
-pub fn diagnose(python: Option<&OsStr>) -> Diagnosis {
+pub fn diagnose(python: Option<&OsStr>) -> Result<Diagnosis, Stop> {
     let mut checks = Vec::new();
     let mut symbols = None;
     let run_dir = check_own_parts(&mut checks);
-    if let Some(interpreter) = check_python(python, run_dir.as_ref(), &mut checks)
+    if let Some(interpreter) = check_python(python, run_dir.as_ref(), &mut checks)?
         && let Some(torch) = check_torch(&interpreter, &mut checks)
     {
         check_libraries(&torch, &mut checks);
@@ -83,11 +82,11 @@ pub fn diagnose(python: Option<&OsStr>) -> Diagnosis {
         symbols = Some(survey);
     }
     checks.push(check_compiler());
-    Diagnosis {
+    Ok(Diagnosis {
         is_usable: checks.iter().all(|check| check.state != State::Broken),
         checks,
         symbols,
-    }
+    })
 }
 
 /// The library and the agent; with them, a folder to try the library from.
@@ -123,7 +122,7 @@ fn check_python(
     named: Option<&OsStr>,
     run_dir: Option<&RunDir>,
     checks: &mut Vec<Check>,
-) -> Option<Interpreter> {
+) -> Result<Option<Interpreter>, Stop> {
     let preload = run_dir.map(RunDir::preload);
     let search = Search {
         named,
@@ -132,10 +131,11 @@ fn check_python(
     };
     let interpreter = match find_interpreter(&search) {
         Ok(interpreter) => interpreter,
-        Err(failure) => {
+        Err(Stop::Refused(failure) | Stop::Failed(failure)) => {
             checks.push(Check::broken("python", failure.to_string(), failure.hint()));
-            return None;
+            return Ok(None);
         }
+        Err(stop) => return Err(stop),
     };
     checks.push(Check::good(
         "python",
@@ -166,7 +166,7 @@ fn check_python(
             ),
         });
     }
-    Some(interpreter)
+    Ok(Some(interpreter))
 }
 
 fn check_torch(interpreter: &Interpreter, checks: &mut Vec<Check>) -> Option<TorchInstallation> {

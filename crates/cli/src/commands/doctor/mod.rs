@@ -9,7 +9,7 @@ use checks::{Diagnosis, State, diagnose};
 
 use crate::failure::EXIT_FAILURE;
 use crate::output::print_all;
-use crate::process::hold_signals;
+use ghostgpu_rehearse::process::hold_signals;
 use ghostgpu_text::Table;
 
 /// Check that rehearsals work here, and say what to do if not
@@ -32,7 +32,7 @@ pub struct Arguments {
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     hold_signals();
-    let diagnosis = diagnose(arguments.python.as_deref());
+    let diagnosis = diagnose(arguments.python.as_deref())?;
     let text = if arguments.json {
         serde_json::to_string_pretty(&diagnosis)? + "\n"
     } else {

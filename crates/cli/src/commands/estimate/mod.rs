@@ -5,17 +5,15 @@ mod arguments;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ghostgpu_session::ProbePlace;
+use ghostgpu_plan::growth::SequencePoint;
+use ghostgpu_rehearse::{Job, Layout, Run, SizePoint};
 
 pub use arguments::Arguments;
 
-use super::max_batch::{self, Wish};
-use super::run;
-use super::scaling::{self, SequencePlace};
 use crate::failure::Failure;
-use crate::judge::Rehearsal;
-use crate::layout::Layout;
 use crate::output::print_all;
+use crate::questions::fits::{self, DoesItFit};
+use crate::questions::largest_batch::{self, WhichBatch};
 
 /// What the training script raises when it cannot do what it is asked; `failures.py` has the same.
 const EXCEPTION: &str = "CannotEstimate: ";
@@ -29,22 +27,31 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let name = arguments.name.as_deref().unwrap_or_default();
     let mut command: Vec<OsString> = vec![script.into()];
     command.extend(arguments.words(name));
-    let mut run_arguments = arguments.options.for_running(command);
-    run_arguments.no_retry = arguments.no_retry;
-    run_arguments.breakdown = arguments.breakdown.clone();
+    let job = arguments.options.job(command);
+    let json = arguments.options.json.as_deref();
     if arguments.max_batch {
-        let wish = Wish {
-            place: ProbePlace::Own,
+        return largest_batch::answer(&WhichBatch {
+            job,
+            json,
+            point: SizePoint::Own,
             at_most: None,
             is_forked: true,
-        };
-        return max_batch::search(&run_arguments, wish, refusal);
+            declines,
+        });
     }
-    let growth = arguments.grow.then_some(scaling::Wish {
-        batch: ProbePlace::Own,
-        sequence: SequencePlace::Own,
-    });
-    run::execute_unless(&run_arguments, growth, refusal)
+    let growth = (SizePoint::Own, SequencePoint::Own);
+    fits::answer(&DoesItFit {
+        job: Job {
+            records_memory: !arguments.breakdown.no_breakdown,
+            ..job
+        },
+        json,
+        page: arguments.breakdown.report.as_deref(),
+        recording: arguments.breakdown.record.as_deref(),
+        growth: arguments.grow.then_some(growth),
+        measures_need: !arguments.no_retry,
+        declines,
+    })
 }
 
 /// The training script, which lies beside the agent.
@@ -63,7 +70,7 @@ fn script() -> Result<PathBuf, Failure> {
 }
 
 /// What the training script says that it cannot do.
-fn refusal(run: &Rehearsal) -> Option<Failure> {
+fn declines(run: &Run) -> Option<Failure> {
     let text = run.exception()?.strip_prefix(EXCEPTION)?;
     Some(match text.split_once(HINT_MARK) {
         Some((sentence, hint)) => Failure::new(sentence).with_hint(hint),
@@ -87,36 +94,30 @@ fn list(script: &std::path::Path) -> anyhow::Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::Findings;
-    use crate::process::{Cause, Ending, Supervised};
+    use ghostgpu_rehearse::{Ending, Findings};
     use ghostgpu_session::ProcessReport;
 
-    fn run(exception: &str) -> Rehearsal {
-        Rehearsal {
-            supervised: Supervised {
-                ending: Ending::Exited(1),
-                cause: Cause::Own,
-            },
-            findings: Findings {
-                processes: vec![ProcessReport {
-                    exception: Some(exception.to_owned()),
-                    ..ProcessReport::default()
-                }],
-                ..Findings::default()
-            },
-            capacity_bytes: None,
-        }
+    fn run(exception: &str) -> Run {
+        let process = ProcessReport {
+            exception: Some(exception.to_owned()),
+            ..ProcessReport::default()
+        };
+        let findings = Findings {
+            processes: vec![process],
+            ..Findings::default()
+        };
+        Run::new(Ending::Exited(1), findings)
     }
 
     #[test]
     fn what_the_script_cannot_do_becomes_a_failure_with_its_hint() {
-        let failure = refusal(&run("CannotEstimate: no such model || hint: try bert-base"));
+        let failure = declines(&run("CannotEstimate: no such model || hint: try bert-base"));
         let failure = failure.expect("recognised");
         assert_eq!(failure.to_string(), "no such model");
         assert_eq!(failure.hint(), Some("try bert-base"));
-        let failure = refusal(&run("CannotEstimate: it is not text")).expect("recognised");
+        let failure = declines(&run("CannotEstimate: it is not text")).expect("recognised");
         assert_eq!(failure.hint(), None);
-        assert_eq!(refusal(&run("KeyError: 'x'")), None);
+        assert_eq!(declines(&run("KeyError: 'x'")), None);
     }
 
     #[test]

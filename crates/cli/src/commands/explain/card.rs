@@ -1,7 +1,7 @@
-//! The card that a log is about, for a dry run on one like it.
+//! The card that a log is about, for a rehearsal on one like it.
 
 use ghostgpu_device::{Card, Catalogue};
-use ghostgpu_explain::{Explanation, Log};
+use ghostgpu_explain::{Finding, Log};
 
 use crate::failure::Failure;
 use ghostgpu_text::human;
@@ -22,10 +22,10 @@ const SAME_CARD_PERCENT: u64 = 3;
 pub fn guess(
     wanted: Option<&str>,
     memory: Option<u64>,
-    explanation: &Explanation,
+    finding: &Finding,
     log: &Log,
 ) -> Result<Guess, Failure> {
-    let total = explanation.finding.figures.total.map(|total| total.bytes);
+    let total = finding.figures.total.map(|total| total.bytes);
     let catalogue = Catalogue::builtin();
     if let Some(name) = wanted {
         return Ok(Guess {
@@ -45,7 +45,7 @@ pub fn guess(
         .filter_map(|name| catalogue.find(name).ok())
         .find(|card| is_like(card));
     let other_than = |card: &Card, total: u64| {
-        let printed = explanation.finding.figures.total.unwrap_or_default();
+        let printed = finding.figures.total.unwrap_or_default();
         let is_same = memory.is_none() && card.total_bytes.abs_diff(total) <= printed.off_by;
         (!is_same).then_some(total)
     };

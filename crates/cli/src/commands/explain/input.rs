@@ -1,15 +1,13 @@
 //! The log: a file or standard input, read in pieces.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use ghostgpu_explain::{Log, Reader};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
-use ghostgpu_text::human;
 
 /// Large enough to be quick, small enough not to matter.
 const PIECE: usize = 1 << 18;
@@ -59,8 +57,10 @@ fn read_standard_input() -> Result<Log, Failure> {
 /// `size` is 0 where it is not known.
 fn read(mut input: impl Read, size: u64) -> io::Result<Log> {
     let total_mb = usize::try_from(size >> 20).unwrap_or(0);
-    let progress = (total_mb > 0).then(|| Progress::new("reading the log, MiB", total_mb));
-    let mut counter = Counter::new(size == 0);
+    let progress = match total_mb {
+        0 => Progress::new("reading the log", 0),
+        _ => Progress::new("reading the log, MiB", total_mb),
+    };
     let mut reader = Reader::default();
     let mut piece = vec![0; PIECE];
     let mut seen: u64 = 0;
@@ -73,46 +73,9 @@ fn read(mut input: impl Read, size: u64) -> io::Result<Log> {
         };
         reader.push(&piece[..count]);
         seen += count as u64;
-        if let Some(progress) = &progress {
-            progress.done(usize::try_from(seen >> 20).unwrap_or(total_mb));
-        }
-        counter.show(seen);
-    }
-}
-
-/// How much has come through a pipe whose end nobody knows, on a terminal.
-struct Counter {
-    is_shown: bool,
-    last: Option<Instant>,
-}
-
-impl Counter {
-    const PAUSE: Duration = Duration::from_secs(1);
-
-    fn new(is_wanted: bool) -> Self {
-        let is_watched = is_wanted && io::stderr().is_terminal();
-        Self {
-            is_shown: false,
-            last: is_watched.then(Instant::now),
-        }
-    }
-
-    fn show(&mut self, bytes: u64) {
-        let is_due = self.last.is_some_and(|last| last.elapsed() >= Self::PAUSE);
-        if is_due {
-            self.last = Some(Instant::now());
-            self.is_shown = true;
-            let text = format!("\rghostgpu: reading standard input, {}\x1b[K", human(bytes));
-            // A terminal that is gone takes no progress, and needs none.
-            let _ = io::stderr().write_all(text.as_bytes());
-        }
-    }
-}
-
-impl Drop for Counter {
-    fn drop(&mut self) {
-        if self.is_shown {
-            let _ = io::stderr().write_all(b"\r\x1b[K");
+        match total_mb {
+            0 => progress.bytes(seen),
+            _ => progress.done(usize::try_from(seen >> 20).unwrap_or(total_mb)),
         }
     }
 }

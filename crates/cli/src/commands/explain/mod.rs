@@ -1,22 +1,22 @@
 //! `ghostgpu explain`: what an out-of-memory error in a log means, and what to do about it.
 
 mod arguments;
+mod candidates;
+mod candidates_in_words;
 mod card;
 mod input;
 mod picture;
-mod switches;
 mod text;
 mod trials;
-mod trying;
 
 pub use arguments::Arguments;
-use ghostgpu_explain::{Explanation, Log, explain};
+use ghostgpu_explain::{Explanation, Log, explain_on};
 use serde::Serialize;
 
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::output::print_all;
+use candidates::rehearse;
 use trials::Trials;
-use trying::{Way, try_advice};
 
 /// The JSON document; the text shows the same.
 #[derive(Debug, Serialize)]
@@ -40,19 +40,16 @@ struct LogSummary<'a> {
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let log = input::read_log(arguments.file.as_deref())?;
-    let Some(mut explanation) = explain(&log) else {
+    let card = |finding: &_| {
+        let guess = card::guess(arguments.gpu.as_deref(), None, finding, &log);
+        guess.ok().map(|guess| guess.name)
+    };
+    let Some(explanation) = explain_on(&log, card) else {
         return Err(nothing_found(arguments, &log).into());
     };
-    name_the_card(&mut explanation, arguments, &log);
     let trials = match &arguments.script {
+        Some(script) => Some(rehearse(arguments, script, &explanation, &log)?),
         None => None,
-        Some(script) => match try_advice(arguments, script, &explanation, &log)? {
-            Way::Tried(trials) => Some(trials),
-            Way::Interrupted(signal) => {
-                eprintln!("ghostgpu: interrupted: everything the script had started was ended");
-                return Ok(128u8.saturating_add(signal as u8));
-            }
-        },
     };
     let exit_code = match &trials {
         Some(trials) if !trials.has_answer() => EXIT_DOES_NOT_FIT,
@@ -68,19 +65,6 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     print_all(&text)?;
     Ok(exit_code)
-}
-
-/// Commands have the card's name in them, where it is known.
-fn name_the_card(explanation: &mut Explanation, arguments: &Arguments, log: &Log) {
-    let guess = card::guess(arguments.gpu.as_deref(), None, explanation, log);
-    let Ok(name) = guess.map(|guess| guess.name) else {
-        return;
-    };
-    for advice in &mut explanation.advice {
-        advice.command = advice
-            .command
-            .replace("--gpu CARD", &format!("--gpu {name}"));
-    }
 }
 
 fn as_json(

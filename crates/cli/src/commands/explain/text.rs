@@ -32,11 +32,7 @@ pub fn text(answer: &Answer) -> String {
     let unhelpful: Vec<String> = explanation
         .does_not_help
         .iter()
-        .filter(|each| {
-            !answer
-                .trials
-                .is_some_and(|trials| trials.contradicts(each.what))
-        })
+        .filter(|each| !answer.trials.is_some_and(|trials| trials.contradicts(each)))
         .map(|each| format!("{}: {}", each.what, each.why))
         .collect();
     sheet.list("does not help", &unhelpful);

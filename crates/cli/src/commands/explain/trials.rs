@@ -1,9 +1,9 @@
 //! What dry runs said about advice.
 
-use ghostgpu_explain::{Advice, Effect};
+use ghostgpu_explain::{Advice, Effect, Trial, Unhelpful};
 use serde::Serialize;
 
-use crate::probing::Peaks;
+use ghostgpu_rehearse::Peaks;
 use ghostgpu_text::{Sheet, grouped, human};
 
 /// All that was tried.
@@ -54,6 +54,9 @@ pub struct Works {
     /// Of the card with which it works.
     pub total_bytes: u64,
     pub is_other_card: bool,
+    /// The kind of advice it is.
+    #[serde(skip)]
+    pub trial: Option<Trial>,
 }
 
 /// Advice that was tried in vain.
@@ -77,13 +80,10 @@ impl Trials {
         });
     }
 
-    /// A dry run has shown that this kind of advice works, whatever the log alone suggests.
-    pub fn contradicts(&self, advice: &str) -> bool {
-        let has_batch = self
-            .works
-            .iter()
-            .any(|works| works.what.contains("batch of"));
-        has_batch && advice.starts_with("a smaller batch")
+    /// A rehearsal has shown that this helps, whatever the log alone suggests.
+    pub fn contradicts(&self, unhelpful: &Unhelpful) -> bool {
+        let mut working = self.works.iter().map(|works| works.trial);
+        unhelpful.trial.is_some() && working.any(|trial| trial == unhelpful.trial)
     }
 
     /// The script fits as it is, or with something that was tried.
@@ -198,6 +198,7 @@ mod tests {
             peaks: peaks(6),
             total_bytes: 12 * GIB,
             is_other_card: false,
+            trial: None,
         }
     }
 

@@ -8,10 +8,7 @@ use ghostgpu_session::{AllocatorPeaks, OomReport, ProcessReport, RefusedCall, St
 
 use super::{Look, text_report};
 use crate::answer::{Answer, Circumstances, Need};
-use crate::findings::Findings;
-use crate::judge::Rehearsal;
-use crate::process::{Cause, Ending, Supervised};
-use crate::recorded_memory::Memory;
+use ghostgpu_rehearse::{Ending, Findings, Memory, Run};
 
 const PLAIN: Look = Look {
     has_colour: false,
@@ -83,14 +80,10 @@ fn process() -> ProcessReport {
     }
 }
 
-fn run(ending: Ending, process: ProcessReport) -> Rehearsal {
-    Rehearsal {
-        capacity_bytes: None,
-        supervised: Supervised {
-            ending,
-            cause: Cause::Own,
-        },
-        findings: Findings {
+fn run(ending: Ending, process: ProcessReport) -> Run {
+    Run::new(
+        ending,
+        Findings {
             processes: vec![process],
             cards: vec![CardUse {
                 used_bytes: 0,
@@ -98,10 +91,10 @@ fn run(ending: Ending, process: ProcessReport) -> Rehearsal {
             }],
             ..Findings::default()
         },
-    }
+    )
 }
 
-fn report_on(card: &str, run: &Rehearsal, need: Need) -> String {
+fn report_on(card: &str, run: &Run, need: Need) -> String {
     let sheet = Catalogue::builtin().find(card).expect("a card").sheet();
     let answer = Answer::new(
         run,

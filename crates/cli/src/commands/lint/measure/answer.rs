@@ -1,60 +1,17 @@
 //! What the fixes save, as a table and as JSON.
 
+use ghostgpu_plan::fixes::{Measured, Variant};
 use serde_json::{Value, json};
 
-use crate::probing::Peaks;
+use ghostgpu_rehearse::Peaks;
 use ghostgpu_text::{Table, human};
 
-/// Which text of the script ran.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Variant {
-    AsItIs,
-    Alone {
-        line: usize,
-        rule: &'static str,
-        title: String,
-    },
-    All {
-        count: usize,
-        rules: Vec<&'static str>,
-    },
-}
-
-impl Variant {
-    pub fn name(&self) -> String {
-        match self {
-            Self::AsItIs => "as it is".to_owned(),
-            Self::Alone { line, rule, .. } => format!("line {line}, {rule} alone"),
-            Self::All { count: 1, rules } => {
-                format!("with the fix of {}", rules.first().unwrap_or(&"its rule"))
-            }
-            Self::All { count, .. } => format!("with all {count} fixes"),
-        }
-    }
-}
-
-/// What a run came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Run {
-    Fits(Peaks),
-    DoesNotFit {
-        place: String,
-        /// Seen on a card whose memory does not end.
-        need: Option<Peaks>,
-    },
-    Failed {
-        because: String,
-        code: u8,
-    },
-}
-
-impl Run {
-    fn peaks(&self) -> Option<&Peaks> {
-        match self {
-            Self::Fits(peaks) => Some(peaks),
-            Self::DoesNotFit { need, .. } => need.as_ref(),
-            Self::Failed { .. } => None,
-        }
+/// The figures of a run, or of one with unlimited memory.
+fn peaks_of(run: &Measured) -> Option<&Peaks> {
+    match run {
+        Measured::Fits(peaks) => Some(peaks),
+        Measured::DoesNotFit { need, .. } => need.as_ref(),
+        Measured::Fails { .. } => None,
     }
 }
 
@@ -65,17 +22,17 @@ pub struct Answer {
     pub gpu: String,
     pub gpu_total_bytes: u64,
     pub steps: u64,
-    pub runs: Vec<(Variant, Run)>,
+    pub runs: Vec<(Variant, Measured)>,
 }
 
 impl Answer {
     /// Whether the script fits with all fixes.
     pub fn fits_at_last(&self) -> bool {
-        matches!(self.runs.last(), Some((_, Run::Fits(_))))
+        matches!(self.runs.last(), Some((_, Measured::Fits(_))))
     }
 
     fn before(&self) -> Option<&Peaks> {
-        self.runs.first().and_then(|(_, run)| run.peaks())
+        self.runs.first().and_then(|(_, run)| peaks_of(run))
     }
 
     pub fn text(&self) -> String {
@@ -89,12 +46,14 @@ impl Answer {
         ]);
         for (variant, run) in &self.runs {
             let remark = match run {
-                Run::Fits(_) => "fits".to_owned(),
-                Run::DoesNotFit { place, .. } => format!("does not fit: out of memory {place}"),
-                Run::Failed { because, .. } => format!("failed: {because}"),
+                Measured::Fits(_) => "fits".to_owned(),
+                Measured::DoesNotFit { place, .. } => {
+                    format!("does not fit: out of memory {place}")
+                }
+                Measured::Fails { reason, .. } => format!("failed: {reason}"),
             };
-            let mut row = vec![variant.name()];
-            match (run.peaks(), self.before()) {
+            let mut row = vec![variant.to_string()];
+            match (peaks_of(run), self.before()) {
                 (Some(peaks), Some(before)) => {
                     let saved = |old: u64, new: u64| match variant {
                         Variant::AsItIs => String::new(),
@@ -150,15 +109,17 @@ impl Answer {
         })
     }
 
-    fn run_json(&self, variant: &Variant, run: &Run) -> Value {
-        let peaks = run.peaks();
+    fn run_json(&self, variant: &Variant, run: &Measured) -> Value {
+        let peaks = peaks_of(run);
         let saved = |of: fn(&Peaks) -> u64| -> Option<i128> {
             Some(i128::from(of(self.before()?)) - i128::from(of(peaks?)))
         };
         let (fits, problem) = match run {
-            Run::Fits(_) => (Some(true), None),
-            Run::DoesNotFit { place, .. } => (Some(false), Some(format!("out of memory {place}"))),
-            Run::Failed { because, .. } => (None, Some(because.clone())),
+            Measured::Fits(_) => (Some(true), None),
+            Measured::DoesNotFit { place, .. } => {
+                (Some(false), Some(format!("out of memory {place}")))
+            }
+            Measured::Fails { reason, .. } => (None, Some(reason.to_string())),
         };
         let mut value = json!({
             "variant": match variant {
@@ -200,6 +161,7 @@ fn difference(old: u64, new: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ghostgpu_rehearse::{OutOfMemory, Reason};
 
     fn peaks(allocated: u64, device: u64) -> Peaks {
         Peaks {
@@ -218,8 +180,12 @@ mod tests {
             runs: vec![
                 (
                     Variant::AsItIs,
-                    Run::DoesNotFit {
-                        place: "in step 3 (forward), at train.py:41".to_owned(),
+                    Measured::DoesNotFit {
+                        place: OutOfMemory::Request {
+                            stage: "forward".to_owned(),
+                            step: 2,
+                            line: Some(("train.py".to_owned(), 41)),
+                        },
                         need: Some(peaks(13_000, 13_500)),
                     },
                 ),
@@ -229,7 +195,7 @@ mod tests {
                         rule: "summed-loss",
                         title: "Add `.detach()`".to_owned(),
                     },
-                    Run::Fits(peaks(8_000, 8_500)),
+                    Measured::Fits(peaks(8_000, 8_500)),
                 ),
                 (
                     Variant::Alone {
@@ -237,9 +203,10 @@ mod tests {
                         rule: "other",
                         title: "Do".to_owned(),
                     },
-                    Run::Failed {
-                        because: "KeyError: 'x'".to_owned(),
+                    Measured::Fails {
+                        reason: Reason::Exception("KeyError: 'x'".to_owned()),
                         code: 1,
+                        last_lines: Vec::new(),
                     },
                 ),
                 (
@@ -247,7 +214,7 @@ mod tests {
                         count: 2,
                         rules: vec!["summed-loss", "other"],
                     },
-                    Run::Fits(peaks(13_010, 13_500)),
+                    Measured::Fits(peaks(13_010, 13_500)),
                 ),
             ],
         }

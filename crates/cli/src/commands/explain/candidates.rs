@@ -1,0 +1,121 @@
+//! Advice on a virtual card: which job that is, and on which card.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use ghostgpu_explain::{Explanation, Log, Situation, Stage};
+use ghostgpu_plan::candidates::{Question, Script, rehearse_advice};
+use ghostgpu_rehearse::{CodeChange, Job, SizePoint, WholeRuns};
+
+use super::arguments::Arguments;
+use super::candidates_in_words::trials;
+use super::card::guess;
+use super::trials::Trials;
+use crate::progress::Rehearsing;
+use crate::questions::announce;
+
+/// What grows needs more steps than others to be seen.
+const STEPS_OF_GROWTH: u64 = 20;
+
+/// Rehearses the advice with the user's script, on the card that the log is about.
+pub fn rehearse(
+    arguments: &Arguments,
+    script: &Path,
+    explanation: &Explanation,
+    log: &Log,
+) -> anyhow::Result<Trials> {
+    let guess = guess(
+        arguments.gpu.as_deref(),
+        arguments.memory,
+        &explanation.finding,
+        log,
+    )?;
+    // Steps alone would not lead to the evaluation.
+    let is_evaluating = arguments.steps.is_none() && explanation.stage == Some(Stage::Evaluation);
+    let words = std::iter::once(script.as_os_str().to_owned());
+    let job = Job {
+        command: words.chain(arguments.words.iter().cloned()).collect(),
+        card: Some(guess.name),
+        memory_bytes: guess.memory,
+        steps: steps(arguments, explanation, is_evaluating),
+        python: arguments.python.clone(),
+        timeout: arguments.timeout,
+        records_memory: false,
+        changes: match is_evaluating {
+            true => vec![CodeChange::ShortPasses],
+            false => Vec::new(),
+        },
+        ..Job::default()
+    };
+    let prepared = job.prepare()?;
+    announce(&prepared, "trying the advice", "nothing is computed");
+    let card = prepared.card().clone();
+    let mut assumptions = vec![format!("the card is a {}: {}", card.name, guess.because)];
+    assumptions.extend(prepared.assumptions.iter().cloned());
+    if is_evaluating {
+        assumptions.push(
+            "passes over the training data were cut to 3 batches, so that the script comes to its \
+             evaluation; --steps iterates all of them"
+                .to_owned(),
+        );
+    }
+    let text = Script {
+        name: {
+            let name = script.file_name().unwrap_or(script.as_os_str());
+            name.to_string_lossy().into_owned()
+        },
+        contents: std::fs::read(script).map_err(|error| error.to_string()),
+    };
+    let question = Question {
+        advice: &explanation.advice,
+        script: &text,
+        words: &arguments.words,
+        batch: match &arguments.arg {
+            Some(option) => SizePoint::Option(option.clone()),
+            None => SizePoint::TrainingLoader,
+        },
+        capacity_bytes: card.total_bytes,
+    };
+    let mut runner = WholeRuns::new(prepared, Arc::new(Rehearsing::default()));
+    let candidates = rehearse_advice(&mut runner, &question)?;
+    let typed = Typed {
+        script,
+        words: &arguments.words,
+    };
+    Ok(trials(candidates, &card, assumptions, &typed))
+}
+
+fn steps(arguments: &Arguments, explanation: &Explanation, is_evaluating: bool) -> u64 {
+    let mut situations = explanation.situations.iter();
+    let is_growing = situations.any(|each| each.situation == Situation::Growth);
+    arguments
+        .steps
+        .unwrap_or(match (is_evaluating, is_growing) {
+            (true, _) => 0,
+            (false, true) => STEPS_OF_GROWTH,
+            (false, false) => Job::STEPS,
+        })
+}
+
+/// The script and its arguments, as the user types them.
+pub struct Typed<'a> {
+    pub script: &'a Path,
+    pub words: &'a [OsString],
+}
+
+impl Typed<'_> {
+    /// `train.py --batch-size 8`.
+    pub fn command(&self) -> String {
+        self.command_with(self.words)
+    }
+
+    /// The same with other arguments.
+    pub fn command_with(&self, words: &[OsString]) -> String {
+        let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+        let all: Vec<String> = std::iter::once(self.script.display().to_string())
+            .chain(words)
+            .collect();
+        all.join(" ")
+    }
+}

@@ -1,0 +1,128 @@
+//! `ghostgpu run`: rehearses a script and answers whether it fits.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use ghostgpu_plan::growth::SequencePoint;
+use ghostgpu_rehearse::{Job, SizePoint};
+
+use super::breakdown_options::BreakdownOptions;
+use super::rehearsal_options::RehearsalOptions;
+use crate::output::prepare_appendable;
+use crate::questions::fits::{DoesItFit, answer};
+
+/// Rehearse a script on a virtual card and say whether it fits
+///
+/// The script runs unmodified, with the torch of your own Python. Nothing is computed and every
+/// value read back from the card is 0, but every allocation is the real one: what is printed at the
+/// end is what the real card would have seen. A real GPU in this machine is never touched.
+#[derive(Clone, Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "\
+ghostgpu run --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...
+       ghostgpu run --gpu <NAME> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
+#[command(after_help = "\
+Everything after the script belongs to the script: options of ghostgpu come before it.
+
+Examples:
+  ghostgpu run --gpu 3060 train.py --batch-size 64
+      does this job fit on a GeForce RTX 3060?
+  ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
+      five optimizer steps of a module, the answer also as JSON
+  ghostgpu run --gpu h200 --memory 11GiB train.py
+      an H200 of which only 11 GiB are left
+  ghostgpu run --gpu 3060 --grow --seq-arg --max-length train.py --max-length 512
+      how memory grows with the batch, and with an argument that sets the sequence
+  ghostgpu run --gpu h100 --count 8 -- torchrun --nproc-per-node 8 train.py
+      eight cards, started by a launcher
+
+Exit codes: 0 it fits, 3 it does not fit, 2 wrong usage or a failure of ghostgpu's own,
+otherwise the code of the script (128 and the signal's number if it was killed).")]
+pub struct Arguments {
+    #[command(flatten)]
+    pub options: RehearsalOptions,
+
+    /// How many such cards the machine has
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub count: u32,
+
+    #[command(flatten)]
+    pub breakdown: BreakdownOptions,
+
+    /// Write every CUDA call with its arguments to this file
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// Keep the checkpoints that the script writes
+    ///
+    /// They hold no trained weights, so they are removed after the run otherwise.
+    #[arg(long)]
+    pub keep_checkpoints: bool,
+
+    /// Also say how memory grows with the batch and with the sequence, by running at a few sizes
+    ///
+    /// The batch is set in the DataLoader that the script trains with; for the sequence, its batches are
+    /// cut to fewer tokens.
+    #[arg(long)]
+    pub grow: bool,
+
+    /// With --grow: this argument of the script's sets the batch (`--batch-size`, or `batch_size=`)
+    #[arg(
+        long,
+        value_name = "ARGUMENT",
+        allow_hyphen_values = true,
+        requires = "grow"
+    )]
+    pub arg: Option<String>,
+
+    /// With --grow: this argument of the script's sets the length of sequences (`--max-length`)
+    #[arg(
+        long,
+        value_name = "ARGUMENT",
+        allow_hyphen_values = true,
+        requires = "grow"
+    )]
+    pub seq_arg: Option<String>,
+
+    /// Do not run a job that does not fit again to find out how much memory it needs
+    #[arg(long)]
+    pub no_retry: bool,
+
+    /// The script with its arguments, or a command such as `python -m pkg.train` or `torchrun …`
+    #[arg(
+        value_name = "SCRIPT",
+        required = true,
+        num_args = 1..,
+        trailing_var_arg = true
+    )]
+    pub command: Vec<OsString>,
+}
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let call_log = arguments.trace.as_deref().map(prepare_appendable);
+    let job = Job {
+        card_count: arguments.count,
+        call_log: call_log.transpose()?,
+        keeps_checkpoints: arguments.keep_checkpoints,
+        records_memory: !arguments.breakdown.no_breakdown,
+        ..arguments.options.job(arguments.command.clone())
+    };
+    let batch = match &arguments.arg {
+        Some(option) => SizePoint::Option(option.clone()),
+        None => SizePoint::TrainingLoader,
+    };
+    let sequence = match &arguments.seq_arg {
+        Some(option) => SequencePoint::Argument(option.clone()),
+        None => SequencePoint::InBatches,
+    };
+    answer(&DoesItFit {
+        job,
+        json: arguments.options.json.as_deref(),
+        page: arguments.breakdown.report.as_deref(),
+        recording: arguments.breakdown.record.as_deref(),
+        growth: arguments.grow.then_some((batch, sequence)),
+        measures_need: !arguments.no_retry,
+        declines: |_| None,
+    })
+}

@@ -1,0 +1,239 @@
+//! Does it fit? The job is rehearsed, once more with unlimited memory where it does not fit, and at other
+//! sizes where growth is asked for.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
+use ghostgpu_plan::need;
+use ghostgpu_rehearse::{
+    Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop, Verdict,
+    WholeRuns,
+};
+use ghostgpu_report::write_html;
+use ghostgpu_text::seconds;
+
+use super::declining::{Declines, Declining};
+use super::growth::Scaling;
+use super::{announce, relative_paths};
+use crate::answer::{Answer, Circumstances, Need, user_frame};
+use crate::failure::{Failure, TIMEOUT_HINT};
+use crate::output::{Output, print_all};
+use crate::progress::Rehearsing;
+use crate::report::{Look, json_report, text_report};
+
+/// The question, and where the answer goes beside standard output.
+pub struct DoesItFit<'a> {
+    pub job: Job,
+    pub json: Option<&'a Path>,
+    /// What the memory was made of, as a page.
+    pub page: Option<&'a Path>,
+    /// The recording's own file.
+    pub recording: Option<&'a Path>,
+    /// How memory grows is asked too: where batch and sequence are set.
+    pub growth: Option<(SizePoint, SequencePoint)>,
+    /// What does not fit is rehearsed again, to find out how much it needs.
+    pub measures_need: bool,
+    pub declines: Declines,
+}
+
+pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
+    let prepare = |path: Option<&Path>| path.map(Output::prepare).transpose();
+    let json = prepare(question.json)?;
+    let page = prepare(question.page)?;
+    let file = prepare(question.recording)?;
+    let prepared = question.job.prepare()?;
+    let promise = "nothing is computed, every value read back is 0";
+    announce(&prepared, "running", promise);
+    let is_json_on_stdout = json.as_ref().is_some_and(Output::is_stdout);
+    let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
+    let mut runner = Declining::new(runs, question.declines);
+    runner.send_output_to(match is_json_on_stdout {
+        true => ScriptOutput::AllToStderr,
+        false => ScriptOutput::Inherited,
+    });
+    let mut run = Run::even_if_timed_out(runner.rehearse(&Rehearsal::as_it_is()))?;
+    runner.send_output_to(ScriptOutput::Kept);
+    let verdict = run.verdict();
+    let (need, measured) = need_of(question, verdict, &mut runner)?;
+    // The whole job's memory is what has to be made smaller, not only what came before the failed
+    // request.
+    let mut memory = measured.unwrap_or(std::mem::replace(&mut run.memory, Memory::Unwanted));
+    let answer = Answer::new(&run, need, &Circumstances::of(&prepared));
+    complete(&mut memory, &answer, &prepared)?;
+    show(&answer, &memory, is_json_on_stdout)?;
+    let scaling = scaling(question, verdict, &prepared, &mut runner)?;
+    if let Some(scaling) = &scaling {
+        publish(&scaling.text(), is_json_on_stdout)?;
+    }
+    if let Some(output) = json {
+        output.write(&json_report(&answer, &memory, scaling.as_ref())?)?;
+    }
+    write_recording(&memory, page, file)?;
+    if let count @ 1.. = run.removed_files.len() {
+        eprintln!(
+            "ghostgpu: removed {count} file{} that the script wrote, since a rehearsal's \
+             checkpoints hold no trained weights (--keep-checkpoints keeps them)",
+            if count == 1 { "" } else { "s" }
+        );
+    }
+    match verdict {
+        Verdict::TimedOut => Err(timeout_failure(&question.job).into()),
+        Verdict::Refused => Err(refusal_failure(&answer).into()),
+        _ => {
+            if run.ending.shell_code() == 137 && verdict == Verdict::ScriptKilled {
+                eprintln!(
+                    "ghostgpu: the script was killed by signal 9\n\nhint: the system does that when \
+                     the machine itself runs out of memory"
+                );
+            }
+            Ok(answer.exit_code)
+        }
+    }
+}
+
+/// What the job needs and, where it was rehearsed again for that, whose memory it was then.
+fn need_of(
+    question: &DoesItFit,
+    verdict: Verdict,
+    runner: &mut Declining,
+) -> Result<(Need, Option<Memory>), Stop> {
+    let unknown = |because: &str| Need::Unknown {
+        because: because.to_owned(),
+    };
+    match verdict {
+        Verdict::Fits => Ok((Need::Peak, None)),
+        Verdict::DoesNotFit if question.measures_need => {
+            let measured = need(runner, &[], true)?;
+            let is_known = matches!(measured.need, ghostgpu_plan::Need::Measured { .. });
+            let is_recorded = matches!(measured.memory, Memory::Recorded(_));
+            let memory = Some(measured.memory).filter(|_| is_known && is_recorded);
+            Ok((measured.need.into(), memory))
+        }
+        Verdict::DoesNotFit => Ok((unknown("it was not looked for (--no-retry)"), None)),
+        _ => Ok((unknown("the script did not run to its end"), None)),
+    }
+}
+
+/// How memory grows, if that was asked.
+fn scaling(
+    question: &DoesItFit,
+    verdict: Verdict,
+    prepared: &Prepared,
+    runner: &mut Declining,
+) -> Result<Option<Scaling>, Stop> {
+    let Some((batch, sequence)) = question.growth.clone() else {
+        return Ok(None);
+    };
+    let measured = match verdict {
+        Verdict::Fits | Verdict::DoesNotFit => growth::measure(
+            runner,
+            &growth::Goal {
+                batch,
+                sequence,
+                words: prepared.words.clone(),
+            },
+        )?,
+        _ => growth::Scaling::unknown(NoSeries::JobDidNotEnd),
+    };
+    Ok(Some(Scaling::new(&measured)))
+}
+
+/// Adds to a recording what it is about.
+fn complete(memory: &mut Memory, answer: &Answer, prepared: &Prepared) -> anyhow::Result<()> {
+    let Memory::Recorded(recording) = memory else {
+        return Ok(());
+    };
+    let card = prepared.card();
+    let about = &mut recording.about;
+    about.command = prepared
+        .words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    about.gpu = card.name.clone();
+    about.gpu_total_bytes = card.total_bytes;
+    about.capability = answer.gpu.capability.clone();
+    let mut document = serde_json::to_value(answer)?;
+    if let Ok(folder) = std::env::current_dir() {
+        relative_paths::shorten(&mut recording.names, &mut document, &folder);
+    }
+    recording.about.answer_json = serde_json::to_string_pretty(&document)?;
+    Ok(())
+}
+
+/// The page and the recording's own file, where they were asked for.
+fn write_recording(
+    memory: &Memory,
+    page: Option<Output>,
+    file: Option<Output>,
+) -> anyhow::Result<()> {
+    let Some(recording) = memory.recording() else {
+        if page.is_some() || file.is_some() {
+            let because = memory.missing_because().unwrap_or_default();
+            return Err(Failure::new(format!("there is no recording to write: {because}"))
+                .with_hint(
+                    "a script is recorded when it starts CUDA and ends by itself, with PyTorch's own \
+                     allocator (not `cudaMallocAsync`)",
+                )
+                .into());
+        }
+        return Ok(());
+    };
+    if let Some(output) = page {
+        output.write_with(|out| Ok(write_html(recording, out)?))?;
+    }
+    if let Some(output) = file {
+        output.write_with(|out| Ok(ghostgpu_recording::file::write(recording, out)?))?;
+    }
+    Ok(())
+}
+
+/// The report goes to standard output, unless the JSON does.
+fn show(answer: &Answer, memory: &Memory, is_json_on_stdout: bool) -> anyhow::Result<()> {
+    let is_terminal = match is_json_on_stdout {
+        true => std::io::stderr().is_terminal(),
+        false => std::io::stdout().is_terminal(),
+    };
+    let is_colour_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let current_dir = std::env::current_dir().ok();
+    let text = text_report(
+        answer,
+        memory,
+        Look {
+            has_colour: is_terminal && !is_colour_unwanted,
+            current_dir: current_dir.as_deref(),
+        },
+    );
+    publish(&text, is_json_on_stdout)
+}
+
+fn publish(text: &str, is_json_on_stdout: bool) -> anyhow::Result<()> {
+    if is_json_on_stdout {
+        eprint!("{text}");
+        return Ok(());
+    }
+    print_all(text)
+}
+
+fn timeout_failure(job: &Job) -> Failure {
+    let limit = job.timeout.map(seconds).unwrap_or_default();
+    Failure::new(format!("the script did not end within {limit} (--timeout)"))
+        .with_hint(TIMEOUT_HINT)
+}
+
+fn refusal_failure(answer: &Answer) -> Failure {
+    // The last refused call is the one that the script did not get over.
+    let Some(call) = answer.refused.last() else {
+        return Failure::new("the script stopped at a call that is not simulated");
+    };
+    let place = user_frame(&call.stack)
+        .map(|frame| format!(", called from {}:{}", frame.file, frame.line))
+        .unwrap_or_default();
+    Failure::new(format!(
+        "the script stopped at `{}`{place}, which is not simulated",
+        call.function
+    ))
+    .with_hint("`ghostgpu doctor` shows what is simulated, `--trace FILE` what the script called")
+}

@@ -1,0 +1,69 @@
+//! Which is the largest batch that fits? Found by rehearsing, and confirmed by a run of its own.
+
+mod answer;
+mod not_found;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ghostgpu_plan::largest_batch::{Goal, LargestBatch, confirm, find};
+use ghostgpu_rehearse::{Job, SizePoint, WholeRuns, present_value};
+
+use super::announce;
+use super::declining::{Declines, Declining};
+use crate::answer::{Answer, Circumstances, Need};
+use crate::output::{Output, publish};
+use crate::progress::Rehearsing;
+use answer::MaxBatch;
+pub use answer::place_in_words;
+
+/// The question, and where the answer goes beside standard output.
+pub struct WhichBatch<'a> {
+    pub job: Job,
+    pub json: Option<&'a Path>,
+    /// Where the batch is set.
+    pub point: SizePoint,
+    pub at_most: Option<u64>,
+    /// The script is forked for each batch, where that is sound.
+    pub is_forked: bool,
+    pub declines: Declines,
+}
+
+pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
+    let json = question.json.map(Output::prepare).transpose()?;
+    let prepared = question.job.prepare()?;
+    announce(
+        &prepared,
+        "looking for the largest batch",
+        "nothing is computed",
+    );
+    let goal = Goal {
+        point: question.point.clone(),
+        given: match &question.point {
+            SizePoint::Option(option) => present_value(&prepared.words, option),
+            _ => None,
+        },
+        at_most: question.at_most,
+        is_forked: question.is_forked,
+        capacity_bytes: prepared.card().total_bytes,
+    };
+    let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
+    let mut runner = Declining::new(runs, question.declines);
+    let mut found = match find(&mut runner, &goal)? {
+        LargestBatch::Found(found) => found,
+        LargestBatch::NotFound(reason) => {
+            return not_found::tell(reason, &prepared, json, &mut runner);
+        }
+    };
+    let (confirmation, run) = confirm(&mut runner, &mut found)?;
+    let need = match run.verdict().fits() {
+        Some(true) => Need::Peak,
+        _ => Need::Unknown {
+            because: "a batch was looked for".to_owned(),
+        },
+    };
+    let run_answer = Answer::new(&run, need, &Circumstances::of(&prepared));
+    let answer = MaxBatch::new(&found, confirmation, run_answer);
+    publish(&answer.text(), &answer, json)?;
+    Ok(answer.exit_code)
+}

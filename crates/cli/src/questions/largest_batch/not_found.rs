@@ -1,0 +1,127 @@
+//! Searches that find nothing, each said in one clear sentence.
+
+use ghostgpu_plan::largest_batch::NotFound;
+use ghostgpu_plan::need;
+use ghostgpu_rehearse::{Memory, Prepared, Rehearse, Run};
+use ghostgpu_text::human;
+
+use super::answer::SCHEMA;
+use crate::answer::{Answer, Circumstances};
+use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
+use crate::output::{Output, publish};
+use crate::questions::show_last_lines;
+use crate::report::{Look, text_report};
+
+/// The exit code of the answer "not even one sample fits".
+const EXIT_NONE_FITS: u8 = EXIT_DOES_NOT_FIT;
+
+/// Tells the user, and returns the exit code or the failure.
+pub fn tell(
+    reason: NotFound,
+    prepared: &Prepared,
+    json: Option<Output>,
+    runner: &mut dyn Rehearse,
+) -> anyhow::Result<u8> {
+    match reason {
+        NotFound::NoLoader { options } => Err(Failure::new(
+            "the script never iterated a torch.utils.data.DataLoader, so there is no batch to set",
+        )
+        .with_hint(argument_hint(&options))
+        .into()),
+        NotFound::NotSettable { problem, options } => {
+            Err(Failure::new(format!("no batch can be set: {problem}"))
+                .with_hint(argument_hint(&options))
+                .into())
+        }
+        NotFound::NoOption { option, similar } => Err(Failure::new(format!(
+            "the script has no argument `{option}`"
+        ))
+        .with_hint(format!("it has {}", list(&similar)))
+        .into()),
+        NotFound::NotEvenOne { batch, place } => {
+            let card = prepared.card();
+            let text = format!(
+                "largest batch  none: not even {batch} fits on {} ({})\n\
+                 out of memory  {place}\n",
+                card.name,
+                human(card.total_bytes)
+            );
+            let document = serde_json::json!({
+                "schema": SCHEMA,
+                "largest_batch": null,
+                "smallest_tried": batch,
+                "out_of_memory": place.to_string(),
+                "gpu": { "name": card.name, "total_bytes": card.total_bytes },
+                "exit_code": EXIT_NONE_FITS,
+            });
+            publish(&text, &document, json)?;
+            Ok(EXIT_NONE_FITS)
+        }
+        NotFound::DoesNotFit(run) => does_not_fit(&run, prepared, json, runner),
+        NotFound::Fails {
+            batch,
+            reason,
+            code,
+            last_lines,
+        } => {
+            show_last_lines(&last_lines);
+            let at = batch.map(|batch| format!(" with a batch of {batch}"));
+            eprintln!(
+                "ghostgpu: the script failed{}: {reason}",
+                at.unwrap_or_default()
+            );
+            Ok(code)
+        }
+    }
+}
+
+/// The model alone is too large: the answer of `ghostgpu run`, with what would be needed.
+fn does_not_fit(
+    run: &Run,
+    prepared: &Prepared,
+    json: Option<Output>,
+    runner: &mut dyn Rehearse,
+) -> anyhow::Result<u8> {
+    let need = need(runner, &[], false)?.need;
+    let answer = Answer::new(run, need.into(), &Circumstances::of(prepared));
+    let current_dir = std::env::current_dir().ok();
+    let look = Look {
+        has_colour: false,
+        current_dir: current_dir.as_deref(),
+    };
+    let text = format!(
+        "largest batch  none: the script runs out of memory before its first batch\n{}",
+        text_report(&answer, &Memory::Unwanted, look)
+    );
+    let document = serde_json::json!({
+        "schema": SCHEMA,
+        "largest_batch": null,
+        "exit_code": EXIT_NONE_FITS,
+        "answer": answer,
+    });
+    publish(&text, &document, json)?;
+    Ok(EXIT_NONE_FITS)
+}
+
+fn argument_hint(options: &[String]) -> String {
+    match options {
+        [] => {
+            "if an argument of the script sets the batch, name it: `--arg --batch-size`".to_owned()
+        }
+        options => format!(
+            "the script has {}: name the one that sets the batch, `--arg {}`",
+            list(options),
+            options[0]
+        ),
+    }
+}
+
+/// `--a, --b and --c`.
+fn list(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.as_slice() {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}

@@ -1,0 +1,12 @@
+//! What several commands ask: a job goes in, the answer is shown, an exit code comes out.
+//!
+//! Commands know arguments, questions do not; so no command needs another.
+
+mod announce;
+mod declining;
+pub mod fits;
+pub mod growth;
+pub mod largest_batch;
+mod relative_paths;
+
+pub use announce::{announce, show_last_lines};

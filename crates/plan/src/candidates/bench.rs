@@ -1,0 +1,298 @@
+//! Rehearses advice, one kind of change for each kind of advice.
+
+use ghostgpu_device::{Card, Catalogue};
+use ghostgpu_explain::{Advice, Effect, Trial};
+use ghostgpu_rehearse::{Change, CodeChange, Outcome, Purpose, Rehearsal, Run, Runner, Stop};
+
+use super::Question;
+use super::fixed_lines::{self, Fixing, Kept, LOSSES, rules_for};
+use super::result::{Candidate, Failed, Made, NotRehearsed, Tried};
+use super::script_options::switches;
+use super::step_growth::growth_per_step;
+
+/// This name is read by every release of PyTorch that has such settings, and wins over the others.
+const ALLOCATOR_VARIABLE: &str = "PYTORCH_CUDA_ALLOC_CONF";
+
+/// More of a script is not searched for arguments.
+const LONGEST_SCRIPT_BYTES: usize = 1 << 20;
+
+/// Rehearses candidates and keeps what they came to.
+pub struct Bench<'a> {
+    pub(super) runner: &'a mut dyn Runner,
+    pub(super) question: &'a Question<'a>,
+    candidates: Vec<Candidate>,
+}
+
+impl<'a> Bench<'a> {
+    pub fn new(runner: &'a mut dyn Runner, question: &'a Question<'a>) -> Self {
+        Self {
+            runner,
+            question,
+            candidates: Vec::new(),
+        }
+    }
+
+    pub fn finish(self) -> Vec<Candidate> {
+        self.candidates
+    }
+
+    /// The script does not fit.
+    pub fn against_the_card(&mut self, needed_bytes: Option<u64>) -> Result<(), Stop> {
+        for advice in self.question.advice {
+            self.one(advice, needed_bytes)?;
+        }
+        self.switches()
+    }
+
+    /// The script fits and grows: what corrects lines is rehearsed, and works where the growth ends.
+    pub fn against_growth(&mut self, growth_bytes: u64) -> Result<(), Stop> {
+        for advice in self.question.advice {
+            match advice.trial {
+                Some(trial) => {
+                    if let Some(rules) = rules_for(trial) {
+                        self.fixes(advice, rules, Some(growth_bytes))?;
+                    }
+                }
+                None => self.keep(advice, Tried::Not(NotRehearsed::Impossible)),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn leave_what_cannot_be_rehearsed(&mut self) {
+        for advice in self.question.advice {
+            if advice.trial.is_none() {
+                self.keep(advice, Tried::Not(NotRehearsed::Impossible));
+            }
+        }
+    }
+
+    fn one(&mut self, advice: &Advice, needed_bytes: Option<u64>) -> Result<(), Stop> {
+        let Some(trial) = advice.trial else {
+            self.keep(advice, Tried::Not(NotRehearsed::Impossible));
+            return Ok(());
+        };
+        match trial {
+            Trial::EmptyCard => {
+                let because = Failed::OnEmptyCardToo;
+                self.keep(
+                    advice,
+                    Tried::Fails {
+                        made: None,
+                        because,
+                    },
+                );
+                Ok(())
+            }
+            Trial::ExpandableSegments => self.setting(advice, "expandable_segments:True"),
+            Trial::MaxSplitSize => self.setting(advice, "max_split_size_mb:128"),
+            Trial::SmallerBatch => self.smaller_batch(advice),
+            Trial::LargerCard => self.larger_card(advice, needed_bytes),
+            Trial::ShorterSamples => self.shorter_samples(advice),
+            Trial::MendedLosses | Trial::MendedOutputs | Trial::MendedState => {
+                self.fixes(advice, rules_for(trial).unwrap_or_default(), None)
+            }
+            Trial::Autocast => self.code(advice, CodeChange::Autocast),
+            Trial::Checkpointing => self.code(advice, CodeChange::Checkpointing),
+            Trial::Bfloat16Weights => self.code(advice, CodeChange::Bfloat16Weights),
+            Trial::LeanOptimizer => self.code(advice, CodeChange::LeanOptimizer),
+            Trial::NoGradEvaluation => self.code(advice, CodeChange::NoGradEvaluation),
+            Trial::SmallEvaluationBatch => self.code(advice, CodeChange::SmallEvaluationBatch),
+            Trial::DropGradients => self.code(advice, CodeChange::DropGradients),
+            Trial::DropLast => self.code(advice, CodeChange::DropLast),
+            Trial::NoCudnnBenchmark => self.code(advice, CodeChange::NoCudnnBenchmark),
+            Trial::LeaveRoom => self.code(advice, CodeChange::LeaveRoom),
+            Trial::NoLimit => self.code(advice, CodeChange::NoLimit),
+        }
+    }
+
+    /// One rehearsal with changes; one that was ended at its time limit is a run that failed.
+    pub(super) fn rehearse(&mut self, what: &str, changes: Vec<Change>) -> Result<Run, Stop> {
+        let purpose = Purpose::Candidate(what.to_owned());
+        let rehearsal = Rehearsal::figures(purpose, changes);
+        Run::even_if_timed_out(self.runner.rehearse(&rehearsal))
+    }
+
+    pub(super) fn keep(&mut self, advice: &Advice, tried: Tried) {
+        self.keep_with_effect(advice, advice.effect, tried);
+    }
+
+    pub(super) fn keep_with_effect(&mut self, advice: &Advice, effect: Effect, tried: Tried) {
+        self.candidates.push(Candidate {
+            advice: Some(advice.clone()),
+            effect,
+            tried,
+        });
+    }
+
+    /// What an outcome on the card itself means.
+    pub(super) fn judged(&self, made: Made, outcome: Outcome) -> Tried {
+        let because = match outcome {
+            Outcome::Fits(peaks) => {
+                return Tried::Works {
+                    made,
+                    peaks,
+                    total_bytes: self.question.capacity_bytes,
+                    ends_growth_of_bytes: None,
+                };
+            }
+            Outcome::DoesNotFit(place) => Failed::OutOfMemory(place),
+            Outcome::Fails { reason, .. } => Failed::Script(reason),
+        };
+        Tried::Fails {
+            made: Some(made),
+            because,
+        }
+    }
+
+    /// A setting of PyTorch's allocator.
+    fn setting(&mut self, advice: &Advice, value: &str) -> Result<(), Stop> {
+        let (name, value) = (ALLOCATOR_VARIABLE.to_owned(), value.to_owned());
+        let change = Change::Variable {
+            name: name.clone(),
+            value: value.clone(),
+        };
+        let run = self.rehearse(&advice.what, vec![change])?;
+        let tried = self.judged(Made::Variable { name, value }, Outcome::of(&run));
+        self.keep(advice, tried);
+        Ok(())
+    }
+
+    /// A change in the script, made by the agent while it runs.
+    fn code(&mut self, advice: &Advice, change: CodeChange) -> Result<(), Stop> {
+        let run = self.rehearse(&advice.what, vec![Change::Code(change)])?;
+        let processes = &run.findings.processes;
+        let mut reports = processes.iter().flat_map(|process| &process.changes);
+        let report = reports.find(|report| report.did.is_some()).cloned();
+        let tried = match (report, Outcome::of(&run)) {
+            (Some(report), outcome) => {
+                let made = Made::Code {
+                    did: report.did,
+                    line: report.line,
+                };
+                self.judged(made, outcome)
+            }
+            (None, Outcome::Fails { reason, .. }) => Tried::Fails {
+                made: None,
+                because: Failed::Script(reason),
+            },
+            // A run without the change shows nothing about it.
+            (None, Outcome::DoesNotFit(place)) => {
+                Tried::Not(NotRehearsed::NothingToChangeBefore(place))
+            }
+            (None, Outcome::Fits(_)) => Tried::Not(NotRehearsed::NothingToChange),
+        };
+        self.keep(advice, tried);
+        Ok(())
+    }
+
+    /// The smallest card of the catalogue that is enough.
+    fn larger_card(&mut self, advice: &Advice, needed_bytes: Option<u64>) -> Result<(), Stop> {
+        let Some(needed_bytes) = needed_bytes else {
+            return Ok(());
+        };
+        let capacity = self.question.capacity_bytes;
+        let mut cards: Vec<&'static Card> = Catalogue::builtin()
+            .cards()
+            .iter()
+            .filter(|card| card.total_bytes >= needed_bytes && card.total_bytes > capacity)
+            .collect();
+        cards.sort_by_key(|card| card.total_bytes);
+        // What is just as large as the need may still be too small: contexts differ.
+        for card in cards.into_iter().take(2) {
+            let what = format!("{}: {}", advice.what, card.driver_name);
+            let change = Change::Card(Box::new(card.sheet()));
+            let run = self.rehearse(&what, vec![change])?;
+            if let Outcome::Fits(peaks) = Outcome::of(&run) {
+                let tried = Tried::Works {
+                    made: Made::Card(card),
+                    peaks,
+                    total_bytes: card.total_bytes,
+                    ends_growth_of_bytes: None,
+                };
+                self.keep_with_effect(advice, Effect::Identical, tried);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Corrected lines. Where the script fits and grows by `growth_bytes`, it must cease to grow.
+    fn fixes(
+        &mut self,
+        advice: &Advice,
+        rules: &[&str],
+        growth_bytes: Option<u64>,
+    ) -> Result<(), Stop> {
+        let kinds: &[Kept] = match rules == LOSSES {
+            true => &[Kept::Detached, Kept::Number],
+            false => &[Kept::Detached],
+        };
+        let mut first_failure = None;
+        for &kept in kinds {
+            let (contents, lines) = match fixed_lines::fixed(self.question.script, rules, kept) {
+                Fixing::Fixed { contents, lines } => (contents, lines),
+                Fixing::Nothing(because) => {
+                    self.keep(advice, Tried::Not(NotRehearsed::NoFix(because)));
+                    return Ok(());
+                }
+            };
+            let run = self.rehearse(&advice.what, vec![Change::Text(contents)])?;
+            let still_grows_by = growth_per_step(&run.findings.processes);
+            let mut tried = self.judged(Made::Fixes(lines), Outcome::of(&run));
+            if let (
+                Tried::Works {
+                    made,
+                    ends_growth_of_bytes,
+                    ..
+                },
+                Some(growth_bytes),
+            ) = (&mut tried, growth_bytes)
+            {
+                match still_grows_by {
+                    None => *ends_growth_of_bytes = Some(growth_bytes),
+                    Some(bytes) => {
+                        tried = Tried::Fails {
+                            made: Some(made.clone()),
+                            because: Failed::StillGrows(bytes),
+                        };
+                    }
+                }
+            }
+            if matches!(tried, Tried::Works { .. }) {
+                self.keep(advice, tried);
+                return Ok(());
+            }
+            first_failure.get_or_insert(tried);
+        }
+        if let Some(failure) = first_failure {
+            self.keep(advice, failure);
+        }
+        Ok(())
+    }
+
+    /// Switches that the script has itself.
+    fn switches(&mut self) -> Result<(), Stop> {
+        for switch in switches(&self.text(), self.question.words) {
+            let what = format!("the script's own {}", switch.word);
+            let run = self.rehearse(&what, vec![Change::Word(switch.word.clone())])?;
+            let tried = self.judged(Made::Switch(switch.word), Outcome::of(&run));
+            self.candidates.push(Candidate {
+                advice: None,
+                effect: switch.effect,
+                tried,
+            });
+        }
+        Ok(())
+    }
+
+    /// The script's text, as far as it is searched for arguments.
+    pub(super) fn text(&self) -> String {
+        match &self.question.script.contents {
+            Ok(contents) if contents.len() <= LONGEST_SCRIPT_BYTES => {
+                String::from_utf8_lossy(contents).into_owned()
+            }
+            _ => String::new(),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What helps against an out-of-memory error: advice is rehearsed, one candidate after the other.
+//!
+//! Every piece of advice becomes a [`Candidate`]: it works, it fails, or it was not rehearsed, and each
+//! says why. [`Made`] is what was changed, as data.
+
+mod bench;
+mod fixed_lines;
+mod result;
+mod script_options;
+mod sizes;
+mod step_growth;
+
+use std::ffi::OsString;
+
+use ghostgpu_explain::Advice;
+use ghostgpu_rehearse::{Outcome, Rehearsal, Run, Runner, SizePoint, Stop};
+
+use crate::need::{Need, need};
+use bench::Bench;
+pub use fixed_lines::{FixedLine, NoFix};
+pub use result::{AsItIs, Candidate, Candidates, Failed, Made, NotRehearsed, Tried};
+use step_growth::growth_per_step;
+
+/// What may help, with which script, on which card.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    pub advice: &'a [Advice],
+    pub script: &'a Script,
+    /// The script's own arguments.
+    pub words: &'a [OsString],
+    /// Where the batch is set.
+    pub batch: SizePoint,
+    /// What the card has.
+    pub capacity_bytes: u64,
+}
+
+/// The text of a script.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// What its file is called, without folders.
+    pub name: String,
+    /// What is in it, or why that cannot be read.
+    pub contents: Result<Vec<u8>, String>,
+}
+
+/// Rehearses the script as it is and then, if it does not fit or grows with every step, the advice.
+pub fn rehearse_advice(runner: &mut dyn Runner, question: &Question) -> Result<Candidates, Stop> {
+    let as_it_is = as_it_is(runner)?;
+    let mut bench = Bench::new(runner, question);
+    match &as_it_is {
+        AsItIs::DoesNotFit { needed_bytes, .. } => bench.against_the_card(*needed_bytes)?,
+        AsItIs::Fits {
+            grows_by_bytes: Some(bytes),
+            ..
+        } => bench.against_growth(*bytes)?,
+        // There is nothing to help against.
+        _ => bench.leave_what_cannot_be_rehearsed(),
+    }
+    Ok(Candidates {
+        candidates: bench.finish(),
+        as_it_is,
+    })
+}
+
+fn as_it_is(runner: &mut dyn Runner) -> Result<AsItIs, Stop> {
+    let rehearsal = Rehearsal {
+        records_memory: false,
+        ..Rehearsal::as_it_is()
+    };
+    let run = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
+    let processes = &run.findings.processes;
+    Ok(match Outcome::of(&run) {
+        Outcome::Fits(peaks) => AsItIs::Fits {
+            peaks,
+            stopped_after_steps: run
+                .stopped_by_step_limit()
+                .then(|| processes.iter().map(|process| process.steps).max())
+                .flatten(),
+            grows_by_bytes: growth_per_step(processes),
+        },
+        Outcome::DoesNotFit(place) => AsItIs::DoesNotFit {
+            place,
+            // The card's own answer first: what would the job need?
+            needed_bytes: match need(&mut Whole(runner), &[], false)?.need {
+                Need::Measured { device_bytes, .. } => Some(device_bytes),
+                Need::Unknown(_) => None,
+            },
+        },
+        Outcome::Fails { reason, .. } => AsItIs::Fails(reason),
+    })
+}
+
+/// A runner's whole runs.
+struct Whole<'a>(&'a mut dyn Runner);
+
+impl ghostgpu_rehearse::Rehearse for Whole<'_> {
+    fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
+        self.0.rehearse(rehearsal)
+    }
+}
+
+#[cfg(test)]
+mod tests;

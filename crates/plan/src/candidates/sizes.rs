@@ -1,0 +1,138 @@
+//! Advice about sizes: a smaller batch, shorter samples.
+
+use ghostgpu_explain::{Advice, Effect};
+use ghostgpu_rehearse::{
+    Change, Dimension, Outcome, Reason, Run, SizePoint, Sizes, Stop, present_value,
+};
+
+use super::bench::Bench;
+use super::result::{Failed, Made, NotRehearsed, Tried};
+use super::script_options::length;
+use crate::largest_batch::{Goal, LargestBatch, NotFound, find};
+use crate::sizes::{Reached, at_point};
+
+impl Bench<'_> {
+    /// The largest batch that fits.
+    pub(super) fn smaller_batch(&mut self, advice: &Advice) -> Result<(), Stop> {
+        let point = self.question.batch.clone();
+        let mut result = self.largest_batch(&point);
+        if let (SizePoint::TrainingLoader, Ok(LargestBatch::NotFound(reason))) = (&point, &result)
+            && let Some(option) = self.likely_option(&options_of(reason))
+        {
+            result = self.largest_batch(&SizePoint::Option(option));
+        }
+        let because = match result {
+            Ok(LargestBatch::Found(found)) => {
+                let given = match &found.point {
+                    SizePoint::Option(option) => present_value(self.question.words, option),
+                    _ => None,
+                };
+                let made = Made::Batch {
+                    batch: found.batch,
+                    own: found.seen.batch.or(given),
+                    place: found.seen.place.clone(),
+                    point: found.point.clone(),
+                };
+                if let Some(outcome) = found.outcomes.get(&found.batch).cloned() {
+                    let tried = self.judged(made, outcome);
+                    self.keep_with_effect(advice, Effect::Training, tried);
+                }
+                return Ok(());
+            }
+            Ok(LargestBatch::NotFound(reason)) => Failed::NoBatch(reason),
+            Err(Stop::TimedOut(_)) => Failed::Script(Reason::TimedOut),
+            Err(stop) => return Err(stop),
+        };
+        self.keep(
+            advice,
+            Tried::Fails {
+                made: None,
+                because,
+            },
+        );
+        Ok(())
+    }
+
+    fn largest_batch(&mut self, point: &SizePoint) -> Result<LargestBatch, Stop> {
+        let goal = Goal {
+            point: point.clone(),
+            given: match point {
+                SizePoint::Option(option) => present_value(self.question.words, option),
+                _ => None,
+            },
+            at_most: None,
+            is_forked: true,
+            capacity_bytes: self.question.capacity_bytes,
+        };
+        find(self.runner, &goal)
+    }
+
+    /// Of the script's arguments that look as if they set a batch, the one that the user gave.
+    fn likely_option(&self, options: &[String]) -> Option<String> {
+        let given = options
+            .iter()
+            .find(|option| present_value(self.question.words, option).is_some());
+        given.or(options.first()).cloned()
+    }
+
+    /// Half the length or the side that the script has an argument for.
+    pub(super) fn shorter_samples(&mut self, advice: &Advice) -> Result<(), Stop> {
+        let Some(length) = length(&self.text(), self.question.words) else {
+            return self.cut_batches(advice);
+        };
+        let half = length.value / 2;
+        let change = Change::Argument {
+            option: length.word.clone(),
+            value: half,
+        };
+        let run = self.rehearse(&advice.what, vec![change])?;
+        let made = Made::Argument {
+            option: length.word,
+            value: half,
+            before: length.value,
+        };
+        let tried = self.judged(made, Outcome::of(&run));
+        self.keep(advice, tried);
+        Ok(())
+    }
+
+    /// A script without such an argument: its batches are cut to half of their tokens.
+    fn cut_batches(&mut self, advice: &Advice) -> Result<(), Stop> {
+        let point = SizePoint::TrainingLoader;
+        let reached = at_point(self.runner, &point, &[], |at, _| {
+            // Batches that are left as they are tell how long they are.
+            let run = at.rehearse(Dimension::Sequence, Sizes::default())?;
+            let Some(of) = tokens_of(&run).filter(|tokens| *tokens >= 2) else {
+                return Ok(None);
+            };
+            let tokens = of / 2;
+            let run = at.rehearse(Dimension::Sequence, Sizes::sequence(tokens))?;
+            Ok(Some((Made::CutBatches { tokens, of }, Outcome::of(&run))))
+        })?;
+        let tried = match reached {
+            Reached::Done(Some((made, outcome))) => self.judged(made, outcome),
+            _ => Tried::Not(NotRehearsed::NoLength),
+        };
+        self.keep(advice, tried);
+        Ok(())
+    }
+}
+
+fn tokens_of(run: &Run) -> Option<u64> {
+    run.size_point()?.seq
+}
+
+/// The script's arguments that look as if they set a batch, where it iterates no loader.
+fn options_of(reason: &NotFound) -> Vec<String> {
+    match reason {
+        NotFound::NoLoader { options } => options.clone(),
+        NotFound::DoesNotFit(run) => {
+            let processes = run.findings.processes.iter();
+            let reports = processes.filter_map(|process| process.probe.as_ref());
+            reports
+                .flat_map(|report| report.batch_options.clone())
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,248 @@
+use ghostgpu_explain::{Effect, Trial};
+use ghostgpu_rehearse::{
+    Change, CodeChange, Dimension, Purpose, Rehearsal, Run, SizePointReport, Stop,
+};
+use ghostgpu_session::{ChangeReport, ProcessReport};
+
+use super::*;
+use crate::made_up::{
+    Holds, MadeUp, batch_of, does_not_fit, fits, fits_with, interrupted, sequence_of, times_out,
+};
+
+const GIB: u64 = 1 << 30;
+
+fn advice(what: &str, trial: Option<Trial>) -> Advice {
+    Advice {
+        what: what.to_owned(),
+        command: String::new(),
+        why: String::new(),
+        effect: Effect::Precision,
+        trial,
+        untried_because: None,
+    }
+}
+
+fn script(text: &str) -> Script {
+    Script {
+        name: "train.py".to_owned(),
+        contents: Ok(text.as_bytes().to_vec()),
+    }
+}
+
+fn ask(runner: &mut MadeUp, advice: &[Advice], text: &str) -> Result<Candidates, Stop> {
+    rehearse_advice(
+        runner,
+        &Question {
+            advice,
+            script: &script(text),
+            words: &[],
+            batch: SizePoint::TrainingLoader,
+            capacity_bytes: 10 * GIB,
+        },
+    )
+}
+
+fn is_unlimited(rehearsal: &Rehearsal) -> bool {
+    rehearsal.changes.contains(&Change::UnlimitedMemory)
+}
+
+/// Needs 14 GiB, and fits with one of its changes.
+fn too_large(helps: impl Fn(&Rehearsal) -> Option<Result<Run, Stop>> + 'static) -> MadeUp {
+    MadeUp::new(move |rehearsal| match helps(rehearsal) {
+        Some(result) => result,
+        None if is_unlimited(rehearsal) => fits(14 * GIB),
+        None => does_not_fit(),
+    })
+}
+
+#[test]
+fn each_piece_of_advice_works_or_fails_or_says_why_it_was_not_rehearsed() {
+    let all = [
+        advice("checkpointing", Some(Trial::Checkpointing)),
+        advice("autocast", Some(Trial::Autocast)),
+        advice("segments", Some(Trial::ExpandableSegments)),
+        advice("another card", Some(Trial::LargerCard)),
+        advice("losses", Some(Trial::MendedLosses)),
+        advice("8 bits", None),
+    ];
+    let mut runner = too_large(|rehearsal| match rehearsal.changes.as_slice() {
+        [Change::Code(CodeChange::Checkpointing)] => {
+            let process = ProcessReport {
+                changes: vec![ChangeReport {
+                    did: Some("12 blocks".to_owned()),
+                    ..ChangeReport::default()
+                }],
+                ..ProcessReport::default()
+            };
+            Some(fits_with(6 * GIB, process))
+        }
+        [Change::Card(_)] => Some(fits(14 * GIB)),
+        [Change::Word(word)] => {
+            assert_eq!(word, "--amp");
+            Some(fits(7 * GIB))
+        }
+        _ => None,
+    });
+    let text = "p.add_argument('--amp', action='store_true')";
+    let found = ask(&mut runner, &all, text).expect("runs");
+    assert!(matches!(
+        found.as_it_is,
+        AsItIs::DoesNotFit {
+            needed_bytes: Some(bytes),
+            ..
+        } if bytes == 14 * GIB
+    ));
+    let tried: Vec<&Tried> = found.candidates.iter().map(|each| &each.tried).collect();
+    let [
+        checkpointing,
+        autocast,
+        segments,
+        card,
+        losses,
+        bits,
+        switch,
+    ] = tried.as_slice()
+    else {
+        panic!("{tried:?}");
+    };
+    assert!(
+        matches!(checkpointing, Tried::Works { made: Made::Code { did: Some(did), .. }, .. } if did == "12 blocks")
+    );
+    assert!(matches!(
+        autocast,
+        Tried::Not(NotRehearsed::NothingToChangeBefore(_))
+    ));
+    assert!(matches!(
+        segments,
+        Tried::Fails {
+            because: Failed::OutOfMemory(_),
+            ..
+        }
+    ));
+    assert!(
+        matches!(card, Tried::Works { made: Made::Card(card), .. } if card.total_bytes >= 14 * GIB)
+    );
+    assert!(matches!(losses, Tried::Not(NotRehearsed::NoFix(_))));
+    assert!(matches!(bits, Tried::Not(NotRehearsed::Impossible)));
+    assert!(matches!(
+        switch,
+        Tried::Works {
+            made: Made::Switch(_),
+            ..
+        }
+    ));
+    assert_eq!(found.candidates[6].effect, Effect::Precision);
+}
+
+#[test]
+fn sizes_are_rehearsed_in_forks() {
+    let all = [
+        advice("batch", Some(Trial::SmallerBatch)),
+        advice("shorter", Some(Trial::ShorterSamples)),
+    ];
+    let at_loader = SizePointReport {
+        is_found: true,
+        batch: Some(8),
+        seq: Some(128),
+        ..SizePointReport::default()
+    };
+    let process = ProcessReport {
+        probe: Some(at_loader.clone()),
+        ..ProcessReport::default()
+    };
+    let mut runner = too_large(move |rehearsal| {
+        if let Some(64) = sequence_of(rehearsal) {
+            return Some(fits(7 * GIB));
+        }
+        match batch_of(rehearsal) {
+            Some(batch) => (batch <= 5).then(|| fits(2 * batch * GIB)),
+            None if matches!(rehearsal.changes.as_slice(), [Change::Sizes { .. }]) => {
+                Some(fits_with(GIB, process.clone()))
+            }
+            None => None,
+        }
+    })
+    .holding(Holds::Waits(at_loader));
+    let found = ask(&mut runner, &all, "").expect("runs");
+    let made: Vec<&Made> = found
+        .candidates
+        .iter()
+        .filter_map(|each| match &each.tried {
+            Tried::Works { made, .. } => Some(made),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        matches!(
+            made.as_slice(),
+            [
+                Made::Batch {
+                    batch: 5,
+                    own: Some(8),
+                    ..
+                },
+                Made::CutBatches {
+                    tokens: 64,
+                    of: 128
+                },
+            ]
+        ),
+        "{made:?}"
+    );
+    assert!(!runner.sizes(Dimension::Batch).is_empty());
+    let is_size = |purpose: &Purpose| matches!(purpose, Purpose::Size { .. });
+    assert!(
+        runner
+            .seen
+            .iter()
+            .all(|seen| seen.1 == is_size(&seen.0) || !seen.1 || seen.0 == Purpose::AsItIs)
+    );
+    let sizes = runner.seen.iter().filter(|seen| is_size(&seen.0));
+    assert!(sizes.into_iter().all(|seen| seen.1));
+}
+
+#[test]
+fn a_signal_while_the_need_is_measured_ends_everything() {
+    let mut runner = MadeUp::new(|rehearsal| match is_unlimited(rehearsal) {
+        true => interrupted(),
+        false => does_not_fit(),
+    });
+    let all = [advice("segments", Some(Trial::ExpandableSegments))];
+    let result = ask(&mut runner, &all, "");
+    assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
+    assert_eq!(runner.seen.len(), 2);
+}
+
+#[test]
+fn a_candidate_at_its_time_limit_fails_and_the_next_is_rehearsed() {
+    let all = [
+        advice("segments", Some(Trial::ExpandableSegments)),
+        advice("split", Some(Trial::MaxSplitSize)),
+    ];
+    let mut runner = too_large(|rehearsal| match rehearsal.changes.as_slice() {
+        [Change::Variable { value, .. }] if value.starts_with("expandable") => Some(times_out()),
+        [Change::Variable { .. }] => Some(fits(GIB)),
+        _ => None,
+    });
+    let found = ask(&mut runner, &all, "").expect("runs");
+    assert!(matches!(
+        &found.candidates[0].tried,
+        Tried::Fails {
+            because: Failed::Script(ghostgpu_rehearse::Reason::TimedOut),
+            ..
+        }
+    ));
+    assert!(matches!(&found.candidates[1].tried, Tried::Works { .. }));
+}
+
+#[test]
+fn a_script_that_fits_needs_no_help() {
+    let mut runner = MadeUp::new(|_| fits(GIB));
+    let all = [
+        advice("segments", Some(Trial::ExpandableSegments)),
+        advice("8 bits", None),
+    ];
+    let found = ask(&mut runner, &all, "").expect("a run");
+    assert_eq!(runner.seen.len(), 1);
+    assert_eq!(found.candidates.len(), 1);
+}

@@ -1,0 +1,285 @@
+//! Which size to rehearse next, so that the largest one that fits is found with few rehearsals. Pure.
+//!
+//! From two sizes that fit follows how much each sample takes, and from that a guess. A guess that
+//! does not narrow the search well is followed by the middle of what is left, so that no script, however
+//! odd its memory, takes more than twice the rehearsals of a bisection. The end is always the same: a size
+//! that was rehearsed and fits, and the next one, which was rehearsed and does not.
+
+use std::collections::BTreeMap;
+
+use ghostgpu_rehearse::{Outcome, Peaks};
+
+/// Without a size that does not fit, a guess goes at most this many times beyond what fits.
+const BOLDEST: u64 = 16;
+
+/// The next multiple of this above a size that does not fit is rehearsed, too: people like them, and some
+/// libraries take less for them.
+const ROUND: u64 = 8;
+
+/// A search under way.
+#[derive(Clone, Debug)]
+pub struct Search {
+    start: u64,
+    most: u64,
+    capacity_bytes: u64,
+    outcomes: BTreeMap<u64, Outcome>,
+    /// How many sizes were in question before the last rehearsal.
+    width_before: Option<u64>,
+    /// Whether a round size above the first that does not fit is rehearsed, too.
+    looks_further: bool,
+}
+
+impl Search {
+    /// Begins at `start` and never goes beyond `most`, on a card of `capacity_bytes`.
+    pub fn new(start: u64, most: u64, capacity_bytes: u64) -> Self {
+        let most = most.max(1);
+        Self {
+            start: start.clamp(1, most),
+            most,
+            capacity_bytes,
+            outcomes: BTreeMap::new(),
+            width_before: None,
+            looks_further: true,
+        }
+    }
+
+    /// Ends as soon as a size fits and the next one does not: for rehearsals that take their time.
+    pub fn without_looking_further(mut self) -> Self {
+        self.looks_further = false;
+        self
+    }
+
+    pub fn outcomes(&self) -> &BTreeMap<u64, Outcome> {
+        &self.outcomes
+    }
+
+    /// The largest size that was seen to fit.
+    pub fn largest(&self) -> Option<u64> {
+        let mut fitting = self.fitting();
+        fitting.next_back().map(|(size, _)| size)
+    }
+
+    /// The smallest size above the largest that fits which was seen not to work.
+    pub fn next_above(&self) -> Option<(u64, &Outcome)> {
+        let largest = self.largest()?;
+        let above = self.outcomes.range(largest + 1..).next();
+        above.map(|(&size, outcome)| (size, outcome))
+    }
+
+    /// A size below the largest that did not fit: then memory does not simply grow.
+    pub fn gap(&self) -> Option<u64> {
+        let largest = self.largest()?;
+        let mut below = self.outcomes.range(..largest).rev();
+        below
+            .find(|(_, outcome)| matches!(outcome, Outcome::DoesNotFit(_)))
+            .map(|(&size, _)| size)
+    }
+
+    pub fn note(&mut self, size: u64, outcome: Outcome) {
+        self.width_before = self.width();
+        self.outcomes.insert(size, outcome);
+    }
+
+    /// The next size to rehearse; none when the answer is known, or cannot be.
+    pub fn next(&self) -> Option<u64> {
+        if self.outcomes.is_empty() {
+            return Some(self.start);
+        }
+        let Some(low) = self.largest() else {
+            return self.smaller();
+        };
+        if low == self.most {
+            return None;
+        }
+        match self.next_above() {
+            None => Some(self.bold_guess(low)),
+            Some((high, _)) if high > low + 1 => Some(self.guess_between(low, high)),
+            Some((_, Outcome::DoesNotFit(_))) => self.further_up(low),
+            Some(_) => None,
+        }
+    }
+
+    /// Nothing has fitted yet.
+    fn smaller(&self) -> Option<u64> {
+        let (&least, outcome) = self.outcomes.first_key_value()?;
+        match outcome {
+            Outcome::DoesNotFit(_) if least > 1 => Some(least / 2),
+            // One sample alone may be too few for the script (batch normalisation).
+            Outcome::Fails { .. } if least == 1 && self.most > 1 => {
+                (!self.outcomes.contains_key(&2)).then_some(2)
+            }
+            _ => None,
+        }
+    }
+
+    fn bold_guess(&self, low: u64) -> u64 {
+        let guess = self.predicted(least_use).unwrap_or(low.saturating_mul(2));
+        guess
+            .clamp(low + 1, low.saturating_mul(BOLDEST).max(2))
+            .min(self.most)
+    }
+
+    fn guess_between(&self, low: u64, high: u64) -> u64 {
+        let has_narrowed = match (self.width_before, self.width()) {
+            (Some(before), Some(now)) => now <= before / 2 + 1,
+            _ => true,
+        };
+        let middle = low + (high - low) / 2;
+        if !has_narrowed {
+            return middle;
+        }
+        // What is cached and unused can be given back, so the truth lies between these two.
+        let guesses = [
+            self.predicted(least_use),
+            self.predicted(|peaks| peaks.device_bytes),
+        ];
+        guesses
+            .into_iter()
+            .flatten()
+            .find(|&guess| guess > low && guess < high)
+            .unwrap_or(middle)
+    }
+
+    /// The answer is known if memory simply grows; one size more is a sign of whether it does.
+    fn further_up(&self, low: u64) -> Option<u64> {
+        if !self.looks_further {
+            return None;
+        }
+        let round = (low + 2).next_multiple_of(ROUND);
+        (round <= self.most && !self.outcomes.contains_key(&round)).then_some(round)
+    }
+
+    /// How many sizes are in question, once both ends are known.
+    fn width(&self) -> Option<u64> {
+        Some(self.next_above()?.0 - self.largest()?)
+    }
+
+    fn fitting(&self) -> impl DoubleEndedIterator<Item = (u64, &Peaks)> {
+        self.outcomes
+            .iter()
+            .filter_map(|(&size, outcome)| Some((size, outcome.peaks()?)))
+    }
+
+    /// The size at which the card is full, if each sample takes as much as between the two largest
+    /// sizes that fit, and `used` says how full the card is.
+    fn predicted(&self, used: impl Fn(&Peaks) -> u64) -> Option<u64> {
+        let mut largest = self.fitting().rev();
+        let (high, high_peaks) = largest.next()?;
+        let (low, low_peaks) = largest.next()?;
+        let grown = high_peaks
+            .allocated_bytes
+            .checked_sub(low_peaks.allocated_bytes)?;
+        let per_sample = grown / (high - low);
+        if per_sample == 0 {
+            return None;
+        }
+        let room = self.capacity_bytes.saturating_sub(used(high_peaks));
+        Some(high + room / per_sample)
+    }
+}
+
+/// What a card holds when everything that is cached and unused has been given back.
+fn least_use(peaks: &Peaks) -> u64 {
+    peaks.allocated_bytes + peaks.device_bytes.saturating_sub(peaks.reserved_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ghostgpu_rehearse::{OutOfMemory, Reason};
+
+    const MIB: u64 = 1 << 20;
+
+    fn outcome(device_bytes: u64, capacity: u64) -> Outcome {
+        match device_bytes <= capacity {
+            true => Outcome::Fits(Peaks {
+                allocated_bytes: device_bytes - 600 * MIB,
+                reserved_bytes: device_bytes - 500 * MIB,
+                device_bytes,
+            }),
+            false => Outcome::DoesNotFit(OutOfMemory::Context),
+        }
+    }
+
+    /// Runs a search to its end; returns it with the sizes in the order they were tried.
+    fn run(mut search: Search, mut outcome_of: impl FnMut(u64) -> Outcome) -> (Search, Vec<u64>) {
+        let mut order = Vec::new();
+        while let Some(size) = search.next() {
+            assert!(!order.contains(&size), "{size} was tried twice: {order:?}");
+            assert!(order.len() < 60, "no end: {order:?}");
+            order.push(size);
+            search.note(size, outcome_of(size));
+        }
+        (search, order)
+    }
+
+    #[test]
+    fn memory_that_grows_linearly_takes_few_tries() {
+        for (capacity, start) in [(11_000, 8), (11_000, 1), (80_000, 4), (2_000, 512)] {
+            let capacity = capacity * MIB;
+            let linear = |size: u64| outcome((1_500 + 37 * size) * MIB, capacity);
+            let (search, order) = run(Search::new(start, u64::MAX, capacity), linear);
+            let truth = (capacity / MIB - 1_500) / 37;
+            assert_eq!(search.largest(), Some(truth));
+            assert_eq!(search.next_above().map(|above| above.0), Some(truth + 1));
+            assert_eq!(search.gap(), None);
+            assert!(order.len() <= 14, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn memory_that_jumps_is_found_by_halving() {
+        let capacity = 11_000 * MIB;
+        let jumps = |size: u64| outcome((1_500 + 2_000 * (size / 100) + size) * MIB, capacity);
+        let (search, order) = run(Search::new(8, u64::MAX, capacity), jumps);
+        let found = search.largest().expect("something fits");
+        assert!(matches!(jumps(found), Outcome::Fits(_)));
+        assert!(matches!(jumps(found + 1), Outcome::DoesNotFit(_)));
+        assert!(order.len() <= 24, "{order:?}");
+    }
+
+    #[test]
+    fn a_size_that_fits_above_one_that_does_not_is_noticed() {
+        let capacity = 11_000 * MIB;
+        // Some sizes make a library take much more.
+        let odd = |size: u64| {
+            outcome(
+                (1_500 + 100 * size + 9_000 * (size % 16 % 8 / 7)) * MIB,
+                capacity,
+            )
+        };
+        let (search, _) = run(Search::new(16, u64::MAX, capacity), odd);
+        let found = search.largest().expect("something fits");
+        assert!(matches!(odd(found), Outcome::Fits(_)));
+        let beyond = search.next_above().expect("tried").0;
+        assert_eq!(beyond, found + 1);
+    }
+
+    #[test]
+    fn one_sample_that_does_not_fit_ends_the_search() {
+        let (search, order) = run(Search::new(8, u64::MAX, 1), |size| outcome(size << 40, 1));
+        assert_eq!(order, [8, 4, 2, 1]);
+        assert_eq!(search.largest(), None);
+    }
+
+    #[test]
+    fn the_data_may_end_before_the_memory_does() {
+        let capacity = 11_000 * MIB;
+        let (search, order) = run(Search::new(8, 50, capacity), |size| {
+            outcome((1_500 + size) * MIB, capacity)
+        });
+        assert_eq!(search.largest(), Some(50));
+        assert_eq!(search.next_above(), None);
+        assert_eq!(order, [8, 16, 50]);
+    }
+
+    #[test]
+    fn a_script_that_fails_at_its_own_size_is_not_tried_further() {
+        let (search, order) = run(Search::new(8, u64::MAX, MIB), |_| Outcome::Fails {
+            reason: Reason::Exception("KeyError: 'x'".to_owned()),
+            code: 1,
+        });
+        assert_eq!(order, [8]);
+        assert_eq!(search.largest(), None);
+    }
+}

@@ -1,0 +1,194 @@
+use ghostgpu_rehearse::Failure;
+
+use super::*;
+use crate::made_up::{
+    Holds, MadeUp, batch_of, does_not_fit, fails, fits, fits_with, interrupted, on_card, times_out,
+};
+use ghostgpu_session::ProcessReport;
+
+const MIB: u64 = 1 << 20;
+const CAPACITY: u64 = 1000 * MIB;
+
+fn goal(point: SizePoint) -> Goal {
+    Goal {
+        point,
+        given: None,
+        at_most: None,
+        is_forked: true,
+        capacity_bytes: CAPACITY,
+    }
+}
+
+fn at_loader() -> SizePointReport {
+    SizePointReport {
+        is_found: true,
+        place: "the DataLoader at train.py:9".to_owned(),
+        batch: Some(8),
+        ..SizePointReport::default()
+    }
+}
+
+/// A job that takes 100 MiB, and 10 MiB for every sample.
+fn training(rehearsal: &Rehearsal) -> Result<Run, Stop> {
+    let batch = batch_of(rehearsal).unwrap_or(8);
+    on_card((100 + 10 * batch) * MIB, CAPACITY)
+}
+
+fn found(result: Result<LargestBatch, Stop>) -> Found {
+    match result {
+        Ok(LargestBatch::Found(found)) => *found,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn not_found(result: Result<LargestBatch, Stop>) -> NotFound {
+    match result {
+        Ok(LargestBatch::NotFound(reason)) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_script_that_waits_is_searched_in_forks_and_confirmed_by_a_whole_run() {
+    let mut runner = MadeUp::new(training).holding(Holds::Waits(at_loader()));
+    let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
+    assert_eq!(found.batch, 90);
+    assert_eq!(found.whole_because, None);
+    assert!(matches!(
+        found.outcomes.get(&91),
+        Some(Outcome::DoesNotFit(_))
+    ));
+    assert!(runner.seen.iter().all(|(_, is_forked)| *is_forked));
+    let (confirmation, _) = confirm(&mut runner, &mut found).expect("a run");
+    assert_eq!(confirmation, Confirmation::Equal);
+    assert_eq!(
+        runner.seen.last(),
+        Some(&(Purpose::Confirmation { batch: 90 }, false))
+    );
+}
+
+#[test]
+fn a_whole_run_that_does_not_fit_contradicts_the_forks() {
+    let answer = |rehearsal: &Rehearsal| match rehearsal.purpose {
+        Purpose::Confirmation { .. } => does_not_fit(),
+        _ => training(rehearsal),
+    };
+    let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
+    let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
+    let (confirmation, _) = confirm(&mut runner, &mut found).expect("a run");
+    assert_eq!(confirmation, Confirmation::Contradicts);
+}
+
+#[test]
+fn what_cannot_be_forked_is_searched_in_whole_runs_and_says_why() {
+    let unforkable = SizePointReport {
+        unforkable: Some("the script runs threads (loader)".to_owned()),
+        ..at_loader()
+    };
+    let process = ProcessReport {
+        probe: Some(at_loader()),
+        ..ProcessReport::default()
+    };
+    let answer = move |rehearsal: &Rehearsal| {
+        let batch = batch_of(rehearsal).unwrap_or(8);
+        match 100 + 10 * batch <= 1000 {
+            true => fits_with((100 + 10 * batch) * MIB, process.clone()),
+            false => does_not_fit(),
+        }
+    };
+    let mut runner = MadeUp::new(answer).holding(Holds::Ends(unforkable));
+    let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
+    assert_eq!(found.batch, 90);
+    let because = found.whole_because.clone().expect("a reason");
+    assert_eq!(
+        because,
+        WholeBecause::Unforkable("the script runs threads (loader)".to_owned())
+    );
+    assert!(runner.seen.iter().all(|(_, is_forked)| !is_forked));
+    let count = runner.seen.len();
+    let (confirmation, _) = confirm(&mut runner, &mut found).expect("the run that fits");
+    assert_eq!(confirmation, Confirmation::FoundByRuns);
+    assert_eq!(runner.seen.len(), count);
+}
+
+#[test]
+fn a_broken_line_leads_to_whole_runs() {
+    let mut runner = MadeUp::new(|rehearsal| match rehearsal.purpose {
+        Purpose::Size { count: 2, .. } if batch_of(rehearsal) == Some(16) => {
+            Err(Stop::Failed(Failure::new("a fork did not end in time")))
+        }
+        _ => training(rehearsal),
+    })
+    .holding(Holds::Waits(at_loader()));
+    let mut goal = goal(SizePoint::Option("--batch-size".to_owned()));
+    goal.at_most = Some(8);
+    goal.given = Some(4);
+    let found = found(find(&mut runner, &goal));
+    assert_eq!(found.batch, 8);
+    let mut runner = MadeUp::new(|_| Err(Stop::Failed(Failure::new("no line"))))
+        .holding(Holds::Waits(at_loader()));
+    // Forks that do not work are no reason to end; whole runs that do not are.
+    let result = find(&mut runner, &goal);
+    assert!(matches!(result, Err(Stop::Failed(_))), "{result:?}");
+    assert_eq!(
+        runner.seen.iter().map(|seen| seen.1).collect::<Vec<_>>(),
+        [true, false]
+    );
+}
+
+#[test]
+fn a_signal_ends_the_search_in_forks_and_in_whole_runs() {
+    for is_forked in [true, false] {
+        let mut runner = MadeUp::new(|_| interrupted()).holding(Holds::Waits(at_loader()));
+        let mut goal = goal(SizePoint::TrainingLoader);
+        goal.is_forked = is_forked;
+        let result = find(&mut runner, &goal);
+        assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
+        assert_eq!(runner.seen.len(), 1);
+    }
+}
+
+#[test]
+fn a_time_limit_ends_the_search() {
+    let mut runner = MadeUp::new(|_| times_out()).holding(Holds::Waits(at_loader()));
+    let result = find(&mut runner, &goal(SizePoint::TrainingLoader));
+    assert!(matches!(result, Err(Stop::TimedOut(_))), "{result:?}");
+}
+
+#[test]
+fn a_script_without_gradients_is_held_at_its_first_loader() {
+    let seen = SizePointReport {
+        has_other_loader: true,
+        ..SizePointReport::default()
+    };
+    let mut runner = MadeUp::new(|_| fits(1)).holding(Holds::Ends(seen));
+    let reason = not_found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
+    assert!(matches!(reason, NotFound::NoLoader { .. }), "{reason:?}");
+    assert_eq!(
+        runner.held,
+        [SizePoint::TrainingLoader, SizePoint::FirstLoader]
+    );
+}
+
+#[test]
+fn a_script_that_fails_in_forks_and_alone_is_said_to() {
+    let mut runner = MadeUp::new(|_| fails("KeyError: 'x'")).holding(Holds::Waits(at_loader()));
+    let point = SizePoint::Option("--batch-size".to_owned());
+    let reason = not_found(find(&mut runner, &goal(point)));
+    let NotFound::Fails { batch, reason, .. } = reason else {
+        panic!("{reason:?}");
+    };
+    assert_eq!(batch, Some(8));
+    assert_eq!(reason, Reason::Exception("KeyError: 'x'".to_owned()));
+    assert_eq!(runner.seen.len(), 2, "once forked, once whole");
+}
+
+#[test]
+fn a_batch_of_one_that_does_not_fit_is_the_answer() {
+    let mut runner = MadeUp::new(|_| does_not_fit()).holding(Holds::Waits(at_loader()));
+    let reason = not_found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
+    assert!(
+        matches!(reason, NotFound::NotEvenOne { batch: 1, .. }),
+        "{reason:?}"
+    );
+}

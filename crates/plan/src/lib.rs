@@ -1,0 +1,23 @@
+//! Questions that need several rehearsals.
+//!
+//! Each is a function over [`Runner`](ghostgpu_rehearse::Runner) or
+//! [`Rehearse`](ghostgpu_rehearse::Rehearse): it decides what to rehearse next, and what the runs say
+//! together. [`need`] is how much memory a job takes that does not fit; [`largest_batch`] and [`growth`]
+//! are about sizes; [`candidates`] rehearses what may help against an out-of-memory error, [`fixes`] what
+//! corrected lines save.
+//!
+//! Nothing here starts a process, opens a file or prints. A stop of any rehearsal ends the question. What
+//! is found is data; how it is said is up to the caller, except for [`words`].
+
+pub mod candidates;
+pub mod fixes;
+pub mod growth;
+pub mod largest_batch;
+mod need;
+mod sizes;
+mod words;
+
+pub use need::{MeasuredNeed, Need, UnknownNeed, need};
+
+#[cfg(test)]
+mod made_up;

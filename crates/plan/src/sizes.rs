@@ -1,0 +1,110 @@
+//! Rehearsals with other sizes at one size point: in forks where that is sound, else in whole runs.
+
+use ghostgpu_rehearse::{
+    Change, Dimension, Held, Purpose, Rehearsal, Rehearse, Run, Runner, SizePoint, SizePointReport,
+    Sizes, Stop,
+};
+
+/// Rehearses sizes at one point, one after the other.
+pub struct AtPoint<'a> {
+    rehearse: &'a mut dyn Rehearse,
+    point: &'a SizePoint,
+    /// Changes beside the sizes; forks have them already.
+    changes: &'a [Change],
+    count: usize,
+}
+
+impl AtPoint<'_> {
+    /// A run with these sizes; one that was ended at its time limit counts as one.
+    pub fn rehearse(&mut self, dimension: Dimension, sizes: Sizes) -> Result<Run, Stop> {
+        self.count += 1;
+        let size = match dimension {
+            Dimension::Batch => sizes.batch,
+            Dimension::Sequence => sizes.sequence,
+        };
+        let purpose = match size {
+            Some(size) => Purpose::Size {
+                dimension,
+                size,
+                count: self.count,
+            },
+            None => Purpose::AsItIs,
+        };
+        let mut changes = vec![Change::Sizes {
+            point: self.point.clone(),
+            sizes,
+        }];
+        changes.extend_from_slice(self.changes);
+        let rehearsal = Rehearsal::figures(purpose, changes);
+        Run::even_if_timed_out(self.rehearse.rehearse(&rehearsal))
+    }
+}
+
+/// What work at a size point led to.
+pub enum Reached<T> {
+    Done(T),
+    /// The script ended without coming there.
+    NotThere {
+        seen: Box<SizePointReport>,
+        run: Box<Run>,
+    },
+}
+
+/// Has `work` rehearse sizes at `point`, with `changes` beside them.
+///
+/// It is called with what was seen at the point where the script waits there; with none for whole runs,
+/// which are the way where forks are not sound, and where they break down.
+pub fn at_point<T>(
+    runner: &mut dyn Runner,
+    point: &SizePoint,
+    changes: &[Change],
+    mut work: impl FnMut(&mut AtPoint, Option<&SizePointReport>) -> Result<T, Stop>,
+) -> Result<Reached<T>, Stop> {
+    match runner.hold_at(point, changes) {
+        Ok(Held::Waiting { seen, mut forks }) => {
+            let mut at = AtPoint {
+                rehearse: &mut *forks,
+                point,
+                changes: &[],
+                count: 0,
+            };
+            match work(&mut at, Some(&seen)) {
+                // The forks share one time limit; whole runs have one each.
+                Err(Stop::Failed(_) | Stop::TimedOut(_)) => {}
+                result => return result.map(Reached::Done),
+            }
+        }
+        Ok(Held::Ended { seen, .. }) if seen.unforkable.is_some() => {}
+        Ok(Held::Ended { seen, run }) => {
+            let seen = Box::new(seen);
+            return Ok(Reached::NotThere { seen, run });
+        }
+        Err(Stop::TimedOut(run)) => {
+            let seen = Box::new(run.size_point().cloned().unwrap_or_default());
+            return Ok(Reached::NotThere { seen, run });
+        }
+        Err(stop) => return Err(stop),
+    }
+    by_runs(runner, point, changes, |at| work(at, None)).map(Reached::Done)
+}
+
+/// Has `work` rehearse sizes at `point` in whole runs.
+pub fn by_runs<T>(
+    runner: &mut dyn Runner,
+    point: &SizePoint,
+    changes: &[Change],
+    work: impl FnOnce(&mut AtPoint) -> Result<T, Stop>,
+) -> Result<T, Stop> {
+    struct Whole<'a>(&'a mut dyn Runner);
+    impl Rehearse for Whole<'_> {
+        fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
+            self.0.rehearse(rehearsal)
+        }
+    }
+    work(&mut AtPoint {
+        rehearse: &mut Whole(runner),
+        point,
+        changes,
+        count: 0,
+    })
+}

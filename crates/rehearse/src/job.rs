@@ -1,0 +1,67 @@
+//! What is to be rehearsed, as plain data.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::CodeChange;
+
+/// A command on a card, with its limits.
+///
+/// These defaults are the only ones: the command line and every other caller take theirs from here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The script with its arguments, or a command such as `python -m pkg.train`.
+    pub command: Vec<OsString>,
+    /// The card, as people call it; none is refused with a sentence.
+    pub card: Option<String>,
+    /// The card's memory, where it is not its own.
+    pub memory_bytes: Option<u64>,
+    /// How many such cards the machine has.
+    pub card_count: u32,
+    /// The script ends after so many optimizer steps; 0 lets it run to its end.
+    pub steps: u64,
+    /// The python to use, where it is not the first with torch.
+    pub python: Option<OsString>,
+    pub timeout: Option<Duration>,
+    /// Weight initialisation runs in full, even where it only feeds the virtual card.
+    pub has_full_initialisation: bool,
+    /// The installed cuDNN is asked for workspace sizes.
+    pub asks_cudnn: bool,
+    /// Sizes that libraries answered on a real card, the most important last.
+    pub library_sizes: Vec<PathBuf>,
+    /// Every CUDA call goes to this file, which must be absolute.
+    pub call_log: Option<PathBuf>,
+    /// Checkpoints that the script writes are left where they are.
+    pub keeps_checkpoints: bool,
+    /// Whose memory it is, is recorded.
+    pub records_memory: bool,
+    /// Changes that the agent makes in every rehearsal of this job.
+    pub changes: Vec<CodeChange>,
+}
+
+impl Job {
+    /// How many optimizer steps a rehearsal has unless somebody says otherwise.
+    pub const STEPS: u64 = 3;
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Self {
+            command: Vec::new(),
+            card: None,
+            memory_bytes: None,
+            card_count: 1,
+            steps: Self::STEPS,
+            python: None,
+            timeout: None,
+            has_full_initialisation: false,
+            asks_cudnn: true,
+            library_sizes: Vec::new(),
+            call_log: None,
+            keeps_checkpoints: false,
+            records_memory: true,
+            changes: Vec::new(),
+        }
+    }
+}

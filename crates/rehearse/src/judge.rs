@@ -1,0 +1,395 @@
+//! From how a run ended and what was seen in it, the verdict. Pure.
+
+use std::path::PathBuf;
+
+use ghostgpu_session::{Note, OomReport, ProcessReport, RefusedCall, StackFrame};
+use serde::Serialize;
+
+use crate::SizePointReport;
+use crate::findings::Findings;
+use crate::outcome::Peaks;
+use crate::process::Ending;
+use crate::recorded_memory::Memory;
+use crate::stop::Stop;
+
+/// The exit code of a usage error and of our own failures.
+pub const EXIT_FAILURE: u8 = 2;
+
+/// The exit code of the answer "it does not fit".
+pub const EXIT_DOES_NOT_FIT: u8 = 3;
+
+/// What one rehearsal left behind.
+#[derive(Debug)]
+pub struct Run {
+    pub ending: Ending,
+    /// We ended the script at its time limit.
+    pub has_timed_out: bool,
+    pub findings: Findings,
+    /// What one card has; none for cards with unlimited memory.
+    pub capacity_bytes: Option<u64>,
+    /// Whose memory it was.
+    pub memory: Memory,
+    /// Files that the script wrote, and that were removed after it.
+    pub removed_files: Vec<PathBuf>,
+    /// The end of what the script printed, where the user did not see it.
+    pub last_lines: Vec<String>,
+}
+
+/// What a run says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Fits,
+    DoesNotFit,
+    /// The script ended with a code of its own.
+    ScriptFailed,
+    /// The script was killed by a signal that was not ours.
+    ScriptKilled,
+    TimedOut,
+    /// The script stopped at a call that is not simulated.
+    Refused,
+    /// The library was not loaded into the script.
+    PreloadBlocked,
+}
+
+impl Verdict {
+    /// Whether it fits, where that is known.
+    pub fn fits(self) -> Option<bool> {
+        match self {
+            Self::Fits => Some(true),
+            Self::DoesNotFit => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Our exit code for a run that ended like this.
+    pub fn exit_code(self, ending: Ending) -> u8 {
+        match self {
+            Self::Fits => 0,
+            Self::DoesNotFit => EXIT_DOES_NOT_FIT,
+            Self::ScriptFailed | Self::ScriptKilled => ending.shell_code(),
+            Self::TimedOut | Self::Refused | Self::PreloadBlocked => EXIT_FAILURE,
+        }
+    }
+}
+
+impl Run {
+    /// A run of which nothing but its figures was kept.
+    pub fn new(ending: Ending, findings: Findings) -> Self {
+        Self {
+            ending,
+            has_timed_out: false,
+            findings,
+            capacity_bytes: None,
+            memory: Memory::Unwanted,
+            removed_files: Vec::new(),
+            last_lines: Vec::new(),
+        }
+    }
+
+    /// The run, also of a script that was ended at its time limit: its verdict says so.
+    pub fn even_if_timed_out(result: Result<Self, Stop>) -> Result<Self, Stop> {
+        match result {
+            Err(Stop::TimedOut(run)) => Ok(*run),
+            other => other,
+        }
+    }
+
+    /// The most memory it had.
+    pub fn peaks(&self) -> Peaks {
+        Peaks {
+            allocated_bytes: self.findings.peak_allocated_bytes().unwrap_or(0),
+            reserved_bytes: self.findings.peak_reserved_bytes().unwrap_or(0),
+            device_bytes: self.findings.peak_device_bytes(),
+        }
+    }
+
+    /// What was seen of a size point, by the process that came to it if one did.
+    pub fn size_point(&self) -> Option<&SizePointReport> {
+        let reports = || {
+            let processes = self.findings.processes.iter();
+            processes.filter_map(|process| process.probe.as_ref())
+        };
+        reports().find(|seen| seen.is_found).or(reports().next())
+    }
+
+    pub fn verdict(&self) -> Verdict {
+        let findings = &self.findings;
+        if findings.preload_blocked.is_some() {
+            return Verdict::PreloadBlocked;
+        }
+        // A launcher such as torchrun ends with a code of its own, or waits for ever for the
+        // other ranks: what the process that ran out of memory says comes first.
+        if self.fatal_oom().is_some() || self.overflowed() {
+            return Verdict::DoesNotFit;
+        }
+        if self.has_timed_out {
+            return Verdict::TimedOut;
+        }
+        if self.ending.is_success() || self.failed_only_after_being_stopped() {
+            return Verdict::Fits;
+        }
+        if !self.refused_calls().is_empty() {
+            return Verdict::Refused;
+        }
+        match self.ending {
+            Ending::Exited(_) => Verdict::ScriptFailed,
+            Ending::Killed(_) => Verdict::ScriptKilled,
+        }
+    }
+
+    /// More was used on a card than it has: CUDA's context and libraries take their memory without
+    /// asking PyTorch, and the stand-in lets them have it, so that the script goes on.
+    pub fn overflowed(&self) -> bool {
+        self.capacity_bytes
+            .is_some_and(|capacity| self.findings.peak_device_bytes() > capacity)
+    }
+
+    /// The out-of-memory error that ended the script.
+    pub fn fatal_oom(&self) -> Option<&OomReport> {
+        let processes = &self.findings.processes;
+        processes
+            .iter()
+            .flat_map(|process| &process.ooms)
+            .find(|oom| oom.is_fatal)
+            .or_else(|| {
+                let failed = matches!(self.ending, Ending::Exited(code) if code != 0);
+                failed.then(|| processes.iter().find_map(quiet_end))?
+            })
+    }
+
+    /// Out-of-memory errors after which the script, or PyTorch itself, went on.
+    pub fn recovered_ooms(&self) -> Vec<&OomReport> {
+        let fatal = self.fatal_oom();
+        self.findings
+            .processes
+            .iter()
+            .flat_map(|process| &process.ooms)
+            .filter(|oom| !oom.is_fatal && fatal.is_none_or(|fatal| !std::ptr::eq(*oom, fatal)))
+            .collect()
+    }
+
+    /// Calls that were refused: with the user's line from the agent, without it from the library.
+    pub fn refused_calls(&self) -> Vec<RefusedCall> {
+        let mut calls: Vec<RefusedCall> = Vec::new();
+        for process in &self.findings.processes {
+            for call in &process.refused {
+                if !calls.contains(call) {
+                    calls.push(call.clone());
+                }
+            }
+        }
+        for note in &self.findings.notes {
+            if let Note::Refused { function, .. } = note
+                && !calls.iter().any(|call| call.function == *function)
+            {
+                calls.push(RefusedCall {
+                    function: function.clone(),
+                    stack: Vec::new(),
+                });
+            }
+        }
+        calls
+    }
+
+    /// The exception that ended the script, if one is known.
+    ///
+    /// That of the youngest process: a launcher only says that one of its children failed.
+    pub fn exception(&self) -> Option<&str> {
+        self.findings
+            .processes
+            .iter()
+            .rev()
+            .find_map(|process| process.exception.as_deref())
+    }
+
+    pub fn stopped_by_step_limit(&self) -> bool {
+        self.findings
+            .processes
+            .iter()
+            .any(|process| process.stopped_by_step_limit)
+    }
+
+    /// We ended the script, and only then something in it failed: a `finally` block that counts
+    /// on results, say. The steps that were asked for are complete.
+    fn failed_only_after_being_stopped(&self) -> bool {
+        matches!(self.ending, Ending::Exited(_))
+            && self.stopped_by_step_limit()
+            && self
+                .findings
+                .processes
+                .iter()
+                .all(|process| process.stopped_by_step_limit || process.exception.is_none())
+    }
+}
+
+/// The innermost line of the user's own code in a stack, else the innermost line.
+pub fn user_frame(stack: &[StackFrame]) -> Option<&StackFrame> {
+    stack
+        .iter()
+        .rev()
+        .find(|frame| frame.is_user_code)
+        .or_else(|| stack.last())
+}
+
+/// A script may catch the error, say so, and leave with `sys.exit(1)`: no exception, and no
+/// further step after its last out-of-memory error.
+fn quiet_end(process: &ProcessReport) -> Option<&OomReport> {
+    let last = process.ooms.last()?;
+    let left_quietly = process
+        .exception
+        .as_deref()
+        .is_none_or(|exception| exception.starts_with("SystemExit"));
+    (left_quietly && !process.stopped_by_step_limit && last.step == process.steps).then_some(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ghostgpu_session::ledger::CardUse;
+
+    fn oom(is_fatal: bool, step: u64) -> OomReport {
+        OomReport {
+            device: 0,
+            requested_bytes: 1 << 30,
+            message: "CUDA out of memory.".to_owned(),
+            step,
+            stage: "forward".to_owned(),
+            stack: Vec::new(),
+            is_fatal,
+        }
+    }
+
+    fn run(ending: Ending, processes: Vec<ProcessReport>) -> Run {
+        Run::new(
+            ending,
+            Findings {
+                processes,
+                ..Findings::default()
+            },
+        )
+    }
+
+    #[test]
+    fn a_script_that_ends_well_fits_even_after_recovering() {
+        let process = ProcessReport {
+            ooms: vec![oom(false, 0)],
+            steps: 3,
+            ..ProcessReport::default()
+        };
+        let run = run(Ending::Exited(0), vec![process]);
+        assert_eq!(run.verdict(), Verdict::Fits);
+        assert_eq!(run.recovered_ooms().len(), 1);
+    }
+
+    #[test]
+    fn a_fatal_oom_in_any_process_does_not_fit_whatever_the_launcher_says() {
+        let worker = ProcessReport {
+            ooms: vec![oom(true, 0)],
+            ..ProcessReport::default()
+        };
+        for ending in [Ending::Exited(1), Ending::Exited(0), Ending::Killed(6)] {
+            let run = run(ending, vec![ProcessReport::default(), worker.clone()]);
+            assert_eq!(run.verdict(), Verdict::DoesNotFit);
+            assert_eq!(run.verdict().exit_code(ending), 3);
+        }
+        let mut hung = run(Ending::Killed(9), vec![worker]);
+        hung.has_timed_out = true;
+        assert_eq!(hung.verdict(), Verdict::DoesNotFit);
+    }
+
+    #[test]
+    fn a_card_that_holds_more_than_it_has_does_not_fit_though_the_script_ended_well() {
+        let mut run = run(Ending::Exited(0), vec![]);
+        run.findings.cards = vec![CardUse {
+            used_bytes: 5,
+            peak_bytes: 12,
+        }];
+        assert_eq!(run.verdict(), Verdict::Fits);
+        run.capacity_bytes = Some(12);
+        assert_eq!(run.verdict(), Verdict::Fits);
+        run.capacity_bytes = Some(11);
+        assert_eq!(run.verdict(), Verdict::DoesNotFit);
+    }
+
+    #[test]
+    fn a_caught_oom_followed_by_a_quiet_exit_does_not_fit() {
+        let process = ProcessReport {
+            ooms: vec![oom(false, 2)],
+            steps: 2,
+            exception: Some("SystemExit: 1".to_owned()),
+            ..ProcessReport::default()
+        };
+        let run = run(Ending::Exited(1), vec![process]);
+        assert_eq!(run.verdict(), Verdict::DoesNotFit);
+        assert!(run.recovered_ooms().is_empty());
+    }
+
+    #[test]
+    fn a_later_error_after_a_recovered_oom_is_the_scripts_own() {
+        let process = ProcessReport {
+            ooms: vec![oom(false, 0)],
+            exception: Some("KeyError: 'x'".to_owned()),
+            ..ProcessReport::default()
+        };
+        let run = run(Ending::Exited(7), vec![process]);
+        assert_eq!(run.verdict(), Verdict::ScriptFailed);
+        assert_eq!(run.verdict().exit_code(run.ending), 7);
+        assert_eq!(run.verdict().fits(), None);
+    }
+
+    #[test]
+    fn an_error_in_clean_up_after_the_step_limit_still_fits() {
+        let stopped = ProcessReport {
+            stopped_by_step_limit: true,
+            exception: Some("NameError: best".to_owned()),
+            ..ProcessReport::default()
+        };
+        assert_eq!(
+            run(Ending::Exited(1), vec![stopped.clone()]).verdict(),
+            Verdict::Fits
+        );
+        let other_rank = ProcessReport {
+            exception: Some("ValueError".to_owned()),
+            ..ProcessReport::default()
+        };
+        assert_eq!(
+            run(Ending::Exited(1), vec![stopped, other_rank]).verdict(),
+            Verdict::ScriptFailed
+        );
+    }
+
+    #[test]
+    fn a_refused_call_is_our_failure_unless_the_script_went_on() {
+        let mut stopped = run(Ending::Exited(1), vec![]);
+        stopped.findings.notes = vec![Note::Refused {
+            function: "cufftExecC2C".to_owned(),
+            library: "cuFFT".to_owned(),
+        }];
+        assert_eq!(stopped.verdict(), Verdict::Refused);
+        assert_eq!(stopped.verdict().exit_code(stopped.ending), 2);
+        stopped.ending = Ending::Exited(0);
+        assert_eq!(stopped.verdict(), Verdict::Fits);
+        assert_eq!(stopped.refused_calls().len(), 1);
+    }
+
+    #[test]
+    fn the_exception_of_a_child_says_more_than_that_of_its_launcher() {
+        let process = |exception: &str| ProcessReport {
+            exception: Some(exception.to_owned()),
+            ..ProcessReport::default()
+        };
+        let run = run(
+            Ending::Exited(1),
+            vec![process("ChildFailedError: ==="), process("KeyError: 'x'")],
+        );
+        assert_eq!(run.exception(), Some("KeyError: 'x'"));
+    }
+
+    #[test]
+    fn a_killed_script_keeps_its_signal() {
+        let run = run(Ending::Killed(9), vec![]);
+        assert_eq!(run.verdict(), Verdict::ScriptKilled);
+        assert_eq!(run.verdict().exit_code(run.ending), 137);
+    }
+}

@@ -1,0 +1,65 @@
+//! Runs a user's command once on virtual cards.
+//!
+//! A [`Job`] (command, card, steps, limits) is checked by [`Job::prepare`]: what is wrong is said before
+//! anything starts. A [`Rehearsal`] names the changes of one run and what it is for. Two things carry
+//! rehearsals out, both through the trait [`Rehearse`]: [`WholeRuns`] starts the command anew each time,
+//! [`Forks`] continues copies of a script that waits where its sizes begin to matter. Either way a [`Run`]
+//! comes out, or a [`Stop`] that says why there is none. Callers pass a stop on with `?`: an interrupted
+//! rehearsal ends everything that was to come after it.
+//!
+//! This crate starts processes and writes to the run's own folder. It prints nothing and knows neither
+//! terminals nor why somebody wants a run; an [`Observer`] hears what is going on.
+
+mod architectures;
+mod change;
+mod environment;
+mod failure;
+mod findings;
+mod forks;
+mod in_place_of;
+mod job;
+mod judge;
+mod last_lines;
+mod layout;
+mod observer;
+mod outcome;
+mod prepare;
+pub mod process;
+pub mod python;
+mod recorded_memory;
+mod rehearse;
+mod run_dir;
+mod stop;
+mod tables;
+mod target;
+mod whole;
+mod words;
+mod written_files;
+
+pub use architectures::{missing_code_sentence, runs_on};
+pub use change::{Change, Sizes};
+pub use environment::preload_value;
+pub use failure::Failure;
+pub use findings::Findings;
+pub use forks::Forks;
+pub use job::Job;
+pub use judge::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Run, Verdict, user_frame};
+pub use layout::{Layout, RECORDER_NAME, recorder_library};
+pub use observer::{Dimension, Observer, Purpose};
+pub use outcome::{OutOfMemory, Outcome, Peaks, Reason};
+pub use prepare::Prepared;
+pub use process::Ending;
+pub use recorded_memory::Memory;
+pub use rehearse::{Held, Rehearsal, Rehearse, Runner};
+pub use run_dir::{RunDir, temporary_folder};
+pub use stop::Stop;
+pub use target::Target;
+pub use whole::{ScriptOutput, WholeRuns};
+pub use words::{present_value, with_value};
+
+/// What the agent changes in what a script does.
+pub use ghostgpu_session::Change as CodeChange;
+/// Where in a script a size is set.
+pub use ghostgpu_session::ProbePlace as SizePoint;
+/// What the agent saw of a size point.
+pub use ghostgpu_session::ProbeReport as SizePointReport;

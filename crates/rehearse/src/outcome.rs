@@ -1,0 +1,183 @@
+//! What a rehearsal came to: it fits, it does not, or the script fails.
+
+use std::fmt;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::judge::{Run, Verdict, user_frame};
+
+/// The most memory that a run had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Peaks {
+    #[serde(rename = "peak_allocated_bytes")]
+    pub allocated_bytes: u64,
+    #[serde(rename = "peak_reserved_bytes")]
+    pub reserved_bytes: u64,
+    #[serde(rename = "peak_device_bytes")]
+    pub device_bytes: u64,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Fits(Peaks),
+    DoesNotFit(OutOfMemory),
+    /// The script ended badly for another reason.
+    Fails {
+        reason: Reason,
+        code: u8,
+    },
+}
+
+/// Where memory ran out. Shown as `in step 1 (forward), at train.py:41`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutOfMemory {
+    /// A request of PyTorch's failed.
+    Request {
+        /// As in [`OomReport`](ghostgpu_session::OomReport).
+        stage: String,
+        /// Complete optimizer steps before it.
+        step: u64,
+        /// File name and line of the user's code.
+        line: Option<(String, u64)>,
+    },
+    /// What CUDA takes for itself found no room.
+    Context,
+}
+
+/// Why a script ended badly, for another reason than memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    TimedOut,
+    /// It stopped at a call that is not simulated; its name, where it is known.
+    NotSimulated(Option<String>),
+    PreloadBlocked,
+    /// The first line of an exception.
+    Exception(String),
+    ExitCode(u8),
+}
+
+impl Outcome {
+    pub fn of(run: &Run) -> Self {
+        let verdict = run.verdict();
+        let reason = match verdict {
+            Verdict::Fits => return Self::Fits(run.peaks()),
+            Verdict::DoesNotFit => return Self::DoesNotFit(OutOfMemory::of(run)),
+            Verdict::TimedOut => Reason::TimedOut,
+            Verdict::Refused => {
+                let mut calls = run.refused_calls();
+                Reason::NotSimulated(calls.pop().map(|call| call.function))
+            }
+            Verdict::PreloadBlocked => Reason::PreloadBlocked,
+            Verdict::ScriptFailed | Verdict::ScriptKilled => match run.exception() {
+                Some(text) => Reason::Exception(text.lines().next().unwrap_or_default().to_owned()),
+                None => Reason::ExitCode(run.ending.shell_code()),
+            },
+        };
+        Self::Fails {
+            reason,
+            code: verdict.exit_code(run.ending),
+        }
+    }
+
+    pub fn peaks(&self) -> Option<&Peaks> {
+        match self {
+            Self::Fits(peaks) => Some(peaks),
+            _ => None,
+        }
+    }
+}
+
+impl OutOfMemory {
+    fn of(run: &Run) -> Self {
+        let Some(oom) = run.fatal_oom() else {
+            return Self::Context;
+        };
+        Self::Request {
+            stage: oom.stage.clone(),
+            step: oom.step,
+            line: user_frame(&oom.stack).map(|frame| {
+                let file = Path::new(&frame.file);
+                let name = file.file_name().unwrap_or(file.as_os_str());
+                (name.to_string_lossy().into_owned(), frame.line)
+            }),
+        }
+    }
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Request { stage, step, line } = self else {
+            return formatter.write_str("CUDA's own memory did not fit");
+        };
+        match stage.as_str() {
+            "setup" => formatter.write_str("while setting up")?,
+            "moving the model" => formatter.write_str("while moving the model")?,
+            stage => write!(formatter, "in step {} ({stage})", step + 1)?,
+        }
+        match line {
+            Some((file, line)) => write!(formatter, ", at {file}:{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => formatter.write_str("it did not end in time"),
+            Self::NotSimulated(Some(function)) => {
+                write!(
+                    formatter,
+                    "it stopped at `{function}`, which is not simulated"
+                )
+            }
+            Self::NotSimulated(None) => {
+                formatter.write_str("it stopped at a call that is not simulated")
+            }
+            Self::PreloadBlocked => {
+                formatter.write_str("the stand-in library was not loaded into it")
+            }
+            Self::Exception(line) => formatter.write_str(line),
+            Self::ExitCode(code) => write!(formatter, "it ended with exit code {code}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Findings;
+    use crate::process::Ending;
+
+    #[test]
+    fn the_place_of_a_failed_request_is_told_as_people_say_it() {
+        let request = |stage: &str, line| OutOfMemory::Request {
+            stage: stage.to_owned(),
+            step: 1,
+            line,
+        };
+        let cases = [
+            (request("setup", None), "while setting up"),
+            (
+                request("forward", Some(("train.py".to_owned(), 41))),
+                "in step 2 (forward), at train.py:41",
+            ),
+            (OutOfMemory::Context, "CUDA's own memory did not fit"),
+        ];
+        for (place, words) in cases {
+            assert_eq!(place.to_string(), words);
+        }
+    }
+
+    #[test]
+    fn a_script_that_was_ended_at_its_limit_fails_for_that_reason() {
+        let mut run = Run::new(Ending::Killed(9), Findings::default());
+        run.has_timed_out = true;
+        let Outcome::Fails { reason, code } = Outcome::of(&run) else {
+            panic!("it did not end");
+        };
+        assert_eq!((reason, code), (Reason::TimedOut, 2));
+    }
+}

@@ -1,0 +1,300 @@
+//! Everything that is checked before a script is started: what is wrong is said at once.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ghostgpu_device::{Card, Catalogue, DeviceSheet};
+use ghostgpu_session::{CudnnSource, Session};
+
+use crate::failure::Failure;
+use crate::job::Job;
+use crate::layout::Layout;
+use crate::process::hold_signals;
+use crate::python::isolation::without_isolation;
+use crate::python::{Interpreter, Search, Support, TorchInstallation, find_interpreter};
+use crate::run_dir::RunDir;
+use crate::stop::Stop;
+use crate::tables::read_tables;
+use crate::target::Target;
+use ghostgpu_text::human;
+
+/// A job that can be rehearsed, any number of times.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub(crate) program: PathBuf,
+    /// The program's arguments.
+    pub words: Vec<OsString>,
+    pub(crate) layout: Layout,
+    /// Everything but the run's folder, which each run has for itself.
+    pub(crate) session: Session,
+    pub(crate) timeout: Option<Duration>,
+    /// The user's variables for python do not reach the script (`python -E`).
+    pub(crate) ignores_python_variables: bool,
+    /// Variables of the environment that are set for the script, beside those of the run itself.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// The torch that will be used, if that is known.
+    pub torch: Option<TorchInstallation>,
+    /// Sentences on which the answer will rest, known already.
+    pub assumptions: Vec<String>,
+    /// Remarks for the user before the script starts.
+    pub remarks: Vec<String>,
+}
+
+impl Prepared {
+    /// The virtual card; all cards of a run are alike.
+    pub fn card(&self) -> &DeviceSheet {
+        &self.session.devices[0]
+    }
+
+    pub fn card_count(&self) -> usize {
+        self.session.devices.len()
+    }
+}
+
+impl Job {
+    /// Checks the job and the machine. Nothing of the user's is started or written.
+    ///
+    /// From here on signals are held: see [`hold_signals`](crate::process::hold_signals).
+    pub fn prepare(&self) -> Result<Prepared, Stop> {
+        let card = find_card(self)?;
+        let target = Target::from_words(&self.command)?;
+        let tables = read_tables(&self.library_sizes)?;
+        let layout = Layout::find()?;
+        // From here on there are folders to remove: nothing may end us in between.
+        hold_signals();
+        let (target, ignores_python_variables) = without_isolation_of(target);
+        let (interpreter, program, words) = choose_program(self, target, &layout)?;
+        let mut remarks = Vec::new();
+        let torch = match &interpreter {
+            Some(interpreter) => check_interpreter(interpreter, &mut remarks)?,
+            None => None,
+        };
+        let mut assumptions = remarks.clone();
+        if let Some(memory) = self.memory_bytes {
+            assumptions.push(format!(
+                "the card is a {} with {} instead of its own {}",
+                card.driver_name,
+                human(memory),
+                human(card.total_bytes)
+            ));
+        }
+        assumptions.extend(card.assumptions());
+        assumptions.extend(
+            tables
+                .iter()
+                .filter_map(|recorded| recorded.remark_for(card)),
+        );
+        remarks.extend(card.note.map(str::to_owned));
+        remarks.extend(hidden_cards_remark(std::env::var_os(
+            "CUDA_VISIBLE_DEVICES",
+        )));
+        let session = Session {
+            run_dir: PathBuf::new(),
+            devices: sheets(card, self),
+            elastic: false,
+            steps: self.steps,
+            trace: self.call_log.clone(),
+            cudnn: match self.asks_cudnn {
+                true => CudnnSource::Installed,
+                false => CudnnSource::Recorded,
+            },
+            cudnn_program: layout.cudnn_program.clone(),
+            cudnn_cache_dir: cache_dir().map(|folder| folder.join("cudnn")),
+            tables: tables
+                .iter()
+                .map(|recorded| recorded.path.clone())
+                .collect(),
+            keep_checkpoints: self.keeps_checkpoints,
+            full_initialisation: self.has_full_initialisation,
+            attribution: self.records_memory,
+            probe: None,
+            changes: self.changes.clone(),
+        };
+        Ok(Prepared {
+            program,
+            words,
+            layout,
+            session,
+            timeout: self.timeout,
+            ignores_python_variables,
+            variables: Vec::new(),
+            torch,
+            assumptions,
+            remarks,
+        })
+    }
+}
+
+/// The target without options of python's that would keep the agent out, and whether it had them.
+fn without_isolation_of(target: Target) -> (Target, bool) {
+    match target {
+        Target::Python { word, words } => {
+            let arguments = without_isolation(words);
+            let words = arguments.words;
+            (
+                Target::Python { word, words },
+                arguments.ignores_environment,
+            )
+        }
+        other => (other, false),
+    }
+}
+
+fn find_card(job: &Job) -> Result<&'static Card, Failure> {
+    let Some(name) = &job.card else {
+        let is_behind_script = job
+            .command
+            .iter()
+            .any(|word| word == "--gpu" || word.to_string_lossy().starts_with("--gpu="));
+        return Err(
+            Failure::new("no card was named").with_hint(if is_behind_script {
+                "options of ghostgpu come before the script: `ghostgpu run --gpu NAME script.py …`"
+            } else {
+                "name one, such as `--gpu 3060`, `--gpu a100-80` or `--gpu h200`; `ghostgpu gpus` \
+             lists them all"
+            }),
+        );
+    };
+    Catalogue::builtin()
+        .find(name)
+        .map_err(|error| Failure::new(error.to_string()).with_hint(error.hint()))
+}
+
+/// One sheet per card, each on a bus of its own.
+fn sheets(card: &Card, job: &Job) -> Vec<DeviceSheet> {
+    let sheet = match job.memory_bytes {
+        Some(bytes) => card.sheet_with_total(bytes),
+        None => card.sheet(),
+    };
+    (0..job.card_count.max(1))
+        .map(|index| {
+            let mut sheet = sheet.clone();
+            sheet.pci.bus += index;
+            sheet
+        })
+        .collect()
+}
+
+/// The interpreter to check (if it is known), the program to start, and its arguments.
+fn choose_program(
+    job: &Job,
+    target: Target,
+    layout: &Layout,
+) -> Result<(Option<Interpreter>, PathBuf, Vec<OsString>), Stop> {
+    // Whether the library can be loaded is tried from a folder like that of a run.
+    let run_dir = RunDir::create(&layout.library)?;
+    let preload = run_dir.preload();
+    let search = Search {
+        named: job.python.as_deref(),
+        word: None,
+        preload: Some(&preload),
+    };
+    match target {
+        Target::Script { words } => {
+            let interpreter = find_interpreter(&search)?;
+            let program = interpreter.executable.clone();
+            Ok((Some(interpreter), program, words))
+        }
+        Target::Python { word, words } => {
+            let interpreter = find_interpreter(&Search {
+                word: word.as_deref(),
+                ..search
+            })?;
+            let program = interpreter.executable.clone();
+            Ok((Some(interpreter), program, words))
+        }
+        Target::Program {
+            program,
+            words,
+            interpreter,
+        } => {
+            // Which python another program will use is its own business. The one in its first
+            // line is a good guess if it has torch (`torchrun`), and none if not (`conda`).
+            let interpreter = match (search.named, interpreter) {
+                (Some(_), _) => Some(find_interpreter(&search)?),
+                (None, Some(guess)) => {
+                    let found = find_interpreter(&Search {
+                        word: Some(guess.as_os_str()),
+                        ..search
+                    });
+                    match found {
+                        Err(stop @ Stop::Interrupted(_)) => return Err(stop),
+                        found => found.ok().filter(|found| found.torch_dir.is_some()),
+                    }
+                }
+                (None, None) => None,
+            };
+            Ok((interpreter, program, words))
+        }
+    }
+}
+
+/// Refuses an interpreter that cannot work; remarks on one that may not.
+fn check_interpreter(
+    interpreter: &Interpreter,
+    remarks: &mut Vec<String>,
+) -> Result<Option<TorchInstallation>, Failure> {
+    let name = interpreter.executable.display();
+    let Some(torch_dir) = &interpreter.torch_dir else {
+        return Err(
+            Failure::new(format!("there is no torch in the python `{name}`"))
+                .with_hint("install torch there, or name another python with `--python PATH`"),
+        );
+    };
+    if interpreter.preloaded == Some(false) {
+        let reason = interpreter
+            .loader_complaint
+            .as_deref()
+            .unwrap_or("the system ignores LD_PRELOAD for it");
+        return Err(Failure::new(format!(
+            "the stand-in library could not be loaded into the python `{name}`: {reason}"
+        ))
+        .with_hint(
+            "a python that is setuid, statically linked or confined cannot be used: name another \
+             with `--python PATH`",
+        ));
+    }
+    let torch = TorchInstallation::read(torch_dir)?;
+    match torch.support() {
+        Support::Tested => {}
+        Support::Untested(sentence) => remarks.push(sentence),
+        Support::Unsupported(failure) => return Err(failure),
+    }
+    Ok(Some(torch))
+}
+
+/// A remark when the user's environment leaves the script no card at all.
+fn hidden_cards_remark(visible_devices: Option<OsString>) -> Option<String> {
+    let value = visible_devices?;
+    let hides_all = value.is_empty() || value.to_string_lossy().starts_with('-');
+    hides_all.then(|| {
+        format!(
+            "CUDA_VISIBLE_DEVICES is `{}`, which hides every card from the script",
+            value.to_string_lossy()
+        )
+    })
+}
+
+/// Where answers that hold for every run are kept.
+fn cache_dir() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let base = match variable("XDG_CACHE_HOME") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(&variable("HOME")?).join(".cache"),
+    };
+    base.is_absolute().then(|| base.join("ghostgpu"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_that_hides_every_card_is_remarked_on() {
+        assert_eq!(hidden_cards_remark(None), None);
+        assert_eq!(hidden_cards_remark(Some("0,1".into())), None);
+        assert!(hidden_cards_remark(Some("".into())).is_some());
+        assert!(hidden_cards_remark(Some("-1".into())).is_some());
+    }
+}

@@ -1,0 +1,114 @@
+//! Chooses the interpreter: the one that was named, or the first with torch in it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::probe::{Interpreter, probe};
+use crate::failure::Failure;
+use crate::stop::Stop;
+
+/// The Python that started us, set by the installed `ghostgpu` command.
+pub const LAUNCHER_VARIABLE: &str = "GHOSTGPU_LAUNCHER_PYTHON";
+
+/// What is known about where to look.
+#[derive(Clone, Debug, Default)]
+pub struct Search<'a> {
+    /// The user's `--python`.
+    pub named: Option<&'a OsStr>,
+    /// The word the user began the command with, if it is a python.
+    pub word: Option<&'a OsStr>,
+    /// The library to load while asking, to see whether that works here.
+    pub preload: Option<&'a Path>,
+}
+
+/// Finds an interpreter, preferring one that has torch.
+///
+/// The result may be without torch: the caller says what that means. An interpreter that the user
+/// named is never replaced by another.
+pub fn find_interpreter(search: &Search) -> Result<Interpreter, Stop> {
+    if let Some(named) = search.named.or(search.word) {
+        if let Some(program) = find_program(named) {
+            return probe(&program, search.preload);
+        }
+        // `python` may well not exist where `python3` does; any other name was meant.
+        if search.named.is_some() || named != "python" {
+            return Err(Failure::new(format!(
+                "there is no python at `{}`",
+                named.to_string_lossy()
+            ))
+            .with_hint("name one with `--python PATH`")
+            .into());
+        }
+    }
+    let mut candidates: Vec<PathBuf> = ["python", "python3"]
+        .iter()
+        .filter_map(|name| find_program(OsStr::new(name)))
+        .collect();
+    if let Some(launcher) = std::env::var_os(LAUNCHER_VARIABLE) {
+        candidates.push(PathBuf::from(launcher));
+    }
+    let mut without_torch = None;
+    let mut failure = None;
+    for candidate in candidates {
+        match probe(&candidate, search.preload) {
+            Ok(interpreter) if interpreter.torch_dir.is_some() => return Ok(interpreter),
+            Ok(interpreter) => without_torch = without_torch.or(Some(interpreter)),
+            Err(Stop::Interrupted(signal)) => return Err(Stop::Interrupted(signal)),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    match (without_torch, failure) {
+        (Some(interpreter), _) => Ok(interpreter),
+        (None, Some(failure)) => Err(failure),
+        (None, None) => Err(Failure::new("no python was found on the PATH")
+            .with_hint("name one with `--python PATH`")
+            .into()),
+    }
+}
+
+/// The file that a shell would run for this word.
+pub fn find_program(word: &OsStr) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
+    find_program_on(word, &path)
+}
+
+fn find_program_on(word: &OsStr, path: &OsStr) -> Option<PathBuf> {
+    if word.is_empty() {
+        return None;
+    }
+    if word.to_string_lossy().contains('/') {
+        let program = PathBuf::from(word);
+        return is_executable(&program).then_some(program);
+    }
+    std::env::split_paths(path)
+        .map(|folder| folder.join(word))
+        .find(|program| is_executable(program))
+}
+
+/// A file with a permission to execute it.
+pub fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_looked_up_as_a_shell_does() {
+        let folder = tempfile::tempdir().expect("folder");
+        let program = folder.path().join("tool");
+        let plain = folder.path().join("notes");
+        std::fs::write(&program, "").expect("file");
+        std::fs::write(&plain, "").expect("file");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("mode");
+        let path = std::env::join_paths([Path::new("/nowhere"), folder.path()]).expect("path");
+        let find = |word: &OsStr| find_program_on(word, &path);
+        assert_eq!(find(OsStr::new("tool")), Some(program.clone()));
+        assert_eq!(find(OsStr::new("notes")), None);
+        assert_eq!(find(program.as_os_str()), Some(program));
+        assert_eq!(find(OsStr::new("")), None);
+    }
+}

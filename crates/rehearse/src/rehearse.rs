@@ -1,0 +1,61 @@
+//! The one way to get a run: a rehearsal goes in, a run or a stop comes out.
+
+use crate::change::Change;
+use crate::judge::Run;
+use crate::observer::Purpose;
+use crate::stop::Stop;
+use crate::{SizePoint, SizePointReport};
+
+/// One rehearsal of a job: what it does differently, and what it is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rehearsal {
+    pub purpose: Purpose,
+    pub changes: Vec<Change>,
+    /// Record whose memory it is, if the job asks for it. Without, the figures come quicker.
+    pub records_memory: bool,
+}
+
+impl Rehearsal {
+    /// The job as it is, with everything that it is to leave behind.
+    pub fn as_it_is() -> Self {
+        Self {
+            purpose: Purpose::AsItIs,
+            changes: Vec::new(),
+            records_memory: true,
+        }
+    }
+
+    /// For the figures alone.
+    pub fn figures(purpose: Purpose, changes: Vec<Change>) -> Self {
+        Self {
+            purpose,
+            changes,
+            records_memory: false,
+        }
+    }
+}
+
+/// Carries rehearsals out: in whole runs, or in forks.
+pub trait Rehearse {
+    fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop>;
+}
+
+/// Carries whole runs out, and can hold the script where a size is set.
+pub trait Runner: Rehearse {
+    /// Runs the script up to `point`, with `changes`, and holds it there for forks.
+    fn hold_at(&mut self, point: &SizePoint, changes: &[Change]) -> Result<Held<'_>, Stop>;
+}
+
+/// A script on its way to a size point.
+pub enum Held<'a> {
+    /// It waits there. Rehearsals of [`Sizes`](crate::Sizes) at this point continue copies of it.
+    Waiting {
+        seen: SizePointReport,
+        forks: Box<dyn Rehearse + 'a>,
+    },
+    /// It ended: it never came there, or a fork there would not be sound, as `seen` says.
+    Ended {
+        seen: SizePointReport,
+        run: Box<Run>,
+    },
+}

@@ -1,0 +1,224 @@
+//! Whole runs: the user's command, from its first line to its end, in a folder of its own.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::change::Change;
+use crate::environment;
+use crate::failure::Failure;
+use crate::findings::Findings;
+use crate::forks::Forks;
+use crate::judge::{Run, Verdict};
+use crate::last_lines::last_lines;
+use crate::observer::{Observer, Purpose};
+use crate::prepare::Prepared;
+use crate::process::{Cause, supervise};
+use crate::recorded_memory::{self, Memory};
+use crate::rehearse::{Held, Rehearsal, Rehearse, Runner};
+use crate::run_dir::RunDir;
+use crate::stop::Stop;
+use crate::written_files::remove_written_files;
+use crate::{SizePoint, SizePointReport};
+
+/// Where the script's output goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptOutput {
+    /// To ours, untouched.
+    Inherited,
+    /// Standard output to our standard error, because the answer goes to standard output.
+    AllToStderr,
+    /// Nowhere but into [`Run::last_lines`]: in case somebody wants to know why the script failed.
+    Kept,
+}
+
+impl ScriptOutput {
+    fn is_seen(self) -> bool {
+        self != Self::Kept
+    }
+}
+
+/// Starts the command anew for every rehearsal.
+pub struct WholeRuns {
+    prepared: Prepared,
+    observer: Arc<dyn Observer>,
+    output: ScriptOutput,
+}
+
+impl WholeRuns {
+    /// Rehearsals of a job, whose output is kept.
+    pub fn new(prepared: Prepared, observer: Arc<dyn Observer>) -> Self {
+        Self {
+            prepared,
+            observer,
+            output: ScriptOutput::Kept,
+        }
+    }
+
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    /// From now on, the script's output goes there.
+    pub fn send_output_to(&mut self, output: ScriptOutput) {
+        self.output = output;
+    }
+}
+
+impl Rehearse for WholeRuns {
+    fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
+        let run_dir = RunDir::create(&self.prepared.layout.library).map_err(Stop::Failed)?;
+        let mut prepared = changed(&self.prepared, &rehearsal.changes, &run_dir)?;
+        prepared.session.attribution &= rehearsal.records_memory;
+        if self.output.is_seen() {
+            return start(&prepared, run_dir, self.output, &mut |_| {});
+        }
+        self.observer.begins(&rehearsal.purpose);
+        let mut tick = |_| self.observer.goes_on();
+        let result = start(&prepared, run_dir, self.output, &mut tick);
+        self.observer.ends();
+        result
+    }
+}
+
+impl Runner for WholeRuns {
+    fn hold_at(&mut self, point: &SizePoint, changes: &[Change]) -> Result<Held<'_>, Stop> {
+        self.observer.begins(&Purpose::ReachingSizePoint);
+        let result = Forks::start(&self.prepared, point, changes, &self.observer);
+        self.observer.ends();
+        result
+    }
+}
+
+/// The job with the changes of one rehearsal.
+pub(crate) fn changed(
+    prepared: &Prepared,
+    changes: &[Change],
+    run_dir: &RunDir,
+) -> Result<Prepared, Stop> {
+    let changed = prepared.with(changes, run_dir.path());
+    changed.map_err(|error| Stop::failed("cannot write into the run's folder", error))
+}
+
+/// Runs the command in `run_dir` and gathers what it left there; `tick` hears the time gone by.
+pub(crate) fn start(
+    prepared: &Prepared,
+    run_dir: RunDir,
+    output: ScriptOutput,
+    tick: &mut dyn FnMut(Duration),
+) -> Result<Run, Stop> {
+    let mut session = prepared.session.clone();
+    session.run_dir = run_dir.path().to_owned();
+    if session.elastic || !output.is_seen() {
+        // The call log is that of the run the user sees.
+        session.trace = None;
+    }
+    run_dir.write_session(&session).map_err(|error| {
+        Stop::failed("cannot write into the run's folder", format!("{error:#}"))
+    })?;
+    let mut command = Command::new(&prepared.program);
+    command.args(&prepared.words);
+    set_environment(&mut command, prepared, &run_dir);
+    let log = log_of(&run_dir);
+    match output {
+        ScriptOutput::Inherited => {}
+        ScriptOutput::AllToStderr => {
+            command.stdout(std::io::stderr());
+        }
+        ScriptOutput::Kept => {
+            keep_output(&mut command, &log)
+                .map_err(|error| Stop::failed("cannot keep the script's output", error))?;
+        }
+    }
+    // The kernel stamps files with the time of its last tick, a few milliseconds old.
+    let started = SystemTime::now() - Duration::from_millis(50);
+    let supervised = supervise(&mut command, prepared.timeout, tick).map_err(|error| {
+        Stop::failed(
+            format!("cannot start `{}`", prepared.program.display()),
+            error,
+        )
+    })?;
+    let findings = Findings::gather(run_dir.path());
+    let memory = match session.attribution {
+        true => recorded_memory::gather(run_dir.path(), &findings),
+        false => Memory::Unwanted,
+    };
+    let removed_files = match session.keep_checkpoints {
+        true => Vec::new(),
+        false => remove_written_files(run_dir.path(), started),
+    };
+    let run = Run {
+        ending: supervised.ending,
+        has_timed_out: supervised.cause == Cause::TimedOut,
+        findings,
+        capacity_bytes: capacity(&session),
+        memory,
+        removed_files,
+        last_lines: last_lines(&log),
+    };
+    match (supervised.cause, run.verdict()) {
+        (Cause::Interrupted(signal), _) => Err(Stop::Interrupted(signal)),
+        (_, Verdict::PreloadBlocked) => Err(Stop::Failed(preload_failure(&run))),
+        (_, Verdict::TimedOut) => Err(Stop::TimedOut(Box::new(run))),
+        _ => Ok(run),
+    }
+}
+
+/// Where the output of a script goes that nobody sees.
+pub(crate) fn log_of(run_dir: &RunDir) -> PathBuf {
+    run_dir.path().join("output.txt")
+}
+
+/// What one card of a run has; none if its memory is unlimited.
+pub(crate) fn capacity(session: &ghostgpu_session::Session) -> Option<u64> {
+    let card = session.devices.first()?;
+    (!session.elastic).then_some(card.total_bytes)
+}
+
+/// What was seen of a size point in a run that is over.
+pub(crate) fn seen_in(run: &Run) -> Option<SizePointReport> {
+    run.size_point().cloned()
+}
+
+fn set_environment(command: &mut Command, prepared: &Prepared, run_dir: &RunDir) {
+    let is_ignored =
+        |variable: &str| prepared.ignores_python_variables && variable.starts_with("PYTHON");
+    let changes = run_dir.with_places(&prepared.layout.inject_dir, |places| {
+        environment::changes(places, |variable| {
+            std::env::var_os(variable).filter(|_| !is_ignored(variable))
+        })
+    });
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_str().is_some_and(is_ignored) {
+            command.env_remove(variable);
+        }
+    }
+    command.envs(prepared.variables.iter().map(|(name, value)| (name, value)));
+    command.envs(changes.set);
+    for variable in changes.removed {
+        command.env_remove(variable);
+    }
+}
+
+fn keep_output(command: &mut Command, log: &Path) -> std::io::Result<()> {
+    let file = File::create(log)?;
+    command
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file);
+    Ok(())
+}
+
+fn preload_failure(run: &Run) -> Failure {
+    let reason = run.findings.preload_blocked.as_deref().unwrap_or_default();
+    let separator = if reason.is_empty() { "" } else { ": " };
+    Failure::new(format!(
+        "the stand-in library was not loaded into the script's process{separator}{reason}"
+    ))
+    .with_hint(
+        "something between us and the script dropped LD_PRELOAD (`env -i`, `sudo`, a setuid program \
+         or a security policy): start the script without it",
+    )
+}
