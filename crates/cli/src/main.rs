@@ -25,6 +25,7 @@ mod run_dir;
 mod snapshot_file;
 mod tables;
 mod target;
+mod terminal;
 mod written_files;
 
 use std::process::ExitCode;

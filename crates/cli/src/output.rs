@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::failure::Failure;
+use crate::terminal::Stream;
 
 /// Where a result will go.
 #[derive(Debug)]
@@ -109,6 +110,26 @@ pub fn prepare_appendable(path: &Path) -> Result<PathBuf, Failure> {
 /// Prints to standard output; a reader that has gone away is not an error.
 pub fn print_all(text: &str) -> anyhow::Result<()> {
     to_standard_output(|out| Ok(out.write_all(text.as_bytes())?))
+}
+
+/// Prints text to standard output, or to standard error where JSON has standard output for itself.
+pub fn print_beside(json: Option<&Output>, text: &str) -> anyhow::Result<()> {
+    match stream_beside(json) {
+        Stream::Output => print_all(text),
+        Stream::Error => {
+            // A reader that has gone away is not an error here either.
+            let _ = io::stderr().write_all(text.as_bytes());
+            Ok(())
+        }
+    }
+}
+
+/// Where text goes that is printed beside this JSON.
+pub fn stream_beside(json: Option<&Output>) -> Stream {
+    match json.is_some_and(Output::is_stdout) {
+        true => Stream::Error,
+        false => Stream::Output,
+    }
 }
 
 fn to_standard_output(

@@ -1,8 +1,10 @@
 //! A line on a terminal that says how far something is.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::terminal::shows_progress;
 
 /// Nobody reads a line that changes more often.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
@@ -26,7 +28,7 @@ impl Progress {
             what,
             total,
             started: Instant::now(),
-            shown: std::io::stderr().is_terminal().then(Mutex::default),
+            shown: shows_progress().then(Mutex::default),
         }
     }
 

@@ -24,6 +24,19 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A text that is too long without its middle, of which so many characters at the beginning stay.
+pub fn shortened(text: &str, width: usize, at_the_beginning: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let at_the_beginning = at_the_beginning.min(width.saturating_sub(1));
+    let left_out = length + 1 - width.max(1);
+    let beginning: String = text.chars().take(at_the_beginning).collect();
+    let end: String = text.chars().skip(at_the_beginning + left_out).collect();
+    format!("{beginning}…{end}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,5 +51,14 @@ mod tests {
     #[test]
     fn a_long_word_is_not_broken() {
         assert_eq!(wrap("a extraordinary b", 5), ["a", "extraordinary", "b"]);
+    }
+
+    #[test]
+    fn a_shortened_text_keeps_its_end_and_as_much_of_its_beginning_as_is_asked_for() {
+        assert_eq!(shortened("/a/b/train.py:5", 20, 0), "/a/b/train.py:5");
+        assert_eq!(shortened("/a/b/train.py:5", 11, 0), "…train.py:5");
+        assert_eq!(shortened("aten::mm in layer.0", 14, 8), "aten::mm…yer.0");
+        assert_eq!(shortened("abcdef", 4, 9), "abc…");
+        assert_eq!(shortened("abcdef", 0, 0), "…");
     }
 }

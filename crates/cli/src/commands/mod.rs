@@ -18,6 +18,8 @@ mod snapshot;
 
 use clap::{Parser, Subcommand};
 
+use crate::terminal::{self, DetailOptions};
+
 /// Runs your PyTorch training on a GPU that isn't there, and says to the byte whether it fits.
 #[derive(Debug, Parser)]
 #[command(
@@ -44,6 +46,9 @@ otherwise the code of the script."
 pub struct CommandLine {
     #[command(subcommand)]
     command: Command,
+
+    #[command(flatten)]
+    detail: DetailOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -65,6 +70,7 @@ enum Command {
 impl CommandLine {
     /// Runs the command and returns its exit code.
     pub fn execute(self) -> anyhow::Result<u8> {
+        terminal::choose(self.detail);
         match self.command {
             Command::Run(arguments) => run::execute(&arguments),
             Command::Estimate(arguments) => estimate::execute(&arguments),

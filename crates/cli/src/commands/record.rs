@@ -14,6 +14,7 @@ use crate::process::{Cause, hold_signals, supervise};
 use crate::python::{Search, find_interpreter};
 use crate::run_dir::temporary_folder;
 use crate::target::Target;
+use crate::terminal;
 use anyhow::Context;
 use ghostgpu_tables::Table;
 use ghostgpu_text::{parse_duration, seconds};
@@ -82,13 +83,13 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let recorded = gather(folder.path(), &mut table)?;
     if recorded > 0 {
         output.write(&table.to_text())?;
-        eprintln!(
-            "ghostgpu: recorded {recorded} answers, {} of them new, to {}",
+        terminal::note(format_args!(
+            "recorded {recorded} answers, {} of them new, to {}",
             table.len() - before,
             arguments.out.display()
-        );
+        ));
     } else {
-        eprintln!("ghostgpu: nothing was recorded, and nothing written");
+        terminal::note("nothing was recorded, and nothing written");
     }
     match supervised.cause {
         Cause::Interrupted(signal) => Ok(128u8.saturating_add(signal as u8)),

@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::judge::Rehearsal;
 use crate::layout::Layout;
 use crate::output::print_all;
+use crate::report::FollowUps;
 
 /// What the training script raises when it cannot do what it is asked; `failures.py` has the same.
 const EXCEPTION: &str = "CannotEstimate: ";
@@ -44,7 +45,25 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         batch: ProbePlace::Own,
         sequence: SequencePlace::Own,
     });
-    run::execute_unless(&run_arguments, growth, refusal)
+    run::execute_unless(&run_arguments, growth, &follow_ups(arguments), refusal)
+}
+
+/// What was typed, and the question for the largest batch.
+fn follow_ups(arguments: &Arguments) -> FollowUps {
+    let breakdown = &arguments.breakdown;
+    // These do not go with that question.
+    let has_conflict = breakdown.report.is_some()
+        || breakdown.record.is_some()
+        || breakdown.no_breakdown
+        || arguments.grow;
+    let typed = std::env::args_os().skip(1);
+    let words = std::iter::once("ghostgpu".to_owned())
+        .chain(typed.map(|word| word.to_string_lossy().into_owned()))
+        .chain(["--max-batch".to_owned()]);
+    FollowUps {
+        largest_batch: (!has_conflict).then(|| words.collect()),
+        ..FollowUps::default()
+    }
 }
 
 /// The training script, which lies beside the agent.

@@ -9,6 +9,7 @@ use ghostgpu_explain::{Log, Reader};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::terminal::shows_progress;
 use ghostgpu_text::human;
 
 /// Large enough to be quick, small enough not to matter.
@@ -90,7 +91,7 @@ impl Counter {
     const PAUSE: Duration = Duration::from_secs(1);
 
     fn new(is_wanted: bool) -> Self {
-        let is_watched = is_wanted && io::stderr().is_terminal();
+        let is_watched = is_wanted && shows_progress();
         Self {
             is_shown: false,
             last: is_watched.then(Instant::now),

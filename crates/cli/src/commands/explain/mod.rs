@@ -4,6 +4,7 @@ mod arguments;
 mod card;
 mod input;
 mod picture;
+mod short;
 mod switches;
 mod text;
 mod trials;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::output::print_all;
+use crate::terminal::{Look, Stream};
 use trials::Trials;
 use trying::{Way, try_advice};
 
@@ -60,11 +62,14 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     let text = match arguments.json {
         true => as_json(&explanation, &log, trials.as_ref(), exit_code)?,
-        false => text::text(&text::Answer {
-            log: &log,
-            explanation: &explanation,
-            trials: trials.as_ref(),
-        }),
+        false => text::text(
+            &text::Answer {
+                log: &log,
+                explanation: &explanation,
+                trials: trials.as_ref(),
+            },
+            Look::of(Stream::Output, None),
+        ),
     };
     print_all(&text)?;
     Ok(exit_code)

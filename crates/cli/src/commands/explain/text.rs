@@ -1,11 +1,13 @@
-//! The explanation as people read it.
+//! The explanation as people read it; here in full, for `--verbose`.
 
 use ghostgpu_explain::{
-    Advice, Explanation, FigureValue, Finding, Kind, Log, PartName, Reasoned, Stage,
+    Advice, Explanation, FigureValue, Finding, Kind, Log, PartName, Ranks, Reasoned, Stage,
 };
 
 use super::picture::{mark, picture};
+use super::short;
 use super::trials::Trials;
+use crate::terminal::{Colour, Detail, Look};
 use ghostgpu_text::{Sheet, Table, grouped, human};
 
 /// What the text is made from.
@@ -15,12 +17,21 @@ pub struct Answer<'a> {
     pub trials: Option<&'a Trials>,
 }
 
-pub fn text(answer: &Answer) -> String {
-    let mut sheet = Sheet::default();
+/// As much as is asked for.
+pub fn text(answer: &Answer, look: Look) -> String {
+    match look.detail {
+        Detail::Quiet => short::headline(answer).alone(look),
+        Detail::Screen => short::short_text(answer, look),
+        Detail::Everything => full_text(answer, look),
+    }
+}
+
+fn full_text(answer: &Answer, look: Look) -> String {
+    let mut sheet = look.sheet();
     let explanation = answer.explanation;
     let finding = &explanation.finding;
     heading(&mut sheet, finding);
-    place(&mut sheet, explanation);
+    sheet.section("where", where_it_failed(explanation));
     card(&mut sheet, explanation);
     figures(&mut sheet, finding);
     ranks(&mut sheet, explanation);
@@ -41,15 +52,20 @@ pub fn text(answer: &Answer) -> String {
         .collect();
     sheet.list("does not help", &unhelpful);
     others(&mut sheet, answer);
-    sheet.render()
+    look.paint_label("ran out", Colour::Bad, &sheet.render())
 }
 
-fn heading(sheet: &mut Sheet, finding: &Finding) {
+/// What ran out, in words.
+pub fn title(finding: &Finding) -> String {
     let uncertain = match finding.kind.is_uncertain() {
         true => " (it can have other causes)",
         false => "",
     };
-    sheet.paragraph("ran out", &format!("{}{uncertain}", finding.kind.title()));
+    format!("{}{uncertain}", finding.kind.title())
+}
+
+fn heading(sheet: &mut Sheet, finding: &Finding) {
+    sheet.paragraph("ran out", &title(finding));
     let times = match finding.times {
         1 => String::new(),
         times => format!(", {} times", grouped(times)),
@@ -68,7 +84,8 @@ fn heading(sheet: &mut Sheet, finding: &Finding) {
     );
 }
 
-fn place(sheet: &mut Sheet, explanation: &Explanation) {
+/// The line that failed with its code, and how far the training had come.
+pub fn where_it_failed(explanation: &Explanation) -> Vec<String> {
     let finding = &explanation.finding;
     let mut lines = Vec::new();
     let stage = explanation.stage.map(|stage| match stage {
@@ -108,7 +125,7 @@ fn place(sheet: &mut Sheet, explanation: &Explanation) {
         let words: Vec<String> = step.into_iter().chain(epoch).collect();
         lines.push(words.join(", "));
     }
-    sheet.section("where", lines);
+    lines
 }
 
 fn card(sheet: &mut Sheet, explanation: &Explanation) {
@@ -216,21 +233,27 @@ fn ranks(sheet: &mut Sheet, explanation: &Explanation) {
             figure(failure.free_bytes),
         ]);
     }
-    let first = ranks.failed.first().map(|first| first.name.as_str());
     let count = ranks.failed.len();
-    let mut lines = vec![format!(
-        "{count} failed, {} first; {}",
-        first.unwrap_or_default(),
-        match ranks.differ {
-            true => "their figures differ",
-            false => "with the same figures",
-        }
-    )];
+    let mut lines = vec![ranks_in_words(ranks)];
     lines.extend(table.render().lines().map(str::to_owned));
     if count > SHOWN {
         lines.push(format!("and {} more", count - SHOWN));
     }
     sheet.section("ranks", lines);
+}
+
+/// `2 failed, rank 3 first; their figures differ`.
+pub fn ranks_in_words(ranks: &Ranks) -> String {
+    let first = ranks.failed.first().map(|first| first.name.as_str());
+    format!(
+        "{} failed, {} first; {}",
+        ranks.failed.len(),
+        first.unwrap_or_default(),
+        match ranks.differ {
+            true => "their figures differ",
+            false => "with the same figures",
+        }
+    )
 }
 
 fn situation(sheet: &mut Sheet, situations: &[Reasoned]) {
@@ -287,6 +310,7 @@ fn others(sheet: &mut Sheet, answer: &Answer) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::{PLAIN, assert_fits_one_screen};
     use ghostgpu_explain::{Reader, explain};
 
     fn explained(log: &str) -> String {
@@ -294,11 +318,16 @@ mod tests {
         reader.push(log.as_bytes());
         let log = reader.finish();
         let explanation = explain(&log).expect("something is recognised");
-        text(&Answer {
+        let answer = Answer {
             log: &log,
             explanation: &explanation,
             trials: None,
-        })
+        };
+        let with = |detail| text(&answer, Look { detail, ..PLAIN });
+        assert_eq!(with(Detail::Quiet).lines().count(), 1);
+        let screen = with(Detail::Screen);
+        assert_fits_one_screen(&screen);
+        format!("{screen}\n--verbose\n{}", with(Detail::Everything))
     }
 
     #[test]

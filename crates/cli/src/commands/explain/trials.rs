@@ -1,4 +1,4 @@
-//! What dry runs said about advice.
+//! What rehearsals said about advice.
 
 use ghostgpu_explain::{Advice, Effect};
 use serde::Serialize;
@@ -93,7 +93,7 @@ impl Trials {
 
     pub fn write(&self, sheet: &mut Sheet) {
         sheet.paragraph(
-            "tried on",
+            "rehearsed on",
             &format!("a virtual {} ({})", self.card, human(self.total_bytes)),
         );
         sheet.paragraph("as it is", &self.as_it_is());
@@ -117,14 +117,14 @@ impl Trials {
             sheet.section("", [format!("     {}", works.command)]);
         }
         if self.works.is_empty() && !matches!(self.as_it_is, AsItIs::Fits { .. }) {
-            sheet.paragraph("works", "nothing that was tried");
+            sheet.paragraph("works", "nothing that was rehearsed");
         }
         let fails: Vec<String> = self
             .fails
             .iter()
             .map(|fails| format!("{}: {}", fails.what, fails.because))
             .collect();
-        sheet.list("in vain", &fails);
+        sheet.list("did not help", &fails);
         let untried: Vec<String> = self
             .untried
             .iter()
@@ -133,11 +133,12 @@ impl Trials {
                 None => advice.what.clone(),
             })
             .collect();
-        sheet.list("not tried", &untried);
+        sheet.list("not rehearsed", &untried);
         sheet.list("assumes", &self.assumptions);
     }
 
-    fn as_it_is(&self) -> String {
+    /// What became of the script without any change.
+    pub fn as_it_is(&self) -> String {
         match &self.as_it_is {
             AsItIs::Fits {
                 peaks,

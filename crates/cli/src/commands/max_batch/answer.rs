@@ -7,7 +7,12 @@ use crate::answer::Answer;
 use crate::judge::Rehearsal;
 use crate::probing::growth::{Growth, growth};
 use crate::probing::{Outcome, Peaks};
+use crate::report::{Headline, add_one_line_each, figures};
+use crate::terminal::{Colour, Detail, Look};
 use ghostgpu_text::{Sheet, Table, grouped, human};
+
+/// The word that the answer begins with.
+const LABEL: &str = "largest batch";
 
 /// What a whole run with the batch that was found says about the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -127,18 +132,60 @@ impl MaxBatch {
         }
     }
 
-    pub fn text(&self) -> String {
-        let mut sheet = Sheet::default();
+    pub fn text(&self, look: Look) -> String {
         let batch = self.largest_batch.unwrap_or_default();
+        let headline = self.headline(batch);
+        let mut sheet = look.sheet();
+        match look.detail {
+            Detail::Quiet => return headline.alone(look),
+            Detail::Screen => self.screen(&mut sheet, &headline, batch),
+            Detail::Everything => self.everything(&mut sheet, &headline, batch),
+        }
+        headline.paint(&sheet, look)
+    }
+
+    fn headline(&self, batch: u64) -> Headline {
         let gpu = &self.answer.gpu;
+        Headline {
+            word: LABEL,
+            colour: match self.confirmation {
+                Confirmation::Contradicts => Colour::Unknown,
+                _ => Colour::Good,
+            },
+            text: format!("{batch} on {} ({})", gpu.name, human(gpu.total_bytes)),
+        }
+    }
+
+    /// What fits one screen.
+    fn screen(&self, sheet: &mut Sheet, headline: &Headline, batch: u64) {
+        headline.add(sheet);
+        let answer = &self.answer;
         sheet.section(
-            "largest batch",
-            [format!(
-                "{batch} on {} ({})",
-                gpu.name,
-                human(gpu.total_bytes)
+            "peak",
+            [figures(
+                answer.peak_allocated_bytes,
+                answer.peak_reserved_bytes,
+                answer.peak_device_bytes,
             )],
         );
+        sheet.paragraph("beyond", &self.beyond(batch));
+        if let Some(growth) = &self.growth
+            && let Some(first) = growth_sentences(growth, "batch", "sample").first()
+        {
+            sheet.paragraph("grows", first);
+        }
+        let set = match self.own_batch {
+            Some(own) => format!("{} (its own batch is {own})", self.set_through),
+            None => self.set_through.clone(),
+        };
+        sheet.paragraph("set through", &set);
+        sheet.paragraph("confirmed", &self.confirmed(batch));
+        add_one_line_each(sheet, "assumes", &answer.assumptions);
+        add_one_line_each(sheet, "notes", &self.notes(batch));
+    }
+
+    fn everything(&self, sheet: &mut Sheet, headline: &Headline, batch: u64) {
+        headline.add(sheet);
         let own = self
             .own_batch
             .map(|own| format!(", which has {own} itself"));
@@ -148,10 +195,15 @@ impl MaxBatch {
         );
         sheet.paragraph("beyond", &self.beyond(batch));
         sheet.paragraph("confirmed", &self.confirmed(batch));
-        sheet.table("tried", &self.table());
+        sheet.table("rehearsed", &self.table());
         if let Some(growth) = &self.growth {
-            sheet.list("how it grows", &growth_sentences(growth, "batch", "sample"));
+            sheet.list("grows", &growth_sentences(growth, "batch", "sample"));
         }
+        sheet.list("assumes", &self.answer.assumptions);
+        sheet.list("notes", &self.notes(batch));
+    }
+
+    fn notes(&self, batch: u64) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(gap) = self.smaller_that_does_not_fit {
             notes.push(format!(
@@ -170,10 +222,8 @@ impl MaxBatch {
                 "the script was started anew for every batch, {because}"
             ));
         }
-        sheet.list("assumes", &self.answer.assumptions);
         notes.extend(self.answer.notes.iter().cloned());
-        sheet.list("notes", &notes);
-        sheet.render()
+        notes
     }
 
     fn beyond(&self, batch: u64) -> String {

@@ -18,10 +18,11 @@ use crate::commands::run;
 use crate::commands::run::prepare::{Prepared, prepare};
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::judge::Rehearsal;
-use crate::output::{Output, print_all};
+use crate::output::{Output, print_beside, stream_beside};
 use crate::probing::whole::{OtherSizes, run_whole};
 use crate::process::Cause;
 use crate::run_dir::temporary_folder;
+use crate::terminal::{self, Look};
 pub use answer::growth_sentences;
 use answer::{Confirmation, MaxBatch};
 pub use find::{Found, Way, Wish, find};
@@ -78,16 +79,14 @@ pub fn search(
         confirmation,
         Answer::new(&run, need, &circumstances(&prepared)),
     );
-    publish(&answer.text(), &answer, prepared.json)?;
+    let look = Look::of(stream_beside(prepared.json.as_ref()), None);
+    publish(&answer.text(look), &answer, prepared.json)?;
     Ok(answer.exit_code)
 }
 
 /// The text goes to standard output, unless the JSON does.
 fn publish(text: &str, document: &impl Serialize, json: Option<Output>) -> anyhow::Result<()> {
-    match json.as_ref().is_some_and(Output::is_stdout) {
-        true => eprint!("{text}"),
-        false => print_all(text)?,
-    }
+    print_beside(json.as_ref(), text)?;
     match json {
         Some(output) => output.write(&(serde_json::to_string_pretty(document)? + "\n")),
         None => Ok(()),
@@ -96,13 +95,13 @@ fn publish(text: &str, document: &impl Serialize, json: Option<Output>) -> anyho
 
 fn announce(prepared: &Prepared) {
     let card = prepared.card();
-    eprintln!(
-        "ghostgpu: looking for the largest batch on a virtual {} ({}): nothing is computed",
+    terminal::note(format_args!(
+        "looking for the largest batch on a virtual {} ({}): nothing is computed",
         card.name,
         human(card.total_bytes)
-    );
+    ));
     for remark in &prepared.remarks {
-        eprintln!("ghostgpu: note: {remark}");
+        terminal::note(format_args!("note: {remark}"));
     }
 }
 

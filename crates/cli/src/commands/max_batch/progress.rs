@@ -1,7 +1,9 @@
 //! One line on a terminal that says what is being tried.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
+
+use crate::terminal::shows_progress;
 
 /// The line; nothing is written where standard error is no terminal.
 #[derive(Debug, Default)]
@@ -31,7 +33,7 @@ impl Progress {
 
     fn show(&mut self, text: &str) {
         let mut stderr = std::io::stderr();
-        if stderr.is_terminal() {
+        if shows_progress() {
             self.is_shown = true;
             // Nobody can be told that telling failed.
             let _ = write!(stderr, "\rghostgpu: {text}\x1b[K").and_then(|()| stderr.flush());

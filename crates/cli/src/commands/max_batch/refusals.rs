@@ -10,10 +10,11 @@ use crate::commands::run::prepare::Prepared;
 use crate::failure::Failure;
 use crate::judge::Rehearsal;
 use crate::last_lines::show_last_lines;
-use crate::output::Output;
+use crate::output::{Output, stream_beside};
 use crate::probing::Outcome;
 use crate::recorded_memory::Memory;
-use crate::report::{Look, text_report};
+use crate::report::{FollowUps, text_answer};
+use crate::terminal::Look;
 use ghostgpu_text::human;
 
 /// Why there is no largest batch.
@@ -120,13 +121,10 @@ fn does_not_fit(prepared: &Prepared, json: Option<Output>, run: &Rehearsal) -> a
     let measured = measure_need(&prepared.plan)?;
     let answer = Answer::new(run, measured.need, &super::circumstances(prepared));
     let current_dir = std::env::current_dir().ok();
-    let look = Look {
-        has_colour: false,
-        current_dir: current_dir.as_deref(),
-    };
+    let look = Look::of(stream_beside(json.as_ref()), current_dir.as_deref());
     let text = format!(
         "largest batch  none: the script runs out of memory before its first batch\n{}",
-        text_report(&answer, &Memory::Unwanted, look)
+        text_answer(&answer, &Memory::Unwanted, &FollowUps::default(), look)
     );
     let document = serde_json::json!({
         "schema": SCHEMA,

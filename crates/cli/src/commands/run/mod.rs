@@ -1,11 +1,10 @@
 //! `ghostgpu run`: rehearses a script and answers whether it fits.
 
 mod arguments;
+mod follow_ups;
 pub mod need;
 pub mod prepare;
 mod relative_paths;
-
-use std::io::IsTerminal;
 
 pub use arguments::Arguments;
 use ghostgpu_report::write_html;
@@ -15,11 +14,12 @@ use crate::answer::{Answer, Circumstances, Need, user_frame};
 use crate::commands::scaling::{self, Scaling, SequencePlace};
 use crate::failure::Failure;
 use crate::judge::{Rehearsal, Verdict};
-use crate::output::{Output, print_all};
+use crate::output::{Output, print_beside, stream_beside};
 use crate::process::Cause;
 use crate::recorded_memory::Memory;
 use crate::rehearsal::{Plan, ScriptOutput};
-use crate::report::{Look, json_report, text_report};
+use crate::report::{FollowUps, json_report, text_answer};
+use crate::terminal::{self, Look, Stream};
 use ghostgpu_text::{human, seconds};
 use prepare::{Prepared, prepare};
 
@@ -34,18 +34,19 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             None => SequencePlace::InBatches,
         },
     });
-    execute_unless(arguments, growth, |_| None)
+    let follow_ups = follow_ups::follow_ups(arguments);
+    execute_unless(arguments, growth, &follow_ups, |_| None)
 }
 
 /// The same for a script of ours, which may say that it cannot do what it was asked.
 pub fn execute_unless(
     arguments: &Arguments,
     growth: Option<scaling::Wish>,
+    follow_ups: &FollowUps,
     refusal: fn(&Rehearsal) -> Option<Failure>,
 ) -> anyhow::Result<u8> {
     let prepared = prepare(arguments)?;
     announce(&prepared);
-    let is_json_on_stdout = prepared.json.as_ref().is_some_and(Output::is_stdout);
     let Prepared {
         plan,
         run_dir,
@@ -56,9 +57,9 @@ pub fn execute_unless(
         assumptions,
         ..
     } = prepared;
-    let script_output = match is_json_on_stdout {
-        true => ScriptOutput::AllToStderr,
-        false => ScriptOutput::Inherited,
+    let script_output = match stream_beside(json.as_ref()) {
+        Stream::Error => ScriptOutput::AllToStderr,
+        Stream::Output => ScriptOutput::Inherited,
     };
     let finished = plan.rehearse(run_dir, false, script_output, &mut |_| {})?;
     let run = finished.rehearsal;
@@ -104,7 +105,7 @@ pub fn execute_unless(
         },
     );
     complete(&mut memory, &answer, &plan)?;
-    show(&answer, &memory, is_json_on_stdout)?;
+    show(&answer, &memory, follow_ups, json.as_ref())?;
     let scaling = match growth.map(|wish| scaling(&plan, &wish, verdict)) {
         Some(Ok(Ok(scaling))) => Some(scaling),
         Some(Ok(Err(signal))) => return Ok(interrupted(signal)),
@@ -112,18 +113,18 @@ pub fn execute_unless(
         None => None,
     };
     if let Some(scaling) = &scaling {
-        publish(&scaling.text(), is_json_on_stdout)?;
+        print_beside(json.as_ref(), &scaling.text())?;
     }
     if let Some(output) = json {
         output.write(&json_report(&answer, &memory, scaling.as_ref())?)?;
     }
     write_recording(&memory, report, record)?;
     if let count @ 1.. = finished.removed_files.len() {
-        eprintln!(
-            "ghostgpu: removed {count} file{} that the script wrote, since a rehearsal's \
+        terminal::note(format_args!(
+            "removed {count} file{} that the script wrote, since a rehearsal's \
              checkpoints hold no trained weights (--keep-checkpoints keeps them)",
             if count == 1 { "" } else { "s" }
-        );
+        ));
     }
     match verdict {
         Verdict::TimedOut => Err(timeout_failure(arguments).into()),
@@ -154,7 +155,7 @@ fn scaling(
     if !matches!(verdict, Verdict::Fits | Verdict::DoesNotFit) {
         return Ok(Ok(Scaling::unknown("the script did not run to its end")));
     }
-    eprintln!("ghostgpu: running it at other sizes, to see how its memory grows");
+    terminal::note("running it at other sizes, to see how its memory grows");
     scaling::measure(plan, wish)
 }
 
@@ -169,9 +170,11 @@ fn announce(prepared: &Prepared) {
             human(card.total_bytes)
         ),
     };
-    eprintln!("ghostgpu: running on {name}: nothing is computed, every value read back is 0");
+    terminal::note(format_args!(
+        "running on {name}: nothing is computed, every value read back is 0"
+    ));
     for remark in &prepared.remarks {
-        eprintln!("ghostgpu: note: {remark}");
+        terminal::note(format_args!("note: {remark}"));
     }
 }
 
@@ -225,31 +228,16 @@ fn write_recording(
     Ok(())
 }
 
-/// The report goes to standard output, unless the JSON does.
-fn show(answer: &Answer, memory: &Memory, is_json_on_stdout: bool) -> anyhow::Result<()> {
-    let is_terminal = match is_json_on_stdout {
-        true => std::io::stderr().is_terminal(),
-        false => std::io::stdout().is_terminal(),
-    };
-    let is_colour_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+/// The answer goes to standard output, unless the JSON does.
+fn show(
+    answer: &Answer,
+    memory: &Memory,
+    follow_ups: &FollowUps,
+    json: Option<&Output>,
+) -> anyhow::Result<()> {
     let current_dir = std::env::current_dir().ok();
-    let text = text_report(
-        answer,
-        memory,
-        Look {
-            has_colour: is_terminal && !is_colour_unwanted,
-            current_dir: current_dir.as_deref(),
-        },
-    );
-    publish(&text, is_json_on_stdout)
-}
-
-fn publish(text: &str, is_json_on_stdout: bool) -> anyhow::Result<()> {
-    if is_json_on_stdout {
-        eprint!("{text}");
-        return Ok(());
-    }
-    print_all(text)
+    let look = Look::of(stream_beside(json), current_dir.as_deref());
+    print_beside(json, &text_answer(answer, memory, follow_ups, look))
 }
 
 fn preload_failure(run: &Rehearsal) -> Failure {

@@ -1,6 +1,6 @@
 //! How much memory a job that does not fit would have needed: found by running it again.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use crate::answer::Need;
@@ -9,6 +9,7 @@ use crate::process::{Cause, Ending};
 use crate::recorded_memory::Memory;
 use crate::rehearsal::{Plan, ScriptOutput};
 use crate::run_dir::RunDir;
+use crate::terminal::{note, shows_progress};
 use ghostgpu_text::seconds;
 
 /// A second run that takes longer than this says that it is there.
@@ -72,8 +73,7 @@ struct Progress {
 }
 
 impl Progress {
-    const TEXT: &str =
-        "ghostgpu: it does not fit; running again with unlimited memory to find the need";
+    const TEXT: &str = "it does not fit; running again with unlimited memory to find the need";
 
     fn show(&mut self, elapsed: Duration) {
         if elapsed < QUIET_FOR {
@@ -81,18 +81,18 @@ impl Progress {
         }
         let mut stderr = std::io::stderr();
         // Nobody can be told that telling failed.
-        if stderr.is_terminal() {
+        if shows_progress() {
             let whole = Duration::from_secs(elapsed.as_secs());
-            let _ = write!(stderr, "\r{} ({})", Self::TEXT, seconds(whole));
+            let _ = write!(stderr, "\rghostgpu: {} ({})", Self::TEXT, seconds(whole));
         } else if !self.is_shown {
-            let _ = writeln!(stderr, "{}", Self::TEXT);
+            note(Self::TEXT);
         }
         self.is_shown = true;
     }
 
     fn clear(&mut self) {
         let mut stderr = std::io::stderr();
-        if self.is_shown && stderr.is_terminal() {
+        if self.is_shown && shows_progress() {
             let _ = write!(stderr, "\r\x1b[K");
         }
     }

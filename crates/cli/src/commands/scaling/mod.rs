@@ -10,7 +10,6 @@ use serde::Serialize;
 use super::max_batch::growth_sentences;
 use crate::probing::growth::{Growth, growth};
 use crate::probing::{Outcome, Peaks};
-use ghostgpu_text::Sheet;
 
 pub use measure::measure;
 
@@ -140,7 +139,7 @@ impl Scaling {
 
     /// The end of the text report.
     pub fn text(&self) -> String {
-        let mut sheet = Sheet::default();
+        let mut sheet = crate::terminal::sheet();
         sheet.list("by batch", &self.batch.sentences("batch", "sample"));
         sheet.list("by sequence", &self.sequence.sentences("sequence", "token"));
         sheet.render()

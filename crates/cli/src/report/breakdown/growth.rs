@@ -4,7 +4,7 @@ use ghostgpu_ledger::recording::{CardLedger, GrowthSource, Places};
 use ghostgpu_recording::Category;
 
 use super::lines::place;
-use crate::report::text::Look;
+use crate::terminal::Look;
 use ghostgpu_text::{Sheet, grouped, human};
 
 const MOST_SOURCES: usize = 3;

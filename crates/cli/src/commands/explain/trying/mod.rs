@@ -99,11 +99,11 @@ pub fn try_advice(
         prepared.plan.session.changes.push(Change::ShortPasses);
     }
     let card = prepared.card();
-    eprintln!(
-        "ghostgpu: trying the advice on a virtual {} ({}): nothing is computed",
+    crate::terminal::note(format_args!(
+        "rehearsing what may help on a virtual {} ({}): nothing is computed",
         card.name,
         human(card.total_bytes)
-    );
+    ));
     let mut assumptions = vec![format!("the card is a {}: {}", card.name, guess.because)];
     assumptions.extend(prepared.assumptions.iter().cloned());
     if is_evaluating {

@@ -1,7 +1,9 @@
 //! What is being tried, for people who wait.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
+
+use crate::terminal::{note, shows_progress};
 
 /// One line on standard error that says what is being tried.
 #[derive(Debug, Default)]
@@ -15,12 +17,12 @@ impl Line {
     pub fn tick(&mut self, what: &str, elapsed: Duration) {
         if elapsed >= Self::QUIET_FOR {
             let mut stderr = std::io::stderr();
-            match stderr.is_terminal() {
+            match shows_progress() {
                 true => {
                     // Nobody can be told that telling failed.
                     let _ = write!(
                         stderr,
-                        "\rghostgpu: trying {what} ({} s)\x1b[K",
+                        "\rghostgpu: rehearsing {what} ({} s)\x1b[K",
                         elapsed.as_secs()
                     );
                     self.said = Some(what.to_owned());
@@ -32,16 +34,15 @@ impl Line {
 
     /// Once for each, where nobody watches.
     pub fn say(&mut self, what: &str) {
-        let stderr = std::io::stderr();
-        if !stderr.is_terminal() && self.said.as_deref() != Some(what) {
-            eprintln!("ghostgpu: trying {what}");
+        if !shows_progress() && self.said.as_deref() != Some(what) {
+            note(format_args!("rehearsing {what}"));
             self.said = Some(what.to_owned());
         }
     }
 
     pub fn clear(&mut self) {
         let mut stderr = std::io::stderr();
-        if self.said.is_some() && stderr.is_terminal() {
+        if self.said.is_some() && shows_progress() {
             let _ = write!(stderr, "\r\x1b[K");
         }
     }

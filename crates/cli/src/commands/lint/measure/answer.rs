@@ -1,9 +1,14 @@
-//! What the fixes save, as a table and as JSON.
+//! What the fixes save, as text and as JSON.
 
 use serde_json::{Value, json};
 
 use crate::probing::Peaks;
-use ghostgpu_text::{Table, human};
+use crate::report::Headline;
+use crate::terminal::{Detail, Look};
+use ghostgpu_text::{Table, human, shortened};
+
+/// Width of what stands beside the name of a fix.
+const BESIDE_NAME: usize = 38;
 
 /// Which text of the script ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,61 +83,116 @@ impl Answer {
         self.runs.first().and_then(|(_, run)| run.peaks())
     }
 
-    pub fn text(&self) -> String {
-        let mut table = Table::new(&[
-            self.script.as_str(),
-            ">allocated",
-            ">saved",
-            ">on card",
-            ">saved",
-            "",
-        ]);
-        for (variant, run) in &self.runs {
-            let remark = match run {
-                Run::Fits(_) => "fits".to_owned(),
-                Run::DoesNotFit { place, .. } => format!("does not fit: out of memory {place}"),
-                Run::Failed { because, .. } => format!("failed: {because}"),
-            };
-            let mut row = vec![variant.name()];
-            match (run.peaks(), self.before()) {
-                (Some(peaks), Some(before)) => {
-                    let saved = |old: u64, new: u64| match variant {
-                        Variant::AsItIs => String::new(),
-                        _ => difference(old, new),
-                    };
-                    row.push(human(peaks.allocated_bytes));
-                    row.push(saved(before.allocated_bytes, peaks.allocated_bytes));
-                    row.push(human(peaks.device_bytes));
-                    row.push(saved(before.device_bytes, peaks.device_bytes));
-                }
-                (Some(peaks), None) => {
-                    row.push(human(peaks.allocated_bytes));
-                    row.push(String::new());
-                    row.push(human(peaks.device_bytes));
-                    row.push(String::new());
-                }
-                (None, _) => row.extend(vec![
-                    "unknown".to_owned(),
-                    String::new(),
-                    "unknown".to_owned(),
-                    String::new(),
-                ]),
+    pub fn text(&self, look: Look) -> String {
+        let headline = self.headline();
+        if look.detail == Detail::Quiet {
+            return headline.alone(look);
+        }
+        let mut sheet = look.sheet();
+        headline.add(&mut sheet);
+        if let (Some(before), Some((_, last))) = (self.before(), self.runs.last())
+            && let Some(after) = last.peaks()
+        {
+            sheet.paragraph(
+                "saves",
+                &format!(
+                    "{} on the card, {} allocated",
+                    difference(before.device_bytes, after.device_bytes),
+                    difference(before.allocated_bytes, after.allocated_bytes),
+                ),
+            );
+        }
+        match look.detail {
+            Detail::Everything => {
+                sheet.table("rehearsed", &self.full_table());
+                sheet.list("problems", &self.problems());
             }
-            row.push(remark);
-            table.push(row);
+            _ => sheet.table("rehearsed", &self.short_table(sheet.text_width())),
         }
         let steps = match self.steps {
             0 => "to the end of the script".to_owned(),
-            1 => "over 1 optimizer step".to_owned(),
-            steps => format!("over {steps} optimizer steps"),
+            1 => "1 optimizer step".to_owned(),
+            steps => format!("{steps} optimizer steps"),
         };
-        format!(
-            "{}\npeaks {steps} on {} ({}); what grows with every step saves more the longer it \
-             runs (--steps)\n",
-            table.render(),
-            self.gpu,
-            human(self.gpu_total_bytes)
-        )
+        sheet.paragraph(
+            "steps",
+            &format!("{steps}; what grows from step to step saves more with more --steps"),
+        );
+        headline.paint(&sheet, look)
+    }
+
+    fn headline(&self) -> Headline {
+        let Some((variant, run)) = self.runs.last() else {
+            return Headline::unknown("nothing was rehearsed".to_owned());
+        };
+        let needed = run.peaks().map(|peaks| peaks.device_bytes);
+        let mut headline = match run {
+            Run::Fits(peaks) => {
+                Headline::fitting(peaks.device_bytes, &self.gpu, self.gpu_total_bytes, 1)
+            }
+            Run::DoesNotFit { .. } => {
+                Headline::not_fitting(needed, &self.gpu, self.gpu_total_bytes, 1)
+            }
+            Run::Failed { because, .. } => Headline::unknown(format!("it fails: {because}")),
+        };
+        headline.text = format!("{}: {}", variant.name(), headline.text);
+        headline
+    }
+
+    /// What is on the card, for each text of the script.
+    fn short_table(&self, width: usize) -> Table {
+        let mut table = Table::new(&["", ">on card", ">saved", ""]);
+        for (variant, run) in &self.runs {
+            let [_, _, on_card, saved] = self.figures(variant, run);
+            table.push(vec![
+                shortened(&variant.name(), width.saturating_sub(BESIDE_NAME), 8),
+                on_card,
+                saved,
+                outcome(run).to_owned(),
+            ]);
+        }
+        table
+    }
+
+    fn full_table(&self) -> Table {
+        let mut table = Table::new(&["", ">allocated", ">saved", ">on card", ">saved", ""]);
+        for (variant, run) in &self.runs {
+            let mut row = vec![variant.name()];
+            row.extend(self.figures(variant, run));
+            row.push(outcome(run).to_owned());
+            table.push(row);
+        }
+        table
+    }
+
+    /// Allocated, what that saves, on card, what that saves.
+    fn figures(&self, variant: &Variant, run: &Run) -> [String; 4] {
+        let Some(peaks) = run.peaks() else {
+            let unknown = || "unknown".to_owned();
+            return [unknown(), String::new(), unknown(), String::new()];
+        };
+        let saved = |of: fn(&Peaks) -> u64| match (variant, self.before()) {
+            (Variant::AsItIs, _) | (_, None) => String::new(),
+            (_, Some(before)) => difference(of(before), of(peaks)),
+        };
+        [
+            human(peaks.allocated_bytes),
+            saved(|peaks| peaks.allocated_bytes),
+            human(peaks.device_bytes),
+            saved(|peaks| peaks.device_bytes),
+        ]
+    }
+
+    /// Where memory ran out and why the script failed, for each text of it.
+    fn problems(&self) -> Vec<String> {
+        let problem = |(variant, run): &(Variant, Run)| match run {
+            Run::Fits(_) => None,
+            Run::DoesNotFit { place, .. } => {
+                Some(format!("{}: out of memory {place}", variant.name()))
+            }
+            Run::Failed { because, .. } => Some(format!("{}: {because}", variant.name())),
+        };
+        self.runs.iter().filter_map(problem).collect()
     }
 
     pub fn json(&self) -> Value {
@@ -188,6 +248,14 @@ impl Answer {
     }
 }
 
+fn outcome(run: &Run) -> &'static str {
+    match run {
+        Run::Fits(_) => "fits",
+        Run::DoesNotFit { .. } => "does not fit",
+        Run::Failed { .. } => "fails",
+    }
+}
+
 /// `1.50 GiB`, `nothing`, `-20.00 MiB` where more is taken.
 fn difference(old: u64, new: u64) -> String {
     match old.cmp(&new) {
@@ -200,6 +268,7 @@ fn difference(old: u64, new: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::{PLAIN, assert_fits_one_screen};
 
     fn peaks(allocated: u64, device: u64) -> Peaks {
         Peaks {
@@ -255,7 +324,16 @@ mod tests {
 
     #[test]
     fn runs_are_compared_with_the_script_as_it_is() {
-        insta::assert_snapshot!(answer().text());
+        let text = answer().text(PLAIN);
+        assert_fits_one_screen(&text);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn runs_are_told_in_full_or_in_one_line() {
+        let with = |detail| answer().text(Look { detail, ..PLAIN });
+        insta::assert_snapshot!(with(Detail::Everything));
+        assert_eq!(with(Detail::Quiet).lines().count(), 1);
     }
 
     #[test]

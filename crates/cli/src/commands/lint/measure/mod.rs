@@ -18,11 +18,12 @@ use crate::commands::run::prepare::{Prepared, prepare};
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::in_place_of::in_place_of_the_script;
 use crate::last_lines::show_last_lines;
-use crate::output::{Output, print_all};
+use crate::output::{Output, print_beside, stream_beside};
 use crate::probing::{Outcome, Peaks};
 use crate::process::Cause;
 use crate::rehearsal::{Plan, ScriptOutput};
 use crate::run_dir::{RunDir, temporary_folder};
+use crate::terminal::{self, Look};
 use answer::{Answer, Run, Variant};
 use ghostgpu_text::human;
 use progress::Progress;
@@ -209,24 +210,22 @@ fn rehearse(
 
 fn announce(prepared: &Prepared, script: &Path, count: usize) {
     let card = prepared.card();
-    eprintln!(
-        "ghostgpu: rehearsing `{}` {count} times on a virtual {} ({}): nothing is computed, and no \
+    terminal::note(format_args!(
+        "rehearsing `{}` {count} times on a virtual {} ({}): nothing is computed, and no \
          file is changed",
         script.display(),
         card.name,
         human(card.total_bytes)
-    );
+    ));
     for remark in &prepared.remarks {
-        eprintln!("ghostgpu: note: {remark}");
+        terminal::note(format_args!("note: {remark}"));
     }
 }
 
 /// The text goes to standard output, unless the JSON does.
 fn publish(answer: &Answer, json: Option<Output>) -> anyhow::Result<()> {
-    match json.as_ref().is_some_and(Output::is_stdout) {
-        true => eprint!("{}", answer.text()),
-        false => print_all(&answer.text())?,
-    }
+    let look = Look::of(stream_beside(json.as_ref()), None);
+    print_beside(json.as_ref(), &answer.text(look))?;
     match json {
         Some(output) => output.write(&(serde_json::to_string_pretty(&answer.json())? + "\n")),
         None => Ok(()),

@@ -1,8 +1,9 @@
 //! One line on a terminal that says which run it is.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use super::answer::Variant;
+use crate::terminal::shows_progress;
 
 /// The line; nothing is written where standard error is no terminal.
 #[derive(Debug, Default)]
@@ -13,7 +14,7 @@ pub struct Progress {
 impl Progress {
     pub fn show(&mut self, number: usize, count: usize, variant: &Variant, seconds: u64) {
         let mut stderr = std::io::stderr();
-        if stderr.is_terminal() {
+        if shows_progress() {
             self.is_shown = true;
             let text = format!("run {number} of {count}: {}, {seconds} s", variant.name());
             // Nobody can be told that telling failed.
