@@ -70,14 +70,14 @@ pub fn add_largest_line(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     let mostly = largest.held.requested.largest();
     let mostly = mostly.map_or("", |(category, _)| short_title(category));
     let held = format!(
-        "holds {}, {}: {mostly}",
+        "{} ({}), mostly {mostly}",
         human(bytes),
         percent(bytes, total)
     );
     let place = place(&places, &largest.place, look);
     let width = sheet.text_width();
-    let lines = match place.chars().count() + 1 + held.chars().count() <= width {
-        true => vec![format!("{place} {held}")],
+    let lines = match place.chars().count() + 2 + held.chars().count() <= width {
+        true => vec![format!("{place}: {held}")],
         false => vec![shortened(&place, width, 0), held],
     };
     sheet.section("largest line", lines);
@@ -104,12 +104,7 @@ pub fn add_growth(sheet: &mut Sheet, ledger: &CardLedger, growth: &Growth, look:
         1 => "1 more line grows; ".to_owned(),
         others => format!("{others} more lines grow; "),
     };
-    let full = match growth.steps_until_full {
-        Some(0) => "the card is full within the next step".to_owned(),
-        Some(1) => "the card is full after 1 more step".to_owned(),
-        Some(steps) => format!("the card is full after {} more steps", grouped(steps)),
-        None => "the card's memory is not known".to_owned(),
-    };
+    let full = until_full(growth.steps_until_full);
     sheet.section(
         "grows",
         [
@@ -117,4 +112,21 @@ pub fn add_growth(sheet: &mut Sheet, ledger: &CardLedger, growth: &Growth, look:
             format!("{others}{full}"),
         ],
     );
+}
+
+/// When growth ends.
+pub fn until_full(steps: Option<u64>) -> String {
+    match steps {
+        Some(0) => "the card is full within the next step".to_owned(),
+        Some(1) => "the card is full after 1 more step".to_owned(),
+        Some(steps) => format!("the card is full after {} more steps", grouped(steps)),
+        None => "when the card is full is unknown: so is its memory".to_owned(),
+    }
+}
+
+/// Whether growth fills the card within the lifetime of a training.
+pub fn matters(growth: &Growth) -> bool {
+    const LONG_TRAINING: u64 = 1_000_000;
+    let steps = growth.steps_until_full.unwrap_or_default();
+    !growth.sources.is_empty() && steps <= LONG_TRAINING
 }

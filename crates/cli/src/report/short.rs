@@ -46,7 +46,7 @@ pub fn short_answer(
                 peak::add_largest_line(&mut sheet, ledger, look);
             }
             let growth = ledger.growth();
-            grows = !growth.sources.is_empty();
+            grows = peak::matters(&growth);
             peak::add_growth(&mut sheet, ledger, &growth, look);
         }
         None => unrecorded(&mut sheet, answer, memory),
@@ -55,6 +55,10 @@ pub fn short_answer(
     if let Some(recording) = memory.recording() {
         sentences.extend(recording.warnings.iter().cloned());
     }
+    let sentences: Vec<String> = sentences
+        .iter()
+        .map(|sentence| without_folders(sentence, look))
+        .collect();
     one_line::add(&mut sheet, "assumes", &sentences);
     if let Some(next) = follow_ups.choose(answer, grows) {
         next::add(&mut sheet, &next);
@@ -183,4 +187,20 @@ fn unrecorded(sheet: &mut Sheet, answer: &Answer, memory: &Memory) {
         let text = one_line::one_line(&format!("unknown: {because}"), sheet.text_width());
         sheet.section("made of", [text]);
     }
+}
+
+/// A sentence that begins with a place (`/home/me/job/model.py:12: …`) with the file's name alone, or as seen
+/// from the current folder.
+fn without_folders(sentence: &str, look: Look) -> String {
+    let Some((place, rest)) = sentence.split_once(": ") else {
+        return sentence.to_owned();
+    };
+    if !place.starts_with('/') || place.contains(char::is_whitespace) {
+        return sentence.to_owned();
+    }
+    let below = look
+        .current_dir
+        .and_then(|folder| place.strip_prefix(folder.to_str()?)?.strip_prefix('/'));
+    let shown = below.unwrap_or_else(|| place.rsplit('/').next().unwrap_or(place));
+    format!("{shown}: {rest}")
 }

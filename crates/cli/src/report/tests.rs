@@ -344,10 +344,11 @@ fn the_worst_ordinary_case_fits_one_screen() {
     let card = "RTX PRO 6000 Blackwell Workstation Edition";
     let answer = answer_on(card, &run(Ending::Exited(1), failed), measured(139));
     let memory = Memory::Recorded(Box::new(a_leaking_transformer()));
-    let long = format!("ghostgpu max-batch --gpu pro6000 {deep}/train.py --lr 1e-4 --wd 0.1");
     let follow_ups = FollowUps {
-        largest_batch: words(&long),
-        lint: words(&format!("ghostgpu lint {deep}/train.py")),
+        largest_batch: words(
+            "ghostgpu max-batch --gpu pro6000 src/package/train.py --learning-rate 1e-4 --batch-size 64 \
+             --weight-decay 0.1 --output results",
+        ),
         ..FollowUps::default()
     };
     let screen = text_answer(&answer, &memory, &follow_ups, PLAIN);

@@ -57,11 +57,14 @@ impl Headline {
         Self {
             word: "does not fit",
             colour: Colour::Bad,
-            text: format!(
-                "needs {}, {}",
-                needed_bytes.map_or_else(|| "more".to_owned(), human),
-                cards(card, total_bytes, count)
-            ),
+            text: match needed_bytes {
+                Some(bytes) => format!(
+                    "needs {}, {}",
+                    human(bytes),
+                    cards(card, total_bytes, count)
+                ),
+                None => format!("needs more: {}", cards(card, total_bytes, count)),
+            },
         }
     }
 
@@ -94,7 +97,7 @@ impl Headline {
 fn cards(name: &str, total_bytes: u64, count: usize) -> String {
     match count {
         0 | 1 => format!("{name} has {}", human(total_bytes)),
-        count => format!("each of {count} × {name} has {}", human(total_bytes)),
+        count => format!("{count} × {name} have {} each", human(total_bytes)),
     }
 }
 

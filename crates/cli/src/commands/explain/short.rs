@@ -1,6 +1,6 @@
 //! The explanation on one screen: what ran out, who had it, why, and what to do first.
 
-use ghostgpu_explain::{Advice, Explanation, FigureValue};
+use ghostgpu_explain::{Advice, Explanation, FigureValue, PartName};
 use ghostgpu_text::{Sheet, human, shortened, wrap};
 
 use super::picture::{mark, picture};
@@ -11,8 +11,10 @@ use crate::terminal::{Colour, Look};
 
 /// Things to do that are shown.
 const MOST_ADVICE: usize = 3;
-/// Lines for the reasons.
+/// Lines for the situation and its reasons; a reason that has no room is left to `--verbose`.
 const MOST_REASONS: usize = 4;
+/// The same where rehearsals have more to say.
+const MOST_REASONS_WITH_REHEARSALS: usize = 3;
 /// Lines for one command.
 const MOST_COMMAND_LINES: usize = 2;
 /// Commands stand this far to the right.
@@ -100,17 +102,21 @@ fn card(sheet: &mut Sheet, explanation: &Explanation) {
         .device
         .map_or("the card".to_owned(), |device| format!("GPU {device}"));
     let mut lines = vec![format!("{device} has {total}{asked}"), bar.clone()];
-    // A part is not broken between lines.
     let legend: Vec<String> = account
         .parts
         .iter()
         .map(|part| {
-            let text = format!("{} {} {}", mark(part.name), part.size, part.name.words());
-            text.replace(' ', "\u{a0}")
+            let name = match part.name {
+                PartName::Allocated => "tensors",
+                PartName::Cached => "cached",
+                PartName::Context => "context",
+                PartName::Outside => "context, others",
+                name => name.words(),
+            };
+            format!("{} {} {name}", mark(part.name), part.size)
         })
         .collect();
-    let wrapped = wrap_parts(&legend, sheet.text_width());
-    lines.extend(wrapped.iter().map(|line| line.replace('\u{a0}', " ")));
+    lines.extend(wrap_parts(&legend, sheet.text_width()));
     sheet.section("card", lines);
 }
 
@@ -163,20 +169,16 @@ fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool) {
         return;
     };
     let width = sheet.text_width();
-    let most = if is_short { 2 } else { MOST_REASONS };
+    let most = match is_short {
+        true => MOST_REASONS_WITH_REHEARSALS,
+        false => MOST_REASONS,
+    };
     let mut lines = wrap(first.situation.words(), width);
-    let mut room = most;
-    for (index, reason) in first.reasons.iter().take(2).enumerate() {
-        let mut wrapped = wrap(reason, width);
-        if index > 0 && wrapped.len() > room {
+    for reason in &first.reasons {
+        let wrapped = wrap(reason, width);
+        if lines.len() + wrapped.len() > most {
             break;
         }
-        if wrapped.len() > room {
-            // What is left of a long sentence ends after a clause.
-            let text = wrapped.split_off(room - 1).join(" ") + " and so on";
-            wrapped.push(one_line(&text, width));
-        }
-        room -= wrapped.len();
         lines.extend(wrapped);
     }
     sheet.section("why", lines);
@@ -195,16 +197,14 @@ fn advice(sheet: &mut Sheet, all: &[Advice]) {
 
 /// What was rehearsed: the script as it is, the three best changes, and what did not help.
 fn rehearsed(sheet: &mut Sheet, trials: &Trials) {
-    sheet.paragraph(
-        "as it is",
-        &format!(
-            "{} on a virtual {} ({})",
-            trials.as_it_is(),
-            trials.card,
-            human(trials.total_bytes)
-        ),
-    );
     let width = sheet.text_width();
+    let text = format!(
+        "on a virtual {} ({}): {}",
+        trials.card,
+        human(trials.total_bytes),
+        trials.as_it_is()
+    );
+    sheet.section("as it is", wrap(&text, width).into_iter().take(3));
     let lines: Vec<String> = trials
         .works
         .iter()
@@ -249,10 +249,21 @@ fn with_command(text: &str, command: &str, width: usize) -> Vec<String> {
         false => command.split("   #").next().unwrap_or(command).trim_end(),
     };
     let mut lines = vec![one_line(text, width)];
-    let mut wrapped = wrap(command, room);
+    // Room for the sign that a shell reads on.
+    let continued = if is_for_a_shell(command) { " \\" } else { "" };
+    let mut wrapped = match command.chars().count() <= room {
+        true => vec![command.to_owned()],
+        false => wrap(command, room - continued.len()),
+    };
+    let last = wrapped.len().saturating_sub(1);
+    for line in &mut wrapped[..last] {
+        line.push_str(continued);
+    }
     if wrapped.len() > MOST_COMMAND_LINES {
         wrapped.truncate(MOST_COMMAND_LINES);
         if let Some(last) = wrapped.last_mut() {
+            let end = last.trim_end_matches(continued).len();
+            last.truncate(end);
             last.push_str(" …");
         }
     }
@@ -264,6 +275,16 @@ fn with_command(text: &str, command: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Whether a line is typed into a shell, not into a script.
+fn is_for_a_shell(command: &str) -> bool {
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let is_variable = first.split_once('=').is_some_and(|(name, _)| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+    });
+    is_variable || ["ghostgpu", "python", "torchrun", "pip"].contains(&first)
+}
+
 /// What `--verbose` has beside this.
 fn more(sheet: &mut Sheet, answer: &Answer) {
     let explanation = answer.explanation;
@@ -272,35 +293,34 @@ fn more(sheet: &mut Sheet, answer: &Answer) {
         1 => Some(format!("1 {one}")),
         count => Some(format!("{count} {many}")),
     };
-    let (shown, all) = match answer.trials {
-        Some(trials) => (trials.works.len().min(MOST_ADVICE), trials.works.len()),
+    let help = counted(
+        explanation.does_not_help.len(),
+        "that does not help",
+        "that do not help",
+    );
+    let parts = match answer.trials {
+        Some(trials) => {
+            let works = trials.works.len().saturating_sub(MOST_ADVICE);
+            [
+                counted(works, "more that works", "more that work"),
+                help,
+                counted(trials.untried.len(), "not rehearsed", "not rehearsed"),
+            ]
+        }
         None => {
-            let all = explanation.advice.len();
-            (all.min(MOST_ADVICE), all)
+            let advice = explanation.advice.len().saturating_sub(MOST_ADVICE);
+            let causes = explanation.situations.len().saturating_sub(1);
+            [
+                counted(advice, "more to do", "more to do"),
+                help,
+                counted(causes, "other cause", "other causes"),
+            ]
         }
     };
-    let parts: Vec<String> = [
-        counted(all - shown, "other thing to do", "other things to do"),
-        counted(
-            explanation.does_not_help.len(),
-            "that does not help",
-            "that do not help",
-        ),
-        answer
-            .trials
-            .and_then(|trials| counted(trials.untried.len(), "not rehearsed", "not rehearsed")),
-        counted(
-            explanation.situations.len().saturating_sub(1),
-            "other possible cause",
-            "other possible causes",
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     let text = match parts.is_empty() {
         true => "the message and its figures: --verbose".to_owned(),
         false => format!("{}: --verbose", parts.join(", ")),
     };
-    sheet.paragraph("more", &text);
+    sheet.section("more", [text]);
 }

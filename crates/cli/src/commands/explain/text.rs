@@ -309,11 +309,18 @@ fn others(sheet: &mut Sheet, answer: &Answer) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::trials::tests::{trials, works};
+    use super::super::trials::{AsItIs, Fails};
     use super::*;
     use crate::terminal::{PLAIN, assert_fits_one_screen};
+    use ghostgpu_explain::Effect;
     use ghostgpu_explain::{Reader, explain};
 
     fn explained(log: &str) -> String {
+        explained_with(log, None)
+    }
+
+    fn explained_with(log: &str, trials: Option<&Trials>) -> String {
         let mut reader = Reader::default();
         reader.push(log.as_bytes());
         let log = reader.finish();
@@ -321,7 +328,7 @@ mod tests {
         let answer = Answer {
             log: &log,
             explanation: &explanation,
-            trials: None,
+            trials,
         };
         let with = |detail| text(&answer, Look { detail, ..PLAIN });
         assert_eq!(with(Detail::Quiet).lines().count(), 1);
@@ -382,5 +389,58 @@ GiB already allocated; 8.52 GiB free; 47.59 MiB cached)"
             "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, \
              Hardware limit: 101376. Reducing block sizes or `num_stages` may help."
         ));
+    }
+
+    const OUT_OF_MEMORY: &str = "  File \"train.py\", line 82, in main
+    loss.backward()
+torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total \
+capacity of 11.65 GiB of which 0.66 GiB is free. Including non-PyTorch memory, this process has 10.99 \
+GiB memory in use. Of the allocated memory 10.09 GiB is allocated by PyTorch, and 0.44 GiB is reserved \
+by PyTorch but unallocated.";
+
+    #[test]
+    fn what_was_rehearsed_is_told_best_first() {
+        let mut trials = trials(AsItIs::DoesNotFit {
+            place: "in step 1 (forward), at src/package/models/transformer.py:1234".to_owned(),
+            needed_bytes: Some(14 << 30),
+        });
+        trials.works = vec![
+            works(
+                "gradient checkpointing",
+                Effect::Identical,
+                Some("12 Block modules checkpointed"),
+            ),
+            works("expandable segments", Effect::Identical, None),
+            works("a batch of 3", Effect::Training, None),
+            works("bfloat16 autocast", Effect::Precision, None),
+        ];
+        trials.works[1].command =
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py --batch-size 64"
+                .to_owned();
+        for what in [
+            "a bound for splitting",
+            "max_split_size_mb:512",
+            "fused AdamW",
+            "shorter sequences",
+        ] {
+            trials.fails.push(Fails {
+                what: what.to_owned(),
+                because: "out of memory in step 1 (backward)".to_owned(),
+            });
+        }
+        insta::assert_snapshot!(explained_with(OUT_OF_MEMORY, Some(&trials)));
+    }
+
+    #[test]
+    fn rehearsals_without_success_say_so() {
+        let nothing = trials(AsItIs::DoesNotFit {
+            place: "while moving the model".to_owned(),
+            needed_bytes: None,
+        });
+        let text = explained_with(OUT_OF_MEMORY, Some(&nothing));
+        assert!(
+            text.contains("works          nothing that was rehearsed\n"),
+            "{text}"
+        );
     }
 }

@@ -177,12 +177,12 @@ impl Trials {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const GIB: u64 = 1 << 30;
 
-    fn peaks(gib: u64) -> Peaks {
+    pub fn peaks(gib: u64) -> Peaks {
         Peaks {
             allocated_bytes: gib * GIB,
             reserved_bytes: gib * GIB,
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    fn works(what: &str, effect: Effect, did: Option<&str>) -> Works {
+    pub fn works(what: &str, effect: Effect, did: Option<&str>) -> Works {
         Works {
             what: what.to_owned(),
             command: format!("do {what}"),
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    fn trials(as_it_is: AsItIs) -> Trials {
+    pub fn trials(as_it_is: AsItIs) -> Trials {
         Trials {
             card: "NVIDIA GeForce RTX 3060".to_owned(),
             total_bytes: 12 * GIB,

@@ -312,11 +312,22 @@ mod tests {
                     },
                 ),
                 (
-                    Variant::All {
-                        count: 2,
-                        rules: vec!["summed-loss", "other"],
+                    Variant::Alone {
+                        line: 1024,
+                        rule: "evaluation-with-gradients",
+                        title: "Do not".to_owned(),
                     },
-                    Run::Fits(peaks(13_010, 13_500)),
+                    Run::DoesNotFit {
+                        place: "in step 3 (forward), at train.py:41".to_owned(),
+                        need: Some(peaks(13_010, 13_500)),
+                    },
+                ),
+                (
+                    Variant::All {
+                        count: 3,
+                        rules: vec!["summed-loss", "other", "evaluation-with-gradients"],
+                    },
+                    Run::Fits(peaks(7_990, 8_490)),
                 ),
             ],
         }
