@@ -339,3 +339,38 @@ fn a_python_program_without_torch_in_its_first_line_is_left_to_itself() {
     outcome.assert_code(0);
     assert!(outcome.stdout.starts_with("launched"), "{outcome:?}");
 }
+
+#[test]
+fn a_quiet_run_says_the_verdict_and_nothing_else() {
+    let world = World::new();
+    world.script("train.py", TOO_LARGE);
+    let outcome = world.rehearse(&["--quiet", "train.py"]);
+    outcome.assert_code(3);
+    let own: Vec<&str> = outcome
+        .stdout
+        .lines()
+        .filter(|line| !line.starts_with("hello from the script"))
+        .collect();
+    assert_eq!(own.len(), 1, "{own:?}");
+    assert!(
+        own[0].starts_with("does not fit   needs 13.97 GiB"),
+        "{own:?}"
+    );
+    assert!(!outcome.stderr.contains("ghostgpu:"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_verbose_run_has_the_message_and_exact_bytes() {
+    let world = World::new();
+    world.script("train.py", TOO_LARGE);
+    let outcome = world.rehearse(&["-v", "train.py"]);
+    outcome.assert_code(3);
+    for expected in [
+        "does not fit   needs 13.97 GiB",
+        "CUDA out of memory. Tried",
+        "15,000,000,000 bytes",
+        "needed ",
+    ] {
+        assert!(outcome.stdout.contains(expected), "{}", outcome.stdout);
+    }
+}

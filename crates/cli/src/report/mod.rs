@@ -30,4 +30,4 @@ pub fn text_answer(answer: &Answer, memory: &Memory, follow_ups: &FollowUps, loo
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -89,29 +89,29 @@ pub fn add_growth(sheet: &mut Sheet, ledger: &CardLedger, growth: &Growth, look:
         return;
     };
     let places = Places::of(ledger.recording(), ledger.card());
-    let kept = match first.kept_in.as_str() {
-        "" => String::new(),
-        variable => format!(", kept in {variable}"),
-    };
     let width = sheet.text_width();
-    let source = format!(
-        "{} per step from {}{kept}",
-        human(first.bytes_per_step),
-        place(&places, &first.place, look)
-    );
+    let bytes = human(first.bytes_per_step);
+    let place = place(&places, &first.place, look);
+    // Who keeps it says more than who made it.
+    let forms = match first.kept_in.as_str() {
+        "" => vec![format!("{bytes} per step from {place}")],
+        keeper => vec![
+            format!("{bytes} per step from {place}, kept in {keeper}"),
+            format!("{bytes} per step, kept in {keeper}"),
+        ],
+    };
+    let fits = |form: &&String| form.chars().count() <= width;
+    let source = match forms.iter().find(fits).or(forms.last()) {
+        Some(form) => shortened(form, width, width / 3),
+        None => bytes,
+    };
     let others = match growth.sources.len() - 1 {
         0 => String::new(),
         1 => "1 more line grows; ".to_owned(),
         others => format!("{others} more lines grow; "),
     };
     let full = until_full(growth.steps_until_full);
-    sheet.section(
-        "grows",
-        [
-            shortened(&source, width, width / 3),
-            format!("{others}{full}"),
-        ],
-    );
+    sheet.section("grows", [source, format!("{others}{full}")]);
 }
 
 /// When growth ends.

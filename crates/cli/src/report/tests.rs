@@ -145,6 +145,11 @@ fn report_on(card: &str, run: &Rehearsal, need: Need) -> String {
     )
 }
 
+/// An answer of a job that fits a GeForce RTX 3060.
+pub fn fitting() -> Answer {
+    answer_on("3060", &run(Ending::Exited(0), process()), Need::Peak)
+}
+
 #[test]
 fn a_job_that_fits() {
     let mut run = run(Ending::Exited(0), process());

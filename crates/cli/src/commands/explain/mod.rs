@@ -60,6 +60,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         Some(trials) if !trials.has_answer() => EXIT_DOES_NOT_FIT,
         _ => 0,
     };
+    let current_dir = std::env::current_dir().ok();
     let text = match arguments.json {
         true => as_json(&explanation, &log, trials.as_ref(), exit_code)?,
         false => text::text(
@@ -68,7 +69,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
                 explanation: &explanation,
                 trials: trials.as_ref(),
             },
-            Look::of(Stream::Output, None),
+            Look::of(Stream::Output, current_dir.as_deref()),
         ),
     };
     print_all(&text)?;

@@ -1,6 +1,6 @@
 //! The explanation on one screen: what ran out, who had it, why, and what to do first.
 
-use ghostgpu_explain::{Advice, Explanation, FigureValue, PartName};
+use ghostgpu_explain::{Advice, Explanation, FigureValue, Kind, PartName};
 use ghostgpu_text::{Sheet, human, shortened, wrap};
 
 use super::picture::{mark, picture};
@@ -23,12 +23,28 @@ const INDENT: usize = 3;
 /// The first line, which is all that `--quiet` shows.
 pub fn headline(answer: &Answer) -> Headline {
     match answer.trials {
-        None => Headline {
-            word: "ran out",
-            colour: Colour::Bad,
-            text: title(&answer.explanation.finding),
-        },
+        None => ran_out(answer.explanation),
         Some(trials) => outcome(trials),
+    }
+}
+
+/// What ran out, with the figures that say so where there are some.
+fn ran_out(explanation: &Explanation) -> Headline {
+    let finding = &explanation.finding;
+    let figures = &finding.figures;
+    let text = match (finding.kind, figures.asked, figures.free, figures.total) {
+        (Kind::CudaAllocator | Kind::HipAllocator, Some(asked), Some(free), Some(total)) => {
+            let device = figures
+                .device
+                .map_or("the GPU".to_owned(), |device| format!("GPU {device}"));
+            format!("memory of {device}: {asked} asked for, {free} free of {total}")
+        }
+        _ => title(finding),
+    };
+    Headline {
+        word: "ran out",
+        colour: Colour::Bad,
+        text,
     }
 }
 
@@ -55,13 +71,9 @@ fn outcome(trials: &Trials) -> Headline {
 pub fn short_text(answer: &Answer, look: Look) -> String {
     let mut sheet = look.sheet();
     let explanation = answer.explanation;
-    let ran_out = Headline {
-        word: "ran out",
-        colour: Colour::Bad,
-        text: title(&explanation.finding),
-    };
+    let ran_out = ran_out(explanation);
     ran_out.add(&mut sheet);
-    place(&mut sheet, explanation);
+    place(&mut sheet, explanation, look);
     if answer.trials.is_none() {
         card(&mut sheet, explanation);
         figures(&mut sheet, explanation);
@@ -71,37 +83,27 @@ pub fn short_text(answer: &Answer, look: Look) -> String {
     }
     why(&mut sheet, explanation, answer.trials.is_some());
     match answer.trials {
-        Some(trials) => rehearsed(&mut sheet, trials),
-        None => advice(&mut sheet, &explanation.advice),
+        Some(trials) => rehearsed(&mut sheet, trials, look),
+        None => advice(&mut sheet, &explanation.advice, look),
     }
     more(&mut sheet, answer);
     ran_out.paint(&sheet, look)
 }
 
-fn place(sheet: &mut Sheet, explanation: &Explanation) {
+fn place(sheet: &mut Sheet, explanation: &Explanation, look: Look) {
     let width = sheet.text_width();
     let lines = where_it_failed(explanation)
         .into_iter()
-        .map(|line| shortened(&line, width, width / 2));
+        .map(|line| shortened(&from_here(&line, look), width, width / 2));
     sheet.section("at", lines);
 }
 
 /// Who had the card's memory.
 fn card(sheet: &mut Sheet, explanation: &Explanation) {
     let account = &explanation.account;
-    let figures = &explanation.finding.figures;
     let drawn = picture(account, None);
-    let (Some(bar), Some(total)) = (drawn.first(), account.total) else {
-        return;
-    };
-    let asked = figures
-        .asked
-        .map(|asked| format!(", {asked} asked for"))
-        .unwrap_or_default();
-    let device = figures
-        .device
-        .map_or("the card".to_owned(), |device| format!("GPU {device}"));
-    let mut lines = vec![format!("{device} has {total}{asked}"), bar.clone()];
+    let Some(bar) = drawn.first() else { return };
+    let mut lines = vec![bar.clone()];
     let legend: Vec<String> = account
         .parts
         .iter()
@@ -184,19 +186,20 @@ fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool) {
     sheet.section("why", lines);
 }
 
-fn advice(sheet: &mut Sheet, all: &[Advice]) {
+fn advice(sheet: &mut Sheet, all: &[Advice], look: Look) {
     let first = all.iter().take(MOST_ADVICE).enumerate();
     let lines: Vec<String> = first
         .flat_map(|(index, each)| {
             let text = format!("{}. {} ({})", index + 1, each.what, each.effect.words());
-            with_command(&text, &each.command, sheet.text_width())
+            let command = from_here(&each.command, look);
+            with_command(&text, &command, sheet.text_width())
         })
         .collect();
     sheet.section("do first", lines);
 }
 
 /// What was rehearsed: the script as it is, the three best changes, and what did not help.
-fn rehearsed(sheet: &mut Sheet, trials: &Trials) {
+fn rehearsed(sheet: &mut Sheet, trials: &Trials, look: Look) {
     let width = sheet.text_width();
     let text = format!(
         "on a virtual {} ({}): {}",
@@ -212,7 +215,7 @@ fn rehearsed(sheet: &mut Sheet, trials: &Trials) {
         .enumerate()
         .flat_map(|(index, works)| {
             let text = format!("{}. {}", index + 1, in_words(works));
-            with_command(&text, &works.command, width)
+            with_command(&text, &from_here(&works.command, look), width)
         })
         .collect();
     if lines.is_empty() && !matches!(trials.as_it_is, AsItIs::Fits { .. }) {
@@ -238,6 +241,15 @@ fn in_words(works: &Works) -> String {
         works.effect.words(),
         human(works.peaks.device_bytes)
     )
+}
+
+/// A text in which files below the current folder are named relative to it.
+fn from_here(text: &str, look: Look) -> String {
+    let folder = look.current_dir.and_then(|folder| folder.to_str());
+    match folder.filter(|folder| folder.len() > 1) {
+        Some(folder) => text.replace(&format!("{folder}/"), ""),
+        None => text.to_owned(),
+    }
 }
 
 /// A thing to do on one line, and below it the command or the code.

@@ -169,10 +169,8 @@ impl MaxBatch {
             )],
         );
         sheet.paragraph("beyond", &self.beyond(batch));
-        if let Some(growth) = &self.growth
-            && let Some(first) = growth_sentences(growth, "batch", "sample").first()
-        {
-            sheet.paragraph("grows", first);
+        if let Some(growth) = &self.growth {
+            sheet.paragraph("grows", &growth_in_short(growth));
         }
         let set = match self.own_batch {
             Some(own) => format!("{} (its own batch is {own})", self.set_through),
@@ -297,6 +295,19 @@ impl Probed {
     }
 }
 
+/// Growth in half a line; how well it is known is left to the sentences.
+fn growth_in_short(growth: &Growth) -> String {
+    let each = human(growth.bytes_each.max(0) as u64);
+    let is_line = growth.points >= 3 && growth.off_the_line.is_empty();
+    match u64::try_from(growth.bytes_fixed) {
+        Ok(fixed) if is_line => format!("{each} per sample, plus {}", human(fixed)),
+        _ => format!(
+            "{each} per sample between {} and {}",
+            growth.linear_from, growth.linear_to
+        ),
+    }
+}
+
 /// What is known about growth, and how well, in sentences.
 pub fn growth_sentences(growth: &Growth, size: &str, one: &str) -> Vec<String> {
     let each = growth.bytes_each.max(0) as u64;
@@ -362,6 +373,8 @@ fn off_the_line(growth: &Growth) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::tests::fitting;
+    use crate::terminal::{PLAIN, assert_fits_one_screen};
 
     fn sentences(points: &[(u64, u64)]) -> String {
         let found = growth(points).expect("two sizes or more");
@@ -386,5 +399,60 @@ mod tests {
         assert!(text.contains("not on that line: 1 is"), "{text}");
         let two = [1, 4].map(|size| (size, size << 20));
         assert!(sentences(&two).ends_with("two sizes do not show whether that is linear"));
+    }
+
+    fn answer() -> MaxBatch {
+        let fits = |batch: u64| Probed {
+            batch,
+            fits: Some(true),
+            peaks: Some(Peaks {
+                allocated_bytes: (100 + 10 * batch) << 20,
+                reserved_bytes: (120 + 10 * batch) << 20,
+                device_bytes: (600 + 10 * batch) << 20,
+            }),
+            because: None,
+        };
+        let points = [1, 2, 4, 64].map(|batch| (batch, (100 + 10 * batch) << 20));
+        let mut answer = fitting();
+        answer.assumptions = vec!["the CUDA context takes 254.00 MiB".to_owned()];
+        let place = "in step 1 (forward), at src/model.py:41 in forward";
+        MaxBatch {
+            schema: SCHEMA,
+            largest_batch: Some(64),
+            set_through: "the DataLoader iterated at train.py:8".to_owned(),
+            own_batch: Some(32),
+            samples: Some(100),
+            limited_by: Limit::Memory {
+                out_of_memory: place.to_owned(),
+            },
+            confirmation: Confirmation::Equal,
+            probes: vec![
+                fits(1),
+                fits(2),
+                fits(4),
+                fits(64),
+                Probed {
+                    batch: 65,
+                    fits: Some(false),
+                    peaks: None,
+                    because: Some(place.to_owned()),
+                },
+            ],
+            growth: growth(&points),
+            smaller_that_does_not_fit: None,
+            not_forked: Some("because other threads are running".to_owned()),
+            answer,
+            exit_code: 0,
+        }
+    }
+
+    #[test]
+    fn the_largest_batch_is_told_on_one_screen_in_full_or_in_one_line() {
+        let with = |detail| answer().text(Look { detail, ..PLAIN });
+        let screen = with(Detail::Screen);
+        assert_fits_one_screen(&screen);
+        assert_eq!(with(Detail::Quiet).lines().count(), 1);
+        let full = with(Detail::Everything);
+        insta::assert_snapshot!(format!("{screen}\n--verbose\n{full}"));
     }
 }
