@@ -147,7 +147,10 @@ for _ in range(4):
     )
     done = rehearse(script, "--record", "run.ghost", "--steps", "0").expect(0)
     line = script.splitlines().index(KEEPING) + 1
-    assert f"16.00 MiB more in each step from train.py:{line}" in done.stdout
+    assert "16.00 MiB per step" in done.stdout
+    assert "\nnext           ghostgpu lint train.py" in done.stdout
+    told = rehearse(script, "--verbose", "--steps", "0").expect(0)
+    assert f"16.00 MiB more in each step from train.py:{line}" in " ".join(told.stdout.split())
     growth = report(done)["cards"][0]["growth"]
     assert growth["bytes_per_step"] == 16 * MIB
     assert growth["sources"][0]["kept_in"] == f"`kept`, a list (train.py:{line})"
@@ -232,8 +235,8 @@ for _ in range(3):
 """
     )
     fields = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes", "allocations")
-    with_it = rehearse(script).expect(0)
-    without = rehearse(script, "--no-breakdown").expect(0)
+    with_it = rehearse(script, "--verbose").expect(0)
+    without = rehearse(script, "--verbose", "--no-breakdown").expect(0)
     assert "at the peak" in with_it.stdout
     assert "at the peak" not in without.stdout
     for field in fields:
@@ -258,7 +261,7 @@ for _ in range(2):
 print("graphs", counters["stats"]["unique_graphs"], "calls", counters["stats"]["calls_captured"])
 """
     )
-    with_it = rehearse(script).expect(0)
+    with_it = rehearse(script, "--verbose").expect(0)
     without = rehearse(script, "--no-breakdown").expect(0)
     found = re.search(r"graphs (\d+) calls (\d+)", with_it.stdout)
     assert found and int(found[1]) == 1 and int(found[2]) > 0, with_it.stdout
@@ -288,10 +291,11 @@ def test_the_answer_as_json_has_the_same_breakdown_as_the_report(
 def test_an_allocator_without_a_history_is_named_as_the_reason(rehearse: Rehearse) -> None:
     script = MODEL + "model(batch()).sum().backward()"
     setting = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
-    done = rehearse(script, environment=setting).expect(0)
+    done = rehearse(script, "--verbose", environment=setting).expect(0)
     assert done["breakdown"] is None
     assert "(cudaMallocAsync) keeps no history" in done["breakdown_missing_because"]
-    assert "nobody knows whose memory it was: the allocator that the script chose" in done.stdout
+    told = " ".join(done.stdout.split())
+    assert "nobody knows whose memory it was: the allocator that the script chose" in told
     refused = rehearse(script, "--report", "page.html", environment=setting).expect(2)
     assert "there is no recording to write: the allocator" in refused.stderr
 
@@ -337,7 +341,7 @@ for _ in range(3):
     optimizer.zero_grad()
 """
     )
-    done = rehearse_reference(script, "--record", "run.ghost").expect(0)
+    done = rehearse_reference(script, "--verbose", "--record", "run.ghost").expect(0)
     for title in ("building the model", "moving the model", "step 1, forward", "evaluation"):
         assert title in done.stdout
     assert "The first step allocates the optimizer's state (256.00 MiB)" in done.stdout

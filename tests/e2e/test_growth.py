@@ -61,7 +61,7 @@ for images, labels in DataLoader(data, batch_size=8):
     assert growth["batch"]["growth"]["points"] >= 2
     assert growth["sequence"]["growth"] is None
     assert "no whole numbers in rows" in growth["sequence"]["unknown_because"]
-    assert "`--seq-arg --max-length`" in done.stdout.replace("\n", " ").replace("  ", "")
+    assert "`--seq-arg --max-length`" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ mod questions;
 mod recording_file;
 mod report;
 mod snapshot_file;
+mod terminal;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::terminal::Stream;
 
 /// Where a result will go.
 #[derive(Debug)]
@@ -112,15 +113,32 @@ pub fn print_all(text: &str) -> anyhow::Result<()> {
     to_standard_output(|out| Ok(out.write_all(text.as_bytes())?))
 }
 
-/// The text goes to standard output, unless the JSON does.
-pub fn publish(text: &str, document: &impl Serialize, json: Option<Output>) -> anyhow::Result<()> {
-    match json.as_ref().is_some_and(Output::is_stdout) {
-        true => eprint!("{text}"),
-        false => print_all(text)?,
+/// Prints text to standard output, or to standard error where JSON has standard output for itself.
+pub fn print_beside(json: Option<&Output>, text: &str) -> anyhow::Result<()> {
+    match stream_beside(json) {
+        Stream::Output => print_all(text),
+        Stream::Error => {
+            // A reader that has gone away is not an error here either.
+            let _ = io::stderr().write_all(text.as_bytes());
+            Ok(())
+        }
     }
+}
+
+/// The text, and the document where JSON was asked for.
+pub fn publish(text: &str, document: &impl Serialize, json: Option<Output>) -> anyhow::Result<()> {
+    print_beside(json.as_ref(), text)?;
     match json {
         Some(output) => output.write(&(serde_json::to_string_pretty(document)? + "\n")),
         None => Ok(()),
+    }
+}
+
+/// Where text goes that is printed beside this JSON.
+pub fn stream_beside(json: Option<&Output>) -> Stream {
+    match json.is_some_and(Output::is_stdout) {
+        true => Stream::Error,
+        false => Stream::Output,
     }
 }
 

@@ -3,10 +3,11 @@
 //! What is over within two seconds says nothing. On a terminal one line is renewed, elsewhere a line is
 //! written after two seconds and then every ten.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::terminal::{Detail, Stream, detail};
 use ghostgpu_rehearse::{Dimension, Observer, Purpose};
 use ghostgpu_text::{human, seconds};
 
@@ -97,7 +98,7 @@ impl Progress {
         Self {
             what,
             total,
-            line: Mutex::new(Line::new(std::io::stderr().is_terminal(), Instant::now())),
+            line: Mutex::new(Line::new(Stream::Error.is_terminal(), Instant::now())),
         }
     }
 
@@ -139,7 +140,7 @@ pub struct Rehearsing {
 impl Default for Rehearsing {
     fn default() -> Self {
         let now = Instant::now();
-        let mut line = Line::new(std::io::stderr().is_terminal(), now);
+        let mut line = Line::new(Stream::Error.is_terminal(), now);
         line.paused = Some(now);
         Self {
             state: Mutex::new((line, String::new(), now)),
@@ -200,8 +201,9 @@ fn in_words(purpose: &Purpose) -> String {
     }
 }
 
+/// Writes what is due, unless `--quiet` forbids it.
 fn write(text: Option<&str>) {
-    if let Some(text) = text {
+    if let Some(text) = text.filter(|_| detail() != Detail::Quiet) {
         let mut stderr = std::io::stderr().lock();
         // A terminal that is gone takes no progress, and needs none.
         let _ = stderr

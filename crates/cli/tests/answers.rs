@@ -33,7 +33,7 @@ fn a_script_that_fits_is_reported_and_written_as_json() {
         lines[0], "hello from the script ['--gpu', 'x', '--steps=9']",
         "the script's own output comes first, with all of its arguments"
     );
-    assert!(lines[1].starts_with("fits           yes: NVIDIA GeForce RTX 3060 has"));
+    assert!(lines[1].starts_with("fits           needs "));
     assert!(
         outcome
             .stderr
@@ -71,11 +71,19 @@ fn a_script_that_does_not_fit_is_run_again_unseen_to_find_its_need() {
     let outcome = world.rehearse(&["--json", "out.json", "train.py"]);
     outcome.assert_code(3);
     assert_eq!(outcome.stdout.matches("hello from the script").count(), 1);
-    assert!(outcome.stdout.contains("the job needs 13.97 GiB"));
     assert!(
         outcome
             .stdout
-            .contains("in step 1 (forward), at train.py:41 in forward")
+            .contains("does not fit   needs 13.97 GiB, NVIDIA GeForce RTX 3060 has")
+    );
+    assert!(outcome.stdout.contains(" in step 1 (forward)\n"));
+    assert!(outcome.stdout.contains(" train.py:41 in forward\n"));
+    assert!(
+        outcome
+            .stdout
+            .contains("\nnext           ghostgpu max-batch --gpu 3060 "),
+        "{}",
+        outcome.stdout
     );
     assert!(outcome.stdout.contains("x = self.attn(x)"));
     let json = world.json("work/out.json");
@@ -96,11 +104,7 @@ fn no_retry_leaves_the_need_unknown() {
     world.script("train.py", TOO_LARGE);
     let outcome = world.rehearse(&["--no-retry", "--json", "out.json", "train.py"]);
     outcome.assert_code(3);
-    assert!(
-        outcome
-            .stdout
-            .contains("unknown: it was not looked for (--no-retry)")
-    );
+    assert!(outcome.stdout.contains("the need is unknown: it was not"));
     assert!(world.json("work/out.json")["needed_device_bytes"].is_null());
 }
 
@@ -138,7 +142,7 @@ fn a_failing_script_keeps_its_exit_code_and_the_answer_is_open() {
     assert!(
         outcome
             .stdout
-            .contains("unknown: the script failed with exit code 7: ValueError: no")
+            .contains("unknown        the script failed with exit code 7: ValueError: no")
     );
     let json = world.json("work/out.json");
     assert!(json["fits"].is_null());
@@ -208,7 +212,7 @@ fn json_on_standard_output_stands_there_alone() {
     let json: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("only JSON");
     assert_eq!(json["fits"], true);
     assert!(outcome.stderr.contains("hello from the script"));
-    assert!(outcome.stderr.contains("fits           yes"));
+    assert!(outcome.stderr.contains("fits           needs "));
 }
 
 #[test]
@@ -228,15 +232,17 @@ fn the_session_carries_what_was_asked_for() {
         "--no-cudnn",
         "--full-init",
         "--keep-checkpoints",
+        "--verbose",
         "--trace",
         "calls.txt",
         "train.py",
     ];
     let outcome = world.run(&arguments);
     outcome.assert_code(0);
+    let words: Vec<&str> = outcome.stdout.split_whitespace().collect();
     assert!(
-        outcome
-            .stdout
+        words
+            .join(" ")
             .contains("11.00 GiB instead of its own 139.80 GiB")
     );
     let session = world.json("work/session.json");
@@ -332,4 +338,39 @@ fn a_python_program_without_torch_in_its_first_line_is_left_to_itself() {
     let outcome = world.rehearse(&["./launcher"]);
     outcome.assert_code(0);
     assert!(outcome.stdout.starts_with("launched"), "{outcome:?}");
+}
+
+#[test]
+fn a_quiet_run_says_the_verdict_and_nothing_else() {
+    let world = World::new();
+    world.script("train.py", TOO_LARGE);
+    let outcome = world.rehearse(&["--quiet", "train.py"]);
+    outcome.assert_code(3);
+    let own: Vec<&str> = outcome
+        .stdout
+        .lines()
+        .filter(|line| !line.starts_with("hello from the script"))
+        .collect();
+    assert_eq!(own.len(), 1, "{own:?}");
+    assert!(
+        own[0].starts_with("does not fit   needs 13.97 GiB"),
+        "{own:?}"
+    );
+    assert!(!outcome.stderr.contains("ghostgpu:"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_verbose_run_has_the_message_and_exact_bytes() {
+    let world = World::new();
+    world.script("train.py", TOO_LARGE);
+    let outcome = world.rehearse(&["-v", "train.py"]);
+    outcome.assert_code(3);
+    for expected in [
+        "does not fit   needs 13.97 GiB",
+        "CUDA out of memory. Tried",
+        "15,000,000,000 bytes",
+        "needed ",
+    ] {
+        assert!(outcome.stdout.contains(expected), "{}", outcome.stdout);
+    }
 }

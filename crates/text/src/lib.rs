@@ -19,7 +19,7 @@ mod table;
 mod wrap;
 
 pub use duration::{parse_duration, seconds};
-pub use sheet::{Sheet, TEXT_WIDTH};
+pub use sheet::{DEFAULT_WIDTH, Sheet};
 pub use size::{counted, grouped, human, human_in_few, parse_size, signed_change};
 pub use table::Table;
-pub use wrap::wrap;
+pub use wrap::{shortened, wrap};

@@ -6,16 +6,39 @@ use crate::wrap::wrap;
 /// Width of the column of labels.
 const LABEL_WIDTH: usize = 15;
 
-/// Width of the text beside it: together they fit a line of 100.
-pub const TEXT_WIDTH: usize = 85;
+/// Lines are this wide where nobody says otherwise.
+pub const DEFAULT_WIDTH: usize = 80;
 
-/// A report in the making.
-#[derive(Clone, Debug, Default)]
+/// Narrower than this, text beside the labels would be one word per line.
+const LEAST_TEXT_WIDTH: usize = 25;
+
+/// An answer in the making.
+#[derive(Clone, Debug)]
 pub struct Sheet {
     lines: Vec<String>,
+    text_width: usize,
+}
+
+impl Default for Sheet {
+    fn default() -> Self {
+        Self::with_width(DEFAULT_WIDTH)
+    }
 }
 
 impl Sheet {
+    /// A sheet whose text is wrapped so that lines, with the labels, are at most this wide.
+    pub fn with_width(width: usize) -> Self {
+        Self {
+            lines: Vec::new(),
+            text_width: width.saturating_sub(LABEL_WIDTH).max(LEAST_TEXT_WIDTH),
+        }
+    }
+
+    /// Width of the text beside the labels.
+    pub fn text_width(&self) -> usize {
+        self.text_width
+    }
+
     /// The first line has the label, the others stand below its text.
     pub fn section(&mut self, label: &str, texts: impl IntoIterator<Item = String>) {
         for (index, text) in texts.into_iter().enumerate() {
@@ -27,7 +50,7 @@ impl Sheet {
 
     /// A section of running text.
     pub fn paragraph(&mut self, label: &str, text: &str) {
-        self.section(label, wrap(text, TEXT_WIDTH));
+        self.section(label, wrap(text, self.text_width));
     }
 
     /// A section of sentences, one after the other, each with a dash.
@@ -35,7 +58,7 @@ impl Sheet {
         let lines: Vec<String> = sentences
             .iter()
             .flat_map(|sentence| {
-                wrap(sentence, TEXT_WIDTH - 2)
+                wrap(sentence, self.text_width - 2)
                     .into_iter()
                     .enumerate()
                     .map(|(index, line)| match index {

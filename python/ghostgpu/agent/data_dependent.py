@@ -59,8 +59,8 @@ class ShapeAssumptions:
         count = tensor._nnz()
         if count > 1:
             self._assume(
-                f"coalesce(), a sparse tensor of {_shape(tensor)}: assumed that all {count} "
-                "entries are for different places (the largest case)"
+                f"all {count} entries of a sparse tensor are for different places in coalesce(): "
+                f"{_shape(tensor)}, the largest case"
             )
         with self._readbacks.answering_copy(count, INT32_BYTES):
             return original(tensor)
@@ -84,8 +84,8 @@ class ShapeAssumptions:
             return result
         if not _is_printing():
             self._assume(
-                f"nonzero() or a boolean mask, {_shape(tensor)}: assumed that all {count} "
-                "elements are selected (the largest case)"
+                f"all {count} elements are selected by nonzero() or a boolean mask: "
+                f"{_shape(tensor)}, the largest case"
             )
         # Not through `item()`: the kernel copies one `int` itself.
         with self._readbacks.answering_copy(count, INT32_BYTES):
@@ -142,7 +142,7 @@ class ShapeAssumptions:
         values = self._known.of(repeats)
         if values is None and output_size is None and repeats.numel():
             self._assume(
-                f"repeat_interleave(), {_shape(repeats)} repeats: assumed that each of them is 1"
+                f"each of the repeats of repeat_interleave() is 1: {_shape(repeats)}"
             )
         # PyTorch reads their sum, and whether all are positive.
         with self._readbacks.answering(repeats.numel() if values is None else int(values.sum())):
@@ -152,7 +152,7 @@ class ShapeAssumptions:
         # The largest value reads as 0, so that the result has `minlength` bins, or one.
         values = self._known.of(tensor)
         if values is None or not values.numel():
-            sentence = f"bincount(), {_shape(tensor)}: assumed that no value is minlength or more"
+            sentence = f"no value is minlength or more in bincount(): {_shape(tensor)}"
             self._assume(sentence)
             largest = 0
         else:
@@ -163,8 +163,7 @@ class ShapeAssumptions:
     def _assume_unique(self, tensor: Any, count: int, what: str) -> None:
         if count:
             self._assume(
-                f"unique(), {_shape(tensor)}: assumed that all {count} {what} are different "
-                "(the largest case)"
+                f"all {count} {what} are different in unique(): {_shape(tensor)}, the largest case"
             )
 
     @quietly

@@ -108,7 +108,7 @@ class InitialisationSkipper:
         count = len(self._skipped_tensors)
         size_gib = sum(self._skipped_tensors.values()) / (1 << 30)
         RECORD.assume(
-            f"The initialisation of {count} large CPU {'tensor' if count == 1 else 'tensors'} "
-            f"({size_gib:.2f} GiB) was skipped: they hold zeros, and the CPU's random numbers "
-            "differ from a real run's after the first of them; --full-init initialises everything"
+            f"{count} large CPU {'tensor was' if count == 1 else 'tensors were'} not initialised "
+            f"({size_gib:.2f} GiB): they hold zeros, and the CPU's random numbers differ from a "
+            "real run's after the first of them; --full-init initialises everything"
         )

@@ -68,8 +68,8 @@ class SequenceLengths:
     @quietly
     def _assume(self, count: int) -> None:
         RECORD.assume(
-            f"{users_line()}: ctc_loss(), lengths of {count} sequences on the card: assumed that "
-            "they are as long as the tensors allow"
+            f"{users_line()}: {count} sequences in ctc_loss() are as long as the tensors allow: "
+            "their lengths are on the card"
         )
 
 

@@ -5,12 +5,16 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::output::print_all;
+use crate::terminal::{Detail, Look, Stream};
 use ghostgpu_text::{Table, human};
+
+/// Width of memory and capability, with the gaps around them.
+const FIGURES_WIDTH: usize = 26;
 
 /// List the cards that a script can be rehearsed on
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Where figures come from:
+Where figures come from (--verbose):
   measured    software read them on a real card of this name
   published   they stand in a data sheet or a public table
   derived     a rule that was fitted to other cards computed them
@@ -50,7 +54,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         let list: Vec<Value> = cards.iter().map(|card| as_json(card)).collect();
         serde_json::to_string_pretty(&list)? + "\n"
     } else {
-        as_table(&cards)
+        as_table(&cards, Look::of(Stream::Output, None))
     };
     print_all(&text)?;
     Ok(0)
@@ -71,7 +75,48 @@ fn matches(card: &Card, filter: &str) -> bool {
         .any(|name| simplified(name).contains(&wanted))
 }
 
-fn as_table(cards: &[&Card]) -> String {
+/// What one looks for: the name to type and the memory; the rest with `--verbose`.
+fn as_table(cards: &[&Card], look: Look) -> String {
+    match look.detail {
+        Detail::Everything => full_table(cards).render(),
+        Detail::Screen => short_table(cards, look.width).render(),
+        Detail::Quiet => cards
+            .iter()
+            .map(|card| format!("{}\n", card.name))
+            .collect(),
+    }
+}
+
+fn short_table(cards: &[&Card], width: usize) -> Table {
+    let mut table = Table::new(&["card", ">memory", ">capability", "also called"]);
+    let names = cards.iter().map(|card| card.name.chars().count());
+    let beside = names.max().unwrap_or_default() + FIGURES_WIDTH;
+    for card in cards {
+        table.push(vec![
+            card.name.to_owned(),
+            human(card.total_bytes),
+            card.capability.to_string(),
+            first_names(&card.aliases, width.saturating_sub(beside)),
+        ]);
+    }
+    table
+}
+
+/// As many of the names as there is room for.
+fn first_names(names: &[&str], width: usize) -> String {
+    let mut text = String::new();
+    for name in names {
+        let separator = if text.is_empty() { "" } else { ", " };
+        if !text.is_empty() && text.chars().count() + 2 + name.chars().count() > width {
+            break;
+        }
+        text.push_str(separator);
+        text.push_str(name);
+    }
+    text
+}
+
+fn full_table(cards: &[&Card]) -> Table {
     let mut table = Table::new(&[
         "card",
         ">memory",
@@ -94,7 +139,7 @@ fn as_table(cards: &[&Card]) -> String {
             card.aliases.join(", "),
         ]);
     }
-    table.render()
+    table
 }
 
 fn as_json(card: &Card) -> Value {
@@ -116,6 +161,7 @@ fn as_json(card: &Card) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::PLAIN;
 
     #[test]
     fn a_filter_ignores_case_spaces_and_hyphens() {
@@ -128,6 +174,12 @@ mod tests {
     #[test]
     fn the_table_has_one_row_per_card_and_a_heading() {
         let cards: Vec<&Card> = Catalogue::builtin().cards().iter().collect();
-        assert_eq!(as_table(&cards).lines().count(), cards.len() + 1);
+        for detail in [Detail::Screen, Detail::Everything] {
+            let table = as_table(&cards, Look { detail, ..PLAIN });
+            assert_eq!(table.lines().count(), cards.len() + 1);
+        }
+        let table = as_table(&cards, PLAIN);
+        let widest = table.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(PLAIN.width), "{widest:?}");
     }
 }

@@ -5,6 +5,7 @@ mod completions;
 mod doctor;
 mod estimate;
 mod explain;
+mod follow_ups;
 mod gpus;
 mod lint;
 mod max_batch;
@@ -16,6 +17,8 @@ mod run;
 mod snapshot;
 
 use clap::{Parser, Subcommand};
+
+use crate::terminal::{self, DetailOptions};
 
 /// Runs your PyTorch training on a GPU that isn't there, and says to the byte whether it fits.
 #[derive(Debug, Parser)]
@@ -43,6 +46,9 @@ otherwise the code of the script."
 pub struct CommandLine {
     #[command(subcommand)]
     command: Command,
+
+    #[command(flatten)]
+    detail: DetailOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -64,6 +70,7 @@ enum Command {
 impl CommandLine {
     /// Runs the command and returns its exit code.
     pub fn execute(self) -> anyhow::Result<u8> {
+        terminal::choose(self.detail);
         match self.command {
             Command::Run(arguments) => run::execute(&arguments),
             Command::Estimate(arguments) => estimate::execute(&arguments),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::terminal;
 use anyhow::Context;
 use ghostgpu_rehearse::process::{Cause, hold_signals, supervise};
 use ghostgpu_rehearse::python::{Search, find_interpreter};
@@ -81,13 +82,13 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let recorded = gather(folder.path(), &mut table)?;
     if recorded > 0 {
         output.write(&table.to_text())?;
-        eprintln!(
-            "ghostgpu: recorded {recorded} answers, {} of them new, to {}",
+        terminal::note(format_args!(
+            "recorded {recorded} answers, {} of them new, to {}",
             table.len() - before,
             arguments.out.display()
-        );
+        ));
     } else {
-        eprintln!("ghostgpu: nothing was recorded, and nothing written");
+        terminal::note("nothing was recorded, and nothing written");
     }
     match supervised.cause {
         Cause::Interrupted(signal) => Err(Stop::Interrupted(signal).into()),

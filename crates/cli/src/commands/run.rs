@@ -7,6 +7,7 @@ use ghostgpu_plan::growth::SequencePoint;
 use ghostgpu_rehearse::{Job, SizePoint};
 
 use super::breakdown_options::BreakdownOptions;
+use super::follow_ups::follow_ups;
 use super::rehearsal_options::RehearsalOptions;
 use crate::output::prepare_appendable;
 use crate::questions::fits::{DoesItFit, answer};
@@ -123,6 +124,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         recording: arguments.breakdown.record.as_deref(),
         growth: arguments.grow.then_some((batch, sequence)),
         measures_need: !arguments.no_retry,
+        follow_ups: follow_ups(arguments),
         declines: |_| None,
     })
 }

@@ -1,9 +1,10 @@
 //! Lines beside the answer, on standard error.
 
+use crate::terminal::note;
 use ghostgpu_rehearse::Prepared;
 use ghostgpu_text::human;
 
-/// The line that keeps a rehearsal from passing for the real thing: says on which card what is done, and what else is to be known before.
+/// Says on which card what is done, so that a rehearsal never passes for the real thing.
 pub fn announce(prepared: &Prepared, doing: &str, promise: &str) {
     let card = prepared.card();
     let name = match prepared.card_count() {
@@ -14,9 +15,9 @@ pub fn announce(prepared: &Prepared, doing: &str, promise: &str) {
             human(card.total_bytes)
         ),
     };
-    eprintln!("ghostgpu: {doing} on {name}: {promise}");
+    note(format_args!("{doing} on {name}: {promise}"));
     for remark in &prepared.remarks {
-        eprintln!("ghostgpu: note: {remark}");
+        note(format_args!("note: {remark}"));
     }
 }
 

@@ -1,7 +1,6 @@
 //! Does it fit? The job is rehearsed, once more with unlimited memory where it does not fit, and at other
 //! sizes where growth is asked for.
 
-use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,9 +18,10 @@ use super::growth::Scaling;
 use super::{announce, relative_paths};
 use crate::answer::{Answer, Circumstances, Need, user_frame};
 use crate::failure::{Failure, TIMEOUT_HINT};
-use crate::output::{Output, print_all};
+use crate::output::{Output, print_beside, stream_beside};
 use crate::progress::Rehearsing;
-use crate::report::{Look, json_report, text_report};
+use crate::report::{FollowUps, json_report, text_answer};
+use crate::terminal::{Look, Stream, note};
 
 /// The question, and where the answer goes beside standard output.
 pub struct DoesItFit<'a> {
@@ -35,6 +35,8 @@ pub struct DoesItFit<'a> {
     pub growth: Option<(SizePoint, SequencePoint)>,
     /// What does not fit is rehearsed again, to find out how much it needs.
     pub measures_need: bool,
+    /// What the user may type next.
+    pub follow_ups: FollowUps,
     pub declines: Declines,
 }
 
@@ -46,12 +48,11 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let prepared = question.job.prepare()?;
     let promise = "nothing is computed, every value read back is 0";
     announce(&prepared, "running", promise);
-    let is_json_on_stdout = json.as_ref().is_some_and(Output::is_stdout);
     let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
     let mut runner = Declining::new(runs, question.declines);
-    runner.send_output_to(match is_json_on_stdout {
-        true => ScriptOutput::AllToStderr,
-        false => ScriptOutput::Inherited,
+    runner.send_output_to(match stream_beside(json.as_ref()) {
+        Stream::Error => ScriptOutput::AllToStderr,
+        Stream::Output => ScriptOutput::Inherited,
     });
     let mut run = Run::even_if_timed_out(runner.rehearse(&Rehearsal::as_it_is()))?;
     runner.send_output_to(ScriptOutput::Kept);
@@ -62,21 +63,21 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let mut memory = measured.unwrap_or(std::mem::replace(&mut run.memory, Memory::Unwanted));
     let answer = Answer::new(&run, need, &Circumstances::of(&prepared));
     complete(&mut memory, &answer, &prepared)?;
-    show(&answer, &memory, is_json_on_stdout)?;
+    show(&answer, &memory, &question.follow_ups, json.as_ref())?;
     let scaling = scaling(question, verdict, &prepared, &mut runner)?;
     if let Some(scaling) = &scaling {
-        publish(&scaling.text(), is_json_on_stdout)?;
+        print_beside(json.as_ref(), &scaling.text())?;
     }
     if let Some(output) = json {
         output.write(&json_report(&answer, &memory, scaling.as_ref())?)?;
     }
     write_recording(&memory, page, file)?;
     if let count @ 1.. = run.removed_files.len() {
-        eprintln!(
-            "ghostgpu: removed {count} file{} that the script wrote, since a rehearsal's \
+        note(format_args!(
+            "removed {count} file{} that the script wrote, since a rehearsal's \
              checkpoints hold no trained weights (--keep-checkpoints keeps them)",
             if count == 1 { "" } else { "s" }
-        );
+        ));
     }
     match verdict {
         Verdict::TimedOut => Err(timeout_failure(&question.job).into()),
@@ -190,31 +191,16 @@ fn write_recording(
     Ok(())
 }
 
-/// The report goes to standard output, unless the JSON does.
-fn show(answer: &Answer, memory: &Memory, is_json_on_stdout: bool) -> anyhow::Result<()> {
-    let is_terminal = match is_json_on_stdout {
-        true => std::io::stderr().is_terminal(),
-        false => std::io::stdout().is_terminal(),
-    };
-    let is_colour_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+/// The answer goes to standard output, unless the JSON does.
+fn show(
+    answer: &Answer,
+    memory: &Memory,
+    follow_ups: &FollowUps,
+    json: Option<&Output>,
+) -> anyhow::Result<()> {
     let current_dir = std::env::current_dir().ok();
-    let text = text_report(
-        answer,
-        memory,
-        Look {
-            has_colour: is_terminal && !is_colour_unwanted,
-            current_dir: current_dir.as_deref(),
-        },
-    );
-    publish(&text, is_json_on_stdout)
-}
-
-fn publish(text: &str, is_json_on_stdout: bool) -> anyhow::Result<()> {
-    if is_json_on_stdout {
-        eprint!("{text}");
-        return Ok(());
-    }
-    print_all(text)
+    let look = Look::of(stream_beside(json), current_dir.as_deref());
+    print_beside(json, &text_answer(answer, memory, follow_ups, look))
 }
 
 fn timeout_failure(job: &Job) -> Failure {

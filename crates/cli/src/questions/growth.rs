@@ -2,7 +2,7 @@
 
 use ghostgpu_plan::growth::{Growth, Scaling as Measured, Series};
 use ghostgpu_rehearse::{Outcome, Peaks};
-use ghostgpu_text::{Sheet, grouped, human};
+use ghostgpu_text::{grouped, human};
 use serde::Serialize;
 
 /// The part of the answer about growth.
@@ -46,7 +46,7 @@ impl Scaling {
 
     /// The end of the text.
     pub fn text(&self) -> String {
-        let mut sheet = Sheet::default();
+        let mut sheet = crate::terminal::sheet();
         sheet.list("by batch", &self.batch.sentences("batch", "sample"));
         sheet.list("by sequence", &self.sequence.sentences("sequence", "token"));
         sheet.render()

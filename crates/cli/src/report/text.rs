@@ -1,29 +1,24 @@
-//! The answer as people read it: aligned, and understandable without colour.
+//! The answer in full, for `--verbose`: aligned, and understandable without colour.
 
 use std::path::Path;
 
 use ghostgpu_session::{OomReport, StackFrame};
 
 use super::breakdown::add_breakdown;
+use super::verdict::Headline;
 use crate::answer::{Answer, user_frame};
+use crate::terminal::Look;
 use ghostgpu_rehearse::{Memory, Verdict};
-use ghostgpu_text::{Sheet, TEXT_WIDTH, grouped, human, wrap};
+use ghostgpu_text::{Sheet, grouped, human, wrap};
 
-/// How a report is to look.
-#[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
-    pub has_colour: bool,
-    /// Files below this folder are named relative to it.
-    pub current_dir: Option<&'a Path>,
-}
-
-/// The whole report, with what the memory of the run was made of if that was recorded.
-pub fn text_report(answer: &Answer, memory: &Memory, look: Look) -> String {
+/// Everything that is known, with what the memory of the run was made of if that was recorded.
+pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
     let mut report = Report {
         look,
-        sheet: Sheet::default(),
+        sheet: look.sheet(),
     };
-    report.headline(answer);
+    let headline = Headline::of(answer);
+    headline.add(&mut report.sheet);
     report.steps(answer);
     report.peaks(answer);
     if let Some(oom) = &answer.oom {
@@ -48,7 +43,7 @@ pub fn text_report(answer: &Answer, memory: &Memory, look: Look) -> String {
     }
     report.sheet.list("assumes", &answer.assumptions);
     report.sheet.list("notes", &answer.notes);
-    report.sheet.render()
+    headline.paint(&report.sheet, look)
 }
 
 struct Report<'a> {
@@ -57,36 +52,6 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    fn headline(&mut self, answer: &Answer) {
-        let gpu = &answer.gpu;
-        let card = match gpu.count {
-            1 => format!("{} has {}", gpu.name, human(gpu.total_bytes)),
-            count => format!(
-                "{count} × {} have {} each",
-                gpu.name,
-                human(gpu.total_bytes)
-            ),
-        };
-        let (word, colour, rest) = match (answer.fits, answer.needed_device_bytes) {
-            (Some(true), _) => (
-                "yes",
-                "32",
-                format!("{card}, the job needs {}", human(answer.peak_device_bytes)),
-            ),
-            (Some(false), Some(need)) => {
-                ("no", "31", format!("{card}, the job needs {}", human(need)))
-            }
-            (Some(false), None) => ("no", "31", format!("{card}, the job needs more")),
-            (None, _) => ("unknown", "33", unknown_because(answer)),
-        };
-        let word = if self.look.has_colour {
-            format!("\x1b[1;{colour}m{word}\x1b[0m")
-        } else {
-            word.to_owned()
-        };
-        self.sheet.section("fits", [format!("{word}: {rest}")]);
-    }
-
     fn steps(&mut self, answer: &Answer) {
         let count = match answer.steps {
             0 => "no optimizer step".to_owned(),
@@ -130,16 +95,13 @@ impl Report<'_> {
     }
 
     fn out_of_memory(&mut self, oom: &OomReport) {
-        let mut place = match oom.stage.as_str() {
-            "setup" | "moving the model" => format!("while {}", gerund(&oom.stage)),
-            stage => format!("in step {} ({stage})", oom.step + 1),
-        };
+        let mut place = stage_of(oom);
         if oom.device > 0 {
             place.push_str(&format!(", on card {}", oom.device));
         }
         let frame = user_frame(&oom.stack);
         if let Some(frame) = frame {
-            place.push_str(&format!(", at {}", self.place_of(frame)));
+            place.push_str(&format!(", at {}", place_of(frame, self.look)));
         }
         let mut lines = vec![place];
         if let Some(source) = frame.and_then(|frame| frame.source.as_deref()) {
@@ -152,7 +114,7 @@ impl Report<'_> {
                 grouped(oom.requested_bytes)
             ));
         }
-        lines.extend(wrap(&oom.message, TEXT_WIDTH));
+        lines.extend(wrap(&oom.message, self.sheet.text_width()));
         self.sheet.section("out of memory", lines);
     }
 
@@ -169,7 +131,7 @@ impl Report<'_> {
             ),
             (None, Some(because)) => {
                 self.sheet
-                    .section("needed", wrap(&format!("unknown: {because}"), TEXT_WIDTH));
+                    .paragraph("needed", &format!("unknown: {because}"));
             }
             (None, None) => {}
         }
@@ -180,13 +142,13 @@ impl Report<'_> {
             return;
         };
         let place = user_frame(&first.stack)
-            .map(|frame| format!(", first at {}", self.place_of(frame)))
+            .map(|frame| format!(", first at {}", place_of(frame, self.look)))
             .unwrap_or_default();
         let sentence = format!(
             "the script went on after running out of memory {}{place}",
             times(answer.recovered_ooms.len() as u64)
         );
-        self.sheet.section("recovered", wrap(&sentence, TEXT_WIDTH));
+        self.sheet.paragraph("recovered", &sentence);
     }
 
     fn refused(&mut self, answer: &Answer) {
@@ -197,26 +159,38 @@ impl Report<'_> {
             .refused
             .iter()
             .map(|call| match user_frame(&call.stack) {
-                Some(frame) => format!("{} called from {}", call.function, self.place_of(frame)),
+                Some(frame) => format!(
+                    "{} called from {}",
+                    call.function,
+                    place_of(frame, self.look)
+                ),
                 None => call.function.clone(),
             })
             .collect();
         self.sheet.section("not simulated", lines);
     }
+}
 
-    /// `train.py:41 in forward`.
-    fn place_of(&self, frame: &StackFrame) -> String {
-        let file = Path::new(&frame.file);
-        let shown = self
-            .look
-            .current_dir
-            .and_then(|folder| file.strip_prefix(folder).ok())
-            .unwrap_or(file);
-        let place = format!("{}:{}", shown.display(), frame.line);
-        match frame.function.as_str() {
-            "" | "<module>" => place,
-            function => format!("{place} in {function}"),
-        }
+/// `train.py:41 in forward`.
+pub(super) fn place_of(frame: &StackFrame, look: Look) -> String {
+    let file = Path::new(&frame.file);
+    let shown = look
+        .current_dir
+        .and_then(|folder| file.strip_prefix(folder).ok())
+        .unwrap_or(file);
+    let place = format!("{}:{}", shown.display(), frame.line);
+    match frame.function.as_str() {
+        "" | "<module>" => place,
+        function => format!("{place} in {function}"),
+    }
+}
+
+/// When memory ran out: `in step 1 (forward)`, `while moving the model`.
+pub(super) fn stage_of(oom: &OomReport) -> String {
+    match oom.stage.as_str() {
+        "setup" => "while setting up".to_owned(),
+        "moving the model" => "while moving the model".to_owned(),
+        stage => format!("in step {} ({stage})", oom.step + 1),
     }
 }
 
@@ -231,44 +205,10 @@ fn figure(name: &str, bytes: Option<u64>, remark: &str) -> String {
     }
 }
 
-fn unknown_because(answer: &Answer) -> String {
-    let exception = answer
-        .exception
-        .as_deref()
-        .map(|text| {
-            let first_line = text.lines().next().unwrap_or_default();
-            format!(": {first_line}")
-        })
-        .unwrap_or_default();
-    match answer.verdict {
-        Verdict::TimedOut => "the script did not end in time".to_owned(),
-        Verdict::Refused => "the script stopped at a call that is not simulated".to_owned(),
-        Verdict::PreloadBlocked => "the stand-in library was not loaded".to_owned(),
-        Verdict::ScriptKilled => format!(
-            "the script was killed by signal {}",
-            answer.script_exit_code.saturating_sub(128)
-        ),
-        _ => format!(
-            "the script failed with exit code {}{exception}",
-            answer.script_exit_code
-        ),
-    }
-}
-
-fn gerund(stage: &str) -> &str {
-    match stage {
-        "setup" => "setting up",
-        other => other,
-    }
-}
-
-fn times(count: u64) -> String {
+pub(super) fn times(count: u64) -> String {
     match count {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
         count => format!("{count} times"),
     }
 }
-
-#[cfg(test)]
-mod tests;

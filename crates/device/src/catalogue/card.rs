@@ -138,11 +138,10 @@ impl Card {
         let mut sentences = Vec::new();
         if self.memory_provenance == Provenance::Derived {
             sentences.push(format!(
-                "the memory that a program gets on the {} ({:.2} GiB) is derived from the {} GiB on \
-                 the board",
-                self.name,
+                "a program gets {:.2} GiB, derived from the {} GiB on the board of the {}",
                 self.total_bytes as f64 / (1u64 << 30) as f64,
-                self.board_gib
+                self.board_gib,
+                self.name
             ));
         }
         if self.properties_provenance == Provenance::Derived {
@@ -153,10 +152,9 @@ impl Card {
         }
         if self.overhead_provenance == Provenance::Derived {
             sentences.push(format!(
-                "the memory that a CUDA context takes on the {} ({:.2} MiB) is derived from its \
-                 number of multiprocessors",
-                self.name,
-                self.context_bytes as f64 / derive::MIB as f64
+                "the CUDA context takes {:.2} MiB, derived from the number of multiprocessors of the {}",
+                self.context_bytes as f64 / derive::MIB as f64,
+                self.name
             ));
         }
         sentences

@@ -284,10 +284,9 @@ fn what_is_derived_is_said() {
     assert_eq!(
         card.assumptions(),
         [
-            "the memory that a program gets on the RTX 5070 (11.41 GiB) is derived from the 12 GiB \
-             on the board",
-            "the memory that a CUDA context takes on the RTX 5070 (254.00 MiB) is derived from its \
-             number of multiprocessors",
+            "a program gets 11.41 GiB, derived from the 12 GiB on the board of the RTX 5070",
+            "the CUDA context takes 254.00 MiB, derived from the number of multiprocessors of the RTX \
+             5070",
         ]
     );
 }

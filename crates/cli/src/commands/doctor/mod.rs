@@ -5,12 +5,14 @@ mod symbols;
 
 use std::ffi::OsString;
 
-use checks::{Diagnosis, State, diagnose};
+use checks::{Check, Diagnosis, State, diagnose};
+use symbols::SymbolSurvey;
 
 use crate::failure::EXIT_FAILURE;
 use crate::output::print_all;
+use crate::terminal::{Colour, Detail, Look, Stream};
 use ghostgpu_rehearse::process::hold_signals;
-use ghostgpu_text::Table;
+use ghostgpu_text::{Table, wrap};
 
 /// Check that rehearsals work here, and say what to do if not
 #[derive(Debug, clap::Args)]
@@ -36,61 +38,85 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let text = if arguments.json {
         serde_json::to_string_pretty(&diagnosis)? + "\n"
     } else {
-        as_text(&diagnosis)
+        as_text(&diagnosis, Look::of(Stream::Output, None))
     };
     print_all(&text)?;
     Ok(if diagnosis.is_usable { 0 } else { EXIT_FAILURE })
 }
 
-fn as_text(diagnosis: &Diagnosis) -> String {
-    let mut text = String::new();
-    for check in &diagnosis.checks {
-        let mark = match check.state {
-            State::Good => "ok",
-            State::Limited => "limited",
-            State::Broken => "broken",
-        };
-        text.push_str(&format!("{mark:<8}{:<18}{}\n", check.name, check.finding));
-        if let Some(advice) = &check.advice {
-            text.push_str(&format!("{:<26}-> {advice}\n", ""));
-        }
-    }
-    if let Some(survey) = &diagnosis.symbols {
-        let mut table = Table::new(&[
-            "imported from",
-            ">simulated",
-            ">harmless",
-            ">refused",
-            ">unknown",
-        ]);
-        for (family, counts) in &survey.families {
-            let mut row = vec![(*family).to_owned()];
-            row.extend(
-                [
-                    counts.simulated,
-                    counts.harmless,
-                    counts.refused,
-                    counts.unlisted,
-                ]
-                .map(|count| count.to_string()),
-            );
-            table.push(row);
-        }
-        text.push_str(&format!("\n{}", table.render()));
-    }
+fn as_text(diagnosis: &Diagnosis, look: Look) -> String {
     let conclusion = match diagnosis.is_usable {
         true => "rehearsals work here",
         false => "rehearsals do not work here: see the lines marked `broken`",
     };
+    if look.detail == Detail::Quiet {
+        return format!("{conclusion}\n");
+    }
+    let mut text = String::new();
+    for check in &diagnosis.checks {
+        text.push_str(&one_check(check, look));
+    }
+    if let (Some(survey), Detail::Everything) = (&diagnosis.symbols, look.detail) {
+        text.push_str(&format!("\n{}", imports(survey).render()));
+    }
     text.push_str(&format!("\n{conclusion}\n"));
     text
 }
 
+/// The state, what was found, and below it what to do.
+fn one_check(check: &Check, look: Look) -> String {
+    const INDENT: usize = 26;
+    let (mark, colour) = match check.state {
+        State::Good => ("ok", Colour::Good),
+        State::Limited => ("limited", Colour::Unknown),
+        State::Broken => ("broken", Colour::Bad),
+    };
+    let width = look.width.saturating_sub(INDENT);
+    let advice = check.advice.as_ref().map(|advice| format!("-> {advice}"));
+    let findings = wrap(&check.finding, width).into_iter();
+    let lines = findings.chain(advice.iter().flat_map(|advice| wrap(advice, width)));
+    let mut text = String::new();
+    for (index, line) in lines.enumerate() {
+        text.push_str(&match index {
+            0 => {
+                let first = format!("{mark:<8}{:<18}{line}", check.name);
+                look.paint_label(mark, colour, &first)
+            }
+            _ => format!("{:INDENT$}{line}", ""),
+        });
+        text.push('\n');
+    }
+    text
+}
+
+fn imports(survey: &SymbolSurvey) -> Table {
+    let mut table = Table::new(&[
+        "imported from",
+        ">simulated",
+        ">harmless",
+        ">refused",
+        ">unknown",
+    ]);
+    for (family, counts) in &survey.families {
+        let mut row = vec![(*family).to_owned()];
+        row.extend(
+            [
+                counts.simulated,
+                counts.harmless,
+                counts.refused,
+                counts.unlisted,
+            ]
+            .map(|count| count.to_string()),
+        );
+        table.push(row);
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
-    use super::checks::Check;
-    use super::symbols::SymbolSurvey;
     use super::*;
+    use crate::terminal::PLAIN;
 
     #[test]
     fn a_diagnosis_puts_the_advice_below_its_problem() {
@@ -121,6 +147,11 @@ mod tests {
             ],
             symbols: Some(survey),
         };
-        insta::assert_snapshot!(as_text(&diagnosis));
+        let full = Look {
+            detail: Detail::Everything,
+            ..PLAIN
+        };
+        insta::assert_snapshot!(as_text(&diagnosis, full));
+        assert!(!as_text(&diagnosis, PLAIN).contains("imported from"));
     }
 }

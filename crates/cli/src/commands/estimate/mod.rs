@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::output::print_all;
 use crate::questions::fits::{self, DoesItFit};
 use crate::questions::largest_batch::{self, WhichBatch};
+use crate::report::FollowUps;
 
 /// What the training script raises when it cannot do what it is asked; `failures.py` has the same.
 const EXCEPTION: &str = "CannotEstimate: ";
@@ -50,8 +51,27 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         recording: arguments.breakdown.record.as_deref(),
         growth: arguments.grow.then_some(growth),
         measures_need: !arguments.no_retry,
+        follow_ups: follow_ups(arguments),
         declines,
     })
+}
+
+/// What was typed, and the question for the largest batch.
+fn follow_ups(arguments: &Arguments) -> FollowUps {
+    let breakdown = &arguments.breakdown;
+    // These do not go with that question.
+    let has_conflict = breakdown.report.is_some()
+        || breakdown.record.is_some()
+        || breakdown.no_breakdown
+        || arguments.grow;
+    let typed = std::env::args_os().skip(1);
+    let words = std::iter::once("ghostgpu".to_owned())
+        .chain(typed.map(|word| word.to_string_lossy().into_owned()))
+        .chain(["--max-batch".to_owned()]);
+    FollowUps {
+        largest_batch: (!has_conflict).then(|| words.collect()),
+        ..FollowUps::default()
+    }
 }
 
 /// The training script, which lies beside the agent.

@@ -49,7 +49,7 @@ pub fn rehearse(
         ..Job::default()
     };
     let prepared = job.prepare()?;
-    announce(&prepared, "trying the advice", "nothing is computed");
+    announce(&prepared, "rehearsing what may help", "nothing is computed");
     let card = prepared.card().clone();
     let mut assumptions = vec![format!("the card is a {}: {}", card.name, guess.because)];
     assumptions.extend(prepared.assumptions.iter().cloned());

@@ -6,6 +6,7 @@ mod candidates_in_words;
 mod card;
 mod input;
 mod picture;
+mod short;
 mod text;
 mod trials;
 
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::output::print_all;
+use crate::terminal::{Look, Stream};
 use candidates::rehearse;
 use trials::Trials;
 
@@ -55,13 +57,17 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         Some(trials) if !trials.has_answer() => EXIT_DOES_NOT_FIT,
         _ => 0,
     };
+    let current_dir = std::env::current_dir().ok();
     let text = match arguments.json {
         true => as_json(&explanation, &log, trials.as_ref(), exit_code)?,
-        false => text::text(&text::Answer {
-            log: &log,
-            explanation: &explanation,
-            trials: trials.as_ref(),
-        }),
+        false => text::text(
+            &text::Answer {
+                log: &log,
+                explanation: &explanation,
+                trials: trials.as_ref(),
+            },
+            Look::of(Stream::Output, current_dir.as_deref()),
+        ),
     };
     print_all(&text)?;
     Ok(exit_code)

@@ -1,11 +1,13 @@
-//! The explanation as people read it.
+//! The explanation as people read it; here in full, for `--verbose`.
 
 use ghostgpu_explain::{
-    Advice, Explanation, FigureValue, Finding, Kind, Log, PartName, Reasoned, Stage,
+    Advice, Explanation, FigureValue, Finding, Kind, Log, PartName, Ranks, Reasoned, Stage,
 };
 
 use super::picture::{mark, picture};
+use super::short;
 use super::trials::Trials;
+use crate::terminal::{Colour, Detail, Look};
 use ghostgpu_text::{Sheet, Table, grouped, human};
 
 /// What the text is made from.
@@ -15,12 +17,21 @@ pub struct Answer<'a> {
     pub trials: Option<&'a Trials>,
 }
 
-pub fn text(answer: &Answer) -> String {
-    let mut sheet = Sheet::default();
+/// As much as is asked for.
+pub fn text(answer: &Answer, look: Look) -> String {
+    match look.detail {
+        Detail::Quiet => short::headline(answer).alone(look),
+        Detail::Screen => short::short_text(answer, look),
+        Detail::Everything => full_text(answer, look),
+    }
+}
+
+fn full_text(answer: &Answer, look: Look) -> String {
+    let mut sheet = look.sheet();
     let explanation = answer.explanation;
     let finding = &explanation.finding;
     heading(&mut sheet, finding);
-    place(&mut sheet, explanation);
+    sheet.section("where", where_it_failed(explanation));
     card(&mut sheet, explanation);
     figures(&mut sheet, finding);
     ranks(&mut sheet, explanation);
@@ -37,15 +48,20 @@ pub fn text(answer: &Answer) -> String {
         .collect();
     sheet.list("does not help", &unhelpful);
     others(&mut sheet, answer);
-    sheet.render()
+    look.paint_label("ran out", Colour::Bad, &sheet.render())
 }
 
-fn heading(sheet: &mut Sheet, finding: &Finding) {
+/// What ran out, in words.
+pub fn title(finding: &Finding) -> String {
     let uncertain = match finding.kind.is_uncertain() {
         true => " (it can have other causes)",
         false => "",
     };
-    sheet.paragraph("ran out", &format!("{}{uncertain}", finding.kind.title()));
+    format!("{}{uncertain}", finding.kind.title())
+}
+
+fn heading(sheet: &mut Sheet, finding: &Finding) {
+    sheet.paragraph("ran out", &title(finding));
     let times = match finding.times {
         1 => String::new(),
         times => format!(", {} times", grouped(times)),
@@ -64,7 +80,8 @@ fn heading(sheet: &mut Sheet, finding: &Finding) {
     );
 }
 
-fn place(sheet: &mut Sheet, explanation: &Explanation) {
+/// The line that failed with its code, and how far the training had come.
+pub fn where_it_failed(explanation: &Explanation) -> Vec<String> {
     let finding = &explanation.finding;
     let mut lines = Vec::new();
     let stage = explanation.stage.map(|stage| match stage {
@@ -104,7 +121,7 @@ fn place(sheet: &mut Sheet, explanation: &Explanation) {
         let words: Vec<String> = step.into_iter().chain(epoch).collect();
         lines.push(words.join(", "));
     }
-    sheet.section("where", lines);
+    lines
 }
 
 fn card(sheet: &mut Sheet, explanation: &Explanation) {
@@ -212,21 +229,27 @@ fn ranks(sheet: &mut Sheet, explanation: &Explanation) {
             figure(failure.free_bytes),
         ]);
     }
-    let first = ranks.failed.first().map(|first| first.name.as_str());
     let count = ranks.failed.len();
-    let mut lines = vec![format!(
-        "{count} failed, {} first; {}",
-        first.unwrap_or_default(),
-        match ranks.differ {
-            true => "their figures differ",
-            false => "with the same figures",
-        }
-    )];
+    let mut lines = vec![ranks_in_words(ranks)];
     lines.extend(table.render().lines().map(str::to_owned));
     if count > SHOWN {
         lines.push(format!("and {} more", count - SHOWN));
     }
     sheet.section("ranks", lines);
+}
+
+/// `2 failed, rank 3 first; their figures differ`.
+pub fn ranks_in_words(ranks: &Ranks) -> String {
+    let first = ranks.failed.first().map(|first| first.name.as_str());
+    format!(
+        "{} failed, {} first; {}",
+        ranks.failed.len(),
+        first.unwrap_or_default(),
+        match ranks.differ {
+            true => "their figures differ",
+            false => "with the same figures",
+        }
+    )
 }
 
 fn situation(sheet: &mut Sheet, situations: &[Reasoned]) {
@@ -282,19 +305,32 @@ fn others(sheet: &mut Sheet, answer: &Answer) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::trials::tests::{trials, works};
+    use super::super::trials::{AsItIs, Fails};
     use super::*;
+    use crate::terminal::{PLAIN, assert_fits_one_screen};
+    use ghostgpu_explain::Effect;
     use ghostgpu_explain::{Reader, explain};
 
     fn explained(log: &str) -> String {
+        explained_with(log, None)
+    }
+
+    fn explained_with(log: &str, trials: Option<&Trials>) -> String {
         let mut reader = Reader::default();
         reader.push(log.as_bytes());
         let log = reader.finish();
         let explanation = explain(&log).expect("something is recognised");
-        text(&Answer {
+        let answer = Answer {
             log: &log,
             explanation: &explanation,
-            trials: None,
-        })
+            trials,
+        };
+        let with = |detail| text(&answer, Look { detail, ..PLAIN });
+        assert_eq!(with(Detail::Quiet).lines().count(), 1);
+        let screen = with(Detail::Screen);
+        assert_fits_one_screen(&screen);
+        format!("{screen}\n--verbose\n{}", with(Detail::Everything))
     }
 
     #[test]
@@ -349,5 +385,58 @@ GiB already allocated; 8.52 GiB free; 47.59 MiB cached)"
             "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, \
              Hardware limit: 101376. Reducing block sizes or `num_stages` may help."
         ));
+    }
+
+    const OUT_OF_MEMORY: &str = "  File \"train.py\", line 82, in main
+    loss.backward()
+torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total \
+capacity of 11.65 GiB of which 0.66 GiB is free. Including non-PyTorch memory, this process has 10.99 \
+GiB memory in use. Of the allocated memory 10.09 GiB is allocated by PyTorch, and 0.44 GiB is reserved \
+by PyTorch but unallocated.";
+
+    #[test]
+    fn what_was_rehearsed_is_told_best_first() {
+        let mut trials = trials(AsItIs::DoesNotFit {
+            place: "in step 1 (forward), at src/package/models/transformer.py:1234".to_owned(),
+            needed_bytes: Some(14 << 30),
+        });
+        trials.works = vec![
+            works(
+                "gradient checkpointing",
+                Effect::Identical,
+                Some("12 Block modules checkpointed"),
+            ),
+            works("expandable segments", Effect::Identical, None),
+            works("a batch of 3", Effect::Training, None),
+            works("bfloat16 autocast", Effect::Precision, None),
+        ];
+        trials.works[1].command =
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py --batch-size 64"
+                .to_owned();
+        for what in [
+            "a bound for splitting",
+            "max_split_size_mb:512",
+            "fused AdamW",
+            "shorter sequences",
+        ] {
+            trials.fails.push(Fails {
+                what: what.to_owned(),
+                because: "out of memory in step 1 (backward)".to_owned(),
+            });
+        }
+        insta::assert_snapshot!(explained_with(OUT_OF_MEMORY, Some(&trials)));
+    }
+
+    #[test]
+    fn rehearsals_without_success_say_so() {
+        let nothing = trials(AsItIs::DoesNotFit {
+            place: "while moving the model".to_owned(),
+            needed_bytes: None,
+        });
+        let text = explained_with(OUT_OF_MEMORY, Some(&nothing));
+        assert!(
+            text.contains("works          nothing that was rehearsed\n"),
+            "{text}"
+        );
     }
 }

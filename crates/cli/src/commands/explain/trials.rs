@@ -1,4 +1,4 @@
-//! What dry runs said about advice.
+//! What rehearsals said about advice.
 
 use ghostgpu_explain::{Advice, Effect, Trial, Unhelpful};
 use serde::Serialize;
@@ -93,7 +93,7 @@ impl Trials {
 
     pub fn write(&self, sheet: &mut Sheet) {
         sheet.paragraph(
-            "tried on",
+            "rehearsed on",
             &format!("a virtual {} ({})", self.card, human(self.total_bytes)),
         );
         sheet.paragraph("as it is", &self.as_it_is());
@@ -117,14 +117,14 @@ impl Trials {
             sheet.section("", [format!("     {}", works.command)]);
         }
         if self.works.is_empty() && !matches!(self.as_it_is, AsItIs::Fits { .. }) {
-            sheet.paragraph("works", "nothing that was tried");
+            sheet.paragraph("works", "nothing that was rehearsed");
         }
         let fails: Vec<String> = self
             .fails
             .iter()
             .map(|fails| format!("{}: {}", fails.what, fails.because))
             .collect();
-        sheet.list("in vain", &fails);
+        sheet.list("did not help", &fails);
         let untried: Vec<String> = self
             .untried
             .iter()
@@ -133,11 +133,12 @@ impl Trials {
                 None => advice.what.clone(),
             })
             .collect();
-        sheet.list("not tried", &untried);
+        sheet.list("not rehearsed", &untried);
         sheet.list("assumes", &self.assumptions);
     }
 
-    fn as_it_is(&self) -> String {
+    /// What became of the script without any change.
+    pub fn as_it_is(&self) -> String {
         match &self.as_it_is {
             AsItIs::Fits {
                 peaks,
@@ -176,12 +177,12 @@ impl Trials {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const GIB: u64 = 1 << 30;
 
-    fn peaks(gib: u64) -> Peaks {
+    pub fn peaks(gib: u64) -> Peaks {
         Peaks {
             allocated_bytes: gib * GIB,
             reserved_bytes: gib * GIB,
@@ -189,7 +190,7 @@ mod tests {
         }
     }
 
-    fn works(what: &str, effect: Effect, did: Option<&str>) -> Works {
+    pub fn works(what: &str, effect: Effect, did: Option<&str>) -> Works {
         Works {
             what: what.to_owned(),
             command: format!("do {what}"),
@@ -202,7 +203,7 @@ mod tests {
         }
     }
 
-    fn trials(as_it_is: AsItIs) -> Trials {
+    pub fn trials(as_it_is: AsItIs) -> Trials {
         Trials {
             card: "NVIDIA GeForce RTX 3060".to_owned(),
             total_bytes: 12 * GIB,

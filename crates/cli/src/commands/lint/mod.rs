@@ -8,7 +8,6 @@ mod one_file;
 mod rules;
 mod workers;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
 pub use arguments::Arguments;
@@ -22,6 +21,7 @@ use one_file::{Mending, Outcome, deal_with};
 
 use crate::failure::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
 use crate::output::print_all;
+use crate::terminal::{self, Stream};
 
 /// The exit code of "something was found".
 const EXIT_FOUND: u8 = EXIT_DOES_NOT_FIT;
@@ -117,7 +117,9 @@ fn files_to_check(
     }
     found.retain(|file| file.was_named || !configurations.excludes(&file.path));
     for folder in &empty {
-        eprintln!("ghostgpu: there is no Python file and no notebook in `{folder}`");
+        terminal::note(format_args!(
+            "there is no Python file and no notebook in `{folder}`"
+        ));
     }
     if found.is_empty() {
         return Err(Failure::new("there is nothing to check").with_hint(
@@ -142,7 +144,7 @@ fn mending(arguments: &Arguments) -> Mending {
 
 fn show(reports: &[FileReport], format: Format) -> String {
     match format {
-        Format::Text => formats::text::render(reports, wants_colour()),
+        Format::Text => formats::text::render(reports, Stream::Output.has_colour()),
         Format::Json => formats::json::render(reports),
         Format::Sarif => formats::sarif::render(reports),
         Format::Github => formats::github::render(reports),
@@ -156,10 +158,10 @@ fn complain(reports: &[FileReport]) {
         eprintln!("ghostgpu: {}: {problem}", report.path);
     }
     let totals = Totals::of(reports);
-    eprintln!(
-        "ghostgpu: {} would be fixed, nothing was written",
+    terminal::note(format_args!(
+        "{} would be fixed, nothing was written",
         totals.fixed
-    );
+    ));
 }
 
 /// A fault of ours must not hide what was found elsewhere.
@@ -168,9 +170,4 @@ fn faulty(found: &Found, fault: &str) -> Outcome {
         found,
         format!("a fault of ghostgpu's own kept it from being checked: {fault}"),
     )
-}
-
-fn wants_colour() -> bool {
-    let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    std::io::stdout().is_terminal() && !is_unwanted
 }

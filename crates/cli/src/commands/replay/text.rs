@@ -11,7 +11,7 @@ use ghostgpu_text::{Sheet, Table, grouped, human, signed_change};
 pub(super) const DEFAULT_SETTINGS: &str = "default settings";
 
 pub(super) fn render(report: &Report) -> String {
-    let mut sheet = Sheet::default();
+    let mut sheet = crate::terminal::sheet();
     let history = report.history;
     let how_known = match history.basis {
         Basis::Reproduced => ", found by its choices",

@@ -1,6 +1,6 @@
 //! `ghostgpu report`: a recording for people and for other tools.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ghostgpu_recording::Recording;
@@ -12,7 +12,8 @@ use ghostgpu_report::{
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::recording_file;
-use crate::report::{Look, breakdown_report};
+use crate::report::breakdown_answer;
+use crate::terminal::{self, Look, Stream};
 use ghostgpu_text::grouped;
 
 /// Say what the memory of a recorded rehearsal was made of
@@ -43,7 +44,7 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// One screen: categories, stages, modules, lines, what grows
+    /// One screen: the peak, its largest parts, what grows; with --verbose also stages, modules, lines
     Text,
     /// All of that for programs; docs/report-json.md describes it
     Json,
@@ -63,26 +64,31 @@ impl Format {
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let is_stdout = arguments.out == Path::new("-");
-    if is_stdout && !arguments.to.is_for_terminals() && std::io::stdout().is_terminal() {
+    if is_stdout && !arguments.to.is_for_terminals() && Stream::Output.is_terminal() {
         return Err(Failure::new("this format is not for a terminal")
             .with_hint("name a file with --out, or send the output somewhere")
             .into());
     }
     let output = Output::prepare(&arguments.out)?;
     let recording = recording_file::open(&arguments.file)?;
-    output.write_with(|out| write(&recording, arguments.to, out))?;
+    output.write_with(|out| write(&recording, arguments.to, is_stdout, out))?;
     Ok(0)
 }
 
-fn write(recording: &Recording, format: Format, mut out: &mut dyn Write) -> anyhow::Result<()> {
+fn write(
+    recording: &Recording,
+    format: Format,
+    is_stdout: bool,
+    mut out: &mut dyn Write,
+) -> anyhow::Result<()> {
     match format {
         Format::Text => {
             let current_dir = std::env::current_dir().ok();
-            let look = Look {
-                has_colour: false,
-                current_dir: current_dir.as_deref(),
-            };
-            out.write_all(breakdown_report(recording, look).as_bytes())?;
+            let mut look = Look::of(Stream::Output, current_dir.as_deref());
+            if !is_stdout {
+                look.has_colour = false;
+            }
+            out.write_all(breakdown_answer(recording, look).as_bytes())?;
         }
         Format::Json => {
             write_recording_json(recording, &RecordingJsonOptions::default(), &mut out)?;
@@ -93,10 +99,10 @@ fn write(recording: &Recording, format: Format, mut out: &mut dyn Write) -> anyh
             let options = RecordingPerfettoOptions::default();
             let summary = write_recording_perfetto(recording, &options, &mut out)?;
             if summary.blocks_left_out > 0 {
-                eprintln!(
-                    "ghostgpu: {} of the smaller blocks are in the counters only",
+                terminal::note(format_args!(
+                    "{} of the smaller blocks are in the counters only",
                     grouped(summary.blocks_left_out)
-                );
+                ));
             }
         }
     }

@@ -10,7 +10,7 @@ use super::moment::At;
 use super::top::{ByWhat, others};
 use crate::output::print_all;
 use crate::snapshot_file;
-use ghostgpu_text::{Sheet, Table, grouped, human, signed_change};
+use ghostgpu_text::{Table, grouped, human, signed_change};
 
 /// Say what changed from one snapshot to another
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         Ok(side(&snapshot, arguments)?)
     };
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
-    let mut sheet = Sheet::default();
+    let mut sheet = crate::terminal::sheet();
     let mut figures = Table::new(&["", ">before", ">after", ">change"]);
     for (name, old, new) in [
         ("live", before.live_bytes, after.live_bytes),

@@ -1,6 +1,6 @@
 //! `ghostgpu snapshot export`: a snapshot for other tools.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ghostgpu_report::{
@@ -12,6 +12,7 @@ use super::moment::At;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::snapshot_file;
+use crate::terminal::{self, Stream};
 use ghostgpu_text::grouped;
 
 /// Write a snapshot in the format of another tool
@@ -71,7 +72,7 @@ impl Format {
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let format = arguments.to;
     let is_stdout = arguments.out == Path::new("-");
-    if is_stdout && !format.is_text() && std::io::stdout().is_terminal() {
+    if is_stdout && !format.is_text() && Stream::Output.is_terminal() {
         return Err(Failure::new("this format is not for a terminal")
             .with_hint("name a file with --out, or send the output somewhere")
             .into());
@@ -102,10 +103,10 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
                 };
                 let summary = write_perfetto(&snapshot, &options, &mut out)?;
                 if summary.blocks_left_out > 0 {
-                    eprintln!(
-                        "ghostgpu: {} of the smaller blocks are in the counters only",
+                    terminal::note(format_args!(
+                        "{} of the smaller blocks are in the counters only",
                         grouped(summary.blocks_left_out)
-                    );
+                    ));
                 }
             }
             Format::Folded => write_folded(&snapshot, selection, &mut out)?,

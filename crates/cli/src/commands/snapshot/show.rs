@@ -64,7 +64,7 @@ fn most_interesting(snapshot: &Snapshot) -> Option<usize> {
 }
 
 fn render(snapshot: &Snapshot, device: usize, arguments: &Arguments) -> String {
-    let mut sheet = Sheet::default();
+    let mut sheet = crate::terminal::sheet();
     let ledger = Ledger::new(snapshot, device);
     let failed = Failed::last_of(snapshot, device);
     headline(&mut sheet, snapshot, device, &arguments.file);

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::moment::At;
 use crate::output::print_all;
 use crate::snapshot_file;
-use ghostgpu_text::{Sheet, Table, grouped, human};
+use ghostgpu_text::{Table, grouped, human};
 
 /// Say who held the memory at a moment
 #[derive(Debug, clap::Args)]
@@ -81,7 +81,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         print_all(&(text + "\n"))?;
         return Ok(0);
     }
-    let mut sheet = Sheet::default();
+    let mut sheet = crate::terminal::sheet();
     sheet.section(
         "live",
         [format!(

@@ -4,10 +4,15 @@ use serde::Serialize;
 
 use crate::answer::Answer;
 use crate::questions::growth::growth_sentences;
+use crate::report::{Headline, add_one_line_each, figures};
+use crate::terminal::{Colour, Detail, Look};
 use ghostgpu_plan::growth::{Growth, growth};
 use ghostgpu_plan::largest_batch::{Confirmation, Found};
 use ghostgpu_rehearse::{Outcome, Peaks, SizePoint};
 use ghostgpu_text::{Sheet, Table, grouped, human};
+
+/// The word that the answer begins with.
+const LABEL: &str = "largest batch";
 
 /// A field that is added keeps the version; one that changes its meaning or goes raises it.
 pub const SCHEMA: &str = "ghostgpu.max-batch/1";
@@ -103,18 +108,58 @@ impl MaxBatch {
         }
     }
 
-    pub fn text(&self) -> String {
-        let mut sheet = Sheet::default();
+    pub fn text(&self, look: Look) -> String {
         let batch = self.largest_batch.unwrap_or_default();
+        let headline = self.headline(batch);
+        let mut sheet = look.sheet();
+        match look.detail {
+            Detail::Quiet => return headline.alone(look),
+            Detail::Screen => self.screen(&mut sheet, &headline, batch),
+            Detail::Everything => self.everything(&mut sheet, &headline, batch),
+        }
+        headline.paint(&sheet, look)
+    }
+
+    fn headline(&self, batch: u64) -> Headline {
         let gpu = &self.answer.gpu;
+        Headline {
+            word: LABEL,
+            colour: match self.confirmation {
+                Confirmation::Contradicts => Colour::Unknown,
+                _ => Colour::Good,
+            },
+            text: format!("{batch} on {} ({})", gpu.name, human(gpu.total_bytes)),
+        }
+    }
+
+    /// What fits one screen.
+    fn screen(&self, sheet: &mut Sheet, headline: &Headline, batch: u64) {
+        headline.add(sheet);
+        let answer = &self.answer;
         sheet.section(
-            "largest batch",
-            [format!(
-                "{batch} on {} ({})",
-                gpu.name,
-                human(gpu.total_bytes)
+            "peak",
+            [figures(
+                answer.peak_allocated_bytes,
+                answer.peak_reserved_bytes,
+                answer.peak_device_bytes,
             )],
         );
+        sheet.paragraph("beyond", &self.beyond(batch));
+        if let Some(growth) = &self.growth {
+            sheet.paragraph("grows", &growth_in_short(growth));
+        }
+        let set = match self.own_batch {
+            Some(own) => format!("{} (its own batch is {own})", self.set_through),
+            None => self.set_through.clone(),
+        };
+        sheet.paragraph("set through", &set);
+        sheet.paragraph("confirmed", &self.confirmed(batch));
+        add_one_line_each(sheet, "assumes", &answer.assumptions);
+        add_one_line_each(sheet, "notes", &self.notes(batch));
+    }
+
+    fn everything(&self, sheet: &mut Sheet, headline: &Headline, batch: u64) {
+        headline.add(sheet);
         let own = self
             .own_batch
             .map(|own| format!(", which has {own} itself"));
@@ -124,10 +169,15 @@ impl MaxBatch {
         );
         sheet.paragraph("beyond", &self.beyond(batch));
         sheet.paragraph("confirmed", &self.confirmed(batch));
-        sheet.table("tried", &self.table());
+        sheet.table("rehearsed", &self.table());
         if let Some(growth) = &self.growth {
-            sheet.list("how it grows", &growth_sentences(growth, "batch", "sample"));
+            sheet.list("grows", &growth_sentences(growth, "batch", "sample"));
         }
+        sheet.list("assumes", &self.answer.assumptions);
+        sheet.list("notes", &self.notes(batch));
+    }
+
+    fn notes(&self, batch: u64) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(gap) = self.smaller_that_does_not_fit {
             notes.push(format!(
@@ -146,10 +196,8 @@ impl MaxBatch {
                 "the script was started anew for every batch, {because}"
             ));
         }
-        sheet.list("assumes", &self.answer.assumptions);
         notes.extend(self.answer.notes.iter().cloned());
-        sheet.list("notes", &notes);
-        sheet.render()
+        notes
     }
 
     fn beyond(&self, batch: u64) -> String {
@@ -228,5 +276,80 @@ pub fn place_in_words(point: &SizePoint, place: &str) -> String {
     match point {
         SizePoint::Option(option) => format!("the argument {option}"),
         _ => place.to_owned(),
+    }
+}
+
+/// Growth in half a line; how well it is known is left to the sentences.
+fn growth_in_short(growth: &Growth) -> String {
+    let each = human(growth.bytes_each.max(0) as u64);
+    let is_line = growth.points >= 3 && growth.off_the_line.is_empty();
+    match u64::try_from(growth.bytes_fixed) {
+        Ok(fixed) if is_line => format!("{each} per sample, plus {}", human(fixed)),
+        _ => format!(
+            "{each} per sample between {} and {}",
+            growth.linear_from, growth.linear_to
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::fitting;
+    use crate::terminal::{PLAIN, assert_fits_one_screen};
+
+    fn answer() -> MaxBatch {
+        let fits = |batch: u64| Probed {
+            batch,
+            fits: Some(true),
+            peaks: Some(Peaks {
+                allocated_bytes: (100 + 10 * batch) << 20,
+                reserved_bytes: (120 + 10 * batch) << 20,
+                device_bytes: (600 + 10 * batch) << 20,
+            }),
+            because: None,
+        };
+        let points = [1, 2, 4, 64].map(|batch| (batch, (100 + 10 * batch) << 20));
+        let mut answer = fitting();
+        answer.assumptions = vec!["the CUDA context takes 254.00 MiB".to_owned()];
+        let place = "in step 1 (forward), at src/model.py:41 in forward";
+        MaxBatch {
+            schema: SCHEMA,
+            largest_batch: Some(64),
+            set_through: "the DataLoader iterated at train.py:8".to_owned(),
+            own_batch: Some(32),
+            samples: Some(100),
+            limited_by: Limit::Memory {
+                out_of_memory: place.to_owned(),
+            },
+            confirmation: Confirmation::Equal,
+            probes: vec![
+                fits(1),
+                fits(2),
+                fits(4),
+                fits(64),
+                Probed {
+                    batch: 65,
+                    fits: Some(false),
+                    peaks: None,
+                    because: Some(place.to_owned()),
+                },
+            ],
+            growth: growth(&points),
+            smaller_that_does_not_fit: None,
+            not_forked: Some("because other threads are running".to_owned()),
+            answer,
+            exit_code: 0,
+        }
+    }
+
+    #[test]
+    fn the_largest_batch_is_told_on_one_screen_in_full_or_in_one_line() {
+        let with = |detail| answer().text(Look { detail, ..PLAIN });
+        let screen = with(Detail::Screen);
+        assert_fits_one_screen(&screen);
+        assert_eq!(with(Detail::Quiet).lines().count(), 1);
+        let full = with(Detail::Everything);
+        insta::assert_snapshot!(format!("{screen}\n--verbose\n{full}"));
     }
 }

@@ -12,8 +12,9 @@ use ghostgpu_rehearse::{Job, SizePoint, WholeRuns, present_value};
 use super::announce;
 use super::declining::{Declines, Declining};
 use crate::answer::{Answer, Circumstances, Need};
-use crate::output::{Output, publish};
+use crate::output::{Output, publish, stream_beside};
 use crate::progress::Rehearsing;
+use crate::terminal::Look;
 use answer::MaxBatch;
 pub use answer::place_in_words;
 
@@ -64,6 +65,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
     };
     let run_answer = Answer::new(&run, need, &Circumstances::of(&prepared));
     let answer = MaxBatch::new(&found, confirmation, run_answer);
-    publish(&answer.text(), &answer, json)?;
+    let look = Look::of(stream_beside(json.as_ref()), None);
+    publish(&answer.text(look), &answer, json)?;
     Ok(answer.exit_code)
 }

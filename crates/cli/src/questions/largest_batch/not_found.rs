@@ -8,9 +8,10 @@ use ghostgpu_text::human;
 use super::answer::SCHEMA;
 use crate::answer::{Answer, Circumstances};
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
-use crate::output::{Output, publish};
+use crate::output::{Output, publish, stream_beside};
 use crate::questions::show_last_lines;
-use crate::report::{Look, text_report};
+use crate::report::{FollowUps, text_answer};
+use crate::terminal::Look;
 
 /// The exit code of the answer "not even one sample fits".
 const EXIT_NONE_FITS: u8 = EXIT_DOES_NOT_FIT;
@@ -85,13 +86,10 @@ fn does_not_fit(
     let need = need(runner, &[], false)?.need;
     let answer = Answer::new(run, need.into(), &Circumstances::of(prepared));
     let current_dir = std::env::current_dir().ok();
-    let look = Look {
-        has_colour: false,
-        current_dir: current_dir.as_deref(),
-    };
+    let look = Look::of(stream_beside(json.as_ref()), current_dir.as_deref());
     let text = format!(
         "largest batch  none: the script runs out of memory before its first batch\n{}",
-        text_report(&answer, &Memory::Unwanted, look)
+        text_answer(&answer, &Memory::Unwanted, &FollowUps::default(), look)
     );
     let document = serde_json::json!({
         "schema": SCHEMA,

@@ -4,8 +4,9 @@ use ghostgpu_ledger::recording::{CardLedger, GrowthSource, Places};
 use ghostgpu_recording::Category;
 
 use super::lines::place;
-use crate::report::text::Look;
-use ghostgpu_text::{Sheet, grouped, human};
+use crate::report::peak::until_full;
+use crate::terminal::Look;
+use ghostgpu_text::{Sheet, human};
 
 const MOST_SOURCES: usize = 3;
 
@@ -35,8 +36,8 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     let others = growth.sources.len().saturating_sub(MOST_SOURCES);
     let mut all = match others {
         0 => String::new(),
-        1 => "1 line more grows; ".to_owned(),
-        others => format!("{others} lines more grow; "),
+        1 => "1 more line grows; ".to_owned(),
+        others => format!("{others} more lines grow; "),
     };
     all.push_str(&until_full(growth.steps_until_full));
     if let Some(advice) = advice(first) {
@@ -45,15 +46,6 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     }
     sentences.push(all);
     sheet.list("grows", &sentences);
-}
-
-fn until_full(steps: Option<u64>) -> String {
-    match steps {
-        Some(0) => "the card is full within the next step".to_owned(),
-        Some(1) => "after 1 step more the card is full".to_owned(),
-        Some(steps) => format!("after {} steps more the card is full", grouped(steps)),
-        None => "the card's memory is not known, so neither when it is full".to_owned(),
-    }
 }
 
 /// What usually keeps such memory.

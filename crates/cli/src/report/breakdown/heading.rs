@@ -1,14 +1,14 @@
 //! What was rehearsed, and the answer that was found.
 
 use ghostgpu_recording::Recording;
-use ghostgpu_text::{Sheet, human};
+use ghostgpu_text::Sheet;
 use serde_json::Value;
 
-pub(super) fn add(sheet: &mut Sheet, recording: &Recording) {
+use crate::report::verdict::Headline;
+
+/// What was rehearsed: the command, torch, steps.
+pub(super) fn rehearsed(recording: &Recording) -> String {
     let about = &recording.about;
-    if let Some(answer) = answer_in_words(recording) {
-        sheet.section("fits", [answer]);
-    }
     let steps = match about.steps {
         1 => "1 optimizer step".to_owned(),
         steps => format!("{steps} optimizer steps"),
@@ -17,24 +17,31 @@ pub(super) fn add(sheet: &mut Sheet, recording: &Recording) {
         "" => String::new(),
         version => format!(" with torch {version}"),
     };
-    let text = format!("{}{torch}, {steps}", about.command.join(" "));
-    sheet.paragraph("recorded", &text);
+    format!("{}{torch}, {steps}", about.command.join(" "))
+}
+
+pub(super) fn add(sheet: &mut Sheet, recording: &Recording) {
+    sheet.paragraph("recorded", &rehearsed(recording));
 }
 
 /// The headline of `ghostgpu run`, from the answer inside the recording.
-fn answer_in_words(recording: &Recording) -> Option<String> {
+pub(super) fn headline(recording: &Recording) -> Option<Headline> {
     let about = &recording.about;
     let answer: Value = serde_json::from_str(&about.answer_json).ok()?;
-    let fits = answer.get("fits")?.as_bool()?;
-    let need = match fits {
-        true => answer.get("peak_device_bytes")?.as_u64(),
-        false => answer.get("needed_device_bytes")?.as_u64(),
-    };
-    Some(format!(
-        "{}: {} has {}, the job needs {}",
-        if fits { "yes" } else { "no" },
-        about.gpu,
-        human(about.gpu_total_bytes),
-        need.map_or_else(|| "more".to_owned(), human),
-    ))
+    let bytes = |name: &str| answer.get(name).and_then(Value::as_u64);
+    let count = recording.cards.len();
+    Some(match answer.get("fits")?.as_bool()? {
+        true => Headline::fitting(
+            bytes("peak_device_bytes")?,
+            &about.gpu,
+            about.gpu_total_bytes,
+            count,
+        ),
+        false => Headline::not_fitting(
+            bytes("needed_device_bytes"),
+            &about.gpu,
+            about.gpu_total_bytes,
+            count,
+        ),
+    })
 }

@@ -3,21 +3,27 @@
 use ghostgpu_ledger::recording::{CardLedger, HolderGroup};
 use ghostgpu_recording::{Frame, FrameOwner};
 
-use super::lines::{short_title, shortened, shown_file};
-use crate::report::text::Look;
-use ghostgpu_text::{Sheet, TEXT_WIDTH, human};
+use super::lines::{short_title, shown_file};
+use crate::terminal::Look;
+use ghostgpu_text::{Sheet, human, shortened};
 
 const MOST_HOLDERS: usize = 2;
 
 pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     let holders = ledger.holders(ledger.peak().moment);
     let largest = holders.iter().take(MOST_HOLDERS);
-    let lines = largest.flat_map(|holder| [what(ledger, holder), stack(ledger, holder, look)]);
+    let width = sheet.text_width();
+    let lines = largest.flat_map(|holder| {
+        [
+            what(ledger, holder, width),
+            stack(ledger, holder, width, look),
+        ]
+    });
     sheet.section("holders", lines);
 }
 
 /// `1.50 GiB activations, 12 blocks, by aten::linear in layers.*`.
-fn what(ledger: &CardLedger, holder: &HolderGroup) -> String {
+fn what(ledger: &CardLedger, holder: &HolderGroup, width: usize) -> String {
     let operators = &ledger.recording().names.operators;
     let operator = operators.get(holder.operator.0 as usize);
     let mut text = format!(
@@ -35,12 +41,12 @@ fn what(ledger: &CardLedger, holder: &HolderGroup) -> String {
     if !holder.module.is_empty() {
         text.push_str(&format!(" in {}", holder.module));
     }
-    shortened(&text, TEXT_WIDTH, TEXT_WIDTH / 2)
+    shortened(&text, width, width / 2)
 }
 
 /// The stack on one line, innermost first, as far as there is room; what is torch's own only where there is
 /// nothing else.
-fn stack(ledger: &CardLedger, holder: &HolderGroup, look: Look) -> String {
+fn stack(ledger: &CardLedger, holder: &HolderGroup, width: usize, look: Look) -> String {
     let names = &ledger.recording().names;
     let frames: Vec<&Frame> = names
         .stacks
@@ -60,12 +66,12 @@ fn stack(ledger: &CardLedger, holder: &HolderGroup, look: Look) -> String {
         true => frames.iter().collect(),
         false => of_interest,
     };
-    one_line(&shown, look)
+    one_line(&shown, width, look)
 }
 
 /// The innermost frame and the user's own first, then as many others, from the innermost on, as there is room
 /// for; `…` stands for those between.
-fn one_line(frames: &[&&Frame], look: Look) -> String {
+fn one_line(frames: &[&&Frame], width: usize, look: Look) -> String {
     let mut order: Vec<usize> = (0..frames.len()).collect();
     order.sort_by_key(|&at| (at > 0 && frames[at].owner != FrameOwner::User, at));
     let mut chosen: Vec<usize> = Vec::new();
@@ -73,11 +79,11 @@ fn one_line(frames: &[&&Frame], look: Look) -> String {
         let mut wider = chosen.clone();
         wider.push(at);
         wider.sort_unstable();
-        if chosen.is_empty() || joined(frames, &wider, look).chars().count() <= TEXT_WIDTH {
+        if chosen.is_empty() || joined(frames, &wider, look).chars().count() <= width {
             chosen = wider;
         }
     }
-    shortened(&joined(frames, &chosen, look), TEXT_WIDTH, 2)
+    shortened(&joined(frames, &chosen, look), width, 2)
 }
 
 fn joined(frames: &[&&Frame], chosen: &[usize], look: Look) -> String {
@@ -109,6 +115,7 @@ fn joined(frames: &[&&Frame], chosen: &[usize], look: Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::PLAIN;
 
     fn frame(file: &str, line: u32, function: &str) -> Frame {
         Frame {
@@ -121,10 +128,7 @@ mod tests {
 
     #[test]
     fn a_stack_is_told_as_far_as_there_is_room() {
-        let look = Look {
-            has_colour: false,
-            current_dir: None,
-        };
+        let look = PLAIN;
         let frames = [
             frame("model.py", 5, "forward"),
             frame("train.py", 9, "main"),
@@ -133,7 +137,7 @@ mod tests {
         let all: Vec<&Frame> = frames.iter().collect();
         let shown: Vec<&&Frame> = all.iter().collect();
         assert_eq!(
-            one_line(&shown, look),
+            one_line(&shown, 85, look),
             "  model.py:5 in forward ← train.py:9 in main ← train.py:12"
         );
         let mut deep: Vec<Frame> = vec![frames[0].clone(); 30];
@@ -142,7 +146,7 @@ mod tests {
         }
         deep[29] = frame("train.py", 9, "main");
         let all: Vec<&Frame> = deep.iter().collect();
-        let text = one_line(&all.iter().collect::<Vec<_>>(), look);
+        let text = one_line(&all.iter().collect::<Vec<_>>(), 85, look);
         assert_eq!(
             text,
             "  model.py:5 in forward ← model.py:5 in forward ← … ← train.py:9 in main"

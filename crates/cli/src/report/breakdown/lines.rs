@@ -4,13 +4,13 @@ use ghostgpu_ledger::recording::{CardLedger, Place, Places};
 use ghostgpu_recording::{Category, Frame};
 
 use super::made_of::percent;
-use crate::report::text::Look;
-use ghostgpu_text::{Sheet, Table, human};
+use crate::terminal::Look;
+use ghostgpu_text::{Sheet, Table, human, shortened};
 
 const MOST_LINES: usize = 4;
 
-/// Width of a place in the table.
-const PLACE_WIDTH: usize = 44;
+/// Width of what stands beside a place in the table.
+const BESIDE_PLACE: usize = 41;
 
 pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     let sums = ledger.by_place(ledger.peak().moment);
@@ -20,11 +20,12 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     let places = Places::of(ledger.recording(), ledger.card());
     let total = sums.iter().map(|sum| sum.held.requested_bytes()).sum();
     let mut table = Table::new(&["line", ">at the peak", ">", "mostly"]);
+    let width = sheet.text_width().saturating_sub(BESIDE_PLACE);
     for sum in sums.iter().take(MOST_LINES) {
         let bytes = sum.held.requested_bytes();
         let mostly = sum.held.requested.largest();
         table.push(vec![
-            shown(&places, &sum.place, look),
+            shown(&places, &sum.place, width, look),
             human(bytes),
             percent(bytes, total),
             mostly
@@ -36,7 +37,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
 }
 
 /// The words for a category in a narrow column.
-pub(super) fn short_title(category: Category) -> &'static str {
+pub(in crate::report) fn short_title(category: Category) -> &'static str {
     match category {
         Category::Activation => "activations",
         other => other.title(),
@@ -44,7 +45,7 @@ pub(super) fn short_title(category: Category) -> &'static str {
 }
 
 /// A place as the user knows it: files below the current folder and those of packages without what is before.
-pub(super) fn place(places: &Places, place: &Place, look: Look) -> String {
+pub(in crate::report) fn place(places: &Places, place: &Place, look: Look) -> String {
     let label = places.label(place);
     let Place::Line(id) = place else {
         return label;
@@ -69,44 +70,26 @@ pub(super) fn shown_file<'a>(file: &'a str, look: Look) -> &'a str {
 }
 
 /// A place in the width of its column.
-fn shown(places: &Places, which: &Place, look: Look) -> String {
+fn shown(places: &Places, which: &Place, width: usize, look: Look) -> String {
     let text = place(places, which, look);
     match which {
         // The beginning of a path says least.
-        Place::Line(_) | Place::Older => shortened(&text, PLACE_WIDTH, 0),
+        Place::Line(_) | Place::Older => shortened(&text, width, 0),
         // The operator stands at the beginning, the module at the end.
-        Place::NoStack { .. } => shortened(&text, PLACE_WIDTH, PLACE_WIDTH / 2),
+        Place::NoStack { .. } => shortened(&text, width, width / 2),
     }
-}
-
-/// A text that is too long without its middle, of which so many characters at the beginning stay.
-pub(super) fn shortened(text: &str, width: usize, at_the_beginning: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
-        return text.to_owned();
-    }
-    let left_out = length + 1 - width;
-    let beginning: String = text.chars().take(at_the_beginning).collect();
-    let end: String = text.chars().skip(at_the_beginning + left_out).collect();
-    format!("{beginning}…{end}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_place_keeps_its_end() {
-        assert_eq!(shortened("/a/b/train.py:5", 20, 0), "/a/b/train.py:5");
-        assert_eq!(shortened("/a/b/train.py:5", 11, 0), "…train.py:5");
-        assert_eq!(shortened("aten::mm in layer.0", 14, 8), "aten::mm…yer.0");
-    }
+    use crate::terminal::PLAIN;
 
     #[test]
     fn files_are_named_from_the_current_folder_or_their_package() {
         let look = Look {
-            has_colour: false,
             current_dir: Some(std::path::Path::new("/home/me/job")),
+            ..PLAIN
         };
         for (file, shown) in [
             ("/home/me/job/model.py", "model.py"),

@@ -3,7 +3,7 @@
 use ghostgpu_ledger::Moment;
 use ghostgpu_ledger::recording::{Accounts, CardLedger, Part};
 use ghostgpu_recording::Stage;
-use ghostgpu_text::{Sheet, TEXT_WIDTH, Table, grouped, human, wrap};
+use ghostgpu_text::{Sheet, Table, grouped, human, wrap};
 
 /// Parts with less than one of so many of all bytes share a line.
 const SMALL_PART: u64 = 200;
@@ -26,7 +26,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger) {
     table.push(row("all of it, on the card", total, total));
     let mut lines: Vec<String> = table.render().lines().map(str::to_owned).collect();
     if !small.is_empty() {
-        lines.extend(wrap(&in_words(&small), TEXT_WIDTH));
+        lines.extend(wrap(&in_words(&small), sheet.text_width()));
     }
     lines.extend(later_reserve(ledger, &accounts));
     sheet.section("at the peak", lines);
@@ -42,7 +42,7 @@ fn row(title: &str, bytes: u64, total: u64) -> Vec<String> {
 }
 
 /// `41.3 %`.
-pub(super) fn percent(bytes: u64, total: u64) -> String {
+pub(in crate::report) fn percent(bytes: u64, total: u64) -> String {
     match total {
         0 => String::new(),
         total => format!("{:.1} %", bytes as f64 * 100.0 / total as f64),
@@ -58,7 +58,7 @@ fn in_words(parts: &[(Part, u64)]) -> String {
 }
 
 /// The stage and step of a moment.
-fn when(ledger: &CardLedger, moment: Moment) -> String {
+pub(in crate::report) fn when(ledger: &CardLedger, moment: Moment) -> String {
     let event = moment.0.checked_sub(1);
     let phase = event.and_then(|event| ledger.card().phase_of(event as u32));
     match phase {

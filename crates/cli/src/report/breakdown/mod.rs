@@ -1,4 +1,4 @@
-//! What a run's memory was made of, on one screen: categories, stages, modules, lines, growth.
+//! What a run's memory was made of: on one screen, or in full with categories, stages, modules, lines, growth.
 
 mod formula;
 mod growth;
@@ -9,20 +9,63 @@ mod made_of;
 mod modules;
 mod stages;
 
-use super::text::Look;
+use super::{one_line, peak};
+use crate::terminal::{Detail, Look};
 use ghostgpu_ledger::recording::CardLedger;
 use ghostgpu_recording::Recording;
 use ghostgpu_text::{Sheet, human};
 
-/// The report on a recording alone.
-pub fn breakdown_report(recording: &Recording, look: Look) -> String {
-    let mut sheet = Sheet::default();
-    heading::add(&mut sheet, recording);
-    add_breakdown(&mut sheet, recording, look);
-    sheet.list("warnings", &recording.warnings);
+pub(super) use lines::{place, short_title};
+pub(super) use made_of::{percent, when};
+
+/// The answer to "whose memory was it?" from a recording alone, as much of it as is asked for.
+pub fn breakdown_answer(recording: &Recording, look: Look) -> String {
+    let mut sheet = look.sheet();
+    let headline = heading::headline(recording);
+    if let Some(headline) = &headline {
+        headline.add(&mut sheet);
+    }
+    match look.detail {
+        Detail::Quiet if headline.is_some() => {}
+        Detail::Quiet | Detail::Screen => add_screen(&mut sheet, recording, look),
+        Detail::Everything => {
+            heading::add(&mut sheet, recording);
+            add_breakdown(&mut sheet, recording, look);
+            sheet.list("warnings", &recording.warnings);
+        }
+    }
     // A file from elsewhere must not speak to the terminal.
     let is_unwanted = |character: char| character.is_control() && character != '\n';
-    sheet.render().replace(is_unwanted, "?")
+    let text = sheet.render().replace(is_unwanted, "?");
+    match headline {
+        Some(headline) => look.paint_label(headline.word, headline.colour, &text),
+        None => text,
+    }
+}
+
+/// What fits one screen.
+fn add_screen(sheet: &mut Sheet, recording: &Recording, look: Look) {
+    let text = one_line::one_line(&heading::rehearsed(recording), sheet.text_width());
+    sheet.section("recorded", [text]);
+    let Some(ledger) = CardLedger::of_fullest(recording) else {
+        return;
+    };
+    let reserved = ledger.peak_reserved();
+    sheet.section(
+        "peak",
+        [peak::figures(
+            Some(ledger.peak().allocated_bytes),
+            Some(reserved.reserved_bytes),
+            ledger.accounts(reserved.moment).on_card_bytes(),
+        )],
+    );
+    peak::add_parts(sheet, &ledger, "");
+    if recording.cards.len() > 1 {
+        add_other_cards(sheet, &ledger);
+    }
+    peak::add_largest_line(sheet, &ledger, look);
+    peak::add_growth(sheet, &ledger, &ledger.growth(), look);
+    one_line::add(sheet, "warnings", &recording.warnings);
 }
 
 /// Adds the breakdown of the card on which most was allocated.
@@ -61,4 +104,4 @@ fn add_other_cards(sheet: &mut Sheet, shown: &CardLedger) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -7,17 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ghostgpu_ledger::recording::{CardLedger, RuleOfThumb};
 
-use super::lines::shortened;
 use super::made_of::percent;
-use ghostgpu_text::{Sheet, Table, human};
+use ghostgpu_text::{Sheet, Table, human, shortened};
 
 const MOST_ROWS: usize = 7;
 
 /// Modules with less than one of so many of all bytes are small.
 const SMALL_MODULE: u64 = 100;
 
-/// Width of a module's name in the table.
-const LABEL_WIDTH: usize = 50;
+/// Width of what stands beside a module's name in the table.
+const BESIDE_NAME: usize = 37;
 
 /// Modules of one pattern, with everything inside them.
 #[derive(Clone, Debug, Default)]
@@ -72,9 +71,10 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, rule: Option<&RuleOfTh
         headings.push(">rule of thumb");
     }
     let mut table = Table::new(&headings);
+    let width = sheet.text_width().saturating_sub(BESIDE_NAME);
     for row in rows {
         let mut cells = vec![
-            shortened(&row.label, LABEL_WIDTH, 0),
+            shortened(&row.label, width, 0),
             human(row.exact_bytes),
             percent(row.exact_bytes, total),
         ];

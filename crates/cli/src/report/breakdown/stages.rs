@@ -9,10 +9,20 @@ use ghostgpu_text::{Sheet, Table, human, human_in_few};
 /// Side rows are shown if they move at least one of so many bytes of the peak.
 const SMALL_FLOW: u64 = 100;
 
+/// Width of the table with its last column.
+const WITH_MOSTLY: usize = 83;
+
 pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger) {
     let stages = ledger.stages();
     let peak = ledger.peak().allocated_bytes;
-    let mut table = Table::new(&["", ">came", ">went", ">stayed", ">peak inside", "mostly"]);
+    let headings = ["", ">came", ">went", ">stayed", ">peak", "mostly"];
+    // Narrow lines have no room for the last.
+    let columns = if sheet.text_width() < WITH_MOSTLY {
+        5
+    } else {
+        6
+    };
+    let mut table = Table::new(&headings[..columns]);
     let mut has_rows = false;
     for flow in stages.flows.iter().filter(|flow| is_shown(flow, peak)) {
         has_rows = true;

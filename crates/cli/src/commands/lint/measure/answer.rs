@@ -1,10 +1,15 @@
-//! What the fixes save, as a table and as JSON.
+//! What the fixes save, as text and as JSON.
 
 use ghostgpu_plan::fixes::{Measured, Variant};
 use serde_json::{Value, json};
 
+use crate::report::Headline;
+use crate::terminal::{Detail, Look};
 use ghostgpu_rehearse::Peaks;
-use ghostgpu_text::{Table, human};
+use ghostgpu_text::{Table, human, shortened};
+
+/// Width of what stands beside the name of a fix.
+const BESIDE_NAME: usize = 38;
 
 /// The figures of a run, or of one with unlimited memory.
 fn peaks_of(run: &Measured) -> Option<&Peaks> {
@@ -35,63 +40,114 @@ impl Answer {
         self.runs.first().and_then(|(_, run)| peaks_of(run))
     }
 
-    pub fn text(&self) -> String {
-        let mut table = Table::new(&[
-            self.script.as_str(),
-            ">allocated",
-            ">saved",
-            ">on card",
-            ">saved",
-            "",
-        ]);
-        for (variant, run) in &self.runs {
-            let remark = match run {
-                Measured::Fits(_) => "fits".to_owned(),
-                Measured::DoesNotFit { place, .. } => {
-                    format!("does not fit: out of memory {place}")
-                }
-                Measured::Fails { reason, .. } => format!("failed: {reason}"),
-            };
-            let mut row = vec![variant.to_string()];
-            match (peaks_of(run), self.before()) {
-                (Some(peaks), Some(before)) => {
-                    let saved = |old: u64, new: u64| match variant {
-                        Variant::AsItIs => String::new(),
-                        _ => difference(old, new),
-                    };
-                    row.push(human(peaks.allocated_bytes));
-                    row.push(saved(before.allocated_bytes, peaks.allocated_bytes));
-                    row.push(human(peaks.device_bytes));
-                    row.push(saved(before.device_bytes, peaks.device_bytes));
-                }
-                (Some(peaks), None) => {
-                    row.push(human(peaks.allocated_bytes));
-                    row.push(String::new());
-                    row.push(human(peaks.device_bytes));
-                    row.push(String::new());
-                }
-                (None, _) => row.extend(vec![
-                    "unknown".to_owned(),
-                    String::new(),
-                    "unknown".to_owned(),
-                    String::new(),
-                ]),
+    pub fn text(&self, look: Look) -> String {
+        let headline = self.headline();
+        if look.detail == Detail::Quiet {
+            return headline.alone(look);
+        }
+        let mut sheet = look.sheet();
+        headline.add(&mut sheet);
+        if let (Some(before), Some((_, last))) = (self.before(), self.runs.last())
+            && let Some(after) = peaks_of(last)
+        {
+            sheet.paragraph(
+                "saves",
+                &format!(
+                    "{} on the card, {} allocated",
+                    difference(before.device_bytes, after.device_bytes),
+                    difference(before.allocated_bytes, after.allocated_bytes),
+                ),
+            );
+        }
+        match look.detail {
+            Detail::Everything => {
+                sheet.table("rehearsed", &self.full_table());
+                sheet.list("problems", &self.problems());
             }
-            row.push(remark);
-            table.push(row);
+            _ => sheet.table("rehearsed", &self.short_table(sheet.text_width())),
         }
         let steps = match self.steps {
             0 => "to the end of the script".to_owned(),
-            1 => "over 1 optimizer step".to_owned(),
-            steps => format!("over {steps} optimizer steps"),
+            1 => "1 optimizer step".to_owned(),
+            steps => format!("{steps} optimizer steps"),
         };
-        format!(
-            "{}\npeaks {steps} on {} ({}); what grows with every step saves more the longer it \
-             runs (--steps)\n",
-            table.render(),
-            self.gpu,
-            human(self.gpu_total_bytes)
-        )
+        sheet.paragraph(
+            "steps",
+            &format!("{steps}; what grows from step to step saves more with more --steps"),
+        );
+        headline.paint(&sheet, look)
+    }
+
+    fn headline(&self) -> Headline {
+        let Some((variant, run)) = self.runs.last() else {
+            return Headline::unknown("nothing was rehearsed".to_owned());
+        };
+        let needed = peaks_of(run).map(|peaks| peaks.device_bytes);
+        let mut headline = match run {
+            Measured::Fits(peaks) => {
+                Headline::fitting(peaks.device_bytes, &self.gpu, self.gpu_total_bytes, 1)
+            }
+            Measured::DoesNotFit { .. } => {
+                Headline::not_fitting(needed, &self.gpu, self.gpu_total_bytes, 1)
+            }
+            Measured::Fails { reason, .. } => Headline::unknown(format!("it fails: {reason}")),
+        };
+        headline.text = format!("{variant}: {}", headline.text);
+        headline
+    }
+
+    /// What is on the card, for each text of the script.
+    fn short_table(&self, width: usize) -> Table {
+        let mut table = Table::new(&["", ">on card", ">saved", ""]);
+        for (variant, run) in &self.runs {
+            let [_, _, on_card, saved] = self.figures(variant, run);
+            table.push(vec![
+                shortened(&variant.to_string(), width.saturating_sub(BESIDE_NAME), 8),
+                on_card,
+                saved,
+                outcome(run).to_owned(),
+            ]);
+        }
+        table
+    }
+
+    fn full_table(&self) -> Table {
+        let mut table = Table::new(&["", ">allocated", ">saved", ">on card", ">saved", ""]);
+        for (variant, run) in &self.runs {
+            let mut row = vec![variant.to_string()];
+            row.extend(self.figures(variant, run));
+            row.push(outcome(run).to_owned());
+            table.push(row);
+        }
+        table
+    }
+
+    /// Allocated, what that saves, on card, what that saves.
+    fn figures(&self, variant: &Variant, run: &Measured) -> [String; 4] {
+        let Some(peaks) = peaks_of(run) else {
+            let unknown = || "unknown".to_owned();
+            return [unknown(), String::new(), unknown(), String::new()];
+        };
+        let saved = |of: fn(&Peaks) -> u64| match (variant, self.before()) {
+            (Variant::AsItIs, _) | (_, None) => String::new(),
+            (_, Some(before)) => difference(of(before), of(peaks)),
+        };
+        [
+            human(peaks.allocated_bytes),
+            saved(|peaks| peaks.allocated_bytes),
+            human(peaks.device_bytes),
+            saved(|peaks| peaks.device_bytes),
+        ]
+    }
+
+    /// Where memory ran out and why the script failed, for each text of it.
+    fn problems(&self) -> Vec<String> {
+        let problem = |(variant, run): &(Variant, Measured)| match run {
+            Measured::Fits(_) => None,
+            Measured::DoesNotFit { place, .. } => Some(format!("{variant}: out of memory {place}")),
+            Measured::Fails { reason, .. } => Some(format!("{variant}: {reason}")),
+        };
+        self.runs.iter().filter_map(problem).collect()
     }
 
     pub fn json(&self) -> Value {
@@ -149,6 +205,14 @@ impl Answer {
     }
 }
 
+fn outcome(run: &Measured) -> &'static str {
+    match run {
+        Measured::Fits(_) => "fits",
+        Measured::DoesNotFit { .. } => "does not fit",
+        Measured::Fails { .. } => "fails",
+    }
+}
+
 /// `1.50 GiB`, `nothing`, `-20.00 MiB` where more is taken.
 fn difference(old: u64, new: u64) -> String {
     match old.cmp(&new) {
@@ -161,6 +225,7 @@ fn difference(old: u64, new: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::{PLAIN, assert_fits_one_screen};
     use ghostgpu_rehearse::{OutOfMemory, Reason};
 
     fn peaks(allocated: u64, device: u64) -> Peaks {
@@ -210,11 +275,26 @@ mod tests {
                     },
                 ),
                 (
-                    Variant::All {
-                        count: 2,
-                        rules: vec!["summed-loss", "other"],
+                    Variant::Alone {
+                        line: 1024,
+                        rule: "evaluation-with-gradients",
+                        title: "Do not".to_owned(),
                     },
-                    Measured::Fits(peaks(13_010, 13_500)),
+                    Measured::DoesNotFit {
+                        place: OutOfMemory::Request {
+                            stage: "forward".to_owned(),
+                            step: 2,
+                            line: Some(("train.py".to_owned(), 41)),
+                        },
+                        need: Some(peaks(13_010, 13_500)),
+                    },
+                ),
+                (
+                    Variant::All {
+                        count: 3,
+                        rules: vec!["summed-loss", "other", "evaluation-with-gradients"],
+                    },
+                    Measured::Fits(peaks(7_990, 8_490)),
                 ),
             ],
         }
@@ -222,7 +302,16 @@ mod tests {
 
     #[test]
     fn runs_are_compared_with_the_script_as_it_is() {
-        insta::assert_snapshot!(answer().text());
+        let text = answer().text(PLAIN);
+        assert_fits_one_screen(&text);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn runs_are_told_in_full_or_in_one_line() {
+        let with = |detail| answer().text(Look { detail, ..PLAIN });
+        insta::assert_snapshot!(with(Detail::Everything));
+        assert_eq!(with(Detail::Quiet).lines().count(), 1);
     }
 
     #[test]

@@ -15,9 +15,10 @@ use ghostgpu_rehearse::{Job, WholeRuns};
 use super::Arguments;
 use super::configuration::Configurations;
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
-use crate::output::{Output, publish};
+use crate::output::{Output, publish, stream_beside};
 use crate::progress::Rehearsing;
 use crate::questions::{announce, show_last_lines};
+use crate::terminal::Look;
 use answer::Answer;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
@@ -67,7 +68,8 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         steps: arguments.measured.steps,
         runs,
     };
-    publish(&answer.text(), &answer.json(), json)?;
+    let look = Look::of(stream_beside(json.as_ref()), None);
+    publish(&answer.text(look), &answer.json(), json)?;
     Ok(match answer.fits_at_last() {
         true => 0,
         false => EXIT_DOES_NOT_FIT,

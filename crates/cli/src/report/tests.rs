@@ -1,4 +1,4 @@
-//! The report in each situation, as a user would see it.
+//! The answer in each situation, as a user sees it: on one screen, and with `--verbose`.
 
 use std::path::Path;
 
@@ -6,14 +6,11 @@ use ghostgpu_device::Catalogue;
 use ghostgpu_session::ledger::CardUse;
 use ghostgpu_session::{AllocatorPeaks, OomReport, ProcessReport, RefusedCall, StackFrame};
 
-use super::{Look, text_report};
+use super::breakdown::tests::a_leaking_transformer;
+use super::{FollowUps, text_answer};
 use crate::answer::{Answer, Circumstances, Need};
+use crate::terminal::{Detail, Look, PLAIN, assert_fits_one_screen};
 use ghostgpu_rehearse::{Ending, Findings, Memory, Run};
-
-const PLAIN: Look = Look {
-    has_colour: false,
-    current_dir: None,
-};
 
 fn frame(file: &str, line: u64, function: &str, source: &str, is_user_code: bool) -> StackFrame {
     StackFrame {
@@ -94,9 +91,9 @@ fn run(ending: Ending, process: ProcessReport) -> Run {
     )
 }
 
-fn report_on(card: &str, run: &Run, need: Need) -> String {
+fn answer_on(card: &str, run: &Run, need: Need) -> Answer {
     let sheet = Catalogue::builtin().find(card).expect("a card").sheet();
-    let answer = Answer::new(
+    Answer::new(
         run,
         need,
         &Circumstances {
@@ -106,8 +103,44 @@ fn report_on(card: &str, run: &Run, need: Need) -> String {
             torch_cuda: Some("13.0"),
             assumptions: &[],
         },
-    );
-    text_report(&answer, &Memory::Unwanted, PLAIN)
+    )
+}
+
+fn words(text: &str) -> Option<Vec<String>> {
+    Some(text.split(' ').map(str::to_owned).collect())
+}
+
+fn follow_ups(card: &str) -> FollowUps {
+    FollowUps {
+        largest_batch: words(&format!("ghostgpu max-batch --gpu {card} train.py")),
+        page: words(&format!(
+            "ghostgpu run --gpu {card} --report report.html train.py"
+        )),
+        lint: words("ghostgpu lint train.py"),
+        rehearsed: words("train.py"),
+    }
+}
+
+/// Both forms of an answer, after looking at what holds for all of them.
+fn shown(answer: &Answer, memory: &Memory, follow_ups: &FollowUps) -> String {
+    let with = |detail| text_answer(answer, memory, follow_ups, Look { detail, ..PLAIN });
+    assert_eq!(with(Detail::Quiet).lines().count(), 1);
+    let screen = with(Detail::Screen);
+    assert_fits_one_screen(&screen);
+    format!("{screen}\n--verbose\n{}", with(Detail::Everything))
+}
+
+fn report_on(card: &str, run: &Run, need: Need) -> String {
+    shown(
+        &answer_on(card, run, need),
+        &Memory::Unwanted,
+        &follow_ups(card),
+    )
+}
+
+/// An answer of a job that fits a GeForce RTX 3060.
+pub fn fitting() -> Answer {
+    answer_on("3060", &run(Ending::Exited(0), process()), Need::Peak)
 }
 
 #[test]
@@ -222,32 +255,136 @@ fn colour_marks_only_the_verdict_and_files_are_shown_from_here() {
     let mut failed = process();
     failed.ooms = vec![oom("forward", true)];
     failed.stopped_by_step_limit = false;
-    let sheet = Catalogue::builtin().find("3060").expect("a card").sheet();
-    let answer = Answer::new(
+    let answer = answer_on(
+        "3060",
         &run(Ending::Exited(1), failed),
         Need::Unknown {
             because: "it was not looked for (--no-retry)".to_owned(),
         },
-        &Circumstances {
-            card: &sheet,
-            card_count: 1,
-            torch_version: None,
-            torch_cuda: None,
-            assumptions: &[],
-        },
     );
-    let report = text_report(
-        &answer,
-        &Memory::Unwanted,
-        Look {
-            has_colour: true,
-            current_dir: Some(Path::new("/home/me/job")),
-        },
+    let look = Look {
+        has_colour: true,
+        current_dir: Some(Path::new("/home/me/job")),
+        ..PLAIN
+    };
+    for detail in [Detail::Quiet, Detail::Screen, Detail::Everything] {
+        let look = Look { detail, ..look };
+        let text = text_answer(&answer, &Memory::Unwanted, &FollowUps::default(), look);
+        assert!(
+            text.starts_with("\x1b[1;31mdoes not fit\x1b[0m   needs "),
+            "{text}"
+        );
+        assert_eq!(text.matches('\x1b').count(), 2);
+        let names_the_place = text.contains(" model.py:41 in forward\n");
+        assert_eq!(names_the_place, detail != Detail::Quiet, "{text}");
+    }
+}
+
+fn does_not_fit(stage: &str) -> ProcessReport {
+    ProcessReport {
+        steps: 0,
+        stopped_by_step_limit: false,
+        ooms: vec![oom(stage, true)],
+        exception: Some("OutOfMemoryError: CUDA out of memory.".to_owned()),
+        ..process()
+    }
+}
+
+fn measured(gib: u64) -> Need {
+    Need::Measured {
+        device_bytes: gib << 30,
+        allocated_bytes: Some((gib << 30) - (300 << 20)),
+        reserved_bytes: Some((gib << 30) - (100 << 20)),
+    }
+}
+
+#[test]
+fn a_job_that_fits_and_leaks() {
+    let answer = answer_on("t4", &run(Ending::Exited(0), process()), Need::Peak);
+    let memory = Memory::Recorded(Box::new(a_leaking_transformer()));
+    insta::assert_snapshot!(shown(&answer, &memory, &follow_ups("t4")));
+}
+
+#[test]
+fn a_job_that_fits_and_does_not_leak() {
+    let answer = answer_on("t4", &run(Ending::Exited(0), process()), Need::Peak);
+    let mut steady = a_leaking_transformer();
+    steady.about.steps = 1;
+    for card in &mut steady.cards {
+        card.phases.retain(|phase| phase.step == 0);
+    }
+    let memory = Memory::Recorded(Box::new(steady));
+    let screen = text_answer(&answer, &memory, &follow_ups("t4"), PLAIN);
+    assert_fits_one_screen(&screen);
+    insta::assert_snapshot!(screen);
+}
+
+/// Everything at once: a long name, a deep path, long code, growth, many assumptions.
+#[test]
+fn the_worst_ordinary_case_fits_one_screen() {
+    let mut failed = does_not_fit("forward");
+    let deep = "/home/somebody/projects/experiments/2026-11/very-long-names/src/package/models";
+    failed.ooms[0].stack = vec![frame(
+        &format!("{deep}/transformer_with_relative_positions.py"),
+        1234,
+        "forward_with_cross_attention",
+        "hidden_states = self.cross_attention(self.norm(hidden_states), encoder_hidden_states)[0]",
+        true,
+    )];
+    failed.assumptions = (1..10)
+        .map(|line| {
+            format!(
+                "{deep}/masks.py:{line}: nonzero() or a boolean mask, 64x128: assumed that all \
+                 8192 elements are selected (the largest case)"
+            )
+        })
+        .collect();
+    let card = "RTX PRO 6000 Blackwell Workstation Edition";
+    let answer = answer_on(card, &run(Ending::Exited(1), failed), measured(139));
+    let memory = Memory::Recorded(Box::new(a_leaking_transformer()));
+    let follow_ups = FollowUps {
+        largest_batch: words(
+            "ghostgpu max-batch --gpu pro6000 src/package/train.py --learning-rate 1e-4 --batch-size 64 \
+             --weight-decay 0.1 --output results",
+        ),
+        ..FollowUps::default()
+    };
+    let screen = text_answer(&answer, &memory, &follow_ups, PLAIN);
+    assert_fits_one_screen(&screen);
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn a_model_that_is_too_large_leads_to_a_card_that_has_enough() {
+    let next = |stage: &str, gib: u64| {
+        let failed = run(Ending::Exited(1), does_not_fit(stage));
+        let answer = answer_on("3060", &failed, measured(gib));
+        follow_ups("3060")
+            .choose(&answer, false)
+            .map(|next| next.words.join(" "))
+    };
+    let batch = Some("ghostgpu max-batch --gpu 3060 train.py".to_owned());
+    assert_eq!(next("forward", 14), batch);
+    let larger = next("moving the model", 70).expect("there are such cards");
+    assert!(larger.starts_with("ghostgpu run --gpu "), "{larger}");
+    assert!(larger.ends_with(" train.py"), "{larger}");
+    assert_eq!(next("setup", 7000), None);
+}
+
+#[test]
+fn memory_that_cuda_itself_did_not_find_is_named() {
+    let mut overflowed = run(Ending::Exited(0), process());
+    overflowed.capacity_bytes = Some(11 << 30);
+    overflowed.findings.cards[0].peak_bytes = 12 << 30;
+    insta::assert_snapshot!(report_on("3060", &overflowed, measured(12)));
+}
+
+#[test]
+fn an_allocator_without_a_history_leaves_the_parts_unknown() {
+    let answer = answer_on("3060", &run(Ending::Exited(0), process()), Need::Peak);
+    let memory = Memory::Unrecorded(
+        "the allocator that the script chose (cudaMallocAsync) keeps no history of its blocks"
+            .to_owned(),
     );
-    assert!(
-        report.starts_with("fits           \x1b[1;31mno\x1b[0m: "),
-        "{report}"
-    );
-    assert_eq!(report.matches('\x1b').count(), 2);
-    assert!(report.contains(", at model.py:41 in forward\n"), "{report}");
+    insta::assert_snapshot!(shown(&answer, &memory, &follow_ups("3060")));
 }

@@ -1,0 +1,143 @@
+//! Commands that a user of `run` may type next, in the words of the command that was typed.
+
+use std::ffi::OsString;
+
+use super::rehearsal_options::RehearsalOptions;
+use super::run::Arguments;
+use crate::report::FollowUps;
+use ghostgpu_rehearse::Job;
+
+const PAGE: &str = "report.html";
+
+pub fn follow_ups(arguments: &Arguments) -> FollowUps {
+    let Some(gpu) = &arguments.options.gpu else {
+        return FollowUps::default();
+    };
+    let job = job(&arguments.command);
+    let on_this_card = |command: &str, more: &[&str]| {
+        let mut words: Vec<String> = ["ghostgpu", command, "--gpu", gpu]
+            .map(str::to_owned)
+            .to_vec();
+        if let Some(memory) = arguments.options.memory {
+            words.extend(["--memory".to_owned(), size(memory)]);
+        }
+        words.extend(more.iter().map(|&word| word.to_owned()));
+        words.extend(options(&arguments.options));
+        words.extend(job.iter().cloned());
+        words
+    };
+    let count = arguments.count.to_string();
+    let cards: &[&str] = match arguments.count {
+        1 => &[],
+        _ => &["--count", &count],
+    };
+    let script = job.first().filter(|word| word.ends_with(".py"));
+    let mut rehearsed: Vec<String> = cards.iter().map(|&word| word.to_owned()).collect();
+    rehearsed.extend(options(&arguments.options));
+    rehearsed.extend(job.iter().cloned());
+    FollowUps {
+        // The search is for one card.
+        largest_batch: (arguments.count == 1).then(|| on_this_card("max-batch", &[])),
+        page: arguments
+            .breakdown
+            .report
+            .is_none()
+            .then(|| on_this_card("run", &[cards, &["--report", PAGE]].concat())),
+        lint: script.map(|script| ["ghostgpu", "lint", script].map(str::to_owned).to_vec()),
+        rehearsed: Some(rehearsed),
+    }
+}
+
+/// Options that change what is measured.
+fn options(options: &RehearsalOptions) -> Vec<String> {
+    let mut words = Vec::new();
+    if options.steps != Job::STEPS {
+        words.extend(["--steps".to_owned(), options.steps.to_string()]);
+    }
+    if let Some(python) = &options.python {
+        words.extend(["--python".to_owned(), python.to_string_lossy().into_owned()]);
+    }
+    if options.full_init {
+        words.push("--full-init".to_owned());
+    }
+    if options.no_cudnn {
+        words.push("--no-cudnn".to_owned());
+    }
+    for table in &options.tables {
+        words.extend(["--table".to_owned(), table.display().to_string()]);
+    }
+    words
+}
+
+/// The script with its arguments; a program comes after `--`.
+fn job(command: &[OsString]) -> Vec<String> {
+    let words = command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned());
+    let is_script = command
+        .first()
+        .is_some_and(|word| word.to_string_lossy().ends_with(".py"));
+    match is_script {
+        true => words.collect(),
+        false => std::iter::once("--".to_owned()).chain(words).collect(),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    const MIB: u64 = 1 << 20;
+    match bytes % MIB {
+        0 => format!("{}MiB", bytes / MIB),
+        _ => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn typed(line: &str) -> FollowUps {
+        follow_ups(&Line::parse_from(line.split(' ')).arguments)
+    }
+
+    fn joined(words: Option<Vec<String>>) -> String {
+        words.unwrap_or_default().join(" ")
+    }
+
+    #[test]
+    fn commands_repeat_what_was_typed() {
+        let next = typed("run --gpu 3060 train.py --lr 1e-4");
+        assert_eq!(
+            joined(next.largest_batch),
+            "ghostgpu max-batch --gpu 3060 train.py --lr 1e-4"
+        );
+        assert_eq!(
+            joined(next.page),
+            "ghostgpu run --gpu 3060 --report report.html train.py --lr 1e-4"
+        );
+        assert_eq!(joined(next.lint), "ghostgpu lint train.py");
+        assert_eq!(joined(next.rehearsed), "train.py --lr 1e-4");
+    }
+
+    #[test]
+    fn options_that_change_the_figures_are_kept_and_others_are_not() {
+        let next = typed(
+            "run --gpu h200 --memory 11GiB --steps 5 --no-cudnn --json out.json -- python -m a.b",
+        );
+        assert_eq!(
+            joined(next.largest_batch),
+            "ghostgpu max-batch --gpu h200 --memory 11264MiB --steps 5 --no-cudnn -- python -m a.b"
+        );
+        assert_eq!(next.lint, None);
+        let several = typed("run --gpu h100 --count 8 --report x.html -- torchrun train.py");
+        assert_eq!(several.largest_batch, None);
+        assert_eq!(several.page, None);
+        assert_eq!(joined(several.rehearsed), "--count 8 -- torchrun train.py");
+    }
+}

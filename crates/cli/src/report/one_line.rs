@@ -1,0 +1,99 @@
+//! Sentences on one line each.
+
+use ghostgpu_text::Sheet;
+
+/// More are counted, not shown.
+const MOST_SENTENCES: usize = 4;
+
+/// Adds the first of the sentences, each on one line, and how many more there are.
+pub fn add(sheet: &mut Sheet, label: &str, sentences: &[String]) {
+    let width = sheet.text_width();
+    let shown = match sentences.len() {
+        // A line that says "1 more" is as long as the one that it stands for.
+        count if count == MOST_SENTENCES + 1 => count,
+        _ => MOST_SENTENCES,
+    };
+    let mut lines: Vec<String> = sentences
+        .iter()
+        .take(shown)
+        .map(|sentence| one_line(sentence, width))
+        .collect();
+    let more = sentences.len().saturating_sub(shown);
+    if more > 0 {
+        lines.push(format!("… {more} more: --verbose"));
+    }
+    sheet.section(label, lines);
+}
+
+/// A sentence that is too long ends after a clause, or else after a word, with `…`.
+pub fn one_line(sentence: &str, width: usize) -> String {
+    const ENDS_OF_CLAUSES: [&str; 6] = [": ", "; ", ", so ", ", because ", " because ", " ("];
+    let sentence: String = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
+    if sentence.chars().count() <= width {
+        return sentence;
+    }
+    // Room for a blank and the sign.
+    let room = width.saturating_sub(2);
+    let cut = sentence
+        .char_indices()
+        .nth(room + 1)
+        .map_or(sentence.len(), |(at, _)| at);
+    let head = &sentence[..cut];
+    let clause = ENDS_OF_CLAUSES
+        .iter()
+        .filter_map(|end| head.rfind(end))
+        .max()
+        .filter(|&at| head[..at].chars().count() * 2 > width);
+    let at = clause.or_else(|| head.rfind(' ')).unwrap_or(0);
+    match at {
+        0 => ghostgpu_text::shortened(&sentence, width, width),
+        at => format!("{} …", head[..at].trim_end_matches([',', ';', ':', ' '])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_sentence_ends_after_a_clause_or_a_word() {
+        for (sentence, expected) in [
+            ("short enough", "short enough"),
+            (
+                "no pivot is zero because the matrix is taken to be regular",
+                "no pivot is zero …",
+            ),
+            (
+                "all tensors on the card are taken to be as long as can be",
+                "all tensors on the card are …",
+            ),
+            (
+                "a: b that goes on for more than the line is wide",
+                "a: b that goes on for more …",
+            ),
+            (
+                "averyveryverylongwordthatdoesnotend-anywhere",
+                "averyveryverylongwordthatdoes…",
+            ),
+        ] {
+            assert_eq!(one_line(sentence, 30), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_is_counted() {
+        let shown = |count: usize| {
+            let mut sheet = Sheet::default();
+            let sentences: Vec<String> = (0..count).map(|each| format!("s{each}")).collect();
+            add(&mut sheet, "assumes", &sentences);
+            sheet
+                .render()
+                .lines()
+                .map(|line| line[15..].to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shown(2), ["s0", "s1"]);
+        assert_eq!(shown(5), ["s0", "s1", "s2", "s3", "s4"]);
+        assert_eq!(shown(6), ["s0", "s1", "s2", "s3", "… 2 more: --verbose"]);
+    }
+}
