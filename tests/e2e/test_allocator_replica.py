@@ -51,6 +51,7 @@ MORE_PLANS = (
 )
 
 
+@pytest.mark.every_torch
 @pytest.mark.parametrize("plan", SOME_PLANS + (MORE_PLANS if AT_LENGTH else ()))
 def test_the_replica_does_what_pytorchs_allocator_did(
     plan: str, any_python: str, tmp_path: Path
@@ -64,7 +65,7 @@ def test_the_replica_does_what_pytorchs_allocator_did(
         timeout=None if AT_LENGTH else TIMEOUT_S,
     )
     if "has no such options" in driven.stderr:
-        pytest.skip(f"this torch has no options for {plan}")
+        pytest.skip(f"does not apply: this torch has no options for {plan}")
     assert recording.exists(), driven.stdout + driven.stderr
     compared = subprocess.run(
         [*COMPARE, str(recording)],

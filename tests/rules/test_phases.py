@@ -1,0 +1,93 @@
+"""`scripts/run-phases`: what is needed is waited for, what fails is seen, the rest still runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripts_as_modules import load
+
+phases = load("run-phases")
+MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> list[str]:
+    """Stands in for make: a target that is called `bad…` fails."""
+    program = tmp_path / "make"
+    program.write_text("#!/bin/sh\necho made $1\ncase $1 in bad*) exit 1;; esac\n")
+    program.chmod(0o755)
+    return [str(program)]
+
+
+def background(**commands: str) -> Any:
+    known = {name: phases.Preparation(name, command) for name, command in commands.items()}
+    return phases.Background(tuple((name,) for name in commands), known)
+
+
+def test_a_phase_waits_for_what_it_needs(make: list[str], tmp_path: Path) -> None:
+    brought = tmp_path / "brought"
+    prepared = background(tool=f"sleep 0.3; touch '{brought}'")
+    (ran,) = phases.run((phases.Phase("good", needs=("tool",)),), prepared, make)
+    assert brought.exists()
+    assert ran.outcome == "passed"
+    assert ran.waited >= 0.2
+
+
+def test_a_failed_phase_stops_only_those_that_need_what_it_builds(
+    make: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    several = (phases.Phase("bad"), phases.Phase("later", after="bad"), phases.Phase("good"))
+    ran = phases.run(several, background(), make)
+    assert [it.outcome for it in ran] == ["FAILED", "not run: bad failed", "passed"]
+    assert phases.closing_line(ran) == "phases: 1 passed, 2 failed"
+    said = capfd.readouterr().out
+    assert "made good" in said
+    assert "made later" not in said
+
+
+def test_what_cannot_be_prepared_fails_the_phase_and_shows_why(
+    make: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    prepared = background(browser="echo no such package; exit 1")
+    (ran,) = phases.run((phases.Phase("page", needs=("browser",)),), prepared, make)
+    assert ran.outcome == "not run: no browser"
+    assert "no such package" in capfd.readouterr().out
+
+
+def test_the_table_has_every_phase_and_what_was_prepared_beside_them() -> None:
+    ran = [phases.Ran("build", "passed", 65.4), phases.Ran("page", "FAILED", 3.0, 12.0)]
+    prepared = phases.Prepared(seconds=130.0)
+    prepared.done.set()
+    assert phases.table(ran, {"newest": prepared}, 81.0).splitlines() == [
+        "phase                          time   waited",
+        "build                          1:05         ",
+        "page                           0:03     0:12  FAILED",
+        "in all                         1:21",
+        "",
+        "prepared in the background",
+        "newest                         2:10",
+    ]
+
+
+def test_every_phase_is_a_target_and_every_need_is_prepared_for() -> None:
+    targets = set(re.findall(r"^([a-z0-9-]+):", MAKEFILE.read_text(), re.MULTILINE))
+    prepared = {name for lane in phases.LANES for name in lane}
+    assert {phase.target for phase in phases.PHASES} <= targets
+    assert {need for phase in phases.PHASES for need in phase.needs} <= prepared
+    assert prepared == set(phases.preparations(Path("cache"), ""))
+
+
+def test_every_target_that_checks_or_tests_is_a_phase() -> None:
+    checks = set(re.findall(r"^((?:lint|test)-[a-z0-9-]+):", MAKEFILE.read_text(), re.MULTILINE))
+    not_checks = {"test-all", "lint-rules-page"}
+    assert checks - not_checks <= {phase.target for phase in phases.PHASES}
+
+
+def test_pythons_that_were_named_are_not_prepared() -> None:
+    known = phases.preparations(Path("cache"), os.pathsep.join(["a", "b"]))
+    assert known["reference"].command == "true"
+    assert "cache/page" in known["page"].command
