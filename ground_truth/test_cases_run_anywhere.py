@@ -18,7 +18,11 @@ from case import CASES
 from context import Context
 from micro import OPERATIONS
 from micro_ops import try_on_cpu
+from scope import is_short, one_per_family
 from training import train
+
+# The tensors are tiny: a second thread would only be waited for.
+torch.set_num_threads(1)
 
 #: Libraries warn about themselves here (a deprecated name, a slower CPU path). None of it is ours.
 pytestmark = pytest.mark.filterwarnings("default")
