@@ -18,7 +18,6 @@ from case import CASES
 from context import Context
 from micro import OPERATIONS
 from micro_ops import try_on_cpu
-from scope import is_short, one_per_family
 from training import train
 
 # The tensors are tiny: a second thread would only be waited for.

@@ -28,6 +28,7 @@ from archive import read_events, read_results
 from compare import compare_case, verdict
 from deviations import read_deviations
 from repetition import further_attempts, read_not_deterministic
+from replay_cache import ReplayCache, open_cache
 from scope import is_short, one_per_family
 from sentinels import sentinels
 
@@ -45,15 +46,20 @@ PLAIN = ("--no-breakdown",)
 
 def ghostgpu(*options: str) -> list[str]:
     """The command that rehearses a program on the virtual H200, with these options."""
+    words = [program(), "run", "--gpu", "h200", "--steps", "0", "--no-retry", *options]
+    return [*words, "--", sys.executable]
+
+
+def program() -> str:
+    """The `ghostgpu` to test."""
     checkout = HERE.parent / "target" / "release" / "ghostgpu"
-    program = os.environ.get("GHOSTGPU_COMMAND") or (
+    found = os.environ.get("GHOSTGPU_COMMAND") or (
         str(checkout) if checkout.exists() else shutil.which("ghostgpu")
     )
-    if not program:
+    if not found:
         pytest.skip("no ghostgpu program: build it, or name one in GHOSTGPU_COMMAND")
     pytest.importorskip("torch")
-    words = [program, "run", "--gpu", "h200", "--steps", "0", "--no-retry", *options]
-    return [*words, "--", sys.executable]
+    return found
 
 
 def replay_short_scripts(name: str, folder: Path) -> dict[str, Any]:
@@ -68,13 +74,23 @@ def replay_short_scripts(name: str, folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def replay(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept() -> ReplayCache | None:
+    """What earlier runs measured with the same build, if anything may be taken from them."""
+    agent = os.environ.get("GHOSTGPU_AGENT_DIR") or HERE.parent / "python" / "ghostgpu" / "agent"
+    return open_cache(Path(program()), Path(agent), REAL)
+
+
+@pytest.fixture(scope="session")
+def replay(tmp_path_factory: pytest.TempPathFactory, kept: ReplayCache | None) -> Path:
     given = os.environ.get("GROUND_TRUTH_REPLAY")
     if given:
         return Path(given)
     folder = tmp_path_factory.mktemp("replay")
+    waiting = kept.restore(REPLAYED, folder) if kept else REPLAYED
+    if not waiting:
+        return folder
     names = folder / "names.txt"
-    names.write_text("\n".join(REPLAYED))
+    names.write_text("\n".join(waiting))
     command = [*ghostgpu(*PLAIN), str(HARNESS / "run_all.py"), "--fork", "--out", str(folder)]
     command += ["--names", str(names), "--jobs", str(os.cpu_count() or 1)]
     # Compiling takes a minute or more on a small machine.
@@ -117,7 +133,9 @@ def test_no_measured_case_has_changed_its_meaning() -> None:
 
 
 @pytest.mark.parametrize("name", REPLAYED)
-def test_the_virtual_card_uses_the_same_memory(name: str, replay: Path, tmp_path: Path) -> None:
+def test_the_virtual_card_uses_the_same_memory(
+    name: str, replay: Path, tmp_path: Path, kept: ReplayCache | None
+) -> None:
     comparison = compare_case(
         name,
         MEASURED[name],
@@ -126,8 +144,11 @@ def test_the_virtual_card_uses_the_same_memory(name: str, replay: Path, tmp_path
         read_events(replay, name),
     )
     problem = verdict(comparison, KNOWN.get(name))
-    for attempt in range(further_attempts(name, MEASURED[name], NOT_DETERMINISTIC)):
+    attempts = further_attempts(name, MEASURED[name], NOT_DETERMINISTIC)
+    for attempt in range(attempts):
         problem = problem and second_chance(name, tmp_path / str(attempt))
+    if kept and problem is None and not attempts:
+        kept.keep(name, replay)
     assert problem is None, f"{problem}\n{comparison.events}"
 
 
