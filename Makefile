@@ -31,8 +31,10 @@ export GHOSTGPU_AGENT_DIR := $(CURDIR)/python/ghostgpu/agent
 # Programs in Python whose names have no ending.
 python_scripts := scripts/check-dependencies scripts/report-picture scripts/run-phases
 
-# In a recipe: every python to test with, and the first of them.
+# In a recipe: every python to test with, and the first of them; or the first of them only.
 pythons = GHOSTGPU_TEST_PYTHON=$$(scripts/test-pythons); export GHOSTGPU_TEST_PYTHON; \
+	reference=$${GHOSTGPU_TEST_PYTHON%%:*}
+first_python = GHOSTGPU_TEST_PYTHON=$$(scripts/test-pythons reference); export GHOSTGPU_TEST_PYTHON; \
 	reference=$${GHOSTGPU_TEST_PYTHON%%:*}
 
 .PHONY: help
@@ -65,7 +67,7 @@ lint-rust: ## rustfmt and clippy
 
 .PHONY: lint-dependencies
 lint-dependencies: ## Licences, sources and duplicates of the crates we use, by what they declare
-	$(pythons); "$$reference" scripts/check-dependencies
+	$(first_python); "$$reference" scripts/check-dependencies
 
 .PHONY: lint-dependencies-in-full
 lint-dependencies-in-full: ## The same by `cargo deny`, which reads the licences' texts too
@@ -91,7 +93,7 @@ test-rust: ## Tests of the crates, against the symbols that every tested torch i
 
 .PHONY: lint-python
 lint-python: ## ruff and mypy
-	$(pythons); \
+	$(first_python); \
 	"$$reference" -m ruff check . $(python_scripts); \
 	"$$reference" -m ruff format --check . $(python_scripts); \
 	"$$reference" -m mypy python/ghostgpu python/tests; \
@@ -110,11 +112,11 @@ lint-python: ## ruff and mypy
 
 .PHONY: test-rules
 test-rules: ## Tests of the test run itself
-	$(pythons); "$$reference" -m pytest -n 2 tests/rules
+	$(first_python); "$$reference" -m pytest -n 2 tests/rules
 
 .PHONY: test-python
 test-python: build ## Tests of the agent
-	$(pythons); "$$reference" -m pytest -n 2 python/tests
+	$(first_python); "$$reference" -m pytest -n 2 python/tests
 
 .PHONY: test-e2e
 test-e2e: build ## Whole rehearsals through the command, with every tested torch
@@ -123,7 +125,7 @@ test-e2e: build ## Whole rehearsals through the command, with every tested torch
 .PHONY: test-exports
 test-exports: ## Exports of recorded snapshots, opened by readers that are not ours
 	cargo build --release --locked -p ghostgpu-report --example export --example made_up
-	$(pythons); "$$reference" -m pytest -n 2 tests/exports
+	$(first_python); "$$reference" -m pytest -n 2 tests/exports
 
 .PHONY: test-lint
 test-lint: build ## What `lint` writes for code hosts, opened by readers that are not ours
@@ -145,25 +147,25 @@ prove-allocator: build ## Drive PyTorch's own allocator at length, with every op
 
 .PHONY: test-ground-truth
 test-ground-truth: build ## Replay what was measured on a real card, and compare to the byte
-	$(pythons); "$$reference" -m pytest ground_truth
+	$(first_python); "$$reference" -m pytest ground_truth
 
 .PHONY: test-package
 test-package: ## `pip install .` into an empty environment
-	$(pythons); "$$reference" -m pytest tests/package
+	$(first_python); "$$reference" -m pytest tests/package
 
 .PHONY: bench
 bench: build ## Measure what a rehearsal costs, beside what it cannot avoid
-	@$(pythons); "$$reference" bench/run.py
+	@$(first_python); "$$reference" bench/run.py
 
 .PHONY: bench-snapshots
 bench-snapshots: build ## Measure opening a snapshot of 1 GB beside Python's own unpickler, replays and searches
 	cargo build --release --locked -p ghostgpu-trace --examples
-	@$(pythons); "$$reference" bench/snapshots.py
+	@$(first_python); "$$reference" bench/snapshots.py
 	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
 
 .PHONY: bench-explain
 bench-explain: build ## Measure explaining logs of 100 MB
-	@$(pythons); "$$reference" bench/explain.py
+	@$(first_python); "$$reference" bench/explain.py
 
 .PHONY: bench-page
 bench-page: ## Measure the report page of a million events: writing it, opening it, zooming in it
@@ -174,7 +176,7 @@ bench-page: ## Measure the report page of a million events: writing it, opening 
 
 .PHONY: picture
 picture: build ## Draw the picture of the report page that the README shows
-	@$(pythons); \
+	@$(first_python); \
 	page=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/page" tests/environments/page.txt); \
 	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$page"); export GHOSTGPU_TEST_BROWSER; \
 	"$$page" scripts/report-picture --command "$$GHOSTGPU_COMMAND" --python "$$reference"

@@ -91,3 +91,20 @@ def test_pythons_that_were_named_are_not_prepared() -> None:
     known = phases.preparations(Path("cache"), os.pathsep.join(["a", "b"]))
     assert known["reference"].command == "true"
     assert "cache/page" in known["page"].command
+
+
+def test_only_what_was_named_runs_and_only_what_it_needs_is_prepared() -> None:
+    (phase,) = phases.chosen("short", ["test-page"])
+    assert phase.target == "test-page"
+    assert phases.lanes_for((phase,)) == ((), ("page", "browser"))
+
+
+def test_a_phase_that_does_not_exist_is_named() -> None:
+    with pytest.raises(SystemExit, match="no such phase in this scope: prove-allocator"):
+        phases.chosen("short", ["prove-allocator"])
+
+
+def test_all_is_everything_and_short_is_a_part_of_it() -> None:
+    everything, short = phases.chosen("all", []), phases.chosen("short", [])
+    assert everything == phases.PHASES
+    assert set(short) < set(everything)
