@@ -147,7 +147,7 @@ prove-allocator: build ## Drive PyTorch's own allocator at length, with every op
 
 .PHONY: test-ground-truth
 test-ground-truth: build ## Replay what was measured on a real card, and compare to the byte
-	$(first_python); "$$reference" -m pytest ground_truth
+	$(first_python); "$$reference" -m pytest -n 2 --dist loadfile ground_truth
 
 .PHONY: test-package
 test-package: ## `pip install .` into an empty environment
