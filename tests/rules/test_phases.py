@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_a_failed_phase_stops_only_those_that_need_what_it_builds(
     several = (phases.Phase("bad"), phases.Phase("later", after="bad"), phases.Phase("good"))
     ran = phases.run(several, background(), make)
     assert [it.outcome for it in ran] == ["FAILED", "not run: bad failed", "passed"]
-    assert phases.closing_line(ran) == "phases: 1 passed, 2 failed"
+    assert phases.closing_line(ran) == "1 passed, 2 failed"
     said = capfd.readouterr().out
     assert "made good" in said
     assert "made later" not in said
@@ -59,13 +60,14 @@ def test_what_cannot_be_prepared_fails_the_phase_and_shows_why(
 
 
 def test_the_table_has_every_phase_and_what_was_prepared_beside_them() -> None:
-    ran = [phases.Ran("build", "passed", 65.4), phases.Ran("page", "FAILED", 3.0, 12.0)]
+    tests = Counter(passed=9, failed=1)
+    ran = [phases.Ran("build", "passed", 65.4), phases.Ran("page", "FAILED", 3.0, 12.0, tests)]
     prepared = phases.Prepared(seconds=130.0)
     prepared.done.set()
     assert phases.table(ran, {"newest": prepared}, 81.0).splitlines() == [
-        "phase                          time   waited",
-        "build                          1:05         ",
-        "page                           0:03     0:12  FAILED",
+        "phase                          time   waited    tests",
+        "build                          1:05                  ",
+        "page                           0:03     0:12       10  FAILED",
         "in all                         1:21",
         "",
         "prepared in the background",
@@ -108,3 +110,36 @@ def test_all_is_everything_and_short_is_a_part_of_it() -> None:
     everything, short = phases.chosen("all", []), phases.chosen("short", [])
     assert everything == phases.PHASES
     assert set(short) < set(everything)
+
+
+@pytest.mark.parametrize(
+    ("line", "tests"),
+    [
+        ("===== 1 failed, 164 passed, 2 skipped in 12.50s =====", (164, 1, 2)),
+        ("10 passed in 26.76s", (10, 0, 0)),
+        ("===== 3 passed, 1 error in 65.00s (0:01:05) =====", (3, 1, 0)),
+        (
+            "\x1b[1m     Summary\x1b[0m [  40.245s] 389 tests run: 388 passed, 1 failed, 0 skipped",
+            (388, 1, 0),
+        ),
+        (
+            "test result: ok. 3 passed; 0 failed; 2 ignored; 0 measured; finished in 0.01s",
+            (3, 0, 2),
+        ),
+        ("a script printed that 3 passed in 1s", (0, 0, 0)),
+        ("   Compiling 3 passed v1", (0, 0, 0)),
+    ],
+)
+def test_closing_lines_are_counted_and_nothing_else(line: str, tests: tuple[int, int, int]) -> None:
+    counted = phases.tests_in(line)
+    assert (counted["passed"], counted["failed"], counted["skipped"]) == tests
+
+
+def test_the_last_line_adds_up_tests_and_checks() -> None:
+    ran = [
+        phases.Ran("build", "passed", 1.0),
+        phases.Ran("test-rust", "FAILED", 1.0, 0.0, Counter(passed=388, failed=1)),
+        phases.Ran("test-page", "passed", 1.0, 0.0, Counter(passed=40, skipped=2)),
+        phases.Ran("test-e2e", "not run: build failed", 0.0),
+    ]
+    assert phases.closing_line(ran) == "429 passed, 2 failed, 2 skipped"
