@@ -1,4 +1,4 @@
-# GhostGPU: `make demo` shows it, `make test` checks all of it, `make bench` measures it.
+# GhostGPU: `make demo` shows it, `make test` checks every part of it, `make bench` measures it.
 #
 # Variables:
 #   GHOSTGPU_VENV          the environment that `make demo` uses, made if missing (.venv)
@@ -6,6 +6,8 @@
 #                          ($XDG_CACHE_HOME/ghostgpu-test or ~/.cache/ghostgpu-test)
 #   GHOSTGPU_TEST_BROWSER  a Chromium to test the report page with, instead of one that is found
 #   GHOSTGPU_TEST_PYTHON   pythons to test with instead, separated by colons, the reference first
+#   GHOSTGPU_TEST_SCOPE    `short` runs what stands for the rest, as `make test` does; otherwise `all`
+#   CI                     if set, what would be skipped fails
 #   PYTHON                 what makes environments (python3)
 
 SHELL := /bin/bash
@@ -26,8 +28,13 @@ export GHOSTGPU_MADE_UP := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/e
 export GHOSTGPU_PAGE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/examples/page
 export GHOSTGPU_AGENT_DIR := $(CURDIR)/python/ghostgpu/agent
 
-# In a recipe: every python to test with, and the first of them.
+# Programs in Python whose names have no ending.
+python_scripts := scripts/check-dependencies scripts/report-picture scripts/run-phases
+
+# In a recipe: every python to test with, and the first of them; or the first of them only.
 pythons = GHOSTGPU_TEST_PYTHON=$$(scripts/test-pythons); export GHOSTGPU_TEST_PYTHON; \
+	reference=$${GHOSTGPU_TEST_PYTHON%%:*}
+first_python = GHOSTGPU_TEST_PYTHON=$$(scripts/test-pythons reference); export GHOSTGPU_TEST_PYTHON; \
 	reference=$${GHOSTGPU_TEST_PYTHON%%:*}
 
 .PHONY: help
@@ -44,8 +51,12 @@ demo: build ## Rehearse a training that does not fit on an 11 GiB card, and find
 	scripts/demo "$$GHOSTGPU_COMMAND" "$$python"
 
 .PHONY: test
-test: build lint-rust lint-dependencies test-rust lint-python test-python test-e2e test-exports test-lint test-page test-ground-truth test-package ## Run every check and every test
-	@echo "all tests passed"
+test: ## Check every part: all static checks and unit tests, and what stands for the long suites
+	@$(or $(PYTHON),python3) scripts/run-phases short
+
+.PHONY: test-all
+test-all: ## Check everything: every recorded case, every torch in full, the allocator at length
+	@$(or $(PYTHON),python3) scripts/run-phases all
 
 .PHONY: lint-rust
 lint-rust: ## rustfmt and clippy
@@ -55,8 +66,20 @@ lint-rust: ## rustfmt and clippy
 	cargo metadata --manifest-path fuzz/Cargo.toml --locked --format-version 1 > target/fuzz-metadata.json
 
 .PHONY: lint-dependencies
-lint-dependencies: ## Licences, sources and duplicates of the crates we use (cargo deny)
+lint-dependencies: ## Licences, sources and duplicates of the crates we use, by what they declare
+	$(first_python); "$$reference" scripts/check-dependencies
+
+.PHONY: lint-dependencies-in-full
+lint-dependencies-in-full: ## The same by `cargo deny`, which reads the licences' texts too
 	scripts/cargo-deny "$(GHOSTGPU_TEST_CACHE)/tools"
+
+.PHONY: build-tests
+build-tests: ## Build the tests of the crates
+	if cargo nextest --version >/dev/null 2>&1; then \
+		cargo nextest run --workspace --locked --no-run; \
+	else \
+		cargo test --workspace --locked --no-run; \
+	fi
 
 .PHONY: test-rust
 test-rust: ## Tests of the crates, against the symbols that every tested torch imports
@@ -70,11 +93,14 @@ test-rust: ## Tests of the crates, against the symbols that every tested torch i
 
 .PHONY: lint-python
 lint-python: ## ruff and mypy
-	$(pythons); \
-	"$$reference" -m ruff check .; \
-	"$$reference" -m ruff format --check .; \
+	$(first_python); \
+	"$$reference" -m ruff check . $(python_scripts); \
+	"$$reference" -m ruff format --check . $(python_scripts); \
 	"$$reference" -m mypy python/ghostgpu python/tests; \
-	for part in tests/e2e tests/exports tests/allocator tests/package tests/page tests/lint; do \
+	"$$reference" -m mypy conftest.py; \
+	"$$reference" -m mypy --scripts-are-modules scripts/check-dependencies; \
+	"$$reference" -m mypy --scripts-are-modules scripts/run-phases; \
+	for part in tests/rules tests/e2e tests/exports tests/allocator tests/package tests/page tests/lint; do \
 		"$$reference" -m mypy --untyped-calls-exclude torch "$$part"; \
 	done; \
 	"$$reference" -m mypy --untyped-calls-exclude torch examples bench; \
@@ -84,9 +110,13 @@ lint-python: ## ruff and mypy
 		"$$reference" -m mypy --config-file ground_truth/mypy.ini "$$part"; \
 	done
 
+.PHONY: test-rules
+test-rules: ## Tests of the test run itself
+	$(first_python); "$$reference" -m pytest -n 2 tests/rules
+
 .PHONY: test-python
 test-python: build ## Tests of the agent
-	$(pythons); "$$reference" -m pytest python/tests
+	$(first_python); "$$reference" -m pytest -n 2 python/tests
 
 .PHONY: test-e2e
 test-e2e: build ## Whole rehearsals through the command, with every tested torch
@@ -95,7 +125,7 @@ test-e2e: build ## Whole rehearsals through the command, with every tested torch
 .PHONY: test-exports
 test-exports: ## Exports of recorded snapshots, opened by readers that are not ours
 	cargo build --release --locked -p ghostgpu-report --example export --example made_up
-	$(pythons); "$$reference" -m pytest -n 2 tests/exports
+	$(first_python); "$$reference" -m pytest -n 2 tests/exports
 
 .PHONY: test-lint
 test-lint: build ## What `lint` writes for code hosts, opened by readers that are not ours
@@ -117,25 +147,25 @@ prove-allocator: build ## Drive PyTorch's own allocator at length, with every op
 
 .PHONY: test-ground-truth
 test-ground-truth: build ## Replay what was measured on a real card, and compare to the byte
-	$(pythons); "$$reference" -m pytest ground_truth
+	$(first_python); "$$reference" -m pytest -n 2 --dist loadfile ground_truth
 
 .PHONY: test-package
 test-package: ## `pip install .` into an empty environment
-	$(pythons); "$$reference" -m pytest tests/package
+	$(first_python); "$$reference" -m pytest tests/package
 
 .PHONY: bench
 bench: build ## Measure what a rehearsal costs, beside what it cannot avoid
-	@$(pythons); "$$reference" bench/run.py
+	@$(first_python); "$$reference" bench/run.py
 
 .PHONY: bench-snapshots
 bench-snapshots: build ## Measure opening a snapshot of 1 GB beside Python's own unpickler, replays and searches
 	cargo build --release --locked -p ghostgpu-trace --examples
-	@$(pythons); "$$reference" bench/snapshots.py
+	@$(first_python); "$$reference" bench/snapshots.py
 	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
 
 .PHONY: bench-explain
 bench-explain: build ## Measure explaining logs of 100 MB
-	@$(pythons); "$$reference" bench/explain.py
+	@$(first_python); "$$reference" bench/explain.py
 
 .PHONY: bench-page
 bench-page: ## Measure the report page of a million events: writing it, opening it, zooming in it
@@ -146,7 +176,7 @@ bench-page: ## Measure the report page of a million events: writing it, opening 
 
 .PHONY: picture
 picture: build ## Draw the picture of the report page that the README shows
-	@$(pythons); \
+	@$(first_python); \
 	page=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/page" tests/environments/page.txt); \
 	GHOSTGPU_TEST_BROWSER=$$(scripts/browser "$$page"); export GHOSTGPU_TEST_BROWSER; \
 	"$$page" scripts/report-picture --command "$$GHOSTGPU_COMMAND" --python "$$reference"

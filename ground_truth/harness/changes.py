@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from short_scripts import measure, measure_all
+from short_scripts import measure_all
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "python" / "tests" / "change_cases.py"
 
@@ -30,10 +29,8 @@ def edited_scripts() -> dict[str, str]:
 
 
 def main() -> None:
-    def submit(pool: ThreadPoolExecutor) -> dict[str, Any]:
-        return {name: pool.submit(measure, code) for name, code in edited_scripts().items()}
-
-    measure_all("changes", __doc__, submit)
+    scripts = {(name,): code for name, code in edited_scripts().items()}
+    measure_all("changes", __doc__, scripts)
 
 
 if __name__ == "__main__":

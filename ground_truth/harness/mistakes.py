@@ -8,10 +8,8 @@ The figures stand behind the rules of `ghostgpu lint`: what a rule says a mistak
 from __future__ import annotations
 
 import textwrap
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-from short_scripts import measure, measure_all
+from short_scripts import measure_all
 
 PRELUDE = """
 import copy
@@ -336,16 +334,12 @@ MISTAKES: dict[str, tuple[str, str]] = {
 
 
 def main() -> None:
-    def submit(pool: ThreadPoolExecutor) -> dict[str, Any]:
-        def start(code: str) -> Any:
-            return pool.submit(measure, PRELUDE + textwrap.dedent(code))
-
-        return {
-            name: {"with": start(wrong), "without": start(right)}
-            for name, (wrong, right) in MISTAKES.items()
-        }
-
-    measure_all("mistakes", __doc__, submit)
+    scripts = {
+        (name, how): PRELUDE + textwrap.dedent(code)
+        for name, pair in MISTAKES.items()
+        for how, code in zip(("with", "without"), pair)
+    }
+    measure_all("mistakes", __doc__, scripts)
 
 
 if __name__ == "__main__":

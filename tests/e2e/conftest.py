@@ -2,7 +2,8 @@
 
 The command is taken from `GHOSTGPU_COMMAND`, else from `target/release`; the pythons from
 `GHOSTGPU_TEST_PYTHON` (separated by colons, the reference first), else the one that runs the tests.
-`make test-e2e` sets both.
+`make test-e2e` sets both. Where `GHOSTGPU_TEST_SCOPE` is `short`, pythons after the first run only
+what is marked `every_torch`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +23,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("GHOSTGPU_COMMAND") or REPOSITORY / "target/release/ghostgpu")
+IS_SHORT = os.environ.get("GHOSTGPU_TEST_SCOPE", "all") == "short"
 PYTHONS = (os.environ.get("GHOSTGPU_TEST_PYTHON") or sys.executable).split(os.pathsep)
 
 GIB = 1 << 30
@@ -72,11 +75,14 @@ class Ask(Protocol):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for `any_python` runs once with each of them."""
+    """A test that asks for `any_python` runs with each of them, or with the reference alone."""
     if "any_python" in metafunc.fixturenames:
-        metafunc.parametrize("any_python", PYTHONS, ids=[_torch_version(each) for each in PYTHONS])
+        is_marked = metafunc.definition.get_closest_marker("every_torch") is not None
+        pythons = PYTHONS if is_marked or not IS_SHORT else PYTHONS[:1]
+        metafunc.parametrize("any_python", pythons, ids=[_torch_version(each) for each in pythons])
 
 
+@cache
 def _torch_version(python: str) -> str:
     program = "import importlib.metadata as m; print(m.version('torch'))"
     return "torch-" + subprocess.check_output([python, "-c", program], text=True).strip()

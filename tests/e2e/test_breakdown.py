@@ -53,6 +53,7 @@ def recorded(rehearse: Rehearse, script: str, *options: str, code: int = 0) -> d
     return dict(card)
 
 
+@pytest.mark.every_torch
 def test_every_byte_of_a_training_has_its_owner(rehearse: Rehearse) -> None:
     script = (
         MODEL

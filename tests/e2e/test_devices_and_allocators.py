@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conftest import GIB, MIB, Rehearse
 
 # torch 2.9 renamed the variable and warns about the old name; older ones know only the old one.
@@ -63,6 +64,7 @@ def test_one_process_can_share_a_batch_among_two_cards(rehearse: Rehearse) -> No
     assert all(device["peak_device_bytes"] > 4 * MIB for device in done["devices"])
 
 
+@pytest.mark.every_torch
 def test_an_expandable_segment_grows_with_what_is_in_it(rehearse: Rehearse) -> None:
     done = rehearse(
         """

@@ -159,7 +159,7 @@ def test_what_cannot_be_estimated_is_said_in_a_sentence(
 def test_a_library_that_is_not_installed_is_named(ask: Ask) -> None:
     done = ask("estimate", "timm:resnet50", "--gpu", "t4")
     if done.code == 0:
-        pytest.skip("timm is installed in the reference environment")
+        pytest.skip("does not apply: timm is installed in this environment")
     assert done.code == 2
     assert "this needs timm, which is not installed" in done.stderr
     assert "pip install timm" in done.stderr

@@ -6,6 +6,7 @@ import json
 import subprocess
 from typing import Any
 
+import pytest
 from conftest import MIB, PROGRAM, PYTHONS, TIMEOUT_S, Answered, Rehearse
 
 TRAINING = """
@@ -40,6 +41,7 @@ def explain(done: Answered, *options: str) -> tuple[int, dict[str, Any]]:
     return process.returncode, json.loads(process.stdout)
 
 
+@pytest.mark.every_torch
 def test_the_error_of_every_torch_is_read_to_the_figure(rehearse: Rehearse) -> None:
     done = rehearse(TRAINING, *CARD, "--no-retry").expect(3)
     code, answer = explain(done)

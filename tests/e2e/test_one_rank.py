@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conftest import Rehearse
 
 BEGIN = """
@@ -11,6 +12,7 @@ dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
 """
 
 
+@pytest.mark.every_torch
 def test_data_parallel_training_agrees_with_itself(rehearse: Rehearse) -> None:
     done = rehearse(
         BEGIN

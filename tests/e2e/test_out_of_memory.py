@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from conftest import GIB, MIB, Rehearse
 
 SCRIPT = """
@@ -21,6 +22,7 @@ def users_frames(oom: dict[str, Any]) -> list[dict[str, Any]]:
     return [frame for frame in oom["stack"] if frame["is_user_code"]]
 
 
+@pytest.mark.every_torch
 def test_the_answer_names_the_line_the_request_and_the_need(rehearse: Rehearse) -> None:
     done = rehearse(SCRIPT, "--memory", "4GiB").expect(3)
     assert done["fits"] is False

@@ -180,6 +180,7 @@ def test_nothing_is_written_when_the_snapshot_is_bad(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.pickle"]
 
 
+@pytest.mark.every_torch
 def test_a_snapshot_of_a_rehearsal_opens_like_one_of_a_card(rehearse: Rehearse) -> None:
     done = rehearse(
         """

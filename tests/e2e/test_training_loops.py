@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from conftest import MIB, PAGE, Rehearse
 
 # Two layers of 1024 × 1024 and their biases: 2,099,200 parameters.
@@ -16,6 +17,7 @@ model = torch.nn.Sequential(
 PARAMETER_BYTES = 2_099_200 * 4
 
 
+@pytest.mark.every_torch
 def test_a_plain_loop_is_stopped_after_three_steps_and_measured(rehearse: Rehearse) -> None:
     # The script's own reading at its end must be what the answer says.
     done = rehearse(
@@ -48,6 +50,7 @@ finally:
     assert "virtual NVIDIA H200" in done.stderr
 
 
+@pytest.mark.every_torch
 def test_autocast_with_a_gradient_scaler_goes_through_all_its_steps(rehearse: Rehearse) -> None:
     done = rehearse(
         MODEL

@@ -1,7 +1,7 @@
 """What `ghostgpu lint --format sarif` writes, held against the official schema and opened by
 Microsoft's reader.
 
-`make test-lint` brings both; without npm there is no schema, and that test is skipped.
+`make test-lint` brings both, the schema through npm.
 """
 
 from __future__ import annotations

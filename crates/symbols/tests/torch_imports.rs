@@ -1,7 +1,8 @@
 //! Holds the table against the world: every CUDA function that the installed torch imports is listed.
 //!
 //! The wheels are found through `GHOSTGPU_TEST_PYTHON` (one interpreter, or several separated by
-//! colons) or else `python3`. Where there is no torch the test says so and checks nothing.
+//! colons) or else `python3`. Where there is no torch the test says so and checks nothing;
+//! in continuous integration (`CI` is set) it fails.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,9 +18,19 @@ fn every_cuda_symbol_that_torch_imports_is_in_the_table() {
     for python in std::env::split_paths(&pythons) {
         match find_packages(&python) {
             Some(folders) => check(&python, &folders),
-            None => eprintln!("skipped: {} has no torch", python.display()),
+            None => skip(&format!("{} has no torch", python.display())),
         }
     }
+}
+
+/// Says why nothing is checked. In continuous integration that is a failure.
+fn skip(reason: &str) {
+    let ci = std::env::var("CI").unwrap_or_default().to_lowercase();
+    assert!(
+        matches!(ci.as_str(), "" | "0" | "false" | "no"),
+        "may not be skipped in CI: {reason}"
+    );
+    eprintln!("skipped: {reason}");
 }
 
 fn check(python: &Path, folders: &[PathBuf]) {
