@@ -43,7 +43,7 @@ fn a_log_is_explained_from_a_file_and_from_a_pipe() {
     for expected in [
         "situation      fragmentation",
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py",
-        "torch.cuda.empty_cache(): PyTorch did just that",
+        "torch.cuda.empty_cache(): PyTorch did this",
         "train.py:82 in main (backward)",
         "[####",
     ] {
@@ -68,9 +68,9 @@ fn the_explanation_is_available_as_json() {
     assert_eq!(json["finding"]["figures"]["asked"]["bytes"], 3u64 << 29);
     assert_eq!(json["situations"][0]["situation"], "fragmentation");
     assert_eq!(json["account"]["adds_up"], true);
-    assert_eq!(json["advice"][0]["trial"], "expandable-segments");
+    assert_eq!(json["advice"][0]["candidate"], "expandable-segments");
     assert_eq!(
-        json["log"]["circumstances"]["cards"][0],
+        json["log"]["environment"]["cards"][0],
         "NVIDIA GeForce RTX 3060"
     );
     assert_eq!(json["exit_code"], 0);
@@ -181,7 +181,7 @@ fn advice_is_tried_with_the_script_and_only_what_works_is_shown() {
         "works          1. expandable segments (same results): on the card at most 8.38 GiB of 11.63 GiB",
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py --batch-size 64",
         "the script's own --amp (changes the precision)",
-        "- a bound for splitting: out of memory",
+        "- a limit on block splitting: out of memory",
     ] {
         assert!(
             outcome.stdout.contains(expected),

@@ -128,7 +128,7 @@ impl Trials {
         let untried: Vec<String> = self
             .untried
             .iter()
-            .map(|advice| match &advice.untried_because {
+            .map(|advice| match &advice.not_rehearsed_because {
                 Some(because) => format!("{}: {because}", advice.what),
                 None => advice.what.clone(),
             })
@@ -242,10 +242,12 @@ mod tests {
             command: String::new(),
             why: String::new(),
             effect: Effect::Precision,
-            trial: None,
-            untried_because: None,
+            candidate: None,
+            not_rehearsed_because: None,
         };
-        trials.untried.push(advice.untried("needs bitsandbytes"));
+        trials
+            .untried
+            .push(advice.not_rehearsed("needs bitsandbytes"));
         trials.rank();
         insta::assert_snapshot!(text(&trials));
     }

@@ -32,11 +32,11 @@ impl Bench<'_> {
             (None, Outcome::DoesNotFit(place)) => {
                 let because =
                     format!("found nothing to change before it ran out of memory {place}");
-                trials.untried.push(advice.clone().untried(because));
+                trials.untried.push(advice.clone().not_rehearsed(because));
             }
             (None, Outcome::Fits(_)) => {
                 let because = "found nothing to change in the script";
-                trials.untried.push(advice.clone().untried(because));
+                trials.untried.push(advice.clone().not_rehearsed(because));
             }
         }
         Ok(())

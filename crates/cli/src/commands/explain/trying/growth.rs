@@ -47,7 +47,7 @@ impl Bench<'_> {
         trials: &mut Trials,
     ) -> anyhow::Result<()> {
         for advice in &explanation.advice {
-            match advice.trial {
+            match advice.candidate {
                 Some(trial) => {
                     if let Some(rules) = mends::rules_for(trial) {
                         self.try_mended(advice, rules, trials)?;

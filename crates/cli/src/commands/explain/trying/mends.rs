@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ghostgpu_explain::{Advice, Trial};
+use ghostgpu_explain::{Advice, Candidate};
 use ghostgpu_lint::fixing::fix_alone;
 use ghostgpu_lint::{Diagnostic, Fix, RULES, Settings, Source, examine};
 
@@ -28,11 +28,11 @@ const STATE: &[&str] = &[
 ];
 
 /// The rules whose fixes are tried; nothing where it is not lines that are mended.
-pub fn rules_for(trial: Trial) -> Option<&'static [&'static str]> {
-    match trial {
-        Trial::MendedLosses => Some(LOSSES),
-        Trial::MendedOutputs => Some(OUTPUTS),
-        Trial::MendedState => Some(STATE),
+pub fn rules_for(candidate: Candidate) -> Option<&'static [&'static str]> {
+    match candidate {
+        Candidate::FixedLosses => Some(LOSSES),
+        Candidate::FixedOutputs => Some(OUTPUTS),
+        Candidate::FixedState => Some(STATE),
         _ => None,
     }
 }
@@ -77,7 +77,7 @@ impl Bench<'_> {
             let (contents, lines) = match mended(self.script, rules, way) {
                 Mending::Mended { contents, lines } => (contents, lines),
                 Mending::Nothing(because) => {
-                    trials.untried.push(advice.clone().untried(because));
+                    trials.untried.push(advice.clone().not_rehearsed(because));
                     return Ok(());
                 }
             };

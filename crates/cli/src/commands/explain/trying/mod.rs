@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ghostgpu_explain::{Advice, Effect, Explanation, Log, Situation, Stage, Trial};
+use ghostgpu_explain::{Advice, Candidate, Effect, Explanation, Log, Situation, Stage};
 use ghostgpu_session::{Change, ChangeReport};
 
 use super::arguments::Arguments;
@@ -227,7 +227,7 @@ impl Bench<'_> {
             // There is nothing to help against.
             _ => {
                 let advice = explanation.advice.iter();
-                let never = advice.filter(|each| each.trial.is_none());
+                let never = advice.filter(|each| each.candidate.is_none());
                 trials.untried = never.cloned().collect();
             }
         }
@@ -263,43 +263,47 @@ impl Bench<'_> {
         needed: Option<u64>,
         trials: &mut Trials,
     ) -> anyhow::Result<()> {
-        let Some(trial) = advice.trial else {
+        let Some(trial) = advice.candidate else {
             trials.untried.push(advice.clone());
             return Ok(());
         };
         match trial {
             // That is how it has just been tried.
-            Trial::EmptyCard => {
+            Candidate::EmptyCard => {
                 trials.fails.push(Fails {
                     what: advice.what.clone(),
                     because: "it does not fit on an empty card either".to_owned(),
                 });
                 Ok(())
             }
-            Trial::ExpandableSegments => {
+            Candidate::ExpandableSegments => {
                 self.try_setting(advice, "expandable_segments:True", trials)
             }
-            Trial::MaxSplitSize => self.try_setting(advice, "max_split_size_mb:128", trials),
-            Trial::SmallerBatch => self.try_batch(advice, trials),
-            Trial::LargerCard => self.try_larger_card(advice, needed, trials),
-            Trial::ShorterSamples => self.try_shorter(advice, trials),
-            Trial::MendedLosses | Trial::MendedOutputs | Trial::MendedState => {
+            Candidate::MaxSplitSize => self.try_setting(advice, "max_split_size_mb:128", trials),
+            Candidate::SmallerBatch => self.try_batch(advice, trials),
+            Candidate::LargerCard => self.try_larger_card(advice, needed, trials),
+            Candidate::ShorterSamples => self.try_shorter(advice, trials),
+            Candidate::FixedLosses | Candidate::FixedOutputs | Candidate::FixedState => {
                 let rules = mends::rules_for(trial).unwrap_or_default();
                 self.try_mended(advice, rules, trials)
             }
-            Trial::Autocast => self.try_change(advice, Change::Autocast, trials),
-            Trial::Checkpointing => self.try_change(advice, Change::Checkpointing, trials),
-            Trial::Bfloat16Weights => self.try_change(advice, Change::Bfloat16Weights, trials),
-            Trial::LeanOptimizer => self.try_change(advice, Change::LeanOptimizer, trials),
-            Trial::NoGradEvaluation => self.try_change(advice, Change::NoGradEvaluation, trials),
-            Trial::SmallEvaluationBatch => {
+            Candidate::Autocast => self.try_change(advice, Change::Autocast, trials),
+            Candidate::Checkpointing => self.try_change(advice, Change::Checkpointing, trials),
+            Candidate::Bfloat16Weights => self.try_change(advice, Change::Bfloat16Weights, trials),
+            Candidate::LeanOptimizer => self.try_change(advice, Change::LeanOptimizer, trials),
+            Candidate::NoGradEvaluation => {
+                self.try_change(advice, Change::NoGradEvaluation, trials)
+            }
+            Candidate::SmallEvaluationBatch => {
                 self.try_change(advice, Change::SmallEvaluationBatch, trials)
             }
-            Trial::DropGradients => self.try_change(advice, Change::DropGradients, trials),
-            Trial::DropLast => self.try_change(advice, Change::DropLast, trials),
-            Trial::NoCudnnBenchmark => self.try_change(advice, Change::NoCudnnBenchmark, trials),
-            Trial::LeaveRoom => self.try_change(advice, Change::LeaveRoom, trials),
-            Trial::NoLimit => self.try_change(advice, Change::NoLimit, trials),
+            Candidate::DropGradients => self.try_change(advice, Change::DropGradients, trials),
+            Candidate::DropLast => self.try_change(advice, Change::DropLast, trials),
+            Candidate::NoCudnnBenchmark => {
+                self.try_change(advice, Change::NoCudnnBenchmark, trials)
+            }
+            Candidate::LeaveRoom => self.try_change(advice, Change::LeaveRoom, trials),
+            Candidate::NoLimit => self.try_change(advice, Change::NoLimit, trials),
         }
     }
 

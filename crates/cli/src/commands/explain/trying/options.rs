@@ -65,7 +65,7 @@ impl Bench<'_> {
         let tokens = processes.find_map(|process| process.probe.as_ref()?.seq);
         let Some(tokens) = tokens.filter(|tokens| *tokens >= 2) else {
             let because = "the script has no argument for it, and no DataLoader with tokens to cut";
-            trials.untried.push(advice.clone().untried(because));
+            trials.untried.push(advice.clone().not_rehearsed(because));
             return Ok(());
         };
         let half = tokens / 2;
