@@ -158,7 +158,9 @@ pub fn rules(place: &str, listed: &[String]) -> Result<Vec<&'static Rule>, Confi
 pub fn patterns(place: &str, texts: &[String]) -> Result<Vec<Pattern>, ConfigError> {
     let pattern = |text: &String| {
         Pattern::new(text).map_err(|reason| {
-            ConfigError::new(format!("`{place}`: `{text}` is not a valid pattern: {reason}"))
+            ConfigError::new(format!(
+                "`{place}`: `{text}` is not a valid pattern: {reason}"
+            ))
         })
     };
     texts.iter().map(pattern).collect()

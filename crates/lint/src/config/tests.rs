@@ -113,7 +113,9 @@ fn mistakes_are_reported_with_a_hint() {
     }
     let error = config("exclude = ['a[']").expect_err("no pattern");
     assert!(
-        error.message.starts_with("`exclude`: `a[` is not a valid pattern"),
+        error
+            .message
+            .starts_with("`exclude`: `a[` is not a valid pattern"),
         "{}",
         error.message
     );
