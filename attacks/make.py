@@ -1,4 +1,4 @@
-"""Writes the hostile files of this folder, and expected.tsv: what each tries, what must be said.
+"""Writes the hostile files of this folder, and expected.tsv: what each attempts and must report.
 
 python attacks/make.py
 
@@ -63,7 +63,7 @@ def tar() -> bytes:
 
 
 def deep_memo_doubling(levels: int) -> bytes:
-    """Lists of twice the list before: 2^levels items, if anybody were to walk them."""
+    """Lists of twice the previous list: 2^levels items if walked."""
     body = b"]\x94"
     for level in range(levels):
         slot = b"h" + bytes([level])
@@ -207,7 +207,7 @@ def broken_programs() -> list[Attack]:
 
 
 def code() -> list[Attack]:
-    """Programs that ask Python to do something."""
+    """Pickles that would run Python code."""
     system = b"cos\nsystem\n"
     return [
         (
@@ -247,9 +247,19 @@ def code() -> list[Attack]:
             "EXT1 would run Python code",
             "a registered extension",
         ),
-        ("persistent.pickle", proto(b"N" + b"Q."), "BINPERSID would run Python code", "a persistent id"),
+        (
+            "persistent.pickle",
+            proto(b"N" + b"Q."),
+            "BINPERSID would run Python code",
+            "a persistent id",
+        ),
         ("build.pickle", proto(b"}}b."), "BUILD would run Python code", "sets an object's state"),
-        ("new_object.pickle", proto(b"N)\x81."), "NEWOBJ would run Python code", "creates an object"),
+        (
+            "new_object.pickle",
+            proto(b"N)\x81."),
+            "NEWOBJ would run Python code",
+            "creates an object",
+        ),
         (
             "buffer.pickle",
             proto(b"\x97.", 5),
@@ -632,7 +642,9 @@ def main() -> None:
         for name, content, expected, tries in group():
             (HERE / name).write_bytes(content)
             rows.append(f"{name}\t{expected}\t{tries}")
-    (HERE / "expected.tsv").write_text("file\tmust say\twhat it attempts\n" + "\n".join(rows) + "\n")
+    (HERE / "expected.tsv").write_text(
+        "file\tmust say\twhat it attempts\n" + "\n".join(rows) + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs short scripts on whatever card there is, and keeps what each took."""
+"""Runs short scripts on the available card and records the memory of each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def measure(code: str) -> Figures:
 def measure_all(
     name: str, description: str | None, submit: Callable[[ThreadPoolExecutor], dict[str, Any]]
 ) -> None:
-    """Runs what `submit` hands to a pool, and writes the results to `NAME.json`."""
+    """Runs what `submit` gives to a pool, and writes the results to `NAME.json`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=6)
