@@ -1,4 +1,4 @@
-"""Writes the hostile files of this folder, and expected.tsv: what each tries, what must be said.
+"""Writes the hostile files of this folder, and expected.tsv: what each attempts and must report.
 
 python attacks/make.py
 
@@ -63,7 +63,7 @@ def tar() -> bytes:
 
 
 def deep_memo_doubling(levels: int) -> bytes:
-    """Lists of twice the list before: 2^levels items, if anybody were to walk them."""
+    """Lists of twice the previous list: 2^levels items if walked."""
     body = b"]\x94"
     for level in range(levels):
         slot = b"h" + bytes([level])
@@ -127,7 +127,7 @@ def wrong_files() -> list[Attack]:
             "no_segments.pickle",
             pickle.dumps([]),
             "no device at all",
-            "the old form, with nothing in it",
+            "the old format, empty",
         ),
         (
             "twice_packed.gz",
@@ -139,13 +139,13 @@ def wrong_files() -> list[Attack]:
             "damaged.gz",
             gzip.compress(b"x" * 500, mtime=0)[:-12],
             "cannot be decompressed",
-            "gzip, cut off",
+            "truncated gzip",
         ),
         (
             "damaged.zst",
             b"\x28\xb5\x2f\xfd\xff\xff\xff",
             "cannot be decompressed",
-            "zstd with a broken head",
+            "zstd with a broken header",
         ),
     ]
 
@@ -166,8 +166,8 @@ def broken_programs() -> list[Attack]:
         (
             "unknown_instruction.pickle",
             proto(b"N\xff."),
-            "0xff is not an instruction",
-            "no such instruction",
+            "0xff is not a pickle opcode",
+            "no such opcode",
         ),
         ("stop_at_once.pickle", proto(b"."), "STOP needs a value", "a result from an empty stack"),
         ("pop_nothing.pickle", proto(b"0."), "POP needs a value", "pops an empty stack"),
@@ -175,18 +175,18 @@ def broken_programs() -> list[Attack]:
             "pop_below_mark.pickle",
             proto(b"N(a."),
             "APPEND needs a value",
-            "reaches below a bracket",
+            "reaches below a MARK",
         ),
         (
             "mark_missing.pickle",
             proto(b"]e."),
             "APPENDS needs a value",
-            "closes a bracket that is not open",
+            "closes a MARK that is not open",
         ),
         (
             "append_to_int.pickle",
             proto(b"K\x01K\x02a."),
-            "expects a container and finds int",
+            "expects a container, found int",
             "a wrong type",
         ),
         ("odd_dict.pickle", proto(b"}(K\x01u."), "key without a value", "half an entry"),
@@ -196,7 +196,7 @@ def broken_programs() -> list[Attack]:
             "a key that cannot change",
             "a key Python would refuse",
         ),
-        ("not_text.pickle", proto(b"\x8c\x02\xff\xfe."), "not UTF-8", "a string that is none"),
+        ("not_text.pickle", proto(b"\x8c\x02\xff\xfe."), "not UTF-8", "a string that is not UTF-8"),
         (
             "memo_unknown.pickle",
             proto(b"h\x05."),
@@ -207,7 +207,7 @@ def broken_programs() -> list[Attack]:
 
 
 def code() -> list[Attack]:
-    """Programs that ask Python to do something."""
+    """Pickles that would run Python code."""
     system = b"cos\nsystem\n"
     return [
         (
@@ -232,7 +232,7 @@ def code() -> list[Attack]:
             "stack_global_int.pickle",
             proto(b"K\x01K\x02\x93."),
             "`<int>.<int>`",
-            "names that are no strings",
+            "names that are not strings",
         ),
         ("inst.pickle", b"(S'id'\nios\nsystem\n.", "`os.system`", "an old-style instance"),
         (
@@ -244,17 +244,27 @@ def code() -> list[Attack]:
         (
             "extension.pickle",
             proto(b"\x82\x01."),
-            "EXT1 asks Python to run something",
+            "EXT1 would run Python code",
             "a registered extension",
         ),
-        ("persistent.pickle", proto(b"N" + b"Q."), "BINPERSID asks Python", "a persistent id"),
-        ("build.pickle", proto(b"}}b."), "BUILD asks Python", "sets an object's state"),
-        ("new_object.pickle", proto(b"N)\x81."), "NEWOBJ asks Python", "makes an object"),
+        (
+            "persistent.pickle",
+            proto(b"N" + b"Q."),
+            "BINPERSID would run Python code",
+            "a persistent id",
+        ),
+        ("build.pickle", proto(b"}}b."), "BUILD would run Python code", "sets an object's state"),
+        (
+            "new_object.pickle",
+            proto(b"N)\x81."),
+            "NEWOBJ would run Python code",
+            "creates an object",
+        ),
         (
             "buffer.pickle",
             proto(b"\x97.", 5),
-            "NEXT_BUFFER asks Python",
-            "memory from outside of the file",
+            "NEXT_BUFFER would run Python code",
+            "memory from outside the file",
         ),
         (
             "terminal.pickle",
@@ -393,19 +403,19 @@ def depth_and_width() -> list[Attack]:
             "deep_lists.pickle.gz",
             packed(proto(b"]" * deep + b"a" * (deep - 1) + b".")),
             "a list with a list",
-            "150,000 lists in each other",
+            "150,000 nested lists",
         ),
         (
             "deep_dicts.pickle.gz",
             packed(proto(b"}K\x00" * deep + b"N" + b"s" * deep + b".")),
             "without `segments`",
-            "150,000 dictionaries in each other",
+            "150,000 nested dictionaries",
         ),
         (
             "deep_tuples.pickle.gz",
             packed(proto(b")" + b"\x85" * deep + b".")),
             "one tuple",
-            "150,000 tuples in each other",
+            "150,000 nested tuples",
         ),
         (
             "deep_frames.pickle.gz",
@@ -415,13 +425,13 @@ def depth_and_width() -> list[Attack]:
                 )
             ),
             "opens",
-            "a stack of 150,000 lists in each other",
+            "a stack of 150,000 nested lists",
         ),
         (
             "open_brackets.pickle.gz",
             packed(proto(b"(" * (8 * MEBIBYTE))),
             "more than",
-            "8 million open brackets",
+            "8 million open MARKs",
         ),
         (
             "pushes.pickle.gz",
@@ -445,7 +455,7 @@ def depth_and_width() -> list[Attack]:
             "bomb_of_nothing.pickle.gz",
             packed(proto(b"N0" * (4 * MEBIBYTE))),
             "is cut off",
-            "8 MB that leave nothing behind",
+            "8 MB that produce nothing",
         ),
         (
             "zstd_large_window.zst",
@@ -567,13 +577,13 @@ def second_thoughts() -> list[Attack]:
             "popped.pickle",
             snapshot(traces=b"]](" + memoized + b"0" + entry() + b"ea"),
             "opens",
-            "throws an entry away",
+            "discards an entry",
         ),
         (
             "pop_row.pickle",
             snapshot(traces=b"](](" + entry() * 3 + b"1e"),
             "opens",
-            "throws a row of entries away",
+            "discards a row of entries",
         ),
         (
             "moved_list.pickle",
@@ -632,7 +642,9 @@ def main() -> None:
         for name, content, expected, tries in group():
             (HERE / name).write_bytes(content)
             rows.append(f"{name}\t{expected}\t{tries}")
-    (HERE / "expected.tsv").write_text("file\tmust say\twhat it tries\n" + "\n".join(rows) + "\n")
+    (HERE / "expected.tsv").write_text(
+        "file\tmust say\twhat it attempts\n" + "\n".join(rows) + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ def main() -> int:
             write_log(path, lines())
             rounds = [run(path) for _ in range(ROUNDS)]
         seconds = statistics.median(seconds for seconds, _, _ in rounds)
-        # One thread that waits for nobody: what others on the machine take is not its own.
+        # CPU time of a single thread, so that other load on the machine does not count.
         busy = statistics.median(busy for _, busy, _ in rounds)
         peak_mb = max(peak for _, _, peak in rounds)
         fine &= busy < SECONDS_LIMIT and peak_mb < MEMORY_LIMIT_MB

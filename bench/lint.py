@@ -1,4 +1,4 @@
-"""What linting 1,000 training scripts costs, beside two linters that are not ours.
+"""What linting 1,000 training scripts costs, compared with two other linters.
 
     make bench-lint
 

@@ -1,4 +1,4 @@
-"""What a rehearsal costs, each number beside what it is measured against, in one run.
+"""What a rehearsal costs, each number next to its baseline, from the same run.
 
     make bench
 
@@ -80,7 +80,7 @@ def rehearsal(script: str, *arguments: str, options: tuple[str, ...] = ()) -> li
 
 def compare_start(job: str) -> bool:
     bare_words = [sys.executable, str(BENCH / "job.py"), job, "--build-only"]
-    # Once each beforehand, so that neither reads from a cold disk or asks cuDNN for the first time.
+    # Warm up both, so that neither reads from a cold disk or queries cuDNN for the first time.
     run(bare_words)
     run(rehearsal("job.py", job))
     bare, plain, ghost = [], [], []
@@ -163,7 +163,7 @@ def measure_max_batch() -> bool:
     is_good = is_exact and done.seconds < MAX_BATCH_LIMIT_S
     show(
         f"max-batch   bert-base 128 tokens, 11 GiB   {largest} in {done.seconds:.1f} s,"
-        f" {len(probes)} batches tried   (under {MAX_BATCH_LIMIT_S:g} s, confirmed)",
+        f" {len(probes)} batches rehearsed   (under {MAX_BATCH_LIMIT_S:g} s, confirmed)",
         is_good,
     )
     return is_good
@@ -185,7 +185,7 @@ def describe_machine() -> str:
 
 
 def main() -> None:
-    # Other work on the same cores goes into every time below but the recorded ones.
+    # Other load on the same cores affects every time below except the recorded ones.
     show(describe_machine(), None)
     results = [compare_start(job) for job in (BERT, RESNET)]
     results.append(compare_steps())

@@ -1,4 +1,4 @@
-"""Parts of training scripts, to be filled in and put together by `training_scripts.py`."""
+"""Parts of training scripts, filled in and combined by `training_scripts.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What opening a large memory snapshot costs, beside what Python's own unpickler takes for it.
+"""What opening a large memory snapshot costs, compared with Python's own unpickler.
 
     make bench-snapshots
 

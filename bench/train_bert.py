@@ -11,7 +11,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 
 class Texts(Dataset[torch.Tensor]):
-    """As many sequences as anybody wants, all alike."""
+    """Any number of identical sequences."""
 
     def __len__(self) -> int:
         return 100_000

@@ -63,7 +63,7 @@ def script(index: int) -> str:
 
 
 def write(folder: Path, count: int) -> int:
-    """Write so many scripts, some folders deep, and return how many lines they have."""
+    """Write this many scripts, some folders deep, and return their number of lines."""
     lines = 0
     for index in range(count):
         text = script(index)

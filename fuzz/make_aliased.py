@@ -75,7 +75,7 @@ def both(number: int, **more: Any) -> dict[str, Any]:
 
 
 def moved() -> dict[str, bytes]:
-    """Entries and lists of entries that end up elsewhere than where they stood."""
+    """Entries and lists of entries that end up in another place."""
     first, second = push(event(1)), push(event(2))
     after = {"later": [1]}
     return {
@@ -231,7 +231,7 @@ def replaced() -> dict[str, bytes]:
                 [event(2, pool_id=get(1))],
             )
         ),
-        # The list that stands for the memo's goes inside another one, and its room is used again.
+        # The list that replaces the memo's goes inside another one, and its slot is reused.
         "stand_in_outlives": snapshot(
             device_traces=several(
                 [

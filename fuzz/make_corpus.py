@@ -148,7 +148,7 @@ def oldest() -> list[dict[str, Any]]:
 
 
 def refers_back() -> dict[str, Any]:
-    """An entry that stands in two lists, and a list of frames that stands outside of the trace."""
+    """An entry in two lists, and a list of frames outside the trace."""
     stack = frames(5)
     first = entry("alloc", BASE, 1000, 1, frames=stack)
     return {

@@ -29,7 +29,7 @@ ADDRESSES_DECIDE = {
     "vit-b-16-bf16+split-128": 20 * MIB,
     "vit-b-16-bf16+split-32": 8 * MIB,
 }
-#: A history of 2.11 does not say which pool a segment was in that is gone at the end.
+#: A history of 2.11 does not record the pool of a segment that is released before the end.
 POOLS_ARE_LOST = ("memory-pools+default",)
 
 
@@ -72,7 +72,7 @@ def replay(history: str, *options: str) -> dict[str, Any]:
 
 
 def recorded_limit(result: dict[str, Any]) -> tuple[str, ...]:
-    """What PyTorch made of the memory fraction."""
+    """The limit that PyTorch derived from the memory fraction."""
     return ("--recorded-limit", str(limit(result))) if result["cap_gib"] is not None else ()
 
 
@@ -126,7 +126,7 @@ def test_a_replay_with_less_memory_ends_as_the_job_really_did(name: str) -> None
     else:
         assert answer["fits"] == fitted
     if result["statistics"]["num_ooms"][-1] <= 1:
-        # Otherwise the program caught failures, and tried something else.
+        # Otherwise the program caught failures and did something else.
         assert answer["what_if"]["retries"] == result["statistics"]["num_alloc_retries"][-1]
 
 

@@ -1,4 +1,4 @@
-"""What `ghostgpu explain --script` tries takes on the virtual card what it takes on the real one.
+"""The changes that `ghostgpu explain --script` rehearses need the same memory as on the real card.
 
 That the change made while a script runs equals the edited script is a test of the agent's
 (`python/tests/test_changes.py`).

@@ -17,13 +17,13 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_a_mistake_and_its_mend_cost_what_they_cost_on_the_card(
+def test_a_mistake_and_its_fix_cost_the_same_as_on_the_card(
     name: str, replayed: dict[str, Any]
 ) -> None:
     assert replayed[name] == MEASURED[name]
 
 
 @pytest.mark.parametrize("name", [name for name in MEASURED if "in-place" not in name])
-def test_a_mend_never_needs_more_memory(name: str) -> None:
+def test_a_fix_never_needs_more_memory(name: str) -> None:
     wrong, right = MEASURED[name]["with"], MEASURED[name]["without"]
     assert right["peak"] <= wrong["peak"]

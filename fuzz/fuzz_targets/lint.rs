@@ -4,8 +4,8 @@ use std::panic::{PanicHookInfo, set_hook, take_hook};
 
 libfuzzer_sys::fuzz_target!(
     init: {
-        // libFuzzer's hook ends the process before anything can be caught; ruff's parser has faults that
-        // the linter catches and answers.
+        // libFuzzer's panic hook ends the process before anything can be caught; ruff's parser has panics that
+        // the linter catches and reports.
         let end = take_hook();
         set_hook(Box::new(move |fault: &PanicHookInfo| {
             let file = fault.location().map_or("", |place| place.file());

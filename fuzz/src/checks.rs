@@ -1,10 +1,10 @@
-//! What must hold for any bytes at all. Also run over the corpus by the crates' own tests.
+//! Properties that hold for any bytes. The crates' own tests also run them over the corpus.
 
 use ghostgpu_ledger::{By, Ledger, Moment};
 use ghostgpu_pickle::{Limits, Node, Value};
 use ghostgpu_trace::{Event, EventContext, Events, NameId, OpenError, Snapshot, StackId};
 
-/// Small, so that a file that would need more is an answer and not a slow machine.
+/// Small, so that a file that needs more is rejected quickly.
 const LIMITS: Limits = Limits {
     memory_bytes: 64 << 20,
 };
@@ -72,7 +72,7 @@ pub fn check_snapshot(bytes: &[u8]) {
 
 fn assert_same(first: &Snapshot, second: &Snapshot) {
     assert_eq!(describe(first), describe(second));
-    // Of very many kinds of oddities, those met first are told.
+    // Of very many kinds of anomalies, only the first are reported.
     if first.warnings.len() < 60 {
         assert_eq!(first.warnings, second.warnings);
     }
@@ -184,7 +184,7 @@ fn check_writing(snapshot: &Snapshot) {
         }
         lines
     };
-    // Kinds that have no name are written as one that is not known either.
+    // Kinds without a name are written as an unknown one.
     assert_eq!(kinds(snapshot), kinds(&again));
 }
 

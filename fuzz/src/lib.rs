@@ -1,4 +1,4 @@
-//! What must hold for any bytes at all.
+//! Properties that hold for any bytes.
 
 mod checks;
 mod lint;

@@ -1,5 +1,5 @@
-//! What must hold for any text that is checked as Python. Also run over mutated programs by a test of
-//! `crates/lint`.
+//! Properties that hold for any text checked as Python. A test of `crates/lint` also runs them over mutated
+//! programs.
 
 use ghostgpu_lint::fixing::{Wanted, fix};
 use ghostgpu_lint::{Diagnostic, FileReport, Settings, Source, examine, formats};
@@ -15,7 +15,7 @@ pub fn check_lint(bytes: &[u8]) -> bool {
     };
     let code = script.text().to_owned();
     check_source(script);
-    // Two cells, one as a text and one as lines.
+    // Two cells, one as a string and one as lines.
     let middle = (0..=code.len() / 2)
         .rev()
         .find(|at| code.is_char_boundary(*at));
@@ -33,8 +33,8 @@ pub fn check_lint(bytes: &[u8]) -> bool {
     true
 }
 
-/// Checking ends; what is found lies inside the text; fixes can be applied, leave Python and come to
-/// an end; every format shows it.
+/// Checking ends; findings are inside the text; fixes can be applied, leave valid Python and terminate; every
+/// format shows them.
 fn check_source(source: Source) {
     let settings = Settings::default();
     let before = source.contents();

@@ -1,8 +1,8 @@
-//! What must hold for any bytes that are read as a log.
+//! Properties that hold for any bytes read as a log.
 
 use ghostgpu_explain::{Log, Reader, explain};
 
-/// Reads the bytes whole and in pieces: the same is found, and every number of it can be explained.
+/// Reads the bytes whole and in pieces: the findings are the same, and each can be explained.
 /// Returns whether something was found.
 pub fn check_log(bytes: &[u8]) -> bool {
     let whole = read(bytes, usize::MAX);

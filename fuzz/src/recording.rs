@@ -1,4 +1,5 @@
-//! What must hold for any bytes that are opened as a recording. Also run over the corpus by a test of `crates/report`.
+//! Properties that hold for any bytes opened as a recording. A test of `crates/report` also runs them over the
+//! corpus.
 
 use std::io::Write;
 
@@ -12,12 +13,12 @@ use ghostgpu_report::{
     write_recording_pprof,
 };
 
-/// Small, so that a file that would need more is an answer and not a slow machine.
+/// Small, so that a file that needs more is rejected quickly.
 const LIMITS: Limits = Limits {
     memory_bytes: 64 << 20,
 };
 
-/// The bytes as a file, and as what is packed inside one: nobody finds his way through the packing by chance.
+/// The bytes as a file, and as the packed contents of one: a fuzzer does not get through the packing by chance.
 /// Returns whether one of them is a recording.
 pub fn check_recording(bytes: &[u8]) -> bool {
     let is_file = check_file(bytes);

@@ -1,4 +1,4 @@
-"""What scripts take with a change that `ghostgpu explain --script` tries: each was edited by hand.
+"""What scripts need with a change that `ghostgpu explain --script` rehearses, edited by hand.
 
 The tests of the agent compare the change it makes with the edited script, on a virtual card. This
 runs the edited scripts, on whatever card there is:

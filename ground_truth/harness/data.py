@@ -13,7 +13,7 @@ LENGTH_SEED = 20261115
 
 
 def images(context: Context, batch: int, *shape: int) -> torch.Tensor:
-    """Images made on the CPU, as a data loader gives them; zeros cost no time to make."""
+    """Images on the CPU, as a data loader returns them; zeros take no time to create."""
     return torch.zeros(batch, *shape)
 
 

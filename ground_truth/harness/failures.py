@@ -1,4 +1,4 @@
-"""Makes a real card run out of memory in known ways and keeps what a user would read.
+"""Makes a real card run out of memory for known reasons and keeps the log.
 
 Each situation is a small script of its own process; its whole output goes to `NAME.log`, and
 `failures.json` says what the situation really was. `ghostgpu explain` is tested on these texts.

@@ -3,10 +3,10 @@
     python ground_truth/harness/largest_batch.py --out largest_batch.json --jobs 10
 
 With `--near EARLIER.json`, an earlier answer is tried first: when it fits and the next batch does
-not, the search is over after two probes.
+not, the search ends after two rehearsals.
 
-Every probe is a fresh process (forked before CUDA is used, so that nothing is imported twice) and
-trains three steps. All probes are kept, not only the answer: both sides must agree on each.
+Every batch size runs in a fresh process (forked before CUDA is used, so that nothing is imported
+twice) and trains three steps. All results are kept, not only the largest: both sides must agree on each.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from training import train
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """A case of the table, the cap to try it under, and a first guess."""
+    """A case, its memory limit, and a first guess."""
 
     case: str
     cap_gib: float

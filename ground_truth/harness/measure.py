@@ -61,7 +61,7 @@ def process_bytes() -> int | None:
 
 
 def wait_until_alone(limit_s: float) -> None:
-    """Waits for the process before this one to be gone from the card.
+    """Waits until the previous process has left the card.
 
     Its lock is free a moment before its memory is.
     """

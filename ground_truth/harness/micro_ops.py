@@ -34,7 +34,7 @@ def run_once(operation: Operation, inputs: tuple[Any, ...]) -> None:
         if not isinstance(output, torch.Tensor):
             output = output[0]
         output.float().sum().backward()
-        # Gradients are part of the operation and must be gone before the next round.
+        # Gradients are part of the operation and must be freed before the next iteration.
         for value in inputs:
             if isinstance(value, torch.Tensor):
                 value.grad = None

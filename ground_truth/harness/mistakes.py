@@ -1,4 +1,4 @@
-"""What memory mistakes cost on a real card: each with and without its mend.
+"""What memory mistakes cost on a real card, each with and without its fix.
 
 The figures stand behind the rules of `ghostgpu lint`: what a rule says a mistake costs was seen.
 

@@ -1,4 +1,4 @@
-"""Asks a real card everything the virtual one must answer, and writes it to one compressed JSON.
+"""Queries a real card for what the virtual one must answer, and writes one compressed JSON.
 
     python ground_truth/harness/probe_card.py --out probe_card.json.gz [--only growth]
 

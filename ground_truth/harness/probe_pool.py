@@ -184,7 +184,7 @@ def crafted() -> list[str]:
         "+a4 +b4 +c4 +d4 close -a -c -b +x10",
         # Splitting a pending hole, then freeing the part again.
         "+a16 +m1 close -a +x4 +y4 -x +z8 -y +w12 +v4",
-        # Growing beside a pending end; and what becomes of it.
+        # Growing next to a pending end, and the result.
         "+a40 close -a +b50 +c30 +d8 stream-sync +e8 +f40",
         "+a40 close -a +b41 stream-sync +c41",
         "+a20 +b20 close -b +c30 +d20 +e10",

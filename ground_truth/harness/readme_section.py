@@ -138,7 +138,7 @@ def read_searches(path: Path) -> dict[str, int]:
 
 
 def replace_section(text: str, new: str) -> str:
-    """The text with what stands between the two marks replaced."""
+    """The text with the part between the two marks replaced."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

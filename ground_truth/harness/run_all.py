@@ -93,7 +93,7 @@ class Runner:
         return Running(case, process, time.monotonic(), log)
 
     def _arguments(self, case: Case) -> list[str]:
-        """What `run_case.py` is told."""
+        """The arguments of `run_case.py`."""
         arguments = [case.name, "--out", str(self._result_path(case))]
         if self.options.device == "cuda":
             arguments += ["--events", str(self.options.out / "events" / f"{case.name}.json.gz")]

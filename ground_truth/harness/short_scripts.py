@@ -1,6 +1,6 @@
-"""Runs short scripts on whatever card there is, and keeps what each took.
+"""Runs short scripts on the available card and records the memory of each.
 
-Every script runs in a fork of this process, which has torch imported and never uses the card before
+Every script runs in a fork of this process, which has imported torch and does not use the card before
 the last of them has ended: as fresh as a process of its own, without an import each.
 """
 

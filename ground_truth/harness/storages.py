@@ -1,4 +1,4 @@
-"""Counts the storages behind a case's parameters, buffers, gradients and optimizer state.
+"""Counts the storages of a case's parameters, buffers, gradients and optimizer state.
 
     python ground_truth/harness/storages.py gpt2-bf16 --out storages/gpt2-bf16.json
 

@@ -203,15 +203,15 @@ CASES = {
         "3",
         {
             "an optimizer with less state": {"AdamW": "Adafactor"},
-            "weights in bfloat16": {
+            "bfloat16 weights": {
                 "model.cuda()": "model.to(torch.bfloat16).cuda()",
                 "model(x)": "model(x.to(torch.bfloat16))",
             },
         },
         {"an optimizer with less state": "torch.optim.Adafactor(model.parameters(), lr=...)"},
         untried={
-            "train adapters only (LoRA)": "needs peft",
-            "spread over several cards, or partly to the CPU": "needs several cards",
+            "training adapters only (LoRA)": "needs peft",
+            "sharding over several cards, or offloading to the CPU": "needs several cards",
         },
     ),
     "a script that grows until the card is full": Case(
@@ -220,17 +220,17 @@ CASES = {
         "1250MiB",
         "0",
         # Not `detach()`: the result of `mse_loss` has the memory of all its squares.
-        {"keep numbers, not tensors": {"append(check)": "append(check.item())"}},
-        {"keep numbers, not tensors": "train.py:16: losses.append(check.item())"},
+        {"keeping numbers instead of tensors": {"append(check)": "append(check.item())"}},
+        {"keeping numbers instead of tensors": "train.py:16: losses.append(check.item())"},
         ("--steps", "0"),
-        {"detach what is carried from step to step": "lint finds no such line in train.py"},
+        {"detaching what is carried from step to step": "lint finds no such line in train.py"},
     ),
     "a script that grows and fits for as long as it is watched": Case(
         GROWING,
         KEEPING,
         "60GiB",
         "20",
-        {"keep numbers, not tensors": {"append(check)": "append(check.item())"}},
+        {"keeping numbers instead of tensors": {"append(check)": "append(check.item())"}},
     ),
 }
 
@@ -283,7 +283,7 @@ def test_what_works_has_the_figures_of_the_script_changed_by_hand(
         assert [works[what][each] for each in FIGURES] == [changed[each] for each in FIGURES], what
     for what, command in case.commands.items():
         assert command in works[what]["command"], works[what]
-    untried = {each["what"]: each["untried_because"] for each in trials["untried"]}
+    untried = {each["what"]: each["not_rehearsed_because"] for each in trials["untried"]}
     for what, because in case.untried.items():
         assert because in untried[what], untried
     # Whatever was advised has been tried, or it is said why not.
@@ -317,23 +317,23 @@ def test_evaluation_is_reached_and_mended(tmp_path: Path, rehearse_reference: Re
     # The figures of a script that has one epoch of as many batches.
     short = EVALUATION.replace("range(30)", "range(1)")
     edits = {
-        "no graph in evaluation": {
+        "evaluation without autograd": {
             "        out = model": "        with torch.no_grad():\n            out = model"
         },
-        "a smaller batch for evaluation": {"batch_size=96": "batch_size=1"},
+        "a smaller evaluation batch": {"batch_size=96": "batch_size=1"},
     }
     for what, edit in edits.items():
         options = ("--memory", case.memory, "--steps", "0")
         changed = rehearse_reference(by_hand(short, edit), *options).expect(0)
         assert [works[what][each] for each in FIGURES] == [changed[each] for each in FIGURES], what
-    assert "train.py:" in works["no graph in evaluation"]["command"]
-    untried = {each["what"]: each["untried_because"] for each in trials["untried"]}
-    assert untried["outputs off the card at once"] == "lint finds no such line in train.py"
+    assert "train.py:" in works["evaluation without autograd"]["command"]
+    untried = {each["what"]: each["not_rehearsed_because"] for each in trials["untried"]}
+    assert untried["outputs moved to the CPU right away"] == "lint finds no such line in train.py"
 
 
 def test_a_script_that_the_change_breaks_is_told_in_vain(tmp_path: Path) -> None:
     training = EVALUATION.replace("model.train()", "model.eval()").replace("    evaluate()\n", "")
     code, answer = explain(tmp_path, Case(EVALUATING, training, "2200MiB", "0", {}))
     fails = {each["what"]: each["because"] for each in answer["trials"]["fails"]}
-    assert "does not require grad" in fails["no graph in evaluation"], answer["trials"]
+    assert "does not require grad" in fails["evaluation without autograd"], answer["trials"]
     assert code in (0, 3)

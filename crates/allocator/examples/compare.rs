@@ -1,5 +1,5 @@
-//! Repeats what PyTorch's own allocator did, as `tests/allocator/drive.py` wrote it down, and says
-//! whether everything was the same:
+//! Repeats what PyTorch's own allocator did, as recorded by `tests/allocator/drive.py`, and reports whether
+//! everything was equal:
 //!
 //!     cargo run --release -p ghostgpu-allocator --example compare -- FILE...
 

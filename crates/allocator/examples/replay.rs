@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use ghostgpu_allocator::replay::{Circumstances, Context, Operation, Recording, exact};
+use ghostgpu_allocator::replay::{Context, Environment, Operation, Recording, exact};
 use ghostgpu_allocator::{
     Action, Address, BlockState, BlockView, PoolId, PoolKind, Release, SegmentView, Settings,
     Stats, StreamId,
@@ -17,7 +17,7 @@ const NOT_IN_A_HISTORY: [&str; 1] = ["num_sync_all_streams"];
 
 struct File {
     recording: Recording,
-    circumstances: Circumstances,
+    environment: Environment,
     /// At each `snapshot` entry, and at the end.
     stats: BTreeMap<String, Vec<i64>>,
 }
@@ -43,14 +43,14 @@ fn main() -> ExitCode {
 }
 
 fn check(file: &File) -> Result<String, String> {
-    let replay = exact(&file.recording, &file.circumstances);
+    let replay = exact(&file.recording, &file.environment);
     for warning in &replay.warnings {
         println!("  note: {warning}");
     }
     if let Some(difference) = replay.difference {
         return Err(difference.to_string());
     }
-    let release = file.circumstances.release;
+    let release = file.environment.release;
     let mut compared = 0;
     let readings: Vec<&Stats> = replay
         .stats_at_snapshots
@@ -84,14 +84,14 @@ fn check(file: &File) -> Result<String, String> {
 fn read(text: &str) -> Result<File, String> {
     let mut file = File {
         recording: Recording::default(),
-        circumstances: Circumstances::new(Release::REFERENCE, Settings::default()),
+        environment: Environment::new(Release::REFERENCE, Settings::default()),
         stats: BTreeMap::new(),
     };
     for (number, line) in text.lines().enumerate() {
         read_line(&mut file, line)
             .ok_or_else(|| format!("line {}: cannot be read: {line}", number + 1))?;
     }
-    file.circumstances.capacity_bytes = file.circumstances.total_bytes;
+    file.environment.capacity_bytes = file.environment.total_bytes;
     Ok(file)
 }
 
@@ -99,14 +99,14 @@ fn read_line(file: &mut File, line: &str) -> Option<()> {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let parts: Vec<&str> = rest.split(' ').collect();
     let whole = |index: usize| parts.get(index)?.parse::<u64>().ok();
-    let circumstances = &mut file.circumstances;
+    let environment = &mut file.environment;
     match word {
-        "release" => circumstances.release = rest.parse().ok()?,
+        "release" => environment.release = rest.parse().ok()?,
         "settings" => {
-            circumstances.settings = Settings::parse(rest, circumstances.release).ok()?;
+            environment.settings = Settings::parse(rest, environment.release).ok()?;
         }
-        "total" => circumstances.total_bytes = Some(whole(0)?),
-        "limit" => circumstances.limit_bytes = Some(whole(0)?),
+        "total" => environment.total_bytes = Some(whole(0)?),
+        "limit" => environment.limit_bytes = Some(whole(0)?),
         "t" => file.recording.operations.push(Operation {
             action: Action::from_name(parts[0])?,
             address: Address(whole(1)?),

@@ -10,7 +10,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ghostgpu_allocator::replay::{Circumstances, ExactRun, Program, Recording, WhatIfRun};
+use ghostgpu_allocator::replay::{Environment, ExactRun, Program, Recording, WhatIfRun};
 use ghostgpu_allocator::{
     Address, Allocator, Release, Settings, SimpleDriver, StreamId, TraceEvent, TraceSink,
 };
@@ -19,7 +19,7 @@ struct Counting;
 
 static HEAP_CALLS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HEAP_CALLS.fetch_add(1, Ordering::Relaxed);
@@ -167,17 +167,17 @@ fn once<S: TraceSink>(
 /// What a job took at its best: the machine may be busy with other things as well.
 #[derive(Clone, Copy)]
 struct Cost {
-    /// Going through the events.
+    /// Iterating over the events.
     inside: f64,
-    /// Preparing for it, and looking at what came out.
+    /// Preparation and evaluation.
     outside: f64,
     /// Heap allocations inside.
     heap_calls: u64,
 }
 
-/// So often everything is measured.
+/// How often everything is measured.
 const ATTEMPTS: usize = 5;
-/// So many events are gone through each time.
+/// How many events each measurement covers.
 const EVENTS: u64 = 4_000_000;
 
 fn best(attempt: impl FnMut() -> Cost) -> Cost {
@@ -189,7 +189,7 @@ fn best(attempt: impl FnMut() -> Cost) -> Cost {
 
 /// Seconds that something takes, and how often it touches the heap.
 fn cost<T>(what: impl FnOnce() -> T) -> (T, f64, u64) {
-    // Looking at the clock touches the heap, too.
+    // Reading the clock touches the heap too.
     let begin = core_seconds();
     let calls = HEAP_CALLS.load(Ordering::Relaxed);
     let done = what();
@@ -255,9 +255,9 @@ fn measure_replays(name: &str, steps: &[Step]) {
     let recording = recording(steps, rounds);
     let entries = recording.operations.len() as u64;
     let release = Release::REFERENCE;
-    let circumstances = Circumstances::new(release, Settings::default());
+    let environment = Environment::new(release, Settings::default());
     let exact = best(|| {
-        let (mut run, before, _) = cost(|| ExactRun::new(&recording, &circumstances));
+        let (mut run, before, _) = cost(|| ExactRun::new(&recording, &environment));
         let ((), inside, heap_calls) = cost(|| run.run());
         let (replay, after, _) = cost(|| run.finish());
         assert_eq!(replay.difference, None);
@@ -269,7 +269,7 @@ fn measure_replays(name: &str, steps: &[Step]) {
     });
     report(&format!("exact replay, {name}"), entries, exact);
 
-    let (program, reading, _) = cost(|| Program::of(&recording, &circumstances));
+    let (program, reading, _) = cost(|| Program::of(&recording, &environment));
     let settings = Settings::parse("max_split_size_mb:64", release);
     let settings = settings.expect("settings of this release");
     let what_if = best(|| {

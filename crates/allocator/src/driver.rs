@@ -1,9 +1,9 @@
-//! What the allocator asks of the card's driver. The caller supplies the answers: a model of a real
+//! The allocator's interface to the card's driver. The caller supplies it: a model of a real
 //! card, the addresses of a recording, or [`SimpleDriver`](crate::SimpleDriver).
 
 use crate::ids::{Address, PoolId, StreamId};
 
-/// Who asks for memory, and how much.
+/// A request for device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverRequest {
     pub bytes: u64,
@@ -11,7 +11,7 @@ pub struct DriverRequest {
     pub pool: PoolId,
 }
 
-/// What `cudaMemGetInfo` says.
+/// The answer of `cudaMemGetInfo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryInfo {
     pub free: u64,
@@ -37,22 +37,22 @@ pub trait Driver {
     /// Reserves address space for an expandable segment.
     fn reserve(&mut self, request: DriverRequest) -> Option<Address>;
 
-    /// Gives the address space of an expandable segment back.
+    /// Frees the address space of an expandable segment.
     fn release_reservation(&mut self, address: Address, bytes: u64);
 
-    /// Puts memory behind `bytes` from `address` on, in pages of `page_bytes`: all of it or none.
+    /// Maps memory to `bytes` from `address` on, in pages of `page_bytes`: all of it or none.
     fn map(&mut self, address: Address, bytes: u64, page_bytes: u64) -> bool;
 
-    /// Takes the memory behind a range away.
+    /// Unmaps the memory of a range.
     fn unmap(&mut self, address: Address, bytes: u64);
 
-    /// The memory of the card, as its properties say: memory fractions are parts of this.
+    /// The card's total memory, from its properties: memory fractions refer to it.
     fn total_bytes(&self) -> u64;
 
     /// `cudaMemGetInfo`.
     fn memory_info(&self) -> MemoryInfo;
 
-    /// So many segments are expected at a time. Most drivers need not know.
+    /// Announces how many segments are expected at a time. Most drivers ignore it.
     fn reserve_room(&mut self, _segments: usize) {}
 
     /// Whether the card has passed an event. Asked in the order in which events of a stream were

@@ -1,5 +1,5 @@
-//! The names of things: addresses, streams, pools, blocks. Each is a type of its own, so that a size
-//! is never taken for an address.
+//! Ids: addresses, streams, pools, blocks. Each has its own type, so that a size is never mistaken for an
+//! address.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use std::fmt;
 pub struct Address(pub u64);
 
 impl Address {
-    /// What lies `bytes` further on.
+    /// The address `bytes` further on.
     #[must_use]
     pub const fn plus(self, bytes: u64) -> Self {
         Self(self.0 + bytes)
     }
 
-    /// The distance from `start`, which must not lie behind this address.
+    /// The distance from `start`, which must not be after this address.
     #[must_use]
     pub const fn since(self, start: Self) -> u64 {
         self.0 - start.0

@@ -1,14 +1,14 @@
-//! The sentence in `torch.OutOfMemoryError`, in the words of each release.
+//! The sentence in `torch.OutOfMemoryError`, in the wording of each release.
 
 use crate::release::Release;
 
 /// What was known when a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// What the caller wanted.
+    /// What the caller requested.
     pub requested_bytes: u64,
     pub rounded_bytes: u64,
-    /// What the driver was asked for: the figure after "Tried to allocate".
+    /// The request to the driver: the figure after "Tried to allocate".
     pub segment_bytes: u64,
     pub total_bytes: u64,
     /// What the driver had left.

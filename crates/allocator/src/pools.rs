@@ -7,18 +7,18 @@ use crate::structures::hash_order::HashOrder;
 use crate::structures::size_bins::SizeBins;
 use crate::structures::trees::{Nodes, Tree};
 
-/// What a `MemPool` was made with.
+/// The options of a `MemPool`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolOptions {
     /// Requests of the default pool may be served from here before they fail (from 2.8).
     pub use_on_oom: bool,
     /// Blocks are handed out whole (from 2.10).
     pub no_split: bool,
-    /// Memory comes from an allocator of the user's: never expandable segments.
+    /// Memory comes from a custom allocator: never expandable segments.
     pub custom_allocator: bool,
 }
 
-/// Which requests an open pool scope takes.
+/// Which requests an open pool scope accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScopeFilter {
     /// Those of one host thread: `torch.cuda.use_mem_pool`.
@@ -47,9 +47,9 @@ pub enum PoolError {
     AlreadyOpen,
     #[error("endAllocatePool: not currently recording to mempool_id")]
     NotOpen,
-    #[error("there is no pool {0}")]
+    #[error("no pool {0}")]
     Unknown(PoolId),
-    #[error("pool {0} is not in use any more")]
+    #[error("pool {0} is no longer in use")]
     NotInUse(PoolId),
     #[error("this release of PyTorch cannot flush its cache while a pool scope is open")]
     FlushInsideScope,
@@ -62,7 +62,7 @@ pub(crate) struct Pool {
     pub(crate) id: PoolId,
     pub(crate) options: PoolOptions,
     pub(crate) use_count: u32,
-    /// Segments that came from the driver and were not given back.
+    /// Segments that came from the driver and were not returned.
     pub(crate) driver_segments: u64,
     pub(crate) halves: [Half; 2],
 }
@@ -104,14 +104,14 @@ pub(crate) struct Scope {
     pub(crate) filter: ScopeFilter,
 }
 
-/// All pools and their sets. Places of deleted pools and sets are used again.
+/// All pools and their sets. Places of deleted pools and sets are reused.
 #[derive(Clone, Debug)]
 pub(crate) struct Pools {
     pub(crate) pools: Vec<Option<Pool>>,
     pub(crate) sets: Vec<StreamSet>,
-    /// What the sets are made of.
+    /// The nodes of the sets.
     pub(crate) nodes: Nodes,
-    /// Pools that nobody uses any more: a flush may release what is cached there.
+    /// Pools that are no longer in use: a flush may release their cached memory.
     pub(crate) freeable: HashOrder<PoolId>,
     /// Pools that help out when memory runs out, the newest last.
     pub(crate) helpers: Vec<PoolId>,
@@ -184,7 +184,7 @@ impl Pools {
         }
     }
 
-    /// The last user of a pool is gone.
+    /// Marks a pool whose last user is gone.
     pub(crate) fn make_freeable(&mut self, id: PoolId) {
         let hash = if id.0 != 0 { id.0 } else { id.1 };
         self.freeable.insert(hash, id);
@@ -204,7 +204,7 @@ impl Pools {
         self.sets[set as usize].free.iter(&self.nodes)
     }
 
-    /// The set of a stream in half a pool, made if it is not there.
+    /// The set of a stream in half a pool, created on demand.
     #[inline]
     pub(crate) fn set(&mut self, pool: u32, kind: PoolKind, stream: StreamId) -> u32 {
         let sets = &self.pool(pool).halves[kind.index()].sets;
@@ -226,7 +226,7 @@ impl Pools {
         Some(found.1)
     }
 
-    /// Makes so many sets before they are needed.
+    /// Creates this many sets before they are needed.
     pub(crate) fn reserve_sets(&mut self, sets: usize) {
         self.sets.reserve(sets);
         self.spare_sets.reserve(self.sets.len() + sets);

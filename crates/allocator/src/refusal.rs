@@ -1,7 +1,7 @@
-//! Why no cached block served a request, and which live blocks keep segments from being given back.
+//! Why no cached block served a request, and which live blocks keep segments from being returned.
 //!
-//! What fragmentation is made of, as data: [`Refusal::of`] looks at the segments there are when a
-//! request fails and says of every cached block which rule kept it from serving. What it says in words
+//! Fragmentation as data: [`Refusal::of`] examines the segments when a request fails and says for every
+//! cached block which rule kept it from serving the request. What it says in words
 //! is the caller's business.
 
 use crate::allocator::{BlockState, BlockView, SegmentView};
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 pub struct Wanted {
     /// The size of the block.
     pub size: u64,
-    /// What the driver is asked for when no cached block serves.
+    /// The request to the driver when no cached block serves.
     pub segment_size: u64,
     pub kind: PoolKind,
     pub stream: StreamId,
@@ -23,7 +23,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What a request for `bytes` becomes. A size that was rounded before stays as it is.
+    /// The sizes for a request of `bytes`. A rounded size stays the same.
     #[must_use]
     pub fn new(
         bytes: u64,
@@ -81,7 +81,7 @@ pub struct CachedBlocks {
 /// A segment that could go back to the driver if its live blocks were not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedSegment {
-    /// Its place among the segments that were looked at.
+    /// Its index among the examined segments.
     pub index: usize,
     pub total_bytes: u64,
     pub free_bytes: u64,
@@ -102,14 +102,14 @@ pub struct Refusal {
     pub wanted: Wanted,
     /// Most bytes first.
     pub cached: Vec<CachedBlocks>,
-    /// Segments with nothing live in them: a flush gives them back.
+    /// Segments without live blocks: a flush frees them.
     pub releasable_bytes: u64,
-    /// Segments with free bytes that something live keeps, those first that are kept by least.
+    /// Segments with free bytes that live blocks hold, those with the fewest live bytes first.
     pub pinned: Vec<PinnedSegment>,
 }
 
 impl Refusal {
-    /// Looks at all segments of a device for a request.
+    /// Examines all segments of a device for a request.
     #[must_use]
     pub fn of(wanted: Wanted, segments: &[SegmentView], settings: &Settings) -> Self {
         let mut cached: Vec<CachedBlocks> = Vec::new();
@@ -142,7 +142,7 @@ impl Refusal {
             }
         }
         cached.sort_by_key(|group| (std::cmp::Reverse(group.bytes), group.why));
-        // What is kept by least comes first: a byte of live memory that holds many free ones.
+        // Segments with the fewest live bytes first: little live memory that holds much free memory.
         pinned.sort_by(|one, other| {
             let held = |pin: &PinnedSegment| u128::from(pin.free_bytes);
             let cost = |pin: &PinnedSegment| u128::from(pin.live_bytes().max(1));

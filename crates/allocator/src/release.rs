@@ -21,7 +21,7 @@ pub enum TieBreak {
     SegmentThenAddress,
 }
 
-/// When a failed allocation asks the pools that were opened with `use_on_oom`.
+/// When a failed allocation tries the pools opened with `use_on_oom`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseOnOom {
     Never,
@@ -52,7 +52,7 @@ pub struct Behaviour {
     pub one_division_leaves_unrounded: bool,
     /// From 2.10 what counts is whether the pool can have expandable segments; before, the option.
     pub expandable_follows_pool: bool,
-    /// From 2.10 nested pool scopes are asked newest first.
+    /// From 2.10 nested pool scopes are checked newest first.
     pub newest_scope_first: bool,
     /// Up to 2.12 any open pool scope suspends event polling and flushing for the whole device.
     pub scopes_suspend_flushing: bool,
@@ -81,7 +81,7 @@ impl Release {
         Self { major, minor }
     }
 
-    /// Whether nobody has compared the replica with this release. It is taken to behave like the
+    /// Whether the replica has not been compared with this release. It is assumed to behave like the
     /// newest (or oldest) one that is known.
     #[must_use]
     pub fn is_unchecked(self) -> bool {

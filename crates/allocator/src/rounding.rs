@@ -1,18 +1,18 @@
-//! From the bytes a caller asks for to the size of a block, and to the size of a segment.
+//! From requested bytes to the size of a block, and to the size of a segment.
 
 /// Every size is a multiple of this, and no remainder in a small pool is smaller.
 pub const MIN_BLOCK_BYTES: u64 = 512;
 /// Rounded sizes up to this come from the small pool. Large blocks are split only for more than this.
 pub const SMALL_MAX_BYTES: u64 = 1 << 20;
-/// What the driver is asked for when the small pool has nothing.
+/// The segment size for the small pool.
 pub const SMALL_SEGMENT_BYTES: u64 = 2 << 20;
-/// What the driver is asked for when the large pool has nothing for less than [`MIN_LARGE_BYTES`].
+/// The segment size in the large pool for requests below [`MIN_LARGE_BYTES`].
 pub const DEFAULT_LARGE_SEGMENT_BYTES: u64 = 20 << 20;
-/// Sizes from this on get a segment of their own.
+/// Sizes from this on get their own segment.
 pub const MIN_LARGE_BYTES: u64 = 10 << 20;
 /// Own segments are multiples of this.
 pub const ROUND_LARGE_BYTES: u64 = 2 << 20;
-/// Requests from this on are refused before the allocator is asked.
+/// Requests from this on are refused before they reach the allocator.
 pub const ABSURD_BYTES: u64 = 1 << 60;
 
 /// `roundup_power2_divisions`: entry 0 serves requests below 2 MiB, entry i those in
@@ -69,7 +69,7 @@ fn round_to_division(request: u64, count: u64) -> u64 {
     request.next_multiple_of(step)
 }
 
-/// What the driver is asked for when no cached block serves `size`.
+/// The segment size requested from the driver when no cached block serves `size`.
 #[must_use]
 pub fn segment_size(size: u64, large_segment_bytes: u64) -> u64 {
     if size <= SMALL_MAX_BYTES {

@@ -35,7 +35,7 @@ impl SimpleDriver {
         }
     }
 
-    /// The same card, of which `bytes` are held by somebody else.
+    /// The same card, of which `bytes` are held by another process.
     #[must_use]
     pub fn with_held_elsewhere(mut self, bytes: u64) -> Self {
         self.elsewhere = bytes;
@@ -168,7 +168,7 @@ impl Ranges {
         let (start, bytes) = self.taken.remove(place);
         let end = start + bytes;
         let is_last = place == self.taken.len();
-        // The gap joins those before and behind it; at the end there is nothing to keep.
+        // The gap joins those before and after it; at the end there is nothing to keep.
         let mut gap = (start, bytes);
         let after = self.gaps.partition_point(|&(other, _)| other < start);
         if let Some(&(other, length)) = self.gaps.get(after)

@@ -11,7 +11,7 @@ pub struct Stat {
     pub peak: i64,
     /// Everything that was ever added.
     pub allocated: i64,
-    /// Everything that was ever taken away.
+    /// The sum of all decreases.
     pub freed: i64,
 }
 
@@ -31,7 +31,7 @@ impl Stat {
         self.freed = self.freed.wrapping_add(amount);
     }
 
-    /// Without jumps: which way it goes cannot be predicted.
+    /// Branch-free: the branch cannot be predicted.
     #[inline]
     fn change(&mut self, amount: i64) {
         self.current = self.current.wrapping_add(amount);
@@ -114,7 +114,7 @@ pub struct Stats {
     pub num_device_free: i64,
     pub num_sync_all_streams: i64,
     pub num_oom_rejections: i64,
-    /// As it was when the allocator was made.
+    /// Its state when the allocator was created.
     pub max_split_size: u64,
     /// Reserved bytes of each private pool, in the order in which they first got memory (from 2.13).
     pub reserved_bytes_by_private_pools: Vec<(PoolId, StatArray)>,

@@ -67,7 +67,7 @@ pub struct TraceEvent {
     pub action: Action,
     /// The block's, the segment's; for `oom`, as in PyTorch, the bytes that the driver has free.
     pub address: Address,
-    /// For blocks the bytes that were asked for, for segments the whole, for `oom` the rounded size.
+    /// For blocks the requested bytes, for segments their size, for `oom` the rounded size.
     pub bytes: u64,
     pub stream: StreamId,
     pub pool: PoolId,
@@ -78,7 +78,7 @@ pub trait TraceSink {
     fn record(&mut self, event: TraceEvent);
 }
 
-/// Nobody listens; the compiler leaves the entries out.
+/// Discards all entries; the compiler removes them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTrace;
 

@@ -1,8 +1,8 @@
-//! Recordings that make no sense: torn, mixed up, with addresses and sizes at the edges of 64 bits. They
+//! Invalid recordings: truncated, mixed up, with addresses and sizes at the edges of 64 bits. They
 //! lead to an answer with a difference or a warning, never to a panic.
 
 use ghostgpu_allocator::replay::{
-    Circumstances, Context, Operation, Program, Recording, exact, what_if,
+    Context, Environment, Operation, Program, Recording, exact, what_if,
 };
 use ghostgpu_allocator::{
     Action, Address, Allocator, BlockState, BlockView, PoolId, PoolKind, Release, SegmentView,
@@ -84,7 +84,7 @@ fn segment() -> impl Strategy<Value = SegmentView> {
         )
 }
 
-/// What a program that allocates and frees leaves behind.
+/// The recording of a program that allocates and frees.
 fn sensible(choices: &[(u64, u8)], settings: &Settings, release: Release) -> Recording {
     let driver = SimpleDriver::new(200 << 20);
     let mut allocator =
@@ -153,16 +153,16 @@ proptest! {
         let release = Release::new(2, minor);
         let mut settings = Settings::parse(text, release).expect("good settings");
         settings.expandable_segments = expandable;
-        let mut circumstances = Circumstances::new(release, settings.clone());
-        circumstances.limit_bytes = limit;
-        circumstances.total_bytes = total;
+        let mut environment = Environment::new(release, settings.clone());
+        environment.limit_bytes = limit;
+        environment.total_bytes = total;
         let recording = Recording {
             operations: operations.into_iter().collect(),
             segments,
         };
-        let replay = exact(&recording, &circumstances);
+        let replay = exact(&recording, &environment);
         prop_assert!(replay.entries <= recording.operations.len());
-        let program = Program::of(&recording, &circumstances);
+        let program = Program::of(&recording, &environment);
         let answer = what_if(&program, release, settings, limit, SimpleDriver::new(1 << 40));
         prop_assert!(answer.peak_allocated_bytes() <= 1 << 40);
     }
@@ -181,10 +181,10 @@ proptest! {
         settings.expandable_segments = expandable;
         let mut recording = spoiled(sensible(&choices, &settings, release), &faults);
         recording.operations = recording.operations.iter().skip(cut).collect();
-        let circumstances = Circumstances::new(release, settings.clone());
-        let replay = exact(&recording, &circumstances);
+        let environment = Environment::new(release, settings.clone());
+        let replay = exact(&recording, &environment);
         prop_assert!(replay.entries <= recording.operations.len());
-        let program = Program::of(&recording, &circumstances);
+        let program = Program::of(&recording, &environment);
         let answer = what_if(&program, release, settings, None, SimpleDriver::new(1 << 40));
         prop_assert!(answer.peak_allocated_bytes() <= 1 << 40);
     }

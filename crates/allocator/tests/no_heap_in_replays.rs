@@ -1,9 +1,9 @@
-//! A replay goes through its events without touching the heap: all room is made before.
+//! A replay iterates over its events without touching the heap: everything is reserved before.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use ghostgpu_allocator::replay::{Circumstances, ExactRun, Program, Recording, WhatIfRun};
+use ghostgpu_allocator::replay::{Environment, ExactRun, Program, Recording, WhatIfRun};
 use ghostgpu_allocator::{
     Allocator, BlockId, Release, Settings, SimpleDriver, StreamId, TraceEvent,
 };
@@ -14,7 +14,7 @@ thread_local! {
     static HEAP_CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HEAP_CALLS.with(|calls| calls.set(calls.get() + 1));
@@ -77,15 +77,15 @@ fn the_loops_of_replays_touch_no_heap() {
         let release: Release = release.parse().expect("a release");
         let settings = Settings::parse(text, release).expect("settings of this release");
         let recording = recording(release, &settings, 40_000);
-        let circumstances = Circumstances::new(release, settings);
-        let mut run = ExactRun::new(&recording, &circumstances);
+        let environment = Environment::new(release, settings);
+        let mut run = ExactRun::new(&recording, &environment);
         let calls = heap_calls(|| run.run());
         let replay = run.finish();
         assert_eq!(replay.difference, None, "{release} {text}");
         assert_eq!(replay.entries, recording.operations.len());
         assert_eq!(calls, 0, "exact replay, {release} {text}");
 
-        let program = Program::of(&recording, &circumstances);
+        let program = Program::of(&recording, &environment);
         for other in ["", "max_split_size_mb:64", "expandable_segments:True"] {
             let settings = Settings::parse(other, release).expect("settings of this release");
             let driver = SimpleDriver::new(1 << 40);

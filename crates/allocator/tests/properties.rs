@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ghostgpu_allocator::replay::{Circumstances, Program, Recording, exact, what_if};
+use ghostgpu_allocator::replay::{Environment, Program, Recording, exact, what_if};
 use ghostgpu_allocator::{
     Action, Address, Allocator, BlockState, PoolKind, Release, Settings, SimpleDriver, StreamId,
     TraceEvent,
@@ -190,9 +190,9 @@ fn check(allocator: &Traced) {
     );
 }
 
-/// What a recording does not say can have come about in more than one way; once in many thousand random
-/// recordings a replay takes the other one. So that a test fails only by a change to the code, the
-/// cases are the same every time; PROPTEST_RNG_SEED and PROPTEST_CASES try others.
+/// A recording can have more than one reading; once in many thousand random recordings a replay picks the
+/// other one. The cases are the same every time, so that a test fails only after a change to the code;
+/// PROPTEST_RNG_SEED and PROPTEST_CASES select others.
 fn same_cases_every_time() -> ProptestConfig {
     let from_environment = ProptestConfig::default();
     let is_given = |name| std::env::var_os(name).is_some();
@@ -251,10 +251,10 @@ proptest! {
         moves.iter().for_each(|one| run.make(one));
         let recording = run.recording();
         let settings = run.allocator.settings().clone();
-        let mut circumstances = Circumstances::new(how.1, settings);
-        circumstances.capacity_bytes = Some(700 << 20);
-        circumstances.total_bytes = Some(700 << 20);
-        let replay = exact(&recording, &circumstances);
+        let mut environment = Environment::new(how.1, settings);
+        environment.capacity_bytes = Some(700 << 20);
+        environment.total_bytes = Some(700 << 20);
+        let replay = exact(&recording, &environment);
         prop_assert_eq!(replay.difference, None);
         prop_assert_eq!(replay.entries, recording.operations.len());
         prop_assert_eq!(&replay.segments, &recording.segments);
@@ -273,10 +273,10 @@ proptest! {
         }
         let recording = run.recording();
         let settings = run.allocator.settings().clone();
-        let mut circumstances = Circumstances::new(how.1, settings.clone());
-        circumstances.capacity_bytes = Some(700 << 20);
-        circumstances.total_bytes = Some(700 << 20);
-        let program = Program::of(&recording, &circumstances);
+        let mut environment = Environment::new(how.1, settings.clone());
+        environment.capacity_bytes = Some(700 << 20);
+        environment.total_bytes = Some(700 << 20);
+        let program = Program::of(&recording, &environment);
         let answer = what_if(&program, how.1, settings, None, SimpleDriver::new(700 << 20));
         prop_assert_eq!(answer.failure, None);
         let failed = recording.operations.actions().iter().filter(|&&it| it == Action::Oom);
@@ -314,9 +314,9 @@ proptest! {
             operations: whole.operations.iter().skip(from).collect(),
             segments: whole.segments.clone(),
         };
-        let mut circumstances = Circumstances::new(Release::REFERENCE, Settings::default());
-        circumstances.capacity_bytes = Some(700 << 20);
-        let replay = exact(&late, &circumstances);
+        let mut environment = Environment::new(Release::REFERENCE, Settings::default());
+        environment.capacity_bytes = Some(700 << 20);
+        let replay = exact(&late, &environment);
         // Where the extent of an old block had to be assumed, the replay may find out later.
         let is_certain = !replay.warnings.iter().any(|warning| {
             matches!(warning, ghostgpu_allocator::replay::Warning::BlockSizesAssumed { .. })

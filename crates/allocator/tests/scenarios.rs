@@ -1,6 +1,6 @@
-//! Short stories with their expected end, one file each in `scenarios/`:
+//! Short scenarios with their expected results, one file each in `scenarios/`:
 //!
-//!     release 2.11                       the first words of a file; several releases tell the same story
+//!     release 2.11                       the first line of a file; several releases share one scenario
 //!     settings TEXT
 //!     card MIB
 //!     fraction PART

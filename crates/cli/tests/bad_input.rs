@@ -21,7 +21,7 @@ fn assert_untouched(world: &World) {
 fn an_unknown_card_gets_the_nearest_names() {
     let world = world();
     let outcome = world.run(&["run", "--gpu", "3o60", "train.py"]);
-    outcome.assert_failure("no card is called `3o60`");
+    outcome.assert_failure("unknown card `3o60`");
     assert!(outcome.stderr.contains("3060"), "{}", outcome.stderr);
     assert_untouched(&world);
 }

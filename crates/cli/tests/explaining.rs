@@ -79,9 +79,9 @@ fn the_explanation_is_available_as_json() {
     assert_eq!(json["finding"]["figures"]["asked"]["bytes"], 3u64 << 29);
     assert_eq!(json["situations"][0]["situation"], "fragmentation");
     assert_eq!(json["account"]["adds_up"], true);
-    assert_eq!(json["advice"][0]["trial"], "expandable-segments");
+    assert_eq!(json["advice"][0]["candidate"], "expandable-segments");
     assert_eq!(
-        json["log"]["circumstances"]["cards"][0],
+        json["log"]["environment"]["cards"][0],
         "NVIDIA GeForce RTX 3060"
     );
     assert_eq!(json["exit_code"], 0);
@@ -191,7 +191,7 @@ fn advice_is_tried_with_the_script_and_only_what_works_is_shown() {
         "works          1. expandable segments (same results): 8.38 GiB",
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         "the script's own --amp (changes the precision)",
-        "did not help   a bound for splitting",
+        "did not help   a limit on block splitting",
     ] {
         assert!(
             outcome.stdout.contains(expected),

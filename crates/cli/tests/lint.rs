@@ -216,10 +216,10 @@ fn a_wrong_configuration_is_an_error_with_a_hint() {
         ),
     ]);
     let outcome = lint(&world, &["x.py"]);
-    outcome.assert_failure("pyproject.toml: `select`: there is no rule `sumed-loss`");
+    outcome.assert_failure("pyproject.toml: `select`: unknown rule `sumed-loss`");
     assert!(outcome.stderr.contains("hint: did you mean `summed-loss`?"));
     let outcome = lint(&world, &["--select", "keptgraphs", "x.py"]);
-    outcome.assert_failure("`--select`: there is no rule `keptgraphs`");
+    outcome.assert_failure("`--select`: unknown rule `keptgraphs`");
     let outcome = lint(&world, &["--config", "nowhere.toml", "x.py"]);
     outcome.assert_failure("cannot read `nowhere.toml`");
 }
@@ -245,7 +245,7 @@ fn a_fix_changes_its_line_and_nothing_else() {
     assert_eq!(read("windows.py"), windows);
     let fixed = ask_one(&world, &["--fix"]);
     fixed.assert_code(0);
-    assert_eq!(fixed.stdout, "nothing found in 2 files; 2 fixed\n");
+    assert_eq!(fixed.stdout, "no findings in 2 files; 2 fixed\n");
     let unix = read("unix.py");
     let changed: Vec<&str> = unix
         .lines()
@@ -265,7 +265,7 @@ fn a_comment_switches_a_finding_off() {
     let world = world(&[("x.py", &ignored)]);
     let outcome = ask_one(&world, &["--fail-on", "note"]);
     outcome.assert_code(0);
-    assert_eq!(outcome.stdout, "nothing found in 1 file\n");
+    assert_eq!(outcome.stdout, "no findings in 1 file\n");
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn rules_are_listed_and_explained() {
     );
     assert!(outcome.stdout.contains("## When it is fine"));
     let outcome = lint(&world, &["--explain", "summed_loss"]);
-    outcome.assert_failure("there is no rule `summed_loss`");
+    outcome.assert_failure("unknown rule `summed_loss`");
     assert!(outcome.stderr.contains("did you mean `summed-loss`?"));
 }
 

@@ -8,7 +8,7 @@
 //!   goes to the highest gap that is larger than it.
 //! * An allocation goes into the newest chunk that has room, there into the smallest hole that fits
 //!   (the lowest of several), and to that hole's start.
-//! * A chunk that has become empty is given up.
+//! * A chunk that has become empty is freed.
 //! * Allocations below one page share pages; where they lie inside is modelled only roughly, since PyTorch
 //!   never asks for less than a page.
 //! * The context's own memory fills a chunk at the top, but for a page at its end. When the first kernel is
@@ -127,7 +127,7 @@ impl DriverAddresses {
         (start >= self.bottom).then_some(start)
     }
 
-    /// Gives back what [`take`](Self::take) handed out.
+    /// Frees what [`take`](Self::take) returned.
     pub fn give_back(&mut self, address: u64, bytes: u64) {
         let Some((&start, chunk)) = self.chunks.range_mut(..=address).next_back() else {
             return;

@@ -1,4 +1,4 @@
-//! Finds a card by what people type, and says something useful when there is none.
+//! Finds a card by the name that people type, with suggestions when there is none.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::catalogue::Card;
 
-/// Words of the vendor's product names that do not tell two cards apart.
+/// Words in product names that do not distinguish cards.
 const SERIES_WORDS: [&str; 9] = [
     "nvidia",
     "geforce",
@@ -26,9 +26,9 @@ const SUGGESTIONS: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LookupError {
-    #[error("the name of the card is empty")]
+    #[error("the card name is empty")]
     Empty,
-    #[error("no card is called `{name}`")]
+    #[error("unknown card `{name}`")]
     Unknown {
         name: String,
         /// The nearest cards, best first; each is found by this name.
@@ -62,7 +62,7 @@ impl LookupError {
                     )
                 }
             }
-            _ => "`ghostgpu gpus` lists the cards to choose from".to_owned(),
+            _ => "`ghostgpu gpus` lists all cards".to_owned(),
         }
     }
 }
@@ -249,7 +249,7 @@ fn edit_distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// Who makes a card of this name, if it is somebody whose cards do not run CUDA.
+/// The vendor of a card of this name, if its cards do not run CUDA.
 fn vendor_without_cuda(name: &str) -> Option<&'static str> {
     let letters = letters_and_digits(name);
     let contains = |words: &[&str]| words.iter().any(|word| letters.contains(word));

@@ -207,7 +207,7 @@ impl CardMemory {
         holds(start, bytes).then_some((start, bytes))
     }
 
-    /// `cuMemAddressReserve`: addresses with nothing behind them.
+    /// `cuMemAddressReserve`: addresses without memory.
     pub fn reserve(&mut self, bytes: u64, alignment: u64, hint: u64) -> Result<u64, MemoryError> {
         if bytes == 0
             || !bytes.is_multiple_of(PAGE_BYTES)

@@ -1,4 +1,4 @@
-//! The stream-ordered memory pool behind `cudaMallocAsync`.
+//! The stream-ordered memory pool of `cudaMallocAsync`.
 //!
 //! Modelled after recordings of the real one (`ground_truth/h200/driver_pool.csv` and
 //! `driver_pool_busy.csv`, replayed in the tests):
@@ -46,7 +46,7 @@ pub struct StreamOrderedPool {
     occupied: BTreeMap<u64, u64>,
     held_granules: u64,
     statistics: PoolStatistics,
-    /// Memory beyond this is given back when the host waits for the card.
+    /// Memory beyond this is returned when the host waits for the card.
     pub release_threshold_bytes: u64,
 }
 
@@ -137,7 +137,7 @@ impl StreamOrderedPool {
         {
             return Ok(self.place_in_hole(address, bytes));
         }
-        // The last way out is to wait for all frees.
+        // As a last resort, wait for all frees.
         self.complete_frees(None);
         let address = self.holes.smallest_fitting(bytes);
         let address = address.ok_or(MemoryError::OutOfMemory)?;

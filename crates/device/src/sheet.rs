@@ -37,7 +37,7 @@ pub struct PciAddress {
 /// Memory on the card that PyTorch's allocator does not own, by what causes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overhead {
-    /// Taken when the CUDA context is made.
+    /// Taken when the CUDA context is created.
     pub context_bytes: u64,
     /// The part of it that the driver keeps for itself: NVML counts it as used, but as no process's.
     pub driver_bytes: u64,

@@ -1,29 +1,28 @@
-//! The card's memory as a message accounts for it: who has what, and does it add up?
+//! The card's memory as a message accounts for it: who holds what, and whether it adds up.
 
 use serde::Serialize;
 
 use crate::amount::Amount;
 use crate::finding::{FREE_BELOW_ZERO, Figures, Finding};
 
-/// The parts of a card, in the order in which a picture shows them.
+/// The parts of a card's memory, in display order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Account {
     pub parts: Vec<Part>,
     pub total: Option<Amount>,
-    /// Nothing contradicts anything, within what printing rounded away; absent where nothing can
-    /// be compared.
+    /// The figures are consistent within rounding; `None` where nothing can be compared.
     pub adds_up: Option<bool>,
-    /// What was compared, and what cannot be true.
+    /// What was compared, and which figures contradict each other.
     pub remarks: Vec<String>,
-    /// What other processes have, as far as they are told apart.
+    /// What other processes hold, where the message names them.
     pub others: Option<Amount>,
-    /// Everything but PyTorch's: contexts, libraries, others, where they are not told apart.
+    /// Everything outside PyTorch's allocator: contexts, libraries, other processes.
     pub outside: Option<Amount>,
-    /// The process whose number differs from the one in its own container.
-    pub own_pid_elsewhere: Option<u64>,
+    /// The pid that the driver reports for this process, where a container hides it from the process.
+    pub own_host_pid: Option<u64>,
 }
 
-/// A part of the card.
+/// One part of a card's memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     pub name: PartName,
@@ -35,12 +34,12 @@ pub struct Part {
 pub enum PartName {
     Allocated,
     Cached,
-    /// This process beside PyTorch: its context, libraries, NCCL.
+    /// This process outside PyTorch's allocator: context, libraries, NCCL.
     Context,
     OtherProcesses,
-    /// Context and other processes, not told apart.
+    /// Context and other processes together.
     Outside,
-    /// Nobody's, by the message.
+    /// Memory in use that the message attributes to no process.
     Unexplained,
     Free,
 }
@@ -59,10 +58,11 @@ impl PartName {
     }
 }
 
-/// In a container, the process's own number differs: it is the one that has a little more than PyTorch.
+/// A process that holds at most this much more than PyTorch reserved may be this process, whose pid
+/// differs inside a container.
 const MOST_CONTEXT_BYTES: u64 = 3 << 30;
 
-/// Less than this is the driver's own.
+/// Unattributed memory up to this size belongs to the driver.
 const DRIVERS_OWN_BYTES: u64 = 700 << 20;
 
 impl Account {
@@ -96,7 +96,7 @@ impl Account {
             .map(|part| part.size)
     }
 
-    /// What is neither PyTorch's nor free.
+    /// Adds what is neither PyTorch's nor free.
     fn add_rest(&mut self, figures: &Figures) {
         let (Some(total), Some(free), Some(reserved)) =
             (figures.total, figures.free, figures.reserved)
@@ -112,8 +112,8 @@ impl Account {
             self.adds_up = Some(rest.is_some());
             if let Some(rest) = rest {
                 self.remarks.push(format!(
-                    "{total} in all - {free} free - {reserved} of PyTorch's leaves {rest}: the CUDA \
-                     context, libraries, and other processes, if any"
+                    "{total} in total - {free} free - {reserved} reserved by PyTorch leaves {rest}: the \
+                     CUDA context, libraries and any other processes"
                 ));
             }
             return;
@@ -131,24 +131,24 @@ impl Account {
         let claimed = own.plus(others);
         let unexplained = used.and_then(|used| used.minus(claimed));
         self.adds_up = Some(context.is_some() && unexplained.is_some());
-        let mut sentence = format!("{own} of this process + {others} of others + {free} free");
+        let mut sentence = format!("{own} in this process + {others} in others + {free} free");
         match unexplained {
             Some(rest) if rest.bytes > DRIVERS_OWN_BYTES + rest.off_by => {
                 self.add(PartName::Unexplained, Some(rest));
                 sentence.push_str(&format!(
-                    " is {rest} less than {total}: somebody whom the driver does not name here (another \
-                     container, a display) has it"
+                    " is {rest} less than {total}: a process that the driver does not name here (in \
+                     another container, or a display) holds it"
                 ));
             }
             Some(rest) => sentence.push_str(&format!(
-                " is {total}, but for {rest} that the driver keeps or rounding hides"
+                " is {total}, except for {rest} of driver overhead or rounding"
             )),
             None => sentence.push_str(&format!(" is more than {total}")),
         }
         self.remarks.push(sentence);
     }
 
-    /// What this process has on the card, if the message tells, and what the others have.
+    /// What this process holds on the card, if the message tells, and what the others hold.
     fn own_and_others(&mut self, figures: &Figures, reserved: Amount) -> (Option<Amount>, Amount) {
         let sum = |skipped: Option<u64>| {
             let rest = figures
@@ -171,14 +171,14 @@ impl Account {
         candidates.sort_by_key(|each| (each.used.bytes, each.pid));
         match candidates.first() {
             Some(own) => {
-                self.own_pid_elsewhere = Some(own.pid);
+                self.own_host_pid = Some(own.pid);
                 (Some(own.used), sum(Some(own.pid)))
             }
             None => (None, sum(None)),
         }
     }
 
-    /// What cannot be true on a card by itself.
+    /// Adds a remark for every figure that contradicts another.
     fn contradict(&mut self, figures: &Figures) {
         let mut say = |sentence: String| {
             self.adds_up = Some(false);
@@ -189,27 +189,27 @@ impl Account {
             && reserved.exceeds(total)
         {
             say(format!(
-                "PyTorch has {reserved}, and the card only {total}: the Windows driver lends the \
-                     machine's memory when the card is full, which is slow, and ends too"
+                "PyTorch holds {reserved}, and the card has only {total}: the Windows driver falls back to \
+                     host memory when the card is full, which is slow and runs out too"
             ));
         }
         if let (Some(allocated), Some(reserved)) = (figures.allocated, figures.reserved)
             && allocated.exceeds(reserved)
         {
             say(format!(
-                "{allocated} allocated cannot be more than {reserved} reserved: the text is damaged"
+                "{allocated} allocated cannot exceed {reserved} reserved: the text is damaged"
             ));
         }
         if let Some(printed) = figures.text_named(FREE_BELOW_ZERO) {
             say(format!(
-                "{printed} free is a number below zero, printed as a huge one: nothing was free"
+                "{printed} free is a negative number printed as unsigned: nothing was free"
             ));
         }
         if let (Some(free), Some(total)) = (figures.free, figures.total)
             && free.exceeds(total)
         {
             say(format!(
-                "{free} free cannot be more than {total} in all: the text is damaged"
+                "{free} free cannot exceed the total of {total}: the text is damaged"
             ));
         }
     }

@@ -1,11 +1,11 @@
-//! Amounts of memory as texts print them, with what printing rounded away.
+//! Amounts of memory as messages print them, with their rounding error.
 
 use serde::Serialize;
 
-/// Bytes that stand in a text, and how far the truth may be from them.
+/// A printed number of bytes, and how far the true value may be from it.
 ///
-/// PyTorch prints two decimals: `9.18 GiB` is anything within 5 MiB of it. Sums of such figures are
-/// judged within their rounding, not to the byte.
+/// PyTorch prints two decimals: `9.18 GiB` may be off by 5 MiB. Sums of such figures are compared within
+/// their rounding, not to the byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
     pub bytes: u64,
@@ -20,7 +20,7 @@ impl Amount {
         Self { bytes, off_by: 0 }
     }
 
-    /// The sum, with both roundings.
+    /// The sum, with both rounding errors.
     pub fn plus(self, other: Self) -> Self {
         Self {
             bytes: self.bytes.saturating_add(other.bytes),
@@ -28,7 +28,7 @@ impl Amount {
         }
     }
 
-    /// The difference, with both roundings; `None` where it is below zero by more than they explain.
+    /// The difference, with both rounding errors; `None` where it is negative by more than they explain.
     pub fn minus(self, other: Self) -> Option<Self> {
         let off_by = self.off_by.saturating_add(other.off_by);
         let is_below = self.bytes.saturating_add(off_by) < other.bytes;
@@ -45,16 +45,16 @@ impl Amount {
 }
 
 impl std::fmt::Display for Amount {
-    /// In the unit that suits it, with two decimals.
+    /// In the largest suitable unit, with two decimals.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&ghostgpu_text::human(self.bytes))
     }
 }
 
-/// Reads an amount at the start of `text`, blanks between number and unit allowed.
+/// Reads an amount at the start of `text`; spaces between number and unit are allowed.
 ///
-/// All units are powers of two: MPS and old TensorFlow print `GB` and mean it so too. What is too
-/// large for a machine (2^64 - 1 bytes, which PyTorch prints for "unknown") is no amount.
+/// All units are powers of two, including the `GB` of MPS and old TensorFlow. A value too large for any
+/// machine (2^64 - 1 bytes, which PyTorch prints for "unknown") is not an amount.
 pub fn read_amount(text: &str) -> Option<(Amount, &str)> {
     let (digits, decimals, rest) = read_number(text)?;
     let rest = rest.trim_start_matches(' ');
@@ -62,7 +62,7 @@ pub fn read_amount(text: &str) -> Option<(Amount, &str)> {
     amount_of(digits, decimals, unit_bytes).map(|amount| (amount, rest))
 }
 
-/// The same, where a number without a unit has one that is known.
+/// Like [`read_amount`], with a default unit for numbers that have none.
 pub fn read_amount_in(text: &str, unit_bytes: u64) -> Option<Amount> {
     if let Some((amount, _)) = read_amount(text) {
         return Some(amount);
@@ -71,7 +71,7 @@ pub fn read_amount_in(text: &str, unit_bytes: u64) -> Option<Amount> {
     amount_of(digits, decimals, unit_bytes)
 }
 
-/// The largest amount that anybody means: 1 EiB.
+/// Larger amounts are not real: 1 EiB.
 const MOST: u128 = 1 << 60;
 
 fn amount_of(digits: u128, decimals: u32, unit_bytes: u64) -> Option<Amount> {
@@ -88,7 +88,7 @@ fn amount_of(digits: u128, decimals: u32, unit_bytes: u64) -> Option<Amount> {
     })
 }
 
-/// Digits as one number, how many of them stand behind the point, and the rest of the text.
+/// All digits as one number, how many of them are decimals, and the rest of the text.
 fn read_number(text: &str) -> Option<(u128, u32, &str)> {
     let mut digits: u128 = 0;
     let mut decimals = None;
@@ -99,7 +99,7 @@ fn read_number(text: &str) -> Option<(u128, u32, &str)> {
         match byte {
             b'0'..=b'9' => {
                 count += 1;
-                // More digits than this are no amount of memory.
+                // A number with more digits is not an amount of memory.
                 if count > 24 {
                     return None;
                 }
@@ -110,7 +110,7 @@ fn read_number(text: &str) -> Option<(u128, u32, &str)> {
             b'.' if decimals.is_none() && count > 0 => decimals = Some(0),
             // `4,294,967,296`, as CuPy prints it.
             b',' if decimals.is_none() && count > 0 && is_group(&bytes[index + 1..]) => {}
-            // `7,79`: a point, where the machine's language writes it so.
+            // `7,79`: a decimal comma, from the machine's locale.
             b',' if decimals.is_none() && count > 0 && is_fraction(&bytes[index + 1..]) => {
                 decimals = Some(0);
             }
@@ -131,7 +131,7 @@ fn is_fraction(after_comma: &[u8]) -> bool {
     (1..=2).contains(&digits.count())
 }
 
-/// Longer names before their beginnings.
+/// Longer names before their own prefixes.
 const UNITS: [(&str, u64); 20] = [
     ("bytes", 1),
     ("byte", 1),
@@ -171,7 +171,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn amounts_are_read_in_every_unit_that_texts_use() {
+    fn amounts_are_read_in_every_unit_that_messages_use() {
         for (text, bytes) in [
             ("20.00 MiB", 20 * MIB),
             ("20.00MiB)", 20 * MIB),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_not_read() {
+    fn text_that_is_not_an_amount_is_not_read() {
         for text in [
             "",
             "GiB",

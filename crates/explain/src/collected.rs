@@ -1,23 +1,23 @@
-//! Findings as they come: the same one is counted, not kept again.
+//! Findings as they arrive: a repeated one is counted, not kept again.
 
 use std::collections::BTreeMap;
 
 use crate::clean::Writer;
 use crate::finding::Finding;
 
-/// So many different findings are kept: the first ones, and the last.
+/// The most distinct findings that are kept: the first ones, and the last.
 const MOST: usize = 256;
 
 #[derive(Debug, Default)]
 pub struct Collected {
     findings: Vec<Finding>,
     left_out: u64,
-    /// Up to where each writer's messages have been read.
+    /// How far each writer's messages have been read.
     read_until: BTreeMap<Writer, (u64, usize)>,
 }
 
 impl Collected {
-    /// Takes a finding unless it, or a later one of its writer, is known from before.
+    /// Adds a finding, unless it or a later one of its writer has been added before.
     pub fn add(&mut self, place: (u64, usize), finding: Finding) {
         let until = self.read_until.get(&finding.writer);
         if until.is_some_and(|until| place <= *until) {

@@ -1,4 +1,4 @@
-//! From a log to its answer: what it says, which situation it is, what to do.
+//! From a log to its explanation: what failed, in which situation, and what to do.
 
 use serde::Serialize;
 
@@ -9,23 +9,23 @@ use crate::ranks::{Ranks, ranks};
 use crate::reader::Log;
 use crate::situation::{Reasoned, Stage, situations, stage};
 
-/// The answer.
+/// The explanation of a log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
-    /// The failure that the answer is about.
+    /// The failure that is explained.
     pub finding: Finding,
     pub account: Account,
-    /// The main situation first, then others that fit too.
+    /// The main situation first, then others that also apply.
     pub situations: Vec<Reasoned>,
     pub stage: Option<Stage>,
     pub advice: Vec<Advice>,
     pub does_not_help: Vec<Unhelpful>,
     pub ranks: Option<Ranks>,
-    /// Other failures in the log, in its order.
+    /// The other failures in the log, in log order.
     pub others: Vec<Finding>,
 }
 
-/// Explains the failure that tells most; `None` if the log has none.
+/// Explains the most informative failure; `None` if the log has none.
 pub fn explain(log: &Log) -> Option<Explanation> {
     explain_on(log, |_| None)
 }
@@ -52,10 +52,9 @@ pub fn explain_on(log: &Log, card: impl FnOnce(&Finding) -> Option<String>) -> O
     })
 }
 
-/// Of the findings that tell most, the first that ended something: one with a traceback.
+/// The first of the most informative findings that has a traceback, else the first of them.
 ///
-/// A program that catches the error and tries again leaves several: then the last is the one that
-/// ended it, unless other ranks failed after it.
+/// A finding without a traceback was often caught; one with a traceback ended the program.
 fn main_finding(log: &Log) -> Option<usize> {
     let weight = log
         .findings

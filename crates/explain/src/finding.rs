@@ -1,4 +1,4 @@
-//! What was found in a log: failures for want of memory, each with its figures.
+//! What was found in a log: out-of-memory failures, each with its figures.
 
 use serde::Serialize;
 
@@ -13,53 +13,53 @@ use crate::traceback::Traceback;
 pub struct Finding {
     pub kind: Kind,
     pub writer: Writer,
-    /// The line on which it stands first, from 1.
+    /// The line of its first occurrence, from 1.
     pub line: u64,
-    /// On how many lines the same text stands.
+    /// How often the same text occurs.
     pub times: u64,
-    /// The message, put together again where it was wrapped.
+    /// The message, joined again where it was wrapped.
     pub text: String,
     pub figures: Figures,
-    /// The releases whose wording this is.
+    /// The releases that word the message this way.
     pub wording: Option<&'static str>,
     pub traceback: Option<Traceback>,
-    /// How far the training had come.
+    /// How far the training had got.
     pub progress: Option<Progress>,
 }
 
-/// The amounts that a message names. What it does not name is absent.
+/// The figures in a message. What it does not give is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {
-    /// The number of the card, as the process counts them.
+    /// The card's index in the process.
     pub device: Option<u32>,
     pub asked: Option<Amount>,
     pub total: Option<Amount>,
-    /// What the driver had left.
+    /// Free memory according to the driver.
     pub free: Option<Amount>,
-    /// The process's own limit, by a fraction of the card.
+    /// The process's own limit, from a fraction of the card.
     pub allowed: Option<Amount>,
     /// In use by tensors.
     pub allocated: Option<Amount>,
-    /// What PyTorch had from the driver: allocated and cached.
+    /// What PyTorch had taken from the driver: allocated and cached.
     pub reserved: Option<Amount>,
     /// Reserved, but not allocated.
     pub cached: Option<Amount>,
     pub private_pools: Option<Amount>,
-    /// Everything that this process had on the card, with its context.
+    /// Everything this process held on the card, including its context.
     pub this_process: Option<Amount>,
     /// Other processes on the card.
     pub processes: Vec<ProcessUse>,
-    /// Figures that only some messages have.
+    /// Figures that only some messages give.
     pub more: Vec<NamedFigure>,
 }
 
-/// The name of the figure that says whose allocator it was.
+/// The name of the figure for the library whose allocator failed.
 pub const LIBRARY: &str = "library";
 
-/// The name of what was printed for the free memory where that cannot be an amount.
+/// The name of the figure for free memory that was printed as an impossible amount.
 pub const FREE_BELOW_ZERO: &str = "free, as printed";
 
-/// What a process has on the card.
+/// What one process holds on the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessUse {
     pub pid: u64,
@@ -83,7 +83,7 @@ pub enum FigureValue {
 }
 
 impl Figures {
-    /// Fills in what follows from the rest: of allocated, reserved and cached, two give the third.
+    /// Derives the third of allocated, reserved and cached from the other two.
     pub fn complete(mut self) -> Self {
         match (self.allocated, self.reserved, self.cached) {
             (Some(allocated), Some(reserved), None) => self.cached = reserved.minus(allocated),
@@ -118,7 +118,7 @@ impl Figures {
         })
     }
 
-    /// Names nothing at all.
+    /// The message gives no figures.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

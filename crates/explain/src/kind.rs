@@ -1,20 +1,20 @@
-//! The kinds of failures that are told apart.
+//! The kinds of failures.
 
 use serde::Serialize;
 
-/// What a message is.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// PyTorch's caching allocator on an NVIDIA card, with figures.
     CudaAllocator,
-    /// The same, of which only the first words are left.
+    /// The same, cut off after the first words.
     CudaAllocatorBare,
     /// PyTorch with `backend:cudaMallocAsync`.
     CudaMallocAsync,
     /// More than 2^60 bytes: a size that overflowed.
     CudaAbsurdSize,
-    /// `throw_on_cudamalloc_oom`: refused before it was tried.
+    /// `throw_on_cudamalloc_oom`: refused before it reached the driver.
     CudaRejected,
     HipAllocator,
     XpuAllocator,
@@ -28,25 +28,25 @@ pub enum Kind {
     /// The driver's mapping of memory: expandable segments.
     CudaMapping,
     Cublas,
-    /// `CUBLAS_STATUS_NOT_INITIALIZED`: often memory, not always.
+    /// `CUBLAS_STATUS_NOT_INITIALIZED`: often memory, but not always.
     CublasNotInitialized,
     Cudnn,
-    /// `CUDNN_STATUS_NOT_INITIALIZED`, `INTERNAL_ERROR`: often memory, not always.
+    /// `CUDNN_STATUS_NOT_INITIALIZED`, `INTERNAL_ERROR`: often memory, but not always.
     CudnnNotInitialized,
-    /// No algorithm of cuDNN's could be run: often its workspace did not fit.
+    /// cuDNN found no algorithm that runs: often the workspace did not fit.
     CudnnNoAlgorithm,
     /// A workspace beyond 1 TiB.
     CudnnWorkspace,
     /// cuFFT, cuSOLVER, cuSPARSE and others.
     OtherLibrary,
     Nccl,
-    /// Page-locked host memory.
+    /// Pinned (page-locked) host memory.
     PinnedMemory,
-    /// The kernel says that it killed a process for want of memory.
+    /// The kernel's OOM killer reports a killed process.
     HostKill,
-    /// A process was killed with signal 9: memory, likely.
+    /// A process was killed with signal 9: likely out of memory.
     HostKillLikely,
-    /// A batch system or container runtime says that its memory limit was met.
+    /// A batch system or container runtime reports that its memory limit was reached.
     JobLimit,
     DataLoaderKilled,
     /// `/dev/shm` is full.
@@ -59,103 +59,102 @@ pub enum Kind {
     VllmNoCache,
     /// vLLM: the KV cache is too small for one sequence.
     VllmSequence,
-    /// vLLM: the card is not as empty as was asked for.
+    /// vLLM: less memory is free than it was configured to use.
     VllmNotFree,
     /// vLLM: the sampler's warm-up.
     VllmSampler,
     /// llama.cpp: a buffer of weights, KV cache or scratch space.
     LlamaCpp,
-    /// A library beside PyTorch with memory of its own: ONNX Runtime, FAISS, RAPIDS, TensorRT.
+    /// A library with its own allocator: ONNX Runtime, FAISS, RAPIDS, TensorRT.
     OtherAllocator,
     CuPy,
     Paddle,
     /// Triton: a kernel's shared memory on the chip, not the card's memory.
     KernelSharedMemory,
-    /// A quantised model would have to lie partly on the CPU.
+    /// A quantized model would have been placed partly on the CPU.
     DispatchedElsewhere,
 }
 
-/// Whose memory ran out.
+/// Which memory ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
     Device,
-    /// The machine's own.
+    /// RAM.
     Host,
     /// `/dev/shm`.
     Shared,
-    /// A Mac's, which card and machine share.
+    /// The memory that a Mac's CPU and GPU share.
     Unified,
     /// The small memory inside a multiprocessor.
     OnChip,
 }
 
 impl Kind {
-    /// What it is, in words.
+    /// One sentence that says what failed.
     pub fn title(self) -> &'static str {
         match self {
             Self::CudaAllocator | Self::CudaAllocatorBare => {
                 "PyTorch's allocator got no more memory from the CUDA driver"
             }
             Self::CudaMallocAsync => "PyTorch with cudaMallocAsync got no more memory from CUDA",
-            Self::CudaAbsurdSize => "PyTorch was asked for more than 2^60 bytes at once",
-            Self::CudaRejected => "PyTorch refused a request that would have passed its own limit",
+            Self::CudaAbsurdSize => "a single request to PyTorch was for more than 2^60 bytes",
+            Self::CudaRejected => {
+                "PyTorch refused a request that would have exceeded its own limit"
+            }
             Self::HipAllocator => "PyTorch's allocator got no more memory from the ROCm driver",
             Self::XpuAllocator => "PyTorch's allocator got no more memory from the Intel GPU",
             Self::MpsAllocator => "PyTorch reached its limit of the Mac's unified memory",
-            Self::CpuAllocator => "PyTorch got no more memory from the machine (not the GPU)",
-            Self::PythonMemory => "Python got no more memory from the machine (not the GPU)",
+            Self::CpuAllocator => "PyTorch ran out of host memory (not the GPU's)",
+            Self::PythonMemory => "Python ran out of host memory (not the GPU's)",
             Self::CudaCall => {
-                "a call to CUDA outside PyTorch's allocator found no memory on the card"
+                "a CUDA call outside PyTorch's allocator ran out of memory on the card"
             }
             Self::CudaMapping => "the driver could not map memory for an expandable segment",
-            Self::Cublas => "cuBLAS found no memory on the card: out of memory in disguise",
+            Self::Cublas => "cuBLAS ran out of memory on the card",
             Self::CublasNotInitialized => {
-                "cuBLAS could not start: mostly out of memory in disguise"
+                "cuBLAS could not start: usually because the card is out of memory"
             }
-            Self::Cudnn => "cuDNN found no memory on the card: out of memory in disguise",
-            Self::CudnnNotInitialized => "cuDNN could not start: mostly out of memory in disguise",
+            Self::Cudnn => "cuDNN ran out of memory on the card",
+            Self::CudnnNotInitialized => {
+                "cuDNN could not start: usually because the card is out of memory"
+            }
             Self::CudnnNoAlgorithm => {
-                "no convolution algorithm could be run: mostly no memory for its workspace"
+                "no convolution algorithm could run: usually because its workspace does not fit"
             }
-            Self::CudnnWorkspace => "a cuDNN workspace of 1 TiB or more was asked for",
-            Self::OtherLibrary => {
-                "a CUDA library found no memory on the card: out of memory in disguise"
-            }
-            Self::Nccl => "NCCL found no memory on the card: out of memory in disguise",
-            Self::PinnedMemory => "page-locked memory of the machine (not the GPU) ran out",
+            Self::CudnnWorkspace => "cuDNN requested a workspace of 1 TiB or more",
+            Self::OtherLibrary => "a CUDA library ran out of memory on the card",
+            Self::Nccl => "NCCL ran out of memory on the card",
+            Self::PinnedMemory => "pinned host memory ran out (not the GPU's)",
             Self::HostKill => {
-                "Linux killed the process: the machine ran out of memory (not the GPU)"
+                "Linux killed the process: the machine ran out of RAM (not GPU memory)"
             }
             Self::HostKillLikely => {
-                "the process was killed with signal 9: most likely the machine ran out of memory"
+                "the process was killed with signal 9: most likely the machine ran out of RAM"
             }
-            Self::JobLimit => {
-                "the job was killed: it reached its limit of the machine's memory (not the GPU's)"
-            }
+            Self::JobLimit => "the job was killed: it reached its RAM limit (not the GPU's)",
             Self::DataLoaderKilled => {
-                "a DataLoader worker was killed: most likely the machine ran out of memory"
+                "a DataLoader worker was killed: most likely the machine ran out of RAM"
             }
             Self::SharedMemory => "shared memory (/dev/shm) ran out, not the GPU's memory",
-            Self::Jax => "JAX found no memory on the device",
-            Self::TensorFlow => "TensorFlow found no memory for a tensor",
-            Self::BfcAllocator => "the allocator of TensorFlow or XLA ran out of memory",
+            Self::Jax => "JAX ran out of memory on the device",
+            Self::TensorFlow => "TensorFlow ran out of memory for a tensor",
+            Self::BfcAllocator => "TensorFlow's or XLA's allocator ran out of memory",
             Self::VllmNoCache => "vLLM has no memory left for its KV cache",
-            Self::VllmSequence => "vLLM's KV cache is too small for one sequence of full length",
-            Self::VllmNotFree => "the card is not as empty as vLLM was told to expect",
+            Self::VllmSequence => "vLLM's KV cache is too small for one sequence of maximum length",
+            Self::VllmNotFree => "less memory is free than vLLM is configured to use",
             Self::VllmSampler => "vLLM ran out of memory while warming up its sampler",
-            Self::LlamaCpp => "llama.cpp got no memory on the card for one of its buffers",
+            Self::LlamaCpp => "llama.cpp could not allocate one of its buffers on the card",
             Self::OtherAllocator => {
-                "a library beside PyTorch, which takes its memory itself, found none on the card"
+                "a library with its own allocator ran out of memory on the card"
             }
-            Self::CuPy => "CuPy found no memory on the card",
-            Self::Paddle => "PaddlePaddle found no memory on the card",
+            Self::CuPy => "CuPy ran out of memory on the card",
+            Self::Paddle => "PaddlePaddle ran out of memory on the card",
             Self::KernelSharedMemory => {
-                "a Triton kernel wants more shared memory than a multiprocessor has: not the GPU's \
-                 memory"
+                "a Triton kernel needs more shared memory than a multiprocessor has (not GPU memory)"
             }
             Self::DispatchedElsewhere => {
-                "a quantised model does not fit on the card, and may not lie elsewhere"
+                "a quantized model does not fit on the card and cannot be split with the CPU"
             }
         }
     }
@@ -176,7 +175,7 @@ impl Kind {
         }
     }
 
-    /// How much it tells: the log's answer is the finding that tells most.
+    /// How informative it is: the finding with the greatest weight is explained.
     pub fn weight(self) -> u8 {
         match self {
             Self::CudaAllocator
@@ -221,12 +220,12 @@ impl Kind {
         }
     }
 
-    /// It can have other causes than memory.
+    /// The message may have other causes than memory.
     pub fn is_uncertain(self) -> bool {
         self.weight() == 1 || self == Self::DataLoaderKilled
     }
 
-    /// PyTorch's own allocator on a card, whose figures can be reasoned about.
+    /// PyTorch's own allocator on a card, whose messages give the full figures.
     pub fn is_caching_allocator(self) -> bool {
         matches!(
             self,

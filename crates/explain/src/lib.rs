@@ -1,17 +1,17 @@
-//! What a training left in its log when memory ran out.
+//! Explains out-of-memory failures from the log of a training.
 //!
-//! Bytes of a log go in, in any chunks ([`Reader`]); failures for want of memory come out
-//! ([`Finding`]), each with its figures, its traceback and how far the training had come. [`explain`]
-//! then says which [`Situation`] that is, with the numbers that led to it, and what helps.
+//! [`Reader`] takes the bytes of a log in chunks of any size and finds out-of-memory failures
+//! ([`Finding`]), each with its figures, its traceback and the progress of the training. [`explain`] then
+//! decides which [`Situation`] the failure is in, gives the figures that show it, and says what helps.
 //!
-//! Nothing is printed, no file is opened, and a log of any size takes the same memory.
+//! The crate prints nothing and opens no files, and its memory does not grow with the log.
 
 mod account;
 mod advice;
 mod amount;
-mod circumstances;
 mod clean;
 mod collected;
+mod environment;
 mod explain;
 mod families;
 mod finding;
@@ -28,10 +28,10 @@ mod traceback;
 mod window;
 
 pub use account::{Account, Part, PartName};
-pub use advice::{Advice, Effect, Trial, Unhelpful};
+pub use advice::{Advice, Candidate, Effect, Unhelpful};
 pub use amount::Amount;
-pub use circumstances::Circumstances;
 pub use clean::Writer;
+pub use environment::Environment;
 pub use explain::{Explanation, explain, explain_on};
 pub use finding::{FigureValue, Figures, Finding, NamedFigure, ProcessUse};
 pub use kind::{Kind, Memory};

@@ -1,27 +1,27 @@
-//! Memory that a training prints as it goes: does it grow?
+//! Memory figures that a training prints as it runs, and whether they grow.
 
 use serde::Serialize;
 
 use crate::amount::read_amount_in;
 
-/// One kind of print, thinned out so that any log fits.
+/// The figures printed under one name, thinned out to bound memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Series {
-    /// The word in front of the figure.
+    /// The word before the figure.
     pub name: String,
     pub points: Vec<Point>,
-    /// How many prints there were.
+    /// How many figures were seen.
     pub seen: u64,
 }
 
-/// One print.
+/// One printed figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Point {
     pub line: u64,
     pub bytes: u64,
 }
 
-/// So many points are kept of a series; then every second goes, and only every second comes.
+/// When a series reaches this many points, every other one is dropped and the stride doubles.
 const MOST_POINTS: usize = 64;
 const MOST_SERIES: usize = 6;
 
@@ -30,7 +30,7 @@ pub const NEEDLES: [&str; 8] = [
     "memory:", "mem:", "mem ", "_mem", "llocated", "eserved:", "memory ", "memory_",
 ];
 
-/// Longer words before their ends.
+/// Words before a figure, with the unit of a bare number. Longer words before their own suffixes.
 const WORDS: [(&str, u64); 10] = [
     ("max_memory_allocated", 1),
     ("memory_allocated", 1),
@@ -47,7 +47,7 @@ const WORDS: [(&str, u64); 10] = [
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// All series of a log.
+/// All series in a log.
 #[derive(Clone, Debug, Default)]
 pub struct Prints {
     series: Vec<Series>,
@@ -56,13 +56,13 @@ pub struct Prints {
 }
 
 impl Prints {
-    /// The next line with such a word will not be kept anyway.
-    pub fn is_passed_over(&mut self) -> bool {
+    /// Counts a matching line; true if the stride skips it.
+    pub fn is_skipped(&mut self) -> bool {
         self.seen += 1;
         !(self.seen - 1).is_multiple_of(self.stride.max(1))
     }
 
-    /// Reads a line that has one of the words.
+    /// Reads a line that contains one of the words.
     pub fn note(&mut self, line_number: u64, line: &str) {
         let Some((name, bytes)) = read(line) else {
             return;
@@ -99,7 +99,7 @@ impl Prints {
     }
 }
 
-/// The word and the amount that follows it closely.
+/// The word, and the amount right after it.
 fn read(line: &str) -> Option<(&'static str, u64)> {
     let lower = line.to_ascii_lowercase();
     WORDS.iter().find_map(|(word, unit)| {
@@ -121,7 +121,7 @@ fn read(line: &str) -> Option<(&'static str, u64)> {
             return None;
         }
         let amount = read_amount_in(&rest[digits..], *unit)?;
-        // What is no amount on a card is something else: a count, a time.
+        // A value that cannot be card memory is a count or a time.
         ((1 << 20)..(1 << 43))
             .contains(&amount.bytes)
             .then_some((*word, amount.bytes))
@@ -129,7 +129,7 @@ fn read(line: &str) -> Option<(&'static str, u64)> {
 }
 
 impl Series {
-    /// It rises, and hardly ever falls: first and last figure.
+    /// The first and last figure, if the series rises and hardly ever falls.
     pub fn growth(&self) -> Option<(u64, u64)> {
         let bytes: Vec<u64> = self.points.iter().map(|point| point.bytes).collect();
         let (first, last) = (*bytes.first()?, *bytes.last()?);
@@ -137,7 +137,7 @@ impl Series {
         let rising = bytes.windows(2).filter(|pair| pair[1] > pair[0]).count();
         let falling = bytes.windows(2).filter(|pair| pair[1] < pair[0]).count();
         let is_steady = steps >= 4 && rising * 2 >= steps && falling * 8 <= steps;
-        // The first steps allocate what stays: growth goes on in the second half, too.
+        // The first steps allocate what stays: real growth continues in the second half.
         let middle = bytes[bytes.len() / 2];
         let goes_on = last.saturating_sub(middle) * 5 >= last.saturating_sub(first);
         let is_much = last.saturating_sub(first) * 10 >= last;
@@ -199,7 +199,7 @@ mod tests {
     fn a_long_log_keeps_few_points() {
         let mut prints = Prints::default();
         for line in 0..200_000 {
-            if !prints.is_passed_over() {
+            if !prints.is_skipped() {
                 prints.note(line, &format!("memory: {} loss", 1000 + line / 200));
             }
         }

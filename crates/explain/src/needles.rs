@@ -1,20 +1,20 @@
-//! One pass over a line that tells whether it is worth reading, and for whom.
+//! One pass over a line that decides which readers need it.
 
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::families::FAMILIES;
-use crate::{circumstances, memory_prints, progress, traceback};
+use crate::{environment, memory_prints, progress, traceback};
 
-/// Who should read a line.
+/// The readers that need a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readers(u32);
 
 const FRAME: u32 = 1 << 24;
 const PROGRESS: u32 = 1 << 25;
 const MEMORY: u32 = 1 << 26;
-const CIRCUMSTANCE: u32 = 1 << 27;
+const ENVIRONMENT: u32 = 1 << 27;
 const ALL_FAMILIES: u32 = FRAME - 1;
 
 impl Readers {
@@ -38,13 +38,13 @@ impl Readers {
         self.0 & MEMORY != 0
     }
 
-    /// Nothing that belongs to a message or a traceback.
-    pub fn is_by_the_way(self) -> bool {
+    /// No part of a message or a traceback.
+    pub fn is_context_only(self) -> bool {
         self.0 & (ALL_FAMILIES | FRAME) == 0
     }
 
-    pub fn has_circumstance(self) -> bool {
-        self.0 & CIRCUMSTANCE != 0
+    pub fn has_environment(self) -> bool {
+        self.0 & ENVIRONMENT != 0
     }
 
     pub fn family(self, index: usize) -> bool {
@@ -62,7 +62,7 @@ impl Readers {
 
 struct Automaton {
     search: AhoCorasick,
-    /// For each needle, who asked for it.
+    /// For each needle, the readers that need it.
     readers: Vec<u32>,
 }
 
@@ -94,9 +94,9 @@ static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
     memory_prints::NEEDLES
         .iter()
         .for_each(|needle| add(needle, MEMORY));
-    circumstances::NEEDLES
+    environment::NEEDLES
         .iter()
-        .for_each(|needle| add(needle, CIRCUMSTANCE));
+        .for_each(|needle| add(needle, ENVIRONMENT));
     let search = AhoCorasick::builder()
         .kind(Some(AhoCorasickKind::DFA))
         .match_kind(MatchKind::Standard)
@@ -105,12 +105,12 @@ static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
     Some(Automaton { search, readers })
 });
 
-/// Everybody who should read this line.
+/// The readers that need this line.
 pub fn readers_of(line: &[u8]) -> Readers {
     let Some(automaton) = AUTOMATON.as_ref() else {
         return Readers::default();
     };
-    // Most lines have none, and finding that out is quicker.
+    // Most lines match nothing, which `is_match` finds out faster.
     if !automaton.search.is_match(line) {
         return Readers::default();
     }

@@ -1,4 +1,4 @@
-//! Lines of one writer that wait until a message among them is complete.
+//! Lines of one writer, kept until the message among them is complete.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use crate::progress::Progress;
 use crate::traceback::Traceback;
 use crate::window::Window;
 
-/// A line that looks like a message, and what was known when it came.
+/// A line that looks like a message, with the state when it arrived.
 #[derive(Debug)]
 pub struct Anchor {
-    /// The place of the line among all lines; carriage returns share a number, but not this.
+    /// The index of the line. Lines that carriage returns separate share a number, but not this.
     pub sequence: u64,
     pub number: u64,
     pub readers: Readers,
@@ -23,26 +23,26 @@ pub struct Anchor {
     pub progress: Option<Progress>,
 }
 
-/// So many lines before a message may belong to it, and so many behind.
+/// How many lines before and after an anchor may belong to its message.
 pub const LINES_BEFORE: usize = 3;
-const LINES_BEHIND: usize = 14;
+const LINES_AFTER: usize = 14;
 
-/// A message whose writer falls silent for so many lines is over.
+/// A message is complete when its writer has been silent for this many lines.
 const SILENCE: u64 = 400;
 
-/// Bytes of squeezed text behind a message in which the same is said again.
+/// Bytes of squeezed text after a message in which it may be repeated.
 const BESIDE: usize = 80;
 
 #[derive(Debug, Default)]
 pub struct Pending {
     lines: VecDeque<(u64, String)>,
     anchors: VecDeque<Anchor>,
-    /// The last line that looked like a message, and to whom.
+    /// The last line that looked like a message, and the readers that need it.
     last_readers: Option<(u64, Readers)>,
 }
 
 impl Pending {
-    /// Begins with lines that came before.
+    /// Starts with earlier lines.
     pub fn new(before: Vec<(u64, String)>) -> Self {
         Self {
             lines: before.into(),
@@ -55,7 +55,7 @@ impl Pending {
     }
 
     pub fn add_anchor(&mut self, mut anchor: Anchor) {
-        // Who knew the last lines may know this one as a part of the same.
+        // A reader that matched the last lines may see this one as part of the same message.
         let readers = anchor.readers;
         if let Some((sequence, before)) = self.last_readers
             && anchor.sequence.saturating_sub(sequence) <= LINES_BEFORE as u64
@@ -70,11 +70,11 @@ impl Pending {
         self.anchors.is_empty()
     }
 
-    /// Reads the messages behind which enough lines have come.
+    /// Reads the messages that are followed by enough lines.
     pub fn read_complete(&mut self, now: u64, writer: &Writer, collected: &mut Collected) {
         while let Some(anchor) = self.anchors.front() {
             let at = self.position(anchor.sequence);
-            let is_complete = self.lines.len() > at + LINES_BEHIND;
+            let is_complete = self.lines.len() > at + LINES_AFTER;
             let is_silent = now.saturating_sub(anchor.sequence) > SILENCE;
             if !is_complete && !is_silent {
                 return;
@@ -99,7 +99,7 @@ impl Pending {
         };
         let at = self.position(anchor.sequence);
         let first = at.saturating_sub(LINES_BEFORE);
-        let last = (at + LINES_BEHIND).min(self.lines.len().saturating_sub(1));
+        let last = (at + LINES_AFTER).min(self.lines.len().saturating_sub(1));
         let lines: Vec<&(u64, String)> = self.lines.range(first..=last).collect();
         let texts = lines.iter().map(|line| line.1.as_str()).collect();
         let window = Window::new(texts, at - first);
@@ -112,7 +112,7 @@ impl Pending {
         keep_the_best(&window, &mut messages);
         for message in messages {
             let line = window.line_at(message.start);
-            // What begins further on has an anchor of its own.
+            // A message that begins later has its own anchor.
             if !window.is_wanted(message.start) {
                 continue;
             }
@@ -136,7 +136,7 @@ impl Pending {
                 },
             );
         }
-        // What comes before the next message's own lines is not needed any more.
+        // Lines before the next message's window are no longer needed.
         let next = self
             .anchors
             .front()
@@ -146,7 +146,7 @@ impl Pending {
     }
 }
 
-/// Several families may know the same words: the one that says most is right.
+/// Several families may match the same words: keeps the most informative message.
 fn keep_the_best(window: &Window, messages: &mut Vec<Message>) {
     messages.sort_by_key(|message| (std::cmp::Reverse(message.kind.weight()), message.start));
     let mut kept: Vec<Message> = Vec::new();

@@ -1,4 +1,4 @@
-//! How far a training had come, from the last line that says so.
+//! How far a training had got, from the last line that shows progress.
 
 use serde::Serialize;
 
@@ -10,11 +10,11 @@ pub struct Progress {
     pub step: Option<u64>,
     pub of_steps: Option<u64>,
     pub epoch: Option<u64>,
-    /// What is being counted, in the log's words.
+    /// What is counted, in the log's words.
     pub label: String,
 }
 
-/// Any of these in a line makes it worth keeping until a later one comes.
+/// A line with any of these is kept until the next one.
 pub const NEEDLES: [&str; 10] = [
     "it/s", "s/it", "ba/s", "batch/s", "poch", "tep ", "tep:", "tep=", "ter ", "teration",
 ];
@@ -33,7 +33,7 @@ pattern!(
 );
 
 impl Progress {
-    /// Reads a line; `None` if it counts nothing.
+    /// Reads a line; `None` if it shows no progress.
     pub fn read(line: &str) -> Option<Self> {
         let mut progress = Self::default();
         if let Some(found) = BAR.captures(line) {
@@ -63,7 +63,7 @@ impl Progress {
         (progress.step.is_some() || progress.epoch.is_some()).then_some(progress)
     }
 
-    /// Counts files that are loaded or data that is prepared, not a training.
+    /// Counts files being loaded or data being prepared, not training steps.
     pub fn is_loading(&self) -> bool {
         let label = self.label.to_lowercase();
         [
@@ -79,7 +79,7 @@ impl Progress {
         .any(|word| label.contains(word))
     }
 
-    /// Counts batches of an evaluation.
+    /// Counts evaluation batches.
     pub fn is_evaluation(&self) -> bool {
         let label = self.label.to_lowercase();
         ["eval", "valid", "test", "predict", "sampl"]
@@ -87,7 +87,7 @@ impl Progress {
             .any(|word| label.contains(word))
     }
 
-    /// Steps were done before it failed.
+    /// At least one step succeeded.
     pub fn is_under_way(&self) -> bool {
         !self.is_loading()
             && (self.step.is_some_and(|step| step > 1) || self.epoch.is_some_and(|epoch| epoch > 1))

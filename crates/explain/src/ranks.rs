@@ -1,4 +1,4 @@
-//! Several ranks in one log: who failed, who was first, and where their figures differ.
+//! Several ranks in one log: which failed, which was first, and whether their figures differ.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::reader::Log;
 pub struct Ranks {
     /// In the order in which they failed.
     pub failed: Vec<RankFailure>,
-    /// They name different figures.
+    /// Their figures differ.
     pub differ: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct RankFailure {
     pub device: Option<u32>,
 }
 
-/// `None` where only one process is known to have failed.
+/// The ranks that failed; `None` where only one process did.
 pub fn ranks(log: &Log, main: &Finding) -> Option<Ranks> {
     let mut failed: Vec<(&Finding, RankFailure)> = Vec::new();
     for finding in &log.findings {
@@ -66,7 +66,7 @@ pub fn ranks(log: &Log, main: &Finding) -> Option<Ranks> {
     })
 }
 
-/// A rank where the log names ranks, else the card.
+/// The rank where the log names ranks, else the card.
 fn name_of(finding: &Finding) -> String {
     match (&finding.writer, finding.figures.device) {
         (Writer::Unnamed, Some(device)) => format!("GPU {device}"),

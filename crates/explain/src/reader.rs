@@ -1,12 +1,12 @@
-//! A log, chunk by chunk, to what was found in it. Memory is bounded, whatever comes.
+//! Reads a log chunk by chunk, in bounded memory.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::circumstances::{self, Circumstances};
 use crate::clean::{Cleaner, Writer, escaped_lines, text_of, without_prefixes};
 use crate::collected::Collected;
+use crate::environment::{self, Environment};
 use crate::finding::Finding;
 use crate::memory_prints::{Prints, Series};
 use crate::needles::{Readers, readers_of};
@@ -15,18 +15,18 @@ use crate::progress::Progress;
 use crate::tail::{Recent, Tail};
 use crate::traceback::Collector;
 
-/// Everything that a log says about memory.
+/// Everything a log says about memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Log {
     pub findings: Vec<Finding>,
-    /// Further failures that were counted, but not kept.
+    /// Further failures, counted but not kept.
     pub left_out: u64,
     pub bytes: u64,
-    pub circumstances: Circumstances,
+    pub environment: Environment,
     pub memory_prints: Vec<Series>,
 }
 
-/// Reads a log that is given in any chunks.
+/// Reads a log in chunks of any size.
 ///
 /// ```
 /// use ghostgpu_explain::{Kind, Reader};
@@ -64,19 +64,20 @@ impl Reader {
             findings,
             left_out,
             bytes: self.bytes,
-            circumstances: scan.circumstances.finish(),
+            environment: scan.environment.finish(),
             memory_prints: scan.prints.into_series(),
         }
     }
 }
 
-/// Writers beyond this many are taken for one: a line may claim to come from anybody.
+/// Further writers count as one: a line may claim to come from anyone.
 const MOST_WRITERS: usize = 1024;
 
-/// A traceback this many lines before a message is not its own. Ranks that write at once lie between.
+/// A traceback that ends this many lines before a message does not belong to it. Lines of other ranks
+/// may come in between.
 const FAR_AWAY: u64 = 60;
 
-/// So much of the last line and of this one is looked at together, in case a word was cut.
+/// How many bytes of the last line and of this one are searched together, in case a word was cut.
 const SEAM: usize = 24;
 const SHORTEST_CUT: usize = 40;
 
@@ -87,11 +88,11 @@ struct Scan {
     tail: Tail,
     pending: BTreeMap<Writer, Pending>,
     collectors: BTreeMap<Writer, Collector>,
-    /// The writer of the last line, if the next may belong to it.
+    /// The writer of the last line, if the next line may continue it.
     last: Option<Writer>,
     last_progress: Vec<u8>,
     prints: Prints,
-    circumstances: circumstances::Reader,
+    environment: environment::Reader,
     collected: Collected,
     seam: Vec<u8>,
 }
@@ -115,13 +116,13 @@ impl Scan {
             readers = self.with_seam(readers, line);
         }
         let is_open = !self.pending.is_empty() || self.last.is_some();
-        if readers.is_by_the_way() && !is_open {
-            self.by_the_way(number, line, readers);
+        if readers.is_context_only() && !is_open {
+            self.note_context(number, line, readers);
         } else if !readers.is_empty() || is_open {
             let is_read = self
                 .tail
                 .is_budget_left(readers.has_family(), &mut self.collected);
-            // In a log of nothing but errors, most are counted, and the last are read in the end.
+            // In a log full of errors, most are only counted, and the last ones are read at the end.
             let is_skipped =
                 self.tail.is_over_budget() && !is_open && (!is_read || !readers.has_family());
             if !is_skipped {
@@ -129,26 +130,26 @@ impl Scan {
             }
         }
         self.tail.keep(self.sequence, number, line);
-        self.recent.keep(self.sequence, number, line);
+        self.recent.keep(self.sequence, line);
     }
 
-    /// A line that may matter when a message comes, and costs next to nothing until then.
-    fn by_the_way(&mut self, number: u64, line: &[u8], readers: Readers) {
+    /// Notes a line that matters only if a message follows; cheap until then.
+    fn note_context(&mut self, number: u64, line: &[u8], readers: Readers) {
         if readers.has_progress() {
             self.last_progress.clear();
             self.last_progress.extend_from_slice(line);
         }
-        if readers.has_memory() && !self.prints.is_passed_over() {
+        if readers.has_memory() && !self.prints.is_skipped() {
             self.prints.note(number, &text_of(line));
         }
-        if readers.has_circumstance() && !self.circumstances.is_full() {
-            self.circumstances.note(&text_of(line));
+        if readers.has_environment() && !self.environment.is_full() {
+            self.environment.note(&text_of(line));
         }
     }
 
-    /// A message may have been cut in the middle of the word that gives it away.
+    /// Searches across the line break: a message may have been cut inside the word that identifies it.
     fn with_seam(&mut self, readers: Readers, line: &[u8]) -> Readers {
-        // What was cut goes on in a line that is no longer than it.
+        // The continuation of a cut line is no longer than the line itself.
         let before = self
             .recent
             .last()
@@ -160,7 +161,7 @@ impl Scan {
         self.seam.extend_from_slice(&before[before.len() - SEAM..]);
         self.seam.extend_from_slice(&line[..line.len().min(SEAM)]);
         let found = readers_of(&self.seam).only_families();
-        // What lies before the seam alone was found with its own line.
+        // A match before the seam was already found in its own line.
         match found.has_family() && !readers_of(before).has_family() {
             true => readers.with(found),
             false => readers,
@@ -173,9 +174,9 @@ impl Scan {
         let writer = self.writer_of(unprefixed.writer);
         let text = unprefixed.text;
         if !readers.has_family() {
-            self.by_the_way(number, line, readers);
-        } else if readers.has_circumstance() {
-            self.circumstances.note(text);
+            self.note_context(number, line, readers);
+        } else if readers.has_environment() {
+            self.environment.note(text);
         }
         let collector = self.collectors.get_mut(&writer);
         let expects_code = collector.as_ref().is_some_and(|each| each.expects_code());
@@ -203,7 +204,7 @@ impl Scan {
         self.close_pending(sequence);
     }
 
-    /// A line without a name, directly behind one of a rank whose message goes on, is that rank's.
+    /// A line without a name right after an unfinished message belongs to the same rank.
     fn writer_of(&self, named: Writer) -> Writer {
         let writer = match (named, &self.last) {
             (Writer::Unnamed, Some(last)) => last.clone(),
@@ -239,7 +240,7 @@ impl Scan {
 
     fn finish(&mut self) {
         self.finish_pending();
-        // Where there were too many messages to read all, the last ones are read after all.
+        // Where there were too many messages to read them all, the last ones are read now.
         for (sequence, number, line) in self.tail.take_unread() {
             let readers = readers_of(&line);
             self.read(sequence, number, &line, readers, true);

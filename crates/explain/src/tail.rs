@@ -1,4 +1,4 @@
-//! The last lines of a log, kept for what only the next line explains.
+//! The last lines of a log, kept because a later line may need them.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,14 @@ use crate::clean::{Writer, text_of, without_prefixes};
 use crate::collected::Collected;
 use crate::pending::LINES_BEFORE;
 
-/// The last few lines, in buffers that are used again.
+/// The last few lines, in reused buffers.
 #[derive(Debug, Default)]
 pub struct Recent {
     lines: VecDeque<(u64, Vec<u8>)>,
 }
 
 impl Recent {
-    pub fn keep(&mut self, sequence: u64, _number: u64, line: &[u8]) {
+    pub fn keep(&mut self, sequence: u64, line: &[u8]) {
         let mut buffer = match self.lines.len() {
             LINES_BEFORE => self
                 .lines
@@ -45,10 +45,10 @@ impl Recent {
     }
 }
 
-/// So many messages are read one by one; then only every second, every fourth, …
+/// This many messages are all read; of the next, every second, then every fourth, …
 const BUDGET: u64 = 400;
 
-/// Lines at the end that are read in any case.
+/// The last lines are always read.
 const LAST_LINES: usize = 40;
 
 /// Counts messages, and keeps the end of a log that has too many of them.
@@ -61,7 +61,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// A line is worth reading; one that is a message counts.
+    /// Whether to read a line; only messages count against the budget.
     pub fn is_budget_left(&mut self, is_message: bool, collected: &mut Collected) -> bool {
         if !is_message {
             return true;

@@ -1,4 +1,4 @@
-//! Where it happened: tracebacks of Python, IPython and rich, frame by frame as they come.
+//! Tracebacks of Python, IPython and rich, collected frame by frame.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::families::{Pattern, number, pattern};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Traceback {
     pub frames: Vec<Frame>,
-    /// Frames in the middle that were too many to keep.
+    /// Frames in the middle that were dropped.
     pub left_out: u64,
 }
 
@@ -24,14 +24,14 @@ pub struct Frame {
     pub code: String,
 }
 
-/// So many frames are kept from each end.
+/// How many frames are kept, and how many of them from the outer end.
 const MOST_FRAMES: usize = 48;
 const FIRST_FRAMES: usize = 12;
 const LONGEST_WORDS: usize = 300;
 const LONGEST_LINE: usize = 800;
 
 impl Frame {
-    /// The user's own code, as far as a path tells.
+    /// The user's own code, judging by the path.
     pub fn is_user_code(&self) -> bool {
         let file = self.file.replace('\\', "/").to_lowercase();
         let is_library = [
@@ -45,7 +45,7 @@ impl Frame {
             "<decorator",
             "<__array_function__",
             "/torchinductor_",
-            // The log of a rehearsal.
+            // In the log of a rehearsal.
             "/ghostgpu/agent/",
         ]
         .iter()
@@ -55,7 +55,7 @@ impl Frame {
 }
 
 impl Traceback {
-    /// The innermost call in the user's own code, else the innermost of all.
+    /// The innermost call in user code, else the innermost call.
     pub fn place(&self) -> Option<&Frame> {
         let mut own = self
             .frames
@@ -65,7 +65,7 @@ impl Traceback {
         own.next().or_else(|| self.frames.last())
     }
 
-    /// The script: the file of the outermost call, if it is the user's.
+    /// The script: the file of the outermost call in user code.
     pub fn script(&self) -> Option<&str> {
         let first = self.frames.iter().find(|frame| frame.is_user_code())?;
         first.file.ends_with(".py").then_some(first.file.as_str())
@@ -80,21 +80,21 @@ impl Traceback {
     }
 }
 
-/// Keeps the lines of one writer's last traceback; they are read when a message needs them.
+/// Keeps the lines of one writer's last traceback until a message needs them.
 #[derive(Debug, Default)]
 pub struct Collector {
     lines: VecDeque<String>,
     left_out: u64,
     /// The next line is the source of the last frame.
     expects_code: bool,
-    /// The line of the log with the last frame.
+    /// The log line of the last frame.
     last_seen: u64,
 }
 
-/// A frame has two lines, or some more in a box.
+/// A frame takes two lines, or a few more in a rich box.
 const MOST_LINES: usize = 256;
 
-/// Any of these in a line makes it worth showing to the collector.
+/// The collector needs lines with any of these.
 pub const NEEDLES: [&str; 9] = [
     "File \"",
     "File /",
@@ -148,7 +148,7 @@ impl Collector {
             return;
         }
         if self.lines.len() == MOST_LINES {
-            // The script's own first lines stay.
+            // The outermost frames stay.
             self.lines.remove(MOST_LINES / 8);
             self.left_out += 1;
         }
@@ -161,7 +161,7 @@ impl Collector {
             .push_back(line.chars().take(LONGEST_LINE).collect());
     }
 
-    /// What has been collected, if it is not long ago.
+    /// The collected traceback, if it ended at most `most_lines` lines ago.
     pub fn recent(&self, number_of_line: u64, most_lines: u64) -> Option<Traceback> {
         if number_of_line.saturating_sub(self.last_seen) > most_lines {
             return None;
@@ -230,7 +230,7 @@ fn frame_of(line: &str) -> Option<Frame> {
     None
 }
 
-/// The line of source to which IPython or rich points.
+/// The source line that IPython or rich marks with an arrow.
 fn arrow_of(line: &str) -> Option<(u64, &str)> {
     let found = match line.contains('❱') {
         true => RICH_ARROW.captures(line)?,

@@ -1,12 +1,12 @@
-//! The lines around one that looks like a message, with line breaks and blanks taken out.
+//! The lines around a possible message, with line breaks and whitespace removed.
 //!
-//! Terminals cut lines anywhere, editors at blanks, boxes pad them. A text without any blanks is the
-//! same in all of these cases, so the patterns of [`crate::families`] are written without blanks.
+//! Terminals wrap lines anywhere, editors at spaces, and boxes pad them. Without whitespace the text is
+//! the same in all of these cases, so the patterns in [`crate::families`] contain none.
 
-/// A line shorter than this was not cut by a terminal: what follows is another line.
+/// A terminal does not wrap lines shorter than this: what follows is a new line.
 const SHORTEST_WRAPPED: usize = 40;
 
-/// No more of a message than this is kept to be shown.
+/// The longest part of a message that is kept for display.
 const LONGEST_TEXT: usize = 1200;
 
 /// Some lines of one writer.
@@ -16,7 +16,7 @@ pub struct Window<'a> {
     squeezed: String,
     /// Where each line begins in `squeezed`.
     starts: Vec<usize>,
-    /// Messages that begin in later lines are not asked for.
+    /// The last line in which a message may begin.
     last_line: usize,
 }
 
@@ -46,12 +46,12 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// A message that begins here is asked for.
+    /// Whether a message may begin here.
     pub fn is_wanted(&self, start: usize) -> bool {
         start < self.start_of(self.last_line + 1)
     }
 
-    /// All lines in one, without blanks. Breaks remain only behind short lines.
+    /// All lines joined, without whitespace. Line breaks remain only after short lines.
     pub fn squeezed(&self) -> &str {
         &self.squeezed
     }
@@ -60,7 +60,7 @@ impl<'a> Window<'a> {
         &self.lines
     }
 
-    /// The line in which an offset of the squeezed text lies.
+    /// The line that contains an offset of the squeezed text.
     pub fn line_at(&self, offset: usize) -> usize {
         self.starts
             .partition_point(|start| *start <= offset)
@@ -80,13 +80,13 @@ impl<'a> Window<'a> {
         let first = self.line_at(start);
         let last = self.line_at(end.saturating_sub(1).max(start));
         let lines = self.lines.get(first..=last).unwrap_or_default();
-        // Lines that a terminal cut are all of one width, and what was cut is joined again.
+        // Lines that a terminal wrapped all have the same width, and are joined again.
         let widths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
         let full = widths
             .split_last()
             .map(|(_, full)| full)
             .unwrap_or_default();
-        // A prefix that was taken off makes the first one shorter.
+        // A prefix that was removed makes the first one shorter.
         let (first_width, rest) = full
             .split_first()
             .map_or((0, full), |(one, rest)| (*one, rest));
@@ -122,7 +122,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// The offset in a line behind so many bytes of its squeezed text.
+/// The offset in a line after the given number of bytes of its squeezed text.
 fn skip_unblank(line: &str, bytes: usize) -> usize {
     let mut seen = 0;
     for (index, character) in line.char_indices() {
@@ -136,7 +136,7 @@ fn skip_unblank(line: &str, bytes: usize) -> usize {
     line.len()
 }
 
-/// Blanks, and the sides of boxes.
+/// Whitespace, and the sides of boxes.
 fn is_blank(character: char) -> bool {
     character.is_whitespace() || matches!(character, '│' | '┃' | '▎')
 }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_readable_text_is_put_together_as_it_was_taken_apart() {
+    fn the_readable_text_is_joined_the_way_it_was_wrapped() {
         let cut = Window::new(
             vec![
                 "RuntimeError: CUDA out of memory. Tried to al",

@@ -1,5 +1,5 @@
-//! What a real H200 wrote when it ran out of memory in known ways (`ground_truth/h200/failures`):
-//! the true situation must be among those that are named.
+//! Logs of a real H200 that ran out of memory for known reasons (`ground_truth/h200/failures`): the true
+//! situation must be among those that are named.
 
 mod common;
 
@@ -17,12 +17,12 @@ struct Recorded {
 #[derive(Deserialize)]
 struct Failure {
     name: String,
-    /// What was done to the card.
+    /// What filled the card.
     situation: String,
 }
 
-/// The situations that say what was done.
-fn true_ones(situation: &str) -> &'static [Situation] {
+/// The situations that name the true cause.
+fn true_situations(situation: &str) -> &'static [Situation] {
     match situation {
         "large-request" => &[Situation::OneLargeRequest, Situation::ShapeBug],
         "shape-bug" => &[Situation::ShapeBug],
@@ -34,7 +34,7 @@ fn true_ones(situation: &str) -> &'static [Situation] {
         "fragmentation" => &[Situation::Fragmentation],
         "other-process" => &[Situation::OtherProcess, Situation::OutsideTheAllocator],
         "library-disguise" => &[Situation::OutsideTheAllocator],
-        // A request of a pebibyte of RAM is a wrong shape.
+        // A request for a pebibyte of RAM is a wrong shape.
         "host" => &[
             Situation::HostMemory,
             Situation::SharedMemory,
@@ -46,7 +46,7 @@ fn true_ones(situation: &str) -> &'static [Situation] {
 }
 
 #[test]
-fn what_was_done_to_a_real_card_is_named() {
+fn the_true_cause_on_a_real_card_is_named() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../ground_truth/h200/failures");
     let facts = std::fs::read_to_string(folder.join("failures.json")).expect("recorded");
     let recorded: Recorded = serde_json::from_str(&facts).expect("valid");
@@ -63,7 +63,7 @@ fn what_was_done_to_a_real_card_is_named() {
                     .collect()
             })
             .unwrap_or_default();
-        let wanted = true_ones(&failure.situation);
+        let wanted = true_situations(&failure.situation);
         if !named.iter().any(|each| wanted.contains(each)) {
             wrong.push(format!("{}: named {named:?}, was {wanted:?}", failure.name));
         }

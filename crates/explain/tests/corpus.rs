@@ -1,4 +1,4 @@
-//! Every text of the corpus, as it stands and under everything that consoles do to text.
+//! Every message of the corpus is explained as expected.
 
 mod common;
 
@@ -136,7 +136,7 @@ fn name_of(value: &impl serde::Serialize) -> String {
 }
 
 #[test]
-fn every_text_of_the_corpus_is_understood() {
+fn every_message_of_the_corpus_is_recognised() {
     let corpus = corpus();
     let failures: Vec<String> = corpus
         .iter()
@@ -166,14 +166,14 @@ fn the_corpus_has_the_specification_and_more_than_sixty_public_reports() {
 }
 
 #[test]
-fn every_advice_can_be_tried_or_says_why_not() {
+fn all_advice_can_be_rehearsed_or_says_why_not() {
     for expected in corpus() {
         let log = read(expected.text.as_bytes(), usize::MAX);
         let explanation = explain(&log).expect("the corpus is understood");
         for advice in &explanation.advice {
             assert_ne!(
-                advice.trial.is_some(),
-                advice.untried_because.is_some(),
+                advice.candidate.is_some(),
+                advice.not_rehearsed_because.is_some(),
                 "{}: {advice:?}",
                 expected.source
             );

@@ -30,7 +30,7 @@ fn traceback(frames: &[(&str, &str, &str)]) -> String {
 }
 
 #[test]
-fn what_only_looks_like_it_is_not_taken_for_it() {
+fn text_that_only_resembles_a_failure_is_not_a_finding() {
     for text in [
         "If you get CUDA out of memory, lower the batch size.",
         "Tip: CUDA out of memory errors are common on small cards",
@@ -70,7 +70,7 @@ fn memory_that_rises_in_the_log_is_growth() {
 }
 
 #[test]
-fn memory_that_stays_is_no_growth() {
+fn memory_that_stays_level_is_not_growth() {
     let prints: String = (1..450)
         .map(|step| format!("step {step} memory: {} MiB\n", 9000 + step % 5))
         .collect();
@@ -79,7 +79,7 @@ fn memory_that_stays_is_no_growth() {
 }
 
 #[test]
-fn running_out_again_and_again_with_more_each_time_is_growth() {
+fn running_out_repeatedly_with_more_each_time_is_growth() {
     let text: String = (0..6)
         .map(|time| {
             format!(
@@ -93,7 +93,7 @@ fn running_out_again_and_again_with_more_each_time_is_growth() {
 }
 
 #[test]
-fn the_calls_tell_what_was_going_on() {
+fn the_traceback_tells_the_stage() {
     let library = "/v/lib/python3.11/site-packages/torch/nn/modules/module.py";
     let adam = "/v/lib/python3.11/site-packages/torch/optim/adamw.py";
     for (frames, situation) in [
@@ -134,7 +134,7 @@ fn the_calls_tell_what_was_going_on() {
 }
 
 #[test]
-fn a_traceback_in_json_has_its_place() {
+fn a_traceback_in_json_is_located() {
     let text = traceback(&[("/w/train.py", "train", "loss.backward()")]);
     let escaped = text
         .replace('\\', "\\\\")
@@ -173,7 +173,7 @@ fn a_chinese_console_is_read() {
 }
 
 #[test]
-fn lines_that_a_terminal_cut_are_shown_whole_again() {
+fn lines_that_a_terminal_wrapped_are_shown_joined() {
     let line = format!("[rank0]: {ERROR}");
     let characters: Vec<char> = line.chars().collect();
     let cut: Vec<String> = characters
@@ -190,7 +190,7 @@ fn lines_that_a_terminal_cut_are_shown_whole_again() {
 }
 
 #[test]
-fn several_ranks_are_summed_up() {
+fn several_ranks_are_summarised() {
     let lines = traceback(&[("train.py", "train", "loss.backward()")]);
     let mut text = String::new();
     for line in lines.lines() {
@@ -209,7 +209,7 @@ fn several_ranks_are_summed_up() {
 }
 
 #[test]
-fn the_message_that_says_most_is_explained_and_the_others_are_listed() {
+fn the_most_informative_message_is_explained_and_the_others_are_listed() {
     let text = format!(
         "{ERROR}\nERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 3 (pid: 8) of binary: python\n"
     );
@@ -220,7 +220,7 @@ fn the_message_that_says_most_is_explained_and_the_others_are_listed() {
 }
 
 #[test]
-fn a_log_of_nothing_but_errors_is_bounded_and_its_end_is_read() {
+fn a_log_full_of_errors_is_bounded_and_its_end_is_read() {
     let mut text = String::new();
     for number in 0..6_000 {
         text.push_str(&ERROR.replace("512.00", &format!("{}.00", 20 + number % 2500)));
@@ -240,7 +240,7 @@ fn a_log_of_nothing_but_errors_is_bounded_and_its_end_is_read() {
 }
 
 #[test]
-fn old_advice_is_said_not_to_help() {
+fn common_advice_that_does_not_help_is_named() {
     let answer = explained(ERROR);
     let what: Vec<&str> = answer.does_not_help.iter().map(|each| each.what).collect();
     assert!(what.contains(&"torch.cuda.empty_cache()"));

@@ -1,4 +1,4 @@
-//! What consoles, launchers and chunks do to a text does not change what is found in it.
+//! Consoles, launchers and chunking do not change what is found in a log.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn each_line(text: &str, change: impl Fn(&str) -> String) -> Vec<u8> {
 }
 
 #[test]
-fn windows_line_ends_change_nothing() {
+fn windows_line_endings_change_nothing() {
     check("CRLF", |text| text.replace('\n', "\r\n").into_bytes());
 }
 
@@ -63,7 +63,7 @@ fn utf_16_changes_nothing() {
 }
 
 #[test]
-fn a_prefix_of_a_rank_changes_nothing_but_the_name() {
+fn a_rank_prefix_changes_only_the_name() {
     check("[rank3]:", |text| {
         each_line(text, |line| format!("[rank3]: {line}"))
     });
@@ -86,20 +86,20 @@ fn a_progress_bar_in_front_changes_nothing() {
 }
 
 #[test]
-fn text_around_it_changes_nothing() {
+fn surrounding_text_changes_nothing() {
     check("around", |text| {
         let around = "loss 0.53 lr 0.001 a line of an ordinary training log\n".repeat(40);
         format!("{around}{text}\n{around}").into_bytes()
     });
 }
 
-/// Messages that are one line of text: these are what terminals cut.
+/// Single-line messages, which terminals wrap.
 #[test]
-fn cutting_lines_at_a_width_changes_nothing() {
+fn wrapping_lines_changes_nothing() {
     for width in [44, 79, 80, 100, 119, 120, 133] {
         let mut failures = Vec::new();
         for message in corpus() {
-            // Kills and short calls are told by their line alone; nobody's console is that narrow.
+            // Kills and short calls fit on one line of any real console.
             let is_long = message.text.lines().count() == 1 && message.asked.is_some();
             if !is_long {
                 continue;
@@ -131,7 +131,7 @@ fn chunks_of_any_size_give_the_same_log() {
 }
 
 #[test]
-fn ranks_that_write_at_once_are_told_apart() {
+fn ranks_that_write_concurrently_are_kept_apart() {
     let messages: Vec<_> = corpus()
         .into_iter()
         .filter(|message| message.kind == "cuda-allocator")
@@ -189,7 +189,7 @@ proptest! {
         let _ = explain(&whole);
     }
 
-    /// Pieces of real messages, cut anywhere and mixed, are where parsers break.
+    /// Parsers break on pieces of real messages, cut anywhere and mixed.
     #[test]
     fn no_mixture_of_messages_makes_it_panic(
         pieces in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..400, 0usize..400, 0u8..6), 0..12),

@@ -1,6 +1,6 @@
 //! Prints every finding in the files given, one line each: `path:line:column: rule: message`
-//! (in a notebook `path:cell:line:column: …`). What the rules say about the corpus, without the
-//! command line's configuration, comments or colours. Rules that are off by default are left out.
+//! (in a notebook `path:cell:line:column: …`). Shows what the rules find in the corpus, without
+//! configuration, ignore comments or colours. Rules that are off by default are left out.
 //!
 //! With `@list` instead of a file, the files named in `list`, one per line.
 

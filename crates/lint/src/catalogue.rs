@@ -6,7 +6,7 @@ use crate::names;
 use crate::rules::{Family, RULES, Rule};
 use crate::source::Source;
 
-/// What the examples of the rules take for granted.
+/// Code that precedes the examples of the rules.
 const PRELUDE: &str = "\
 import copy
 import os
@@ -42,7 +42,7 @@ pub fn fix_of(rule: &Rule) -> Option<Safety> {
     fixes.map(|fix| fix.safety).max()
 }
 
-/// The word for a kind of fix.
+/// The command-line option that applies a kind of fix.
 pub fn fix_word(fix: Option<Safety>) -> &'static str {
     match fix {
         Some(Safety::Safe) => "--fix",
@@ -67,9 +67,9 @@ pub fn page(rule: &Rule) -> String {
 /// All rules, as one Markdown page: `docs/lint-rules.md`.
 pub fn markdown() -> String {
     let mut text = String::from(
-        "# The rules of `ghostgpu lint`\n\n\
-         Made from the rules themselves (`cargo run -p ghostgpu-lint --example rules_page > \
-         docs/lint-rules.md`);\na test fails when it is out of date.\n\n\
+        "# Rules of `ghostgpu lint`\n\n\
+         Generated from the rules by `make lint-rules-page`; a test fails when it is out of \
+         date.\n\n\
          | rule | family | severity | fix | finds |\n|---|---|---|---|---|\n",
     );
     for rule in RULES {
@@ -92,7 +92,7 @@ pub fn markdown() -> String {
         }
         text.push_str(&format!("\n## {}\n", sentence(family.as_str())));
         for rule in rules {
-            // The headings of a rule stand below its own.
+            // The headings in a rule's docs are one level below its own.
             let docs = rule.docs.replace("\n## ", "\n#### ");
             let docs = match docs.strip_prefix("## ") {
                 Some(rest) => format!("#### {rest}"),

@@ -1,4 +1,4 @@
-//! The configuration, `[tool.ghostgpu.lint]` in a `pyproject.toml`. Text in, plain data out.
+//! The configuration in `[tool.ghostgpu.lint]` of a `pyproject.toml`. Text in, plain data out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,10 +21,10 @@ const KEYS: [&str; 6] = [
     "severity",
 ];
 
-/// What a configuration says, or a command line.
+/// The settings from a configuration file or the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// Only these rules; nothing means all.
+    /// Only these rules; all if empty.
     pub select: Option<Vec<&'static Rule>>,
     pub ignore: Vec<&'static Rule>,
     pub per_file_ignores: Vec<(Pattern, Vec<&'static Rule>)>,
@@ -50,9 +50,9 @@ impl ConfigError {
 }
 
 impl Config {
-    /// Reads the text of a `pyproject.toml`; nothing if it says nothing about us.
+    /// Reads the text of a `pyproject.toml`; `None` if it has no section for lint.
     pub fn read(text: &str) -> Result<Option<Self>, ConfigError> {
-        // Templates of projects are no TOML yet, and none of our business.
+        // A `pyproject.toml` in a project template may not be valid TOML.
         if !text.contains("ghostgpu") {
             return Ok(None);
         }
@@ -102,14 +102,13 @@ impl Config {
         Ok(config)
     }
 
-    /// Whether a file found in a folder is left out; its path is relative to the configuration's
-    /// folder.
+    /// Whether a file found in a folder is excluded; its path is relative to the configuration's folder.
     pub fn excludes(&self, path: &Path) -> bool {
         self.exclude.iter().any(|pattern| pattern.matches(path))
     }
 
-    /// What holds for one file (its path as in [`Self::excludes`]). The command line's selection
-    /// replaces ours, what it ignores comes on top.
+    /// The settings for one file (its path as in [`Self::excludes`]). A selection on the command line
+    /// replaces the configured one; ignored rules are added.
     pub fn settings(&self, path: &Path, command_line: &Self) -> Settings {
         let select = command_line.select.as_ref().or(self.select.as_ref());
         let listed = |list: &[&Rule], rule: &Rule| list.iter().any(|it| it.name == rule.name);
@@ -137,13 +136,13 @@ impl Config {
     }
 }
 
-/// The rules behind names; `place` is where the names stand.
+/// The rules that names refer to; `place` is where the names come from.
 pub fn rules(place: &str, listed: &[String]) -> Result<Vec<&'static Rule>, ConfigError> {
     let mut rules = Vec::new();
     for name in listed {
         let Some(mut called) = names::rules_called(name.trim()) else {
             return Err(ConfigError {
-                message: format!("`{place}`: there is no rule `{name}`"),
+                message: format!("`{place}`: unknown rule `{name}`"),
                 hint: Some(match names::closest(name) {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => "`ghostgpu lint --rules` lists the rules".to_owned(),
@@ -155,11 +154,13 @@ pub fn rules(place: &str, listed: &[String]) -> Result<Vec<&'static Rule>, Confi
     Ok(rules)
 }
 
-/// The patterns behind texts.
+/// The patterns of the given texts.
 pub fn patterns(place: &str, texts: &[String]) -> Result<Vec<Pattern>, ConfigError> {
     let pattern = |text: &String| {
         Pattern::new(text).map_err(|reason| {
-            ConfigError::new(format!("`{place}`: `{text}` is no pattern: {reason}"))
+            ConfigError::new(format!(
+                "`{place}`: `{text}` is not a valid pattern: {reason}"
+            ))
         })
     };
     texts.iter().map(pattern).collect()
@@ -167,7 +168,7 @@ pub fn patterns(place: &str, texts: &[String]) -> Result<Vec<Pattern>, ConfigErr
 
 fn strings(key: &str, value: &Value) -> Result<Vec<String>, ConfigError> {
     let wrong = || ConfigError {
-        message: format!("`{key}` is no list of strings"),
+        message: format!("`{key}` is not a list of strings"),
         hint: Some(format!("write `{key} = [\"…\", \"…\"]`")),
     };
     let list = value.as_array().ok_or_else(wrong)?;
@@ -218,15 +219,15 @@ fn table<'a>(key: &str, value: &'a Value) -> Result<&'a Table, ConfigError> {
 
 fn wrong_word(place: &str, value: &Value, words: &[&str]) -> ConfigError {
     ConfigError {
-        message: format!("`{place}` cannot be `{value}`"),
-        hint: Some(format!("it is one of {}", words.join(", "))),
+        message: format!("`{place}`: invalid value `{value}`"),
+        hint: Some(format!("expected one of {}", words.join(", "))),
     }
 }
 
 fn unknown_key(place: &str, key: &str, known: &[&str]) -> ConfigError {
     let candidates = known.iter().map(|&name| name.to_owned());
     ConfigError {
-        message: format!("`{place}` has no `{key}`"),
+        message: format!("`{place}`: unknown key `{key}`"),
         hint: Some(match names::closest_of(key, candidates) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("it has {}", known.join(", ")),

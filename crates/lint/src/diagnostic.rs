@@ -1,5 +1,4 @@
-//! What is said about one file: the rules' findings after comments and settings had their say, and
-//! what could not be read.
+//! The diagnostics of one file: findings after comments and settings are applied, and syntax errors.
 
 use std::ops::Range;
 
@@ -11,36 +10,36 @@ use crate::settings::Settings;
 use crate::source::Source;
 use crate::{Checked, check};
 
-/// More syntax errors of one file are not shown.
+/// The most syntax errors shown per file.
 const MOST_ERRORS: usize = 5;
 
-/// One remark about one place.
+/// A message about one place in a file.
 #[derive(Debug, Clone)]
 pub struct Diagnostic {
     pub origin: Origin,
     pub severity: Severity,
     pub message: String,
-    /// What to do about it; empty where nothing is to be said.
+    /// What to do about it; may be empty.
     pub help: String,
     /// Bytes of the source text.
     pub range: Range<usize>,
     pub fix: Option<Fix>,
 }
 
-/// Who made a remark.
+/// Where a diagnostic comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Origin {
     Rule(&'static Rule),
     /// The parser.
     Syntax,
-    /// An ignoring comment names a rule that there is not.
+    /// An ignore comment names an unknown rule.
     UnknownRule,
-    /// An ignoring comment ignores nothing.
+    /// An ignore comment suppresses nothing.
     UnusedIgnore,
 }
 
 impl Origin {
-    /// The name of the rule, or one in the same style.
+    /// The name of the rule, or one like it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rule(rule) => rule.name,
@@ -50,13 +49,13 @@ impl Origin {
         }
     }
 
-    /// What such remarks are about, in one line.
+    /// One line that describes such diagnostics.
     pub fn summary(self) -> &'static str {
         match self {
             Self::Rule(rule) => rule.summary,
-            Self::Syntax => "text that is not Python",
-            Self::UnknownRule => "a comment ignores a rule that there is not",
-            Self::UnusedIgnore => "a comment ignores nothing",
+            Self::Syntax => "a syntax error",
+            Self::UnknownRule => "an ignore comment names an unknown rule",
+            Self::UnusedIgnore => "an ignore comment suppresses nothing",
         }
     }
 }
@@ -64,9 +63,9 @@ impl Origin {
 /// Everything about one file.
 #[derive(Default)]
 pub struct FileReport {
-    /// As the user named it, or as it was found below a folder that was named.
+    /// As the user gave it, or as found below a given folder.
     pub path: String,
-    /// Kept where there is something to show of it.
+    /// Kept if there is something to show.
     pub source: Option<Source>,
     /// In order of position.
     pub diagnostics: Vec<Diagnostic>,
@@ -77,7 +76,7 @@ pub struct FileReport {
 }
 
 impl FileReport {
-    /// Whether something of the file could not be read.
+    /// Whether the file, or part of it, could not be read.
     pub fn is_broken(&self) -> bool {
         let is_syntax = |remark: &Diagnostic| remark.origin == Origin::Syntax;
         self.problem.is_some() || self.diagnostics.iter().any(is_syntax)
@@ -94,20 +93,20 @@ pub fn examine(source: &Source, settings: &Settings) -> Vec<Diagnostic> {
     let mut diagnostics = syntax_errors(&errors);
     let (kept, mut remarks) = ignores.apply(source, findings, settings);
     if !errors.is_empty() {
-        // What a rule does not see in half a file, it may see in the whole.
+        // A rule may find in the whole file what it misses in half of it.
         remarks.retain(|remark| remark.origin != Origin::UnusedIgnore);
     }
     diagnostics.append(&mut remarks);
     diagnostics.extend(kept.into_iter().map(|finding| of_rule(finding, settings)));
     if !errors.is_empty() {
-        // Nothing is mended in a file that is not Python as a whole.
+        // A file with syntax errors is not fixed.
         diagnostics.iter_mut().for_each(|remark| remark.fix = None);
     }
     diagnostics.sort_by(|a, b| place(a).cmp(&place(b)));
     diagnostics
 }
 
-/// The first of them: one mistake brings many, and a file of another kind has nothing else.
+/// The first few: one mistake causes many, and a file in another language has nothing else.
 fn syntax_errors(errors: &[SyntaxError]) -> Vec<Diagnostic> {
     let remark = |error: &SyntaxError| Diagnostic {
         origin: Origin::Syntax,
@@ -122,7 +121,7 @@ fn syntax_errors(errors: &[SyntaxError]) -> Vec<Diagnostic> {
         shown.last_mut(),
         errors.len() - errors.len().min(MOST_ERRORS),
     ) {
-        last.help = format!("{more} more places of this file are not Python");
+        last.help = format!("{more} more syntax errors in this file");
     }
     shown
 }

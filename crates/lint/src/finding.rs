@@ -1,15 +1,15 @@
-//! What a rule reports: where, what, and perhaps how to mend it. Plain data; nothing here prints.
+//! What a rule reports: where, what, and how to fix it. Plain data.
 
 use std::ops::Range;
 
 use crate::rules::Rule;
 
-/// How sure and how costly a finding is.
+/// How certain and how costly a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Advice: memory that could be saved, or something to keep in mind.
     Note,
-    /// Memory is very likely wasted, or the training is very likely not what was meant.
+    /// Memory is very likely wasted, or the training is very likely not what was intended.
     Warning,
     /// Memory grows until the card is full, or the training is wrong.
     Error,
@@ -25,13 +25,13 @@ impl Severity {
     }
 }
 
-/// One place in a file where a rule saw its mistake.
+/// One place in a file where a rule found its mistake.
 #[derive(Debug, Clone)]
 pub struct Finding {
     pub rule: &'static Rule,
-    /// The rule's own, unless the rule knows that this one is worse.
+    /// The rule's severity, unless this finding is known to be worse.
     pub severity: Severity,
-    /// One sentence about this very place, with the names the script uses.
+    /// One sentence about this place, with the names from the script.
     pub message: String,
     /// What to do about it, in one sentence.
     pub help: String,
@@ -45,7 +45,7 @@ pub struct Finding {
 pub enum Safety {
     /// The script computes the same; `--fix` applies it.
     Safe,
-    /// It can change results or needs a look; only `--unsafe-fixes` applies it.
+    /// It can change results or needs review; only `--unsafe-fixes` applies it.
     Unsafe,
 }
 

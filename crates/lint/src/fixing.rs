@@ -1,8 +1,7 @@
 //! Applies fixes to a file, and nothing else.
 //!
-//! Fixes that do not meet are applied together, then the file is checked again, until none is left.
-//! What comes out is Python, or the fix is left out; a fix that does not remove its finding is left
-//! out, too, so that nothing is mended twice.
+//! Fixes that do not touch are applied together, then the file is checked again, until none is left.
+//! A fix that would leave a syntax error, or that does not remove its finding, is not applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +10,21 @@ use crate::finding::{Edit, Fix, Safety};
 use crate::settings::Settings;
 use crate::source::{Source, Unreadable};
 
-/// Fixes of fixes of fixes: more rounds than this mean that something runs in circles.
+/// Fixes can lead to further fixes; more passes than this mean a cycle.
 const MOST_ROUNDS: usize = 20;
 
 /// A file after its fixes.
 pub struct Fixed {
     pub source: Source,
-    /// What is left to say about it.
+    /// The remaining diagnostics.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many findings were mended.
+    /// How many findings were fixed.
     pub count: usize,
-    /// Rules whose fixes were left out, and why.
+    /// Rules whose fixes were not applied, and why.
     pub left_out: Vec<String>,
 }
 
-/// Which fixes are wanted.
+/// Which fixes to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Safe,
@@ -38,7 +37,7 @@ impl Wanted {
     }
 }
 
-/// Applies the wanted fixes. A file that is not Python as a whole is left as it is.
+/// Applies the selected fixes. A file with syntax errors is left unchanged.
 pub fn fix(source: Source, settings: &Settings, wanted: Wanted) -> Result<Fixed, Unreadable> {
     let diagnostics = examine(&source, settings);
     let mut state = Fixed {
@@ -71,14 +70,14 @@ pub fn fix(source: Source, settings: &Settings, wanted: Wanted) -> Result<Fixed,
         }
         for (rule, reason) in faults {
             if banned.insert(rule) {
-                state.left_out.push(format!("the fix of {rule} {reason}"));
+                state.left_out.push(format!("the fix for {rule} {reason}"));
             }
         }
     }
     Ok(state)
 }
 
-/// Applies one fix alone, for a look at what it does; nothing if that is not Python.
+/// Applies a single fix to preview it; `None` if that leaves a syntax error.
 pub fn fix_alone(source: &Source, fix: &Fix) -> Result<Option<Source>, Unreadable> {
     let edits = own_line_ends(source, fix);
     if !fits(source, &edits) {
@@ -93,7 +92,7 @@ pub fn fix_alone(source: &Source, fix: &Fix) -> Result<Option<Source>, Unreadabl
 struct Chosen<'a> {
     /// In order, not overlapping.
     edits: Vec<Edit>,
-    /// The findings that they mend, each with its rule.
+    /// The findings they fix, each with its rule.
     findings: Vec<(&'static str, &'a Fix)>,
 }
 
@@ -108,8 +107,8 @@ impl Chosen<'_> {
             .partition_point(|other| other.range.start < edit.range.start)
     }
 
-    /// Whether an edit is free to be made, or made already (an import that two fixes need). What
-    /// touches another waits for the next round.
+    /// Whether an edit does not conflict, or is already made (an import that two fixes need). One that
+    /// touches another waits for the next pass.
     fn takes(&self, edit: &Edit) -> bool {
         let at = self.place(edit);
         let before = at.checked_sub(1).and_then(|index| self.edits.get(index));
@@ -149,18 +148,18 @@ fn choose<'a>(
     chosen
 }
 
-/// Whether two edits have a byte or an end in common.
+/// Whether two edits overlap or touch.
 fn touch(first: &Edit, second: &Edit) -> bool {
     first.range.start <= second.range.end && second.range.start <= first.range.end
 }
 
-/// Whether the edits of one fix can be made at all.
+/// Whether the edits of one fix can be applied.
 fn fits(source: &Source, edits: &[Edit]) -> bool {
     let in_order = |pair: &[Edit]| pair[0].range.end <= pair[1].range.start;
     edits.iter().all(|edit| source.takes(edit)) && edits.windows(2).all(in_order)
 }
 
-/// The fix with the line ends of the file.
+/// The fix with the line endings of the file.
 fn own_line_ends(source: &Source, fix: &Fix) -> Vec<Edit> {
     let text = source.text();
     let end = match text.find(['\n', '\r']) {
@@ -182,13 +181,13 @@ fn apply(source: &Source, edits: &[Edit]) -> Result<Source, Unreadable> {
     source.reread(source.with_edits(edits).as_bytes())
 }
 
-/// The rules whose fixes alone do not leave Python; all of them if it takes several.
+/// The rules whose fixes alone cause a syntax error; all of them if it takes several.
 fn breaking(
     source: &Source,
     chosen: &Chosen<'_>,
     settings: &Settings,
 ) -> Result<BTreeMap<&'static str, String>, Unreadable> {
-    let reason = || "would not leave Python".to_owned();
+    let reason = || "would leave a syntax error".to_owned();
     let mut guilty = BTreeMap::new();
     for (rule, fix) in &chosen.findings {
         let alone = apply(source, &own_line_ends(source, fix))?;
@@ -203,7 +202,7 @@ fn breaking(
     Ok(guilty)
 }
 
-/// The rules whose findings stay although their fixes were applied.
+/// The rules whose findings remain although their fixes were applied.
 fn ineffective(
     state: &Fixed,
     after: &[Diagnostic],
@@ -222,7 +221,7 @@ fn ineffective(
         if count(after, rule) <= expected {
             continue;
         }
-        // Another rule's fix may have made work for this one: look at what it does alone.
+        // Another rule's fix may have created this finding: check the fix alone.
         let mut edits: Vec<Edit> = own
             .flat_map(|(_, fix)| own_line_ends(&state.source, fix))
             .collect();
@@ -237,13 +236,13 @@ fn ineffective(
             edits.any(|edit| written.iter().any(|region| touch(edit, region)))
         };
         if again.iter().any(is_again) {
-            guilty.insert(rule, "does not remove what it found".to_owned());
+            guilty.insert(rule, "does not remove its finding".to_owned());
         }
     }
     Ok(guilty)
 }
 
-/// Where the texts of edits stand after all of them.
+/// Where the inserted texts are after all edits.
 fn regions(edits: &[Edit]) -> Vec<Edit> {
     let mut shift = 0isize;
     edits

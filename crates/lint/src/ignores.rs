@@ -1,11 +1,11 @@
-//! Comments that switch findings off.
+//! Comments that suppress findings.
 //!
 //! - `# ghostgpu: ignore[rule]` or `# ghostgpu: ignore[rule-a, rule-b]`, at the end of the line of a
-//!   finding, at the first or last line of the statement it stands in, or alone on the line before;
+//!   finding, at the first or last line of the statement it is in, or alone on the line before;
 //! - `# ghostgpu: ignore`: the same for every rule;
 //! - `# ghostgpu: ignore-file[rule]`, `# ghostgpu: ignore-file`: anywhere, for the whole file.
 //!
-//! Words after it may say why. A family's name stands for its rules.
+//! Text after it may give the reason. A family's name stands for its rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,25 +24,25 @@ struct Ignore {
     /// The comment from `ghostgpu:` to the closing bracket.
     range: Range<usize>,
     is_for_file: bool,
-    /// The names, each with its place; nothing where every rule is meant.
+    /// The names, each with its place; `None` for every rule.
     names: Option<Vec<(String, Range<usize>)>>,
 }
 
 /// The comments of one file.
 pub struct Ignores {
     comments: Vec<Ignore>,
-    /// Line of code to the comments (by index) that speak of it.
+    /// Line of code to the comments (by index) that apply to it.
     by_line: BTreeMap<usize, Vec<usize>>,
-    /// The comments (by index) that speak of the whole file.
+    /// The comments (by index) that apply to the whole file.
     for_file: Vec<usize>,
     /// Comments that were not closed.
     broken: Vec<Range<usize>>,
-    /// Statements (of a loop: its head) that go over several lines, in order.
+    /// Statements (for a loop, its header) that span several lines, in order.
     long_lines: Vec<Range<usize>>,
 }
 
 impl Ignores {
-    /// Finds them among all comments of a file.
+    /// Finds the ignore comments of a file.
     pub fn read(source: &Source, checked: &Checked) -> Self {
         let comments = &checked.comments;
         let mut found = Self {
@@ -83,7 +83,7 @@ impl Ignores {
         found
     }
 
-    /// The findings that stay, and remarks about comments that are of no use.
+    /// The remaining findings, and diagnostics about unused comments.
     pub fn apply(
         &self,
         source: &Source,
@@ -108,7 +108,7 @@ impl Ignores {
         (kept, self.remarks(&used, settings))
     }
 
-    /// The comments (by index) that speak of the code at a byte.
+    /// The comments (by index) that apply to the code at a byte.
     fn speaking_of(&self, source: &Source, byte: usize) -> impl Iterator<Item = usize> {
         let statement = self.statement_at(byte);
         let cell = source.position(byte).cell;
@@ -124,7 +124,7 @@ impl Ignores {
         nearby.chain(self.for_file.iter().copied())
     }
 
-    /// The statement's own line, or from its first to its last line if it has several.
+    /// The lines of the statement, from first to last.
     fn statement_at(&self, byte: usize) -> Range<usize> {
         let after = self.long_lines.partition_point(|line| line.start <= byte);
         match after.checked_sub(1).map(|index| &self.long_lines[index]) {
@@ -142,7 +142,7 @@ impl Ignores {
             .broken
             .iter()
             .map(|range| {
-                let message = "this comment ignores nothing: its bracket is not closed".to_owned();
+                let message = "this comment has no effect: its bracket is not closed".to_owned();
                 remark(Origin::UnusedIgnore, range, message, "close it with `]`")
             })
             .collect();
@@ -151,7 +151,7 @@ impl Ignores {
             let Some(listed) = &comment.names else {
                 let was_used = used.iter().any(|(used, _)| *used == index);
                 if !was_used && all_rules().all(|rule| settings.was_asked_as_usual(rule)) {
-                    remarks.push(unused(&comment.range, "this comment ignores nothing"));
+                    remarks.push(unused(&comment.range, "this comment suppresses no finding"));
                 }
                 continue;
             };
@@ -163,10 +163,10 @@ impl Ignores {
                     remarks.push(unknown(name, range));
                     continue;
                 };
-                // Of a rule that was not asked, nobody knows what it would have found.
+                // A rule that did not run might have found something.
                 let were_asked = rules.iter().all(|rule| settings.was_asked_as_usual(rule));
                 if were_asked && !rules.iter().any(|rule| is_used(rule)) {
-                    let message = format!("`{name}` finds nothing here that could be ignored");
+                    let message = format!("`{name}` reports nothing here");
                     remarks.push(unused(range, &message));
                 }
             }
@@ -194,7 +194,7 @@ fn unknown(name: &str, range: &Range<usize>) -> Diagnostic {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "`ghostgpu lint --rules` lists the rules".to_owned(),
     };
-    let message = format!("there is no rule `{name}`");
+    let message = format!("unknown rule `{name}`");
     remark(Origin::UnknownRule, range, message, &help)
 }
 
@@ -209,7 +209,7 @@ fn remark(origin: Origin, range: &Range<usize>, message: String, help: &str) -> 
     }
 }
 
-/// Comments that stand alone, line below line: the first line of each block to its last.
+/// Blocks of comment-only lines: the first line of each block to its last.
 fn blocks(rows: &[usize]) -> BTreeMap<usize, usize> {
     let mut blocks: BTreeMap<usize, usize> = BTreeMap::new();
     for &row in rows {
@@ -231,7 +231,7 @@ fn line_below(blocks: &BTreeMap<usize, usize>, row: usize) -> usize {
     }
 }
 
-/// Whether nothing but space stands before a comment on its line.
+/// Whether only whitespace precedes a comment on its line.
 fn is_alone(source: &Source, comment: &Range<usize>) -> bool {
     let line = source.whole_lines(&(comment.start..comment.start));
     source.text()[line.start..comment.start].trim().is_empty()
@@ -243,7 +243,7 @@ enum Parsed {
     Ignore(Ignore),
 }
 
-/// Reads one comment. Other remarks may stand in it, too: `# noqa: E501  # ghostgpu: ignore`.
+/// Reads one comment. It may contain others too: `# noqa: E501  # ghostgpu: ignore`.
 fn parse(text: &str, comment: &Range<usize>) -> Parsed {
     const MARK: &str = "ghostgpu:";
     let words = &text[comment.clone()];

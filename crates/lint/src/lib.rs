@@ -3,10 +3,10 @@
 //! A file goes through three steps, each one module:
 //!
 //! 1. [`python`] parses it (ruff's parser);
-//! 2. [`facts`] says what the code does: which name is a model, which tensor still hangs on its
-//!    graph, which calls happen in which loop under which conditions, within a function and
-//!    across the functions of the file;
-//! 3. [`rules`] ask those facts, one rule per file, and report [`Finding`]s with their fixes.
+//! 2. [`facts`] describes what the code does: which name is a model, which tensor still has its graph,
+//!    which calls happen in which loop under which conditions, within and across the functions of the
+//!    file;
+//! 3. [`rules`] query those facts, one rule per file, and report [`Finding`]s with their fixes.
 //!
 //! Nothing here reads files or prints.
 
@@ -42,7 +42,7 @@ use facts::Facts;
 use python::Tree;
 use rules::Report;
 
-/// The rules, and in this crate's own tests a few that look at words only.
+/// The rules, and in this crate's own tests a few made-up ones.
 fn all_rules() -> impl Iterator<Item = &'static Rule> {
     let rules = RULES.iter().copied();
     #[cfg(test)]
@@ -50,15 +50,15 @@ fn all_rules() -> impl Iterator<Item = &'static Rule> {
     rules
 }
 
-/// What was seen in one file.
+/// The result of checking one file.
 pub struct Checked {
     /// In order of position, then of the rules' names.
     pub findings: Vec<Finding>,
-    /// What could not be parsed; the findings are about the rest.
+    /// Syntax errors; the findings concern the rest.
     pub errors: Vec<SyntaxError>,
-    /// The comments, by which findings can be switched off.
+    /// The comments, which can suppress findings.
     pub comments: Vec<std::ops::Range<usize>>,
-    /// Statements (of a loop or a definition: its head) that go over several lines.
+    /// Statements (for a loop or definition, its header) that span several lines.
     pub long_lines: Vec<std::ops::Range<usize>>,
 }
 

@@ -1,5 +1,5 @@
-//! Rules for this crate's own tests: they find words, so that what surrounds the rules can be
-//! tested without the rules.
+//! Rules for this crate's own tests: they find words, so that everything around the rules can be tested
+//! without the real ones.
 
 use crate::facts::Facts;
 use crate::finding::{Edit, Fix, Severity};
@@ -37,7 +37,7 @@ pub static IMPORTING: Rule = Rule {
     check: importing,
 };
 
-/// Finds `broken_fix`, and makes it something that is not Python.
+/// Finds `broken_fix`, and replaces it with a syntax error.
 pub static BROKEN: Rule = Rule {
     name: "made-up-broken",
     family: Family::NeedlessMemory,
@@ -52,7 +52,7 @@ pub static USELESS: Rule = Rule {
     name: "made-up-useless",
     family: Family::NeedlessMemory,
     severity: Severity::Warning,
-    summary: "a fix that mends nothing",
+    summary: "a fix that fixes nothing",
     docs: "",
     check: useless,
 };
@@ -73,7 +73,7 @@ fn useless(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Where the word stands, but not inside a rule's name.
+/// Where the word occurs, but not inside a rule's name.
 fn words<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = (usize, &'t str)> {
     text.match_indices(word)
         .filter(|(start, _)| !text[..*start].ends_with('-'))

@@ -1,4 +1,4 @@
-//! The names by which rules are called: their own, their family's, or `all`.
+//! The names that select rules: a rule's, a family's, or `all`.
 
 use crate::all_rules;
 use crate::rules::{Family, Rule};
@@ -6,12 +6,12 @@ use crate::rules::{Family, Rule};
 /// Stands for every rule.
 pub const ALL: &str = "all";
 
-/// The family's name as it is written in lists: `kept-graphs`.
+/// The family's name in lists: `kept-graphs`.
 pub fn of_family(family: Family) -> String {
     family.as_str().replace(' ', "-")
 }
 
-/// The rules that a name stands for; nothing if it is no name.
+/// The rules that a name stands for; `None` if it is unknown.
 pub fn rules_called(name: &str) -> Option<Vec<&'static Rule>> {
     let rules: Vec<&'static Rule> = all_rules()
         .filter(|rule| name == ALL || rule.name == name || of_family(rule.family) == name)
@@ -19,7 +19,7 @@ pub fn rules_called(name: &str) -> Option<Vec<&'static Rule>> {
     (!rules.is_empty()).then_some(rules)
 }
 
-/// The name that was probably meant.
+/// The closest known name.
 pub fn closest(wrong: &str) -> Option<String> {
     let names = all_rules().flat_map(|rule| [rule.name.to_owned(), of_family(rule.family)]);
     closest_of(wrong, names.chain([ALL.to_owned()]))
@@ -28,7 +28,7 @@ pub fn closest(wrong: &str) -> Option<String> {
 /// The candidate that differs least from a word, if it differs little.
 pub fn closest_of(wrong: &str, candidates: impl Iterator<Item = String>) -> Option<String> {
     let wrong = wrong.to_lowercase().replace('_', "-");
-    // Nobody misspells this much by accident, and comparing takes time.
+    // A longer word is not a misspelling, and comparing takes time.
     if wrong.chars().count() > 60 {
         return None;
     }
@@ -39,7 +39,7 @@ pub fn closest_of(wrong: &str, candidates: impl Iterator<Item = String>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// How many letters have to be added, left out or changed.
+/// The edit distance of two words.
 fn distance(first: &str, second: &str) -> usize {
     let second: Vec<char> = second.chars().collect();
     let mut row: Vec<usize> = (0..=second.len()).collect();
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_name_finds_the_one_that_was_meant() {
+    fn a_misspelt_name_suggests_the_closest() {
         assert_eq!(closest("sumed-loss").as_deref(), Some("summed-loss"));
         assert_eq!(closest("Summed_Loss").as_deref(), Some("summed-loss"));
         assert_eq!(closest("kept-graph").as_deref(), Some("kept-graphs"));

@@ -1,11 +1,11 @@
-//! Patterns of file names: `build`, `*_test.py`, `vendor/**`.
+//! File name patterns: `build`, `*_test.py`, `vendor/**`.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// One pattern. Without a slash it means any file or folder of that name; with one, a path below
-/// the folder of the configuration. A folder stands for everything in it.
+/// One pattern. Without a slash it matches any file or folder of that name; with one, a path below the
+/// configuration's folder. A folder includes everything in it.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     matcher: GlobMatcher,
@@ -25,7 +25,7 @@ impl Pattern {
         Ok(Self { matcher, is_path })
     }
 
-    /// Whether a path, relative to the configuration's folder, is meant.
+    /// Whether a path, relative to the configuration's folder, matches.
     pub fn matches(&self, path: &Path) -> bool {
         match self.is_path {
             true => path.ancestors().any(|path| self.matcher.is_match(path)),
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_means_names_or_paths() {
+    fn a_pattern_matches_names_or_paths() {
         let cases = [
             ("build", "a/build/x.py", true),
             ("build", "a/builds/x.py", false),

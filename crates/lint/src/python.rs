@@ -1,7 +1,7 @@
-//! The one door to ruff's parser: text in, syntax tree, comments and syntax errors out.
+//! The interface to ruff's parser: text in, syntax tree, comments and syntax errors out.
 //!
-//! Ruff publishes these crates without a promise about their interface. Everything the rules
-//! need of them goes through this module, so that a new version touches one file.
+//! Ruff's crates have no stable interface. Everything the rules need from them goes through this module,
+//! so a new version touches one file.
 
 pub use ruff_python_ast::{
     self as ast, Arguments, CmpOp, ExceptHandler, Expr, ExprAttribute, ExprCall, Keyword, Number,
@@ -17,7 +17,7 @@ use std::ops::Range;
 use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::{Mode, ParseOptions, Parsed};
 
-/// A file's syntax tree. A file with syntax errors has the tree of what could be read.
+/// A file's syntax tree. With syntax errors, the tree of what could be parsed.
 pub struct Tree {
     parsed: Parsed<ast::ModModule>,
     comments: Vec<Range<usize>>,
@@ -25,14 +25,14 @@ pub struct Tree {
     errors: Vec<SyntaxError>,
 }
 
-/// Text that is not Python.
+/// A syntax error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
     pub message: String,
     pub range: Range<usize>,
 }
 
-/// What the text is written in: notebooks may hold magics (`%matplotlib inline`, `!pip`).
+/// The dialect of the text: notebooks may contain magics (`%matplotlib inline`, `!pip`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     Python,
@@ -58,13 +58,13 @@ impl Tree {
         let mode = dialect.mode();
         if levels > nesting::MOST_LEVELS {
             return Self::nothing(format!(
-                "the code is nested more than {} levels deep: no Python would compile it",
+                "the code is nested more than {} levels deep: CPython would not compile it",
                 nesting::MOST_LEVELS
             ));
         }
         let (parsed, gave_up) = match parse(text, mode) {
             Some(parsed) => (parsed, false),
-            // As plain Python, the magics are errors, and the rest is what it is.
+            // As plain Python, only the magics are errors.
             None => match parse(text, Mode::Module) {
                 Some(parsed) => (parsed, true),
                 None => return Self::nothing(GAVE_UP.to_owned()),
@@ -99,7 +99,7 @@ impl Tree {
         }
     }
 
-    /// The tree of nothing, and the reason.
+    /// An empty tree, with the reason.
     fn nothing(reason: String) -> Self {
         let parsed = ruff_python_parser::parse_unchecked("", ParseOptions::from(Mode::Module))
             .try_into_module()
@@ -124,7 +124,7 @@ impl Tree {
         &self.comments
     }
 
-    /// Statements (of a loop or a definition: its head) that go over several lines, in order.
+    /// Statements (for a loop or definition, its header) that span several lines, in order.
     pub fn long_lines(&self) -> &[Range<usize>] {
         &self.long_lines
     }
@@ -134,10 +134,10 @@ impl Tree {
     }
 }
 
-/// What is said about a text on which ruff's parser stops with a fault of its own.
-const GAVE_UP: &str = "the parser gave up on this text, which is hardly Python";
+/// The message for a text on which ruff's parser panics.
+const GAVE_UP: &str = "the parser failed on this text";
 
-/// The tree, or nothing where the parser has a fault: some text of notebooks it takes for impossible
+/// The tree, or `None` where the parser panics: it does on some notebook text
 /// (`fuzz/corpus/lint/parser_fault`).
 fn parse(text: &str, mode: Mode) -> Option<Parsed<ast::ModModule>> {
     let parse = || ruff_python_parser::parse_unchecked(text, ParseOptions::from(mode));
@@ -167,12 +167,12 @@ fn long_lines(text: &str, parsed: &Parsed<ast::ModModule>) -> Vec<Range<usize>> 
     lines
 }
 
-/// A range of ruff's as plain byte positions.
+/// A ruff range as byte positions.
 pub fn bytes(range: TextRange) -> Range<usize> {
     range.start().to_usize()..range.end().to_usize()
 }
 
-/// The bytes a piece of syntax covers.
+/// The bytes of a node.
 pub fn span(node: &impl Ranged) -> Range<usize> {
     bytes(node.range())
 }
@@ -182,7 +182,7 @@ pub fn deep<R>(walk: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(128 * 1024, 4 * 1024 * 1024, walk)
 }
 
-/// Stack for whatever a tree of the deepest kind is put through.
+/// Enough stack for any operation on the deepest tree.
 const LARGE_STACK: usize = 256 << 20;
 
 /// Trees with fewer levels can be walked and freed on any stack.
@@ -193,7 +193,7 @@ pub fn levels(text: &str, dialect: Dialect) -> usize {
     nesting::levels(text, dialect.mode())
 }
 
-/// Runs `work`, which parses, walks and frees a tree of so many levels, with stack enough for it.
+/// Runs `work`, which parses, walks and frees a tree of `levels` levels, with enough stack.
 pub fn with_stack_for<R>(levels: usize, work: impl FnOnce() -> R) -> R {
     match levels <= FEW_LEVELS {
         true => work(),

@@ -1,14 +1,14 @@
-//! Which rules are asked about a file, and how serious what they find is.
+//! Which rules check a file, and how severe their findings are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::Severity;
 use crate::rules::Rule;
 
-/// For one file; the default asks every rule.
+/// The settings for one file; by default every rule runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Names of rules that are not asked.
+    /// Names of rules that do not run.
     pub off: BTreeSet<&'static str>,
     /// Severities other than the rule's own.
     pub severities: BTreeMap<&'static str, Severity>,
@@ -19,18 +19,18 @@ impl Settings {
         !self.off.contains(rule.name)
     }
 
-    /// Whether a rule was asked, or is one that is asked only on request.
+    /// Whether a rule runs: selected, or on by default.
     pub fn was_asked_as_usual(&self, rule: &Rule) -> bool {
         self.selects(rule) || !rule.is_on_by_default()
     }
 
-    /// How serious a finding of a rule is, which says `own` itself.
+    /// The severity of a finding; `own` unless configured otherwise.
     pub fn severity(&self, rule: &Rule, own: Severity) -> Severity {
         self.severities.get(rule.name).copied().unwrap_or(own)
     }
 }
 
-/// What makes a check fail as a whole.
+/// Which findings make the check fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailOn {
     /// Findings of this severity and above.
@@ -51,7 +51,7 @@ impl FailOn {
         })
     }
 
-    /// Whether a finding of this severity makes it fail.
+    /// Whether a finding of this severity makes the check fail.
     pub fn counts(self, severity: Severity) -> bool {
         match self {
             Self::AtLeast(least) => severity >= least,

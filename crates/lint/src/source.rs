@@ -10,34 +10,34 @@ use crate::finding::Edit;
 use crate::notebook::NotebookText;
 use crate::python::Dialect;
 
-/// Files and code that are longer are not read.
+/// Larger files are not read.
 pub const LARGEST: usize = 256 << 20;
 
-/// The code of one file may be this long: a syntax tree takes many times its text.
+/// The most code in one file: a syntax tree takes many times the size of its text.
 const LARGEST_CODE: usize = 32 << 20;
 
 /// The byte order mark that some editors put first.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A script or a notebook, with what is needed to speak of lines in it.
+/// A script or a notebook, with an index of its lines.
 pub struct Source {
     text: String,
     lines: LineIndex,
     notebook: Option<Box<Cells>>,
-    /// Whether the file began with a byte order mark, which belongs back when it is written.
+    /// Whether the file began with a byte order mark, which is written back.
     marked: bool,
 }
 
-/// What is known of a notebook beside its code.
+/// What is known about a notebook besides its code.
 struct Cells {
     notebook: Notebook,
     text: NotebookText,
 }
 
-/// Where something stands, counted from 1. A notebook's line is counted inside its cell.
+/// A position, counted from 1. In a notebook, lines are counted per cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The code cell as Jupyter counts all cells; nothing in a script.
+    /// The cell's number among all cells, as Jupyter counts them; `None` in a script.
     pub cell: Option<usize>,
     pub line: usize,
     /// In characters, not bytes.
@@ -51,11 +51,11 @@ pub enum Unreadable {
     NotText,
     /// Holds zero bytes, which no Python source has.
     Binary,
-    /// Ends in `.ipynb`, but is not a notebook; with the reason.
+    /// Ends in `.ipynb` but is not a notebook; with the reason.
     NotANotebook(String),
     /// A notebook of another language.
     NotPython,
-    /// Longer than anybody's code, and more than should be held in memory many times over.
+    /// Larger than any real code file.
     TooLarge,
     /// Holds more code than [`LARGEST_CODE`].
     TooMuchCode,
@@ -65,9 +65,9 @@ impl std::fmt::Display for Unreadable {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotText => write!(out, "not UTF-8 text"),
-            Self::Binary => write!(out, "not text: it holds zero bytes"),
+            Self::Binary => write!(out, "not text: it contains zero bytes"),
             Self::NotANotebook(reason) => write!(out, "not a notebook: {reason}"),
-            Self::NotPython => write!(out, "a notebook of another language than Python"),
+            Self::NotPython => write!(out, "a notebook in another language than Python"),
             Self::TooLarge => write!(out, "larger than {} MiB", LARGEST >> 20),
             Self::TooMuchCode => write!(out, "more than {} MiB of code", LARGEST_CODE >> 20),
         }
@@ -87,7 +87,7 @@ impl Source {
     pub fn notebook(contents: &[u8]) -> Result<Self, Unreadable> {
         let json = text_of(contents)?;
         let notebook = Notebook::from_source_code(json).or_else(|error| {
-            // Jupyter opens cells with keys of other tools in them, and so does this.
+            // Cells may have keys of other tools, which Jupyter accepts too.
             without_foreign_keys(json)
                 .and_then(|json| Notebook::from_source_code(&json).ok())
                 .ok_or_else(|| Unreadable::NotANotebook(reason(&error)))
@@ -105,7 +105,7 @@ impl Source {
             .iter()
             .map(|cell| cell.cell_index().to_zero_indexed());
         let cells = NotebookText::new(json, indices.zip(ranges))
-            .ok_or_else(|| Unreadable::NotANotebook("its cells cannot be told apart".to_owned()))?;
+            .ok_or_else(|| Unreadable::NotANotebook("its cells could not be located".to_owned()))?;
         let cells = Cells {
             notebook,
             text: cells,
@@ -176,7 +176,7 @@ impl Source {
         self.lines.line_index(byte).to_zero_indexed()
     }
 
-    /// The line of text that holds a byte, without its line end.
+    /// The line that contains a byte, without its line ending.
     pub fn line_at(&self, byte: usize) -> &str {
         let line = self.lines.line_index(offset(byte.min(self.text.len())));
         let range = self.lines.line_range(line, &self.text);
@@ -255,8 +255,8 @@ impl Source {
     }
 }
 
-/// A notebook that has, like its cells, only the keys that the format knows, so that it can be read; nothing if
-/// it is no notebook at all.
+/// The notebook with only the keys that the format defines, so that it can be parsed; `None` if it is
+/// not a notebook.
 fn without_foreign_keys(json: &str) -> Option<String> {
     const KNOWN: &[&str] = &[
         "attachments",
@@ -278,7 +278,7 @@ fn without_foreign_keys(json: &str) -> Option<String> {
     serde_json::to_string(&notebook).ok()
 }
 
-/// Whether a notebook that names no language names a kernel of Python's, as Colab's do.
+/// Whether a notebook without a language has a Python kernel, as in Colab.
 fn has_python_kernel(json: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Notebook {
@@ -311,7 +311,7 @@ fn reason(error: &NotebookError) -> String {
         }
         NotebookError::InvalidSchema(error) => error.to_string(),
         NotebookError::InvalidFormat(version) => {
-            format!("its format is version {version}, and only version 4 is known")
+            format!("its format is version {version}; only version 4 is supported")
         }
     }
 }

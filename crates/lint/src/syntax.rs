@@ -1,8 +1,8 @@
-//! Small questions about syntax that need no facts.
+//! Small syntactic helpers.
 
 use crate::python::{Expr, ExprCall, Ranged, span};
 
-/// Everything a call is given, by position and by name.
+/// All arguments of a call, positional and keyword.
 pub fn given(call: &ExprCall) -> impl Iterator<Item = &Expr> {
     let named = call.arguments.keywords.iter().map(|each| &each.value);
     call.arguments.args.iter().chain(named)
@@ -16,14 +16,14 @@ pub fn is_false(expression: &Expr) -> bool {
     matches!(expression, Expr::BooleanLiteral(literal) if !literal.value)
 }
 
-/// Whether a call says `name=True`.
+/// Whether a call passes `name=True`.
 pub fn says_true(call: &ExprCall, name: &str) -> bool {
     call.arguments
         .find_keyword(name)
         .is_some_and(|keyword| is_true(&keyword.value))
 }
 
-/// The name of a function that is called by nothing but its name: `len` of `len(x)`.
+/// The name of a function that is called by a plain name: `len` of `len(x)`.
 pub fn plain_callee(call: &ExprCall) -> Option<&str> {
     match &*call.func {
         Expr::Name(name) => Some(name.id.as_str()),
@@ -31,7 +31,7 @@ pub fn plain_callee(call: &ExprCall) -> Option<&str> {
     }
 }
 
-/// Whether an expression calls a function by nothing but this name.
+/// Whether an expression calls a function by this plain name.
 pub fn calls(expression: &Expr, name: &str) -> bool {
     matches!(expression, Expr::Call(call) if plain_callee(call) == Some(name))
 }
@@ -47,7 +47,7 @@ pub fn range_count(iterated: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Whether a piece of syntax is another or a part of it.
+/// Whether a node is another or inside it.
 pub fn holds(outer: &impl Ranged, inner: &impl Ranged) -> bool {
     let (outer, inner) = (span(outer), span(inner));
     outer.start <= inner.start && inner.end <= outer.end

@@ -1,4 +1,4 @@
-//! What must hold for any text, held against programs that were cut, doubled and mixed.
+//! Properties that hold for any text, checked with programs that are cut, doubled and mixed.
 
 #[path = "../../../fuzz/src/lint.rs"]
 mod checks;
@@ -9,7 +9,7 @@ use checks::check_lint;
 use ghostgpu_lint::RULES;
 use proptest::prelude::*;
 
-/// Pieces that programs are broken with.
+/// Text fragments that break programs.
 const SPLINTERS: [&str; 22] = [
     "(",
     ")",
@@ -102,7 +102,7 @@ fn changed(text: &str, change: &Change) -> String {
 }
 
 #[test]
-fn the_programs_themselves_hold() {
+fn the_unchanged_programs_have_the_properties() {
     for program in programs() {
         assert!(check_lint(program.as_bytes()), "{program}");
     }

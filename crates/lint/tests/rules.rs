@@ -1,14 +1,14 @@
 //! Every rule against its own documentation and its cases.
 //!
-//! `tests/cases/RULE.py` holds snippets, each begun by `# case: statement`. A line on which the
-//! rule must report ends in `# <- found`; no other line may be reported.
+//! `tests/cases/RULE.py` holds snippets, each headed by `# case: statement`. A line that the rule must
+//! report ends in `# <- found`; it must report no other line.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ghostgpu_lint::{Edit, Family, RULES, Rule, Severity, Source, check};
 
-/// What stands before the examples of the rules' documentation.
+/// Code that precedes the examples in the rules' documentation.
 const PRELUDE: &str = "\
 import copy
 import os
@@ -96,7 +96,7 @@ fn names_of_rules_are_unique_and_in_order_of_family() {
 }
 
 #[test]
-fn every_rule_finds_its_example_and_not_what_is_to_be_used_instead() {
+fn every_rule_reports_its_example_and_not_the_recommended_code() {
     for rule in RULES {
         let found = lines(rule, &example(rule, "Example"));
         assert!(
@@ -114,7 +114,7 @@ fn every_rule_finds_its_example_and_not_what_is_to_be_used_instead() {
 }
 
 #[test]
-fn every_rule_finds_its_cases_and_nothing_else() {
+fn every_rule_reports_its_cases_and_nothing_else() {
     for rule in RULES {
         for (name, snippet) in cases(rule) {
             let expected: BTreeSet<usize> = snippet
@@ -133,10 +133,10 @@ fn every_rule_finds_its_cases_and_nothing_else() {
     }
 }
 
-/// Measured on a card (`ground_truth/h200/mistakes.json`): after `backward()` a kept loss holds
-/// nothing on the card but itself; without it, everything.
+/// Measured on a card (`ground_truth/h200/mistakes.json`): after `backward()` a kept loss holds only
+/// itself on the card; without it, all activations.
 #[test]
-fn what_is_kept_without_backward_is_an_error_and_with_it_a_warning() {
+fn a_kept_loss_is_an_error_without_backward_and_a_warning_with_it() {
     let keeps = ["total += loss", "losses.append(loss)"];
     for keep in keeps {
         for (step, severity) in [
@@ -188,7 +188,7 @@ fn assert_edits_are_in_order(edits: &[Edit]) {
     }
 }
 
-/// The snippets of a rule's file of cases; every rule has one.
+/// The snippets in a rule's case file; every rule has one.
 fn cases(rule: &Rule) -> Vec<(String, String)> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/cases")

@@ -1,7 +1,7 @@
-//! The page about the rules says what the rules say.
+//! The page of rules is up to date.
 
 #[test]
-fn the_page_about_the_rules_is_up_to_date() {
+fn the_rules_page_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lint-rules.md");
     let page = std::fs::read_to_string(path).expect("the page");
     assert!(

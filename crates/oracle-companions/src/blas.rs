@@ -1,10 +1,10 @@
 //! cuBLASLt, as far as cuDNN calls it while choosing engines.
 //!
 //! cuDNN runs 1×1 convolutions as matrix products of cuBLASLt, and asks it whether it has an algorithm
-//! and how much workspace that wants. The real cuBLASLt cannot answer without a card, and cuDNN then
+//! and how much workspace that needs. The real cuBLASLt cannot answer without a card, and cuDNN then
 //! leaves those engines out of its list, although they are the first choice for most such layers.
-//! These are the functions that cuDNN calls; they keep what they are told and answer from what was
-//! measured ([`crate::product_workspace`]).
+//! These are the functions that cuDNN calls; they store their arguments and answer from measurements
+//! ([`crate::product_workspace`]).
 //!
 //! Declarations are written from NVIDIA's public documentation of cuBLASLt.
 
@@ -99,7 +99,7 @@ unsafe fn set(
         .ok()
         .and_then(|name| attributes.values.get_mut(name))
     else {
-        // Attributes beyond those we know change no answer of ours.
+        // Other attributes change no answer.
         return SUCCESS;
     };
     if value.is_null() {
@@ -217,32 +217,32 @@ pub unsafe extern "C" fn cublasLtMatrixLayoutSetAttribute(
 }
 
 /// # Safety
-/// `wishes` must be null or valid for one pointer.
+/// `preference` must be null or valid for one pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cublasLtMatmulPreferenceCreate(wishes: *mut *mut Attributes) -> c_int {
+pub unsafe extern "C" fn cublasLtMatmulPreferenceCreate(preference: *mut *mut Attributes) -> c_int {
     // SAFETY: promised by the caller.
-    unsafe { create(wishes, &[]) }
+    unsafe { create(preference, &[]) }
 }
 
 /// # Safety
-/// `wishes` must be alive or null.
+/// `preference` must be alive or null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cublasLtMatmulPreferenceDestroy(wishes: *mut Attributes) -> c_int {
+pub unsafe extern "C" fn cublasLtMatmulPreferenceDestroy(preference: *mut Attributes) -> c_int {
     // SAFETY: promised by the caller.
-    unsafe { destroy(wishes) }
+    unsafe { destroy(preference) }
 }
 
 /// # Safety
-/// `wishes` must be alive or null, `value` must hold `bytes` bytes.
+/// `preference` must be alive or null, `value` must hold `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasLtMatmulPreferenceSetAttribute(
-    wishes: *mut Attributes,
+    preference: *mut Attributes,
     name: c_int,
     value: *const c_void,
     bytes: usize,
 ) -> c_int {
     // SAFETY: promised by the caller.
-    unsafe { set(wishes, name, value, bytes) }
+    unsafe { set(preference, name, value, bytes) }
 }
 
 /// # Safety
@@ -256,14 +256,21 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
     _b: *const Attributes,
     _c: *const Attributes,
     d: *const Attributes,
-    wishes: *const Attributes,
+    preference: *const Attributes,
     wanted: c_int,
     results: *mut HeuristicResult,
     found: *mut c_int,
 ) -> c_int {
     // SAFETY: promised by the caller.
-    let given = unsafe { (descriptor.as_ref(), a.as_ref(), d.as_ref(), wishes.as_ref()) };
-    let (Some(descriptor), Some(a), Some(d), Some(wishes)) = given else {
+    let given = unsafe {
+        (
+            descriptor.as_ref(),
+            a.as_ref(),
+            d.as_ref(),
+            preference.as_ref(),
+        )
+    };
+    let (Some(descriptor), Some(a), Some(d), Some(preference)) = given else {
         return INVALID_VALUE;
     };
     if wanted < 1 || results.is_null() || found.is_null() {
@@ -284,7 +291,7 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
         }],
         batch: d.values[layout::BATCH],
     };
-    let limit = wishes.values[preference::MOST_WORKSPACE_BYTES];
+    let limit = preference.values[preference::MOST_WORKSPACE_BYTES];
     let result = HeuristicResult {
         algorithm: [0; 8],
         workspace_bytes: product_workspace::bytes(&product, limit) as usize,
@@ -316,16 +323,16 @@ mod tests {
         let mut results = std::mem::MaybeUninit::<[HeuristicResult; 8]>::uninit();
         // SAFETY: all places are valid, and everything made is destroyed once.
         let bytes = unsafe {
-            let [descriptor, a, b, d, wishes] = &mut made;
+            let [descriptor, a, b, d, preference] = &mut made;
             assert_eq!(cublasLtMatmulDescCreate(descriptor, 77, 0), SUCCESS);
             assert_eq!(cublasLtMatrixLayoutCreate(a, 0, 784, 512, 784), SUCCESS);
             assert_eq!(cublasLtMatrixLayoutCreate(b, 0, 512, 128, 512), SUCCESS);
             assert_eq!(cublasLtMatrixLayoutCreate(d, 0, 784, 128, 784), SUCCESS);
-            assert_eq!(cublasLtMatmulPreferenceCreate(wishes), SUCCESS);
+            assert_eq!(cublasLtMatmulPreferenceCreate(preference), SUCCESS);
             let batch = 16i32;
             cublasLtMatrixLayoutSetAttribute(*d, 5, (&raw const batch).cast(), 4);
             let limit = 4u64 << 20;
-            cublasLtMatmulPreferenceSetAttribute(*wishes, 1, (&raw const limit).cast(), 8);
+            cublasLtMatmulPreferenceSetAttribute(*preference, 1, (&raw const limit).cast(), 8);
             let status = cublasLtMatmulAlgoGetHeuristic(
                 std::ptr::null_mut(),
                 *descriptor,
@@ -333,7 +340,7 @@ mod tests {
                 *b,
                 *d,
                 *d,
-                *wishes,
+                *preference,
                 8,
                 results.as_mut_ptr().cast(),
                 &raw mut found,

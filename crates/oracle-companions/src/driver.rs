@@ -1,8 +1,8 @@
-//! The CUDA driver, as far as cuDNN wants its names to be there.
+//! The functions of the CUDA driver that cuDNN looks up.
 //!
 //! Engines that compile their kernels at run time look these names up before they say that they can run
 //! at all, and load the compiled code when a plan is made. There is no card: every function says so,
-//! except those that take code and give handles, which nobody will ever launch.
+//! except those that take code and return handles, which are never launched.
 //!
 //! Declarations are written from NVIDIA's public documentation of the driver interface.
 

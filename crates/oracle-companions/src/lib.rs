@@ -1,7 +1,7 @@
-//! What cuDNN finds under the names of its companions when it is asked about a card that is not there.
+//! Stand-ins for the libraries that cuDNN opens by name when it answers for a virtual card.
 //!
-//! cuDNN opens cuBLASLt and the CUDA driver by name, and leaves engines out of its answers when they
-//! are not there or see no card. The process that holds cuDNN (`ghostgpu-oracle`) puts this library
+//! cuDNN opens cuBLASLt and the CUDA driver by name, and omits engines from its answers when they are
+//! missing or see no card. The process that holds cuDNN (`ghostgpu-oracle`) puts this library
 //! under their names instead, so that cuDNN's list of engines is the one it gives on the card itself:
 //! [`blas`] answers for cuBLASLt, [`driver`] for the driver. Nothing is ever computed here, and where
 //! there is a real card, it is out of reach.

@@ -1,14 +1,14 @@
-//! How much workspace cuBLASLt wants for a matrix product.
+//! The workspace that cuBLASLt needs for a matrix product.
 //!
 //! It chooses among thousands of kernels by a model of its own, so there is no formula. The products of
 //! common networks are in a table recorded on an H200 ([`crate::recorded_products`]), more of them in a
-//! smaller one recorded through cuDNN's own answers; for others a few rules behind most of that table's lines are
-//! applied. They give 1,066 of its 1,245 lines. On other cards the answer is nothing: it is a few hundred bytes
-//! unless the sum is split, and what they would want is not known. This library is loaded into a process that cannot
-//! record assumptions, so that an answer comes from the rules is said nowhere else.
+//! smaller one recorded through cuDNN's own answers; for others, a few rules that explain most of that table's lines are
+//! applied. They reproduce 1,066 of its 1,245 lines. On other cards the answer is 0: it is a few hundred bytes
+//! unless the sum is split, and the true size is unknown. This library is loaded into a process that cannot
+//! record assumptions, so answers from the rules are documented only here.
 //!
-//! cuDNN asks for eight algorithms and makes room for the largest: so say all 780 products that are in both
-//! recordings.
+//! cuDNN requests eight algorithms and reserves the largest workspace, as all 780 products in both recordings
+//! show.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -101,7 +101,7 @@ pub struct Product {
     pub batch: u64,
 }
 
-/// What the chosen algorithm wants, with at most `limit` bytes.
+/// The workspace of the chosen algorithm, at most `limit` bytes.
 pub fn bytes(product: &Product, limit: u64) -> u64 {
     let is_hopper =
         std::env::var(ARCHITECTURE_VARIABLE).map_or(true, |architecture| architecture == HOPPER);
@@ -122,7 +122,7 @@ pub fn bytes(product: &Product, limit: u64) -> u64 {
 }
 
 fn recorded_through_cudnn(product: &Product, limit: u64) -> Option<u64> {
-    // What cuDNN answers does not tell in what its product's result was.
+    // cuDNN's answers do not show the type of the product's result.
     let product = Product {
         result: product.element,
         ..*product
@@ -168,7 +168,7 @@ fn estimated(product: &Product, limit: u64) -> u64 {
         (true, _) => half_precision_split(product, limit),
         (false, _) => persistent_kernel(product),
     };
-    // An algorithm that wants more than there is room for is not proposed.
+    // An algorithm that needs more than the limit is not proposed.
     if bytes <= limit { bytes } else { 0 }
 }
 

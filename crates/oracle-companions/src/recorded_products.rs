@@ -20,7 +20,7 @@ struct Range {
     bytes: [u64; 2],
 }
 
-/// What the recording says about a product.
+/// What the recording tells about a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// This product, or products on both sides of it with the same answer.
@@ -68,7 +68,7 @@ fn look_up(ranges: &[Range], size: u64, column: usize) -> Recorded {
     }
 }
 
-/// The ranges of the line that begins with `series`. Lines are sorted, so that none but a few are looked at.
+/// The ranges of the line that begins with `series`. Lines are sorted, so only a few are examined.
 fn ranges_of(table: &'static str, series: &str) -> Option<Vec<Range>> {
     let (mut low, mut high) = (0, table.len());
     while low < high {

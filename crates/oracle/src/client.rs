@@ -1,4 +1,4 @@
-//! The other side: starts the process that holds cuDNN, asks it, and survives its crashes.
+//! The client: starts the process that holds cuDNN, queries it, and survives its crashes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -48,7 +48,7 @@ pub struct Oracle {
 
 /// Set in the oracle's environment when cuDNN is to find its companions by their bare names.
 pub(crate) const COMPANIONS_VARIABLE: &str = "GHOSTGPU_ORACLE_COMPANIONS";
-/// Tells the companions which card is meant.
+/// Tells the companions which card to answer for.
 const ARCHITECTURE_VARIABLE: &str = "GHOSTGPU_ORACLE_ARCHITECTURE";
 
 /// The library `ghostgpu-oracle-companions`, and a private folder in which cuDNN finds it under the
@@ -78,7 +78,7 @@ struct Process {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// A forked copy of the script must not talk on its parent's line.
+    /// A fork of the script must not use its parent's connection.
     owner: u32,
 }
 
@@ -102,7 +102,7 @@ impl Oracle {
         self
     }
 
-    /// Lets cuDNN find stand-ins for cuBLASLt and the driver, without which it leaves engines out.
+    /// Lets cuDNN find stand-ins for cuBLASLt and the driver, without which it omits engines.
     pub fn with_companions(mut self, companions: Companions) -> Self {
         self.companions = Some(companions);
         self
@@ -145,7 +145,7 @@ impl Oracle {
             .as_ref()
             .is_none_or(|process| process.owner != own)
         {
-            // The parent's process is not ours to end or to wait for.
+            // The process belongs to the parent: do not kill it or wait for it.
             std::mem::forget(self.process.take());
             self.process = Some(self.start()?);
         }

@@ -1,4 +1,4 @@
-//! Asks the user's own cuDNN how it would run an operation on a card that is not there.
+//! Asks the user's own cuDNN how it would run an operation on a virtual card.
 //!
 //! An operation graph goes in, as cuDNN's own descriptors with everything left out that differs
 //! from run to run; the engines that cuDNN would choose and the workspace each one takes come out.

@@ -1,4 +1,4 @@
-//! What is asked and what is answered: one line of JSON each way.
+//! Questions and answers: one line of JSON each.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl Node {
         }
     }
 
-    /// The tree in words, short enough for a line of a table: `15{801=[10{…}]}`.
+    /// The tree as text, short enough for one line: `15{801=[10{…}]}`.
     ///
     /// Kinds and names are cuDNN's numbers. A name has one type of value, so types are left out.
     pub fn words(&self) -> String {

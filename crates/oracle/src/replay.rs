@@ -40,7 +40,7 @@ impl Cudnn {
     /// Opens the library, and before it those that it opens by name itself.
     pub fn open(path: &Path) -> Result<Self, String> {
         for companion in companions(path) {
-            // A companion that cannot be opened is missed by cuDNN only if it needs it.
+            // A companion that cannot be opened matters only if cuDNN needs it.
             let _ = open_library(&companion);
         }
         let library = open_library(path)?;

@@ -10,56 +10,54 @@ pub enum Error {
     Io(#[from] std::io::Error),
     #[error("the file is empty")]
     Empty,
-    /// `instruction_offset` is where the instruction starts that is not there to its end.
+    /// `instruction_offset` is where the incomplete instruction starts.
     #[error("byte {offset}: the file ends in the middle of its data (truncated?)")]
     Truncated {
         offset: u64,
         instruction_offset: u64,
     },
-    #[error("byte {offset}: 0x{byte:02x} is not an instruction of a pickle")]
+    #[error("byte {offset}: 0x{byte:02x} is not a pickle opcode")]
     UnknownInstruction { offset: u64, byte: u8 },
-    #[error("byte {offset}: pickle protocol {protocol} is newer than 5, the newest that is known")]
+    #[error("byte {offset}: pickle protocol {protocol} is not supported (newest: 5)")]
     UnknownProtocol { offset: u64, protocol: u8 },
     #[error(
-        "byte {offset}: refers to the Python object `{module}.{name}`, and only plain data is read"
+        "byte {offset}: refers to the Python object `{module}.{name}`; only plain data is supported"
     )]
     Global {
         offset: u64,
         module: String,
         name: String,
     },
-    #[error(
-        "byte {offset}: the instruction {instruction} asks Python to run something, and only plain data is read"
-    )]
+    #[error("byte {offset}: {instruction} would run Python code; only plain data is supported")]
     NotData {
         offset: u64,
         instruction: &'static str,
     },
-    #[error("byte {offset}: {instruction} needs a value that is not there")]
+    #[error("byte {offset}: {instruction} needs a value, but there is none")]
     StackUnderflow {
         offset: u64,
         instruction: &'static str,
     },
-    #[error("byte {offset}: {instruction} expects {expected} and finds {found}")]
+    #[error("byte {offset}: {instruction} expects {expected}, found {found}")]
     WrongOperand {
         offset: u64,
         instruction: &'static str,
         expected: &'static str,
         found: &'static str,
     },
-    #[error("byte {offset}: memo slot {slot} is read and was never written")]
+    #[error("byte {offset}: memo slot {slot} is read but was never written")]
     UnknownMemoSlot { offset: u64, slot: u64 },
     #[error("byte {offset}: {what} is malformed")]
     Malformed { offset: u64, what: &'static str },
     #[error("byte {offset}: the values up to here need more than {limit_bytes} bytes of memory")]
     TooMuchMemory { offset: u64, limit_bytes: u64 },
     /// The file uses an object again that a [`Taker`](crate::Taker) has taken. Read it without one.
-    #[error("byte {offset}: {instruction} uses an object that was already taken out of the pickle")]
+    #[error("byte {offset}: {instruction} uses an object that was already extracted")]
     TakenObjectUsed {
         offset: u64,
         instruction: &'static str,
     },
-    #[error("byte {offset}: stopped by the reader of the values")]
+    #[error("byte {offset}: stopped by the consumer")]
     Stopped { offset: u64 },
 }
 

@@ -40,14 +40,13 @@ impl<R: Read> Input<R> {
         self.base + self.start as u64
     }
 
-    /// Whether the buffer must be looked after before the next instruction: filled, or found to be at
-    /// its end.
+    /// Whether the buffer must be refilled, or is at its end, before the next instruction.
     #[inline]
     pub(crate) fn is_low(&self) -> bool {
         self.start + LOOKAHEAD_BYTES > self.end
     }
 
-    /// Fills the buffer if there is more, and says whether the next instruction is there.
+    /// Fills the buffer if there is more, and returns whether there is a next instruction.
     #[cold]
     pub(crate) fn refill(&mut self) -> Result<(), Error> {
         if !self.at_end && self.start <= self.end {
@@ -102,7 +101,7 @@ impl<R: Read> Input<R> {
         bytes.map_or(0, |bytes| i64::from_le_bytes(*bytes))
     }
 
-    /// Passes over bytes that [`Input::head`] or [`Input::ahead`] showed. If some of them lie beyond the
+    /// Skips bytes that [`Input::head`] or [`Input::ahead`] showed. If some of them lie beyond the
     /// end, [`Input::has_overrun`] tells.
     #[inline]
     pub(crate) fn skip(&mut self, count: usize) {
@@ -123,8 +122,8 @@ impl<R: Read> Input<R> {
 
     /// Calls `use_bytes` with the next `length` bytes.
     ///
-    /// What is longer than the buffer is collected as it arrives: the length is the file's word, and
-    /// room is made for bytes that are there.
+    /// Data longer than the buffer is collected as it arrives: the length in the file is not trusted, and
+    /// memory is allocated only for bytes that exist.
     #[inline]
     pub(crate) fn bytes<T>(
         &mut self,

@@ -1,6 +1,6 @@
-//! The memo: what a pickle puts aside to use again, four bytes a slot.
+//! The memo: objects that a pickle refers to again, four bytes a slot.
 //!
-//! Python numbers everything it writes, whether it is used again or not: a snapshot of seven million
+//! Python numbers everything it writes, whether it is reused or not: a snapshot of seven million
 //! events has some twenty million slots.
 
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ impl Memo {
         Some(number as u32)
     }
 
-    /// Puts another object in the place of one that nobody asked for: no use of the slot changes.
+    /// Replaces an object that was never read: no use of the slot changes.
     pub(crate) fn change_unused(&mut self, number: u32, slot: Slot) {
         let rewritten = self.rewritten;
         self.put(number, slot);
@@ -109,7 +109,7 @@ impl Memo {
         })
     }
 
-    /// Whether this slot holds this node and nobody has asked for it yet.
+    /// Whether this slot holds this node and was never read.
     pub(crate) fn holds_unused(&self, number: u32, id: NodeId) -> bool {
         let code = match self.dense.get(number as usize) {
             Some(code) => Some(code),

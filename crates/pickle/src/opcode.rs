@@ -6,7 +6,7 @@ macro_rules! opcodes {
     ($($name:ident = $byte:literal;)*) => {
         $(pub(crate) const $name: u8 = $byte;)*
 
-        /// The instruction's name in Python's own words.
+        /// Python's name of the opcode.
         pub(crate) fn name(opcode: u8) -> &'static str {
             match opcode {
                 $($byte => stringify!($name),)*

@@ -86,7 +86,7 @@ impl Strings {
     }
 }
 
-/// Where a string stands among the recent ones: a cheap mix of its length and its ends.
+/// The slot of a string among the recent ones: a cheap hash of its length and ends.
 fn recent_place(bytes: &[u8]) -> usize {
     let first = bytes.first().copied().unwrap_or(0) as usize;
     let last = bytes.last().copied().unwrap_or(0) as usize;

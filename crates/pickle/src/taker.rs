@@ -3,13 +3,13 @@
 use crate::heap::Heap;
 use crate::value::Value;
 
-/// Where in the pickle a dictionary stands that has just received its entries.
+/// The position in the pickle of a dictionary that has just received its entries.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     /// The machine's stack below the dictionary. Dictionaries that were taken before it from the same
-    /// list stand there as one [`Value::Taken`] or [`Value::TakenRow`].
+    /// list are there as one [`Value::Taken`] or [`Value::TakenRow`].
     pub stack: &'a [Value],
-    /// Where on that stack each open bracket (MARK) stands, outermost first.
+    /// Where on that stack each open MARK is, outermost first.
     pub marks: &'a [usize],
 }
 
@@ -18,13 +18,13 @@ pub struct Place<'a> {
 pub enum Take {
     /// Leaves it to the machine.
     Leave,
-    /// Has what it wants: the machine forgets the dictionary.
+    /// Taken: the machine forgets the dictionary.
     Took,
     /// Reading ends with [`Error::Stopped`](crate::Error::Stopped).
     Stop,
 }
 
-/// Whoever wants dictionaries as they are finished.
+/// A consumer of dictionaries as they are finished.
 pub trait Taker {
     /// Whether lists that are written with the same references may become one and the same list, which
     /// cannot be changed any more. A file that does change one ends with

@@ -1,4 +1,4 @@
-//! The record mode: on a machine with a real card, writes down the sizes that NVIDIA's libraries answer.
+//! The record mode: on a machine with a real card, records the sizes that NVIDIA's libraries answer.
 //!
 //! `ghostgpu record` preloads this library. It defines the few functions whose answers are wanted, and
 //! those that set up the descriptors such questions are about; each passes its call on to the real

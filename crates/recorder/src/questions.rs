@@ -1,4 +1,4 @@
-//! The two ways of a call: passed on and its answer written down, or passed on and its effect followed.
+//! The two kinds of calls: passed on with its answer recorded, or passed on with its effect tracked.
 
 /// Defines, from a list in `ghostgpu_tables`, functions that pass their call on and record it.
 ///

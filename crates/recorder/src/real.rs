@@ -81,7 +81,7 @@ unsafe extern "C" fn note_file(
 /// What to say when there is nothing to pass a call on to: the library that would answer is not in
 /// the process, so nobody could have called it without us either.
 pub fn report_missing(function: &str) {
-    eprintln!("ghostgpu: the recorder found no real `{function}` to pass a call on to");
+    eprintln!("ghostgpu: the recorder found no real `{function}` to call");
 }
 
 /// As [`find`], for a name that is put together at run time.

@@ -30,7 +30,7 @@ static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
 /// A question can be answered in parts: PyTorch asks for the workspace and the reserve of a recurrent
 /// network one at a time. The line is then written again with all that is known; the reader keeps the last.
 ///
-/// A question about a descriptor that was made behind our back is not recorded: it cannot be put.
+/// A question about a descriptor that the recorder did not see created is not recorded.
 pub fn record(question: Question, answer: Answer) {
     if question.arguments.contains(UNKNOWN) {
         return;

@@ -1,7 +1,7 @@
 //! Every CUDA function that PyTorch can reach, and what the stand-in library does with it.
 //!
 //! A symbol's name goes in; the library it belongs to and its [`Treatment`] come out. The answers
-//! stand in one table, `table.csv`, which people edit; two tests hold it against the world: one
+//! are in one table, `table.csv`, which people edit; two tests check it: one
 //! reads the imports of the installed torch, the other the exports of the stand-in library. The
 //! crate is pure: it opens no library and no file.
 //!

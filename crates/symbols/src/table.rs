@@ -103,7 +103,7 @@ mod tests {
         for pair in entries().windows(2) {
             assert!(
                 pair[0].symbol < pair[1].symbol,
-                "`{}` must stand before `{}`, once",
+                "`{}` must come before `{}`, and only once",
                 pair[1].symbol,
                 pair[0].symbol
             );

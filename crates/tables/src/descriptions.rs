@@ -1,4 +1,4 @@
-//! Descriptors in words, so that a question about them can stand in a table.
+//! Descriptors as text, so that questions about them can be stored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

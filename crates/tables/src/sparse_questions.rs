@@ -1,7 +1,7 @@
 //! What cuSPARSE is asked: how large is the buffer of this operation?
 
 /// Calls `$define!` with every such function, as [`solver_questions`](crate::solver_questions) does;
-/// an `object` is a descriptor, which stands in the question in words.
+/// an `object` is a descriptor, which is in the question in words.
 #[macro_export]
 macro_rules! sparse_questions {
     ($define:ident) => {

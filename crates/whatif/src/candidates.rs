@@ -1,4 +1,4 @@
-//! The settings worth trying: what a release understands, alone and in pairs that make sense.
+//! The settings worth replaying: what a release supports, alone and in sensible pairs.
 
 use ghostgpu_allocator::{Release, Settings};
 

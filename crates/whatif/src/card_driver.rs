@@ -1,6 +1,6 @@
-//! A card for the replica: a capacity, and the addresses that the real driver would give.
+//! A card for the replica: a capacity, and the addresses that the real driver would assign.
 //!
-//! Up to torch 2.11 equal blocks are told apart by address, so where segments lie decides which is
+//! Up to torch 2.11 equal blocks are distinguished by address, so where segments lie decides which is
 //! reused. The rule is the one measured on an H200 ([`ghostgpu_device::DriverAddresses`]).
 
 use ghostgpu_allocator::{Address, Driver, DriverRequest, MemoryInfo, RecordedEvent};
@@ -14,7 +14,7 @@ const FIRST_RESERVATION: u64 = 0x1000_0000_0000;
 /// What a context takes before the first allocation, as far as addresses go.
 const CONTEXT_BYTES: u64 = 512 << 20;
 
-/// A card whose memory the allocator may have up to a limit.
+/// A card with a memory limit for the allocator.
 #[derive(Debug)]
 pub struct CardDriver {
     capacity_bytes: u64,

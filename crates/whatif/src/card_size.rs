@@ -1,4 +1,4 @@
-//! How large the recorded card was, as far as its addresses tell.
+//! The memory size of the recorded card, inferred from its addresses.
 //!
 //! An expandable segment reserves address space for nine eighths of the card's memory, and a snapshot
 //! does not say how much that is. Two such segments lie at least that far apart.
@@ -11,7 +11,7 @@ const APART_BYTES: u64 = 2 << 30;
 /// Reservations are rounded up to a segment's pages.
 const ROUNDING_BYTES: u64 = 512 << 20;
 
-/// A size of the card that makes room for every recorded segment; `None` where nothing tells.
+/// A card size that accommodates every recorded segment; `None` if unknown.
 pub fn largest_total_bytes(recording: &Recording) -> Option<u64> {
     let operations = &recording.operations;
     let mapped = operations.actions().iter().zip(operations.addresses());

@@ -10,7 +10,7 @@ use ghostgpu_trace::{self as trace, EventKind, Events, Snapshot};
 #[derive(Debug, Clone, Default)]
 pub struct DeviceRecording {
     pub recording: Recording,
-    /// Places of events that the replica knows nothing of, in ascending order.
+    /// Positions of events that the replica does not know, in ascending order.
     left_out: Vec<usize>,
 }
 
@@ -83,7 +83,7 @@ fn pool(pool: trace::PoolId) -> PoolId {
     PoolId(pool.0, pool.1)
 }
 
-/// A segment of a snapshot, in the replica's words.
+/// A segment of a snapshot, as the replica's type.
 pub fn segment(segment: &trace::Segment) -> SegmentView {
     SegmentView {
         address: Address(segment.address),

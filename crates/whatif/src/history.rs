@@ -1,7 +1,7 @@
-//! One device's history, ready to be asked what would have been.
+//! The recorded history of one device, for what-if questions.
 
 use ghostgpu_allocator::replay::{
-    Circumstances, Difference, ExactReplay, Program, Warning, WhatIf, exact, what_if,
+    Difference, Environment, ExactReplay, Program, Warning, WhatIf, exact, what_if,
 };
 use ghostgpu_allocator::{Release, Settings, SettingsError, SnapshotSettings};
 use ghostgpu_trace::{AllocatorSettings, Snapshot};
@@ -11,7 +11,7 @@ use crate::card_size::largest_total_bytes;
 use crate::convert::DeviceRecording;
 use crate::recorded::Recorded;
 
-/// Releases that stand for all with the same rules, the likeliest first.
+/// One release for each set of rules, the likeliest first.
 const REPRESENTATIVES: [Release; 5] = [
     Release::new(2, 11),
     Release::new(2, 15),
@@ -20,10 +20,10 @@ const REPRESENTATIVES: [Release; 5] = [
     Release::new(2, 7),
 ];
 
-/// Far more than any card has, and still an address range.
+/// Far more than any card has, but still a valid address range.
 const UNLIMITED_BYTES: u64 = 1 << 42;
 
-/// Why a release was taken.
+/// Why a release was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// The caller named it.
@@ -36,33 +36,33 @@ pub enum Basis {
     Assumed,
 }
 
-/// Why a snapshot cannot be asked.
+/// Why a snapshot cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
     #[error("device {device} has no recorded events, so there is nothing to replay")]
     NoEvents { device: usize },
-    #[error("this history is of the cudaMallocAsync allocator, which lives in the driver")]
+    #[error("this history comes from the cudaMallocAsync allocator, which is part of the driver")]
     DriverAllocator,
 }
 
-/// What somebody knows about the recorded process that a snapshot does not say.
+/// What the user knows about the recorded process that a snapshot does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// Without it, the one is found whose rules lead to the recorded addresses.
     pub release: Option<Release>,
-    /// What a memory fraction allowed.
+    /// The limit from a memory fraction.
     pub limit_bytes: Option<u64>,
 }
 
-/// What is asked of a history.
+/// A what-if question.
 #[derive(Clone, Debug)]
 pub struct Question {
     pub release: Release,
     pub settings: Settings,
-    /// What the driver can give to the allocator; `None`: as much as it wants.
+    /// How much the allocator can get from the driver; `None` for unlimited memory.
     pub capacity_bytes: Option<u64>,
-    /// What a memory fraction allows.
+    /// The limit from a memory fraction.
     pub limit_bytes: Option<u64>,
 }
 
@@ -76,9 +76,9 @@ pub struct History {
     pub settings: Settings,
     /// Why the recorded settings text could not be read, if so.
     pub settings_trouble: Option<SettingsError>,
-    /// What a memory fraction allowed, where somebody knows.
+    /// The limit from a memory fraction, if known.
     pub limit_bytes: Option<u64>,
-    /// What the recorded run came to.
+    /// The outcome of the recorded run.
     pub recorded: Recorded,
     /// The recording, repeated under its own settings.
     repeated: ExactReplay,
@@ -87,7 +87,7 @@ pub struct History {
 }
 
 impl History {
-    /// Takes a device out of a snapshot.
+    /// Extracts one device from a snapshot.
     pub fn of(snapshot: &Snapshot, device: usize, known: Known) -> Result<Self, HistoryError> {
         let recording = DeviceRecording::of(snapshot, device);
         if recording.recording.operations.is_empty() {
@@ -97,15 +97,15 @@ impl History {
         let total_bytes = largest_total_bytes(&recording.recording);
         let try_release = |release: Release| {
             let (settings, trouble) = Settings::from_snapshot(&recorded, release);
-            let circumstances = Circumstances {
+            let environment = Environment {
                 total_bytes,
                 limit_bytes: known.limit_bytes,
-                ..Circumstances::new(release, settings)
+                ..Environment::new(release, settings)
             };
-            let repeated = exact(&recording.recording, &circumstances);
-            (circumstances, trouble, repeated)
+            let repeated = exact(&recording.recording, &environment);
+            (environment, trouble, repeated)
         };
-        let (basis, (circumstances, settings_trouble, repeated)) = match known.release {
+        let (basis, (environment, settings_trouble, repeated)) = match known.release {
             Some(named) => (Basis::Named, try_release(named)),
             None => {
                 let mut furthest = None;
@@ -129,15 +129,15 @@ impl History {
                 furthest.unwrap_or_else(|| (Basis::Assumed, try_release(Release::REFERENCE)))
             }
         };
-        if circumstances.settings.uses_malloc_async {
+        if environment.settings.uses_malloc_async {
             return Err(HistoryError::DriverAllocator);
         }
-        let program = Program::of(&recording.recording, &circumstances);
+        let program = Program::of(&recording.recording, &environment);
         Ok(Self {
             device,
-            release: circumstances.release,
+            release: environment.release,
             basis,
-            settings: circumstances.settings,
+            settings: environment.settings,
             settings_trouble,
             limit_bytes: known.limit_bytes,
             recorded: Recorded::of(&recording.recording, &repeated),
@@ -147,7 +147,7 @@ impl History {
         })
     }
 
-    /// The question what the same settings and enough memory lead to.
+    /// The question with the same settings and enough memory.
     pub fn question(&self) -> Question {
         Question {
             release: self.release,
@@ -157,7 +157,7 @@ impl History {
         }
     }
 
-    /// What would have been.
+    /// Answers a question.
     pub fn ask(&self, question: &Question) -> WhatIf {
         let capacity = question.capacity_bytes.unwrap_or(UNLIMITED_BYTES);
         what_if(

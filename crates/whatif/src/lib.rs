@@ -1,11 +1,9 @@
-//! What another setting, another amount of memory or another release would have made of a recorded
-//! history.
+//! Replays a recorded history under another setting, another amount of memory or another release.
 //!
 //! A [`Snapshot`](ghostgpu_trace::Snapshot) goes in, and for each question a
-//! [`WhatIf`](ghostgpu_allocator::replay::WhatIf) comes out. This is where files' words and the
-//! replica's words meet: [`History`] takes one device out of a snapshot, finds out which release's
-//! rules it follows by replaying it, and answers questions; [`search`] asks many of them. It knows
-//! nothing of printing.
+//! [`WhatIf`](ghostgpu_allocator::replay::WhatIf) comes out. This crate connects snapshots and the
+//! replica: [`History`] extracts one device from a snapshot, finds out by replaying it which release's
+//! rules it follows, and answers questions; [`search`] runs many of them. It does not print.
 
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,7 @@
 use ghostgpu_allocator::Action;
 use ghostgpu_allocator::replay::{ExactReplay, Recording};
 
-/// Figures of the recorded run. What only a repetition of it tells is not known where that failed.
+/// Figures of the recorded run. What only an exact replay tells is unknown where that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// From the recorded calls of the driver.
@@ -72,7 +72,7 @@ mod tests {
             bytes,
             context: Context::default(),
         };
-        // 5 were there before, and are given back first.
+        // 5 were there before, and are returned first.
         let entries = [
             (Action::SegmentFree, 5),
             (Action::SegmentAlloc, 7),

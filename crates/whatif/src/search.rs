@@ -1,4 +1,4 @@
-//! Asks a history about many settings, on all processors, and ranks the answers.
+//! Runs a history under many settings, on all cores, and ranks the results.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -21,7 +21,7 @@ impl Found {
         self.answer.failure.is_none()
     }
 
-    /// What is better comes first: a run to the end, or at least further; less memory; fewer retries;
+    /// Better results first: a run that ends, or gets further; less memory; fewer retries;
     /// a shorter text.
     fn rank(&self) -> impl Ord + use<> {
         let failed_at = self.answer.failure.as_ref().map(|failure| failure.index);
@@ -35,8 +35,8 @@ impl Found {
     }
 }
 
-/// Tries every one of `settings` in place of the question's own. `threads` of them work at a time;
-/// `done` hears how many are finished.
+/// Runs every one of `settings` in place of the question's own, with `threads` threads; `done` is called
+/// with the number finished.
 pub fn search(
     history: &History,
     question: &Question,
@@ -69,7 +69,7 @@ pub fn search(
         });
         results.flatten().collect()
     });
-    // Texts differ, so the order does not depend on who finished first.
+    // Texts are unique, so the order does not depend on timing.
     found.sort_by(|one, other| {
         one.rank()
             .cmp(&other.rank())

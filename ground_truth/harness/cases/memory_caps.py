@@ -82,7 +82,7 @@ case(
 
 
 def halve_until_it_fits(context: Context) -> None:
-    """A script that catches the error and goes on with half the batch."""
+    """A script that catches the error and continues with half the batch."""
     size = context.batch(64)
     job = classifier("resnet18", 2)(context)
     context.start()

@@ -54,7 +54,7 @@ case("mlp-gradients-zeroed-in-place", mlp, zero_gradients_in_place=True, rough_g
 
 
 def train_with_average(context: Context) -> None:
-    """An exponential moving average of the weights beside the model."""
+    """An exponential moving average of the weights next to the model."""
     job = mlp(context)
     context.start()
     model = job.model.to(context.device)

@@ -1,4 +1,4 @@
-"""Sorting, scanning, selecting, random numbers: the operations that ask CUB for scratch space."""
+"""Sorting, scanning, selecting, random numbers: operations with CUB scratch space."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SEED = 20261115
 
 
 class Recorder:
-    """Allocates and frees, and writes down each address and the free memory after it."""
+    """Allocates and frees, and records each address and the free memory afterwards."""
 
     def __init__(self) -> None:
         self.rows: list[list[Any]] = []
@@ -134,7 +134,7 @@ def _around_two_mib(recorder: Recorder) -> None:
 
 
 def _holes(recorder: Recorder) -> None:
-    """Frees every second block, then asks for sizes that fit the holes exactly, and not."""
+    """Frees every second block, then requests sizes that do and do not fit the holes exactly."""
     for _ in range(24):
         recorder.allocate(20 * MIB)
     for index in range(12):

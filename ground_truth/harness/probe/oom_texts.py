@@ -1,4 +1,4 @@
-"""The words PyTorch uses when memory runs out, in each situation that changes them."""
+"""PyTorch's out-of-memory messages, in each situation that changes them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _under_a_cap() -> None:
 
 @situation
 def _under_a_cap_with_cached_blocks() -> None:
-    """The cache is given back first, so one retry comes before the error."""
+    """The cache is freed first, so one retry precedes the error."""
     _cap(8 * GIB)
     kept = [_take(1 * GIB) for _ in range(6)]
     del kept[::2]

@@ -1,4 +1,4 @@
-"""The agent in the same process, as this script sees it; without one, nothing happens."""
+"""The interface to the agent in the same process; does nothing without one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 def assume(sentence: str) -> None:
-    """Add a sentence on which the answer rests."""
+    """Add an assumption of the answer."""
     report: Any = sys.modules.get("_ghostgpu_agent.report")
     if report is not None:
         report.RECORD.assume(sentence)
 
 
 def other_sizes(place: str, batch: int, seq: int | None, longest_seq: int | None) -> dict[str, Any]:
-    """The sizes to use instead of the job's own; in forked copies, others each time."""
+    """The sizes to use instead of the job's own; each fork has its own."""
     probing: Any = sys.modules.get("_ghostgpu_agent.probing")
     if probing is None:
         return {}

@@ -334,7 +334,7 @@ CONFIGURATIONS: dict[str, Known] = {
 }
 
 _ENDINGS = ("-hf", "-base", "-instruct", "-chat-hf", "-chat", "-it")
-"""What hubs put behind a name without changing the model's sizes."""
+"""Suffixes that hubs add to a name without changing the model's sizes."""
 
 
 def find_known(name: str) -> str | None:

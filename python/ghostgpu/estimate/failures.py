@@ -1,4 +1,4 @@
-"""What cannot be estimated, and what the user can do about it."""
+"""Errors for the user, each with a hint."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ HINT_MARK = " || hint: "
 
 
 class CannotEstimate(Exception):
-    """One sentence, and a hint. The command line shows both; nobody wants a traceback."""
+    """A sentence and a hint. The command line shows both, without a traceback."""
 
     def __init__(self, sentence: str, hint: str = "") -> None:
         super().__init__(sentence + (HINT_MARK + hint if hint else ""))
 
 
 def hide_tracebacks(*kinds: type[BaseException]) -> None:
-    """Have the command line alone tell the user about a `CannotEstimate`, and about these.
+    """Leave reporting of `CannotEstimate`, and of these, to the command line.
 
     A traceback through a script that is not the user's says nothing to the user.
     """
@@ -34,7 +34,7 @@ def hide_tracebacks(*kinds: type[BaseException]) -> None:
 
 
 def need_package(name: str) -> None:
-    """Say which package is missing, unless it is there."""
+    """Raise an error if a package is missing."""
     from importlib.util import find_spec
 
     if find_spec(name) is None:

@@ -34,7 +34,7 @@ _ENDINGS = {
     "ForQuestionAnswering": "question-answering",
     "ForImageClassification": "image-classification",
 }
-"""How the names of model classes end, and what such a model does."""
+"""Suffixes of model class names, and their tasks."""
 
 
 def build_transformers(torch: Any, job: Job, config: Any, source: str) -> Built:
@@ -63,7 +63,7 @@ def build_transformers(torch: Any, job: Job, config: Any, source: str) -> Built:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise CannotEstimate(
             f"transformers cannot build this model: {first}",
-            "what changes the configuration (--layers, --vocab, --attention) may not suit it",
+            "it may not support the changed configuration (--layers, --vocab, --attention)",
         ) from error
     return _built(torch, job, config, source, task, model)
 
@@ -91,7 +91,7 @@ def _first_name(config: Any, names: tuple[str, ...]) -> str | None:
 
 
 def _usual_task(transformers: Any, config: Any) -> str:
-    """What the configuration was made for, else the first thing such models can do."""
+    """The task of the configuration, else the first that such models support."""
     for architecture in getattr(config, "architectures", None) or []:
         for ending, task in _ENDINGS.items():
             auto = getattr(transformers, AUTO_CLASSES[task])
@@ -118,13 +118,15 @@ def _built(torch: Any, job: Job, config: Any, source: str, task: str, model: Any
         if longest is not None and seq > longest:
             raise CannotEstimate(
                 f"{seq} tokens are more than the {longest} positions that `{job.name}` has",
-                f"`--seq {longest}` is the most it can take",
+                f"use at most `--seq {longest}`",
             )
         inputs, sample = _texts(torch, job, config, task), f"{seq} tokens"
         if not job.padding_mask:
-            agent.assume("every sequence is full: no padding mask is passed (--padding-mask does)")
+            agent.assume(
+                "sequences have full length: no padding mask is passed (--padding-mask adds one)"
+            )
     if job.inference and task == "causal-lm":
-        agent.assume("inference is one forward pass over the whole sequence: nothing is generated")
+        agent.assume("inference is one forward pass over the whole sequence, without generation")
 
     def loss(trained: Any, batch: dict[str, Any]) -> Any:
         return trained(**batch).loss

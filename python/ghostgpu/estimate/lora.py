@@ -1,4 +1,4 @@
-"""Low-rank adapters: with peft where it is installed, else a small wrap of our own.
+"""Low-rank adapters: from peft if it is installed, else from a small wrapper.
 
 Both freeze the model and put two matrices of the rank beside each projection of queries and values,
 in single precision unless the whole model is in it anyway, and add what they give to the
@@ -41,8 +41,8 @@ def add_adapters(torch: Any, model: Any, rank: int) -> Any:
         maker = f"peft {peft.__version__}"
     else:
         wrapped = _wrap(torch, model, targets, rank)
-        maker = "GhostGPU's own wrap, since peft cannot be imported here"
-    agent.assume(f"adapters of rank {rank} stand beside {' and '.join(targets)}, by {maker}")
+        maker = "GhostGPU's wrapper, since peft cannot be imported"
+    agent.assume(f"adapters of rank {rank} on {' and '.join(targets)}, from {maker}")
     return wrapped
 
 
@@ -56,8 +56,8 @@ def _targets(model: Any) -> tuple[str, ...]:
         if names.issuperset(targets):
             return targets
     raise CannotEstimate(
-        "no projections of queries and values were found in this model to put adapters beside",
-        "leave `--lora` out; for adapters elsewhere, rehearse a script of your own with `run`",
+        "this model has no query and value projections for adapters",
+        "remove `--lora`; for other adapters, rehearse your own script with `ghostgpu run`",
     )
 
 
@@ -73,7 +73,7 @@ def _sizes(module: Any) -> tuple[int, int] | None:
 
 def _wrap(torch: Any, model: Any, targets: tuple[str, ...], rank: int) -> Any:
     class Adapted(torch.nn.Module):  # type: ignore[misc]
-        """A frozen layer with two matrices of low rank beside it."""
+        """A frozen layer with two low-rank matrices."""
 
         def __init__(self, base: Any, sizes: tuple[int, int]) -> None:
             super().__init__()

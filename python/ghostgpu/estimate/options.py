@@ -1,4 +1,4 @@
-"""What is to be estimated, as the command line says it."""
+"""The job to estimate, from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The precision that weights are made in."""
+"""The precision of the weights."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .options import Job
 
 
 def own_precision(torch: Any, job: Job) -> Any:
-    """What the weights are in; autocast leaves them in single precision."""
+    """The dtype of the weights; autocast leaves them in single precision."""
     return torch.bfloat16 if job.dtype == "pure-bf16" else torch.float32
 
 
 @contextlib.contextmanager
 def default_precision(torch: Any, job: Job) -> Iterator[None]:
-    """Have everything that is made meanwhile be in the job's own precision."""
+    """Create tensors in the job's precision."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(own_precision(torch, job))
     try:

@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def run(torch: Any, job: Job, built: Any) -> None:
-    """Train the model, or only use it, as the job says."""
+    """Train the model, or run inference."""
     model = built.model
     own_kind = {"pure-bf16": torch.bfloat16}.get(job.dtype)
     if job.lora is not None:
@@ -37,8 +37,8 @@ def run(torch: Any, job: Job, built: Any) -> None:
     if job.checkpointing:
         if built.enable_checkpointing is None:
             raise CannotEstimate(
-                f"the library of {job.name} offers no gradient checkpointing",
-                "leave `--checkpointing` out, or rehearse a script of your own with `run`",
+                f"the library of {job.name} has no gradient checkpointing",
+                "remove `--checkpointing`, or rehearse your own script with `ghostgpu run`",
             )
         built.enable_checkpointing()
     _tell(job, built, model)
@@ -80,7 +80,7 @@ def _use(torch: Any, job: Job, built: Any, model: Any, own_kind: Any) -> None:
 
 
 def model_device(model: Any) -> Any:
-    """Where a model lies."""
+    """The device of a model."""
     return next(model.parameters()).device
 
 

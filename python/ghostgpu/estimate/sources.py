@@ -16,7 +16,7 @@ from .options import Job
 
 
 def find_and_build(torch: Any, job: Job) -> Built:
-    """Build what the job names, on the CPU; raises `CannotEstimate` for what cannot be."""
+    """Build the job's model on the CPU; raises `CannotEstimate` if it cannot."""
     from .vision import build_timm, build_torchvision
 
     prefix, separator, rest = job.name.partition(":")
@@ -60,8 +60,8 @@ def _configuration(name: str) -> tuple[Any, str]:
         return cached, "from the local cache"
     if key is None:
         raise CannotEstimate(
-            f"no configuration of `{name}` is known: it is neither built in nor in the local "
-            "cache of Hugging Face, and no file has that name",
+            f"unknown model `{name}`: it is neither built in nor in the local Hugging Face cache, "
+            "and no file has that name",
             nearest(name, [*CONFIGURATIONS, *_torchvision_names()]),
         )
     known = CONFIGURATIONS[key]

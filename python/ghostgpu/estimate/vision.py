@@ -31,7 +31,7 @@ def build_torchvision(torch: Any, job: Job, name: str) -> Built:
         model = models.get_model(name, weights=None, **options)
     if not hasattr(models, name) or model.__module__.split(".")[2] in _NOT_CLASSIFIERS:
         raise CannotEstimate(
-            f"`{name}` is no image classifier",
+            f"`{name}` is not an image classifier",
             "rehearse a script of your own with `ghostgpu run`",
         )
     return _classifier(torch, job, model, image, "torchvision's own configuration")
@@ -41,7 +41,7 @@ _NOT_CLASSIFIERS = frozenset({"detection", "segmentation", "optical_flow", "vide
 
 
 def _torchvision_image(models: Any, name: str) -> int:
-    """The size that torchvision's own weights of this model were made for."""
+    """The image size of torchvision's weights for this model."""
     try:
         weights = models.get_model_weights(name).DEFAULT
         size = weights.transforms().crop_size
@@ -81,12 +81,12 @@ def _kind(torch: Any, job: Job) -> Any:
 def _refuse_text_options(job: Job) -> None:
     if job.task not in (None, "image-classification"):
         raise CannotEstimate(
-            f"`{job.name}` classifies images, and cannot do {job.task}", "leave `--task` out"
+            f"`{job.name}` classifies images and cannot do {job.task}", "remove `--task`"
         )
     for option, value in (("--seq", job.seq), ("--vocab", job.vocab), ("--layers", job.layers)):
         if value is not None:
             raise CannotEstimate(
-                f"`{job.name}` takes images, for which {option} means nothing",
+                f"`{job.name}` takes images, to which {option} does not apply",
                 "`--image` sets their size",
             )
 

@@ -48,7 +48,7 @@ impl SegmentImage {
     }
 }
 
-/// Why a recorded segment cannot be taken over.
+/// Why a recorded segment cannot be adopted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdoptError {
     #[error("the segment at {0} has no blocks")]
@@ -58,8 +58,8 @@ pub enum AdoptError {
 }
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
-    /// Takes over a segment. Counts its blocks as if they had been allocated now, tells nobody, and
-    /// does not ask the driver. Segments are ranked in the order of these calls.
+    /// Adopts a segment. Counts its blocks as if they were allocated now, emits no entries, and does not
+    /// call the driver. Segments are ranked in the order of these calls.
     pub fn adopt(&mut self, segment: &SegmentImage) -> Result<(), AdoptError> {
         if segment.blocks.is_empty() {
             return Err(AdoptError::Empty(segment.address));
@@ -145,7 +145,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         Ok(hole)
     }
 
-    /// Cuts a free block that stands in no set into the recorded blocks.
+    /// Cuts a free block that is in no set into the recorded blocks.
     fn carve(&mut self, head: u32, segment: &SegmentImage) {
         let kind = segment.kind;
         let ordinary = !self.blocks[head].is_expandable();

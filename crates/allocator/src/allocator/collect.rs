@@ -1,4 +1,4 @@
-//! Garbage collection: before the driver is asked, free segments that nobody wanted for long are given
+//! Garbage collection: before a request to the driver, free segments unused for long are given
 //! back, once more than a part of the limit is reserved.
 
 use super::Allocator;

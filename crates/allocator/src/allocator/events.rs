@@ -11,13 +11,13 @@ use crate::structures::blocks::{NONE, State};
 use crate::structures::hash_order::HashOrder;
 use crate::trace::TraceSink;
 
-/// How PyTorch knows a stream, beside its raw handle. The order in which several streams' blocks come
+/// How PyTorch identifies a stream, besides its raw handle. The order in which several streams' blocks come
 /// back depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamIdentity {
     /// The device's ordinal.
     pub device: u8,
-    /// `torch.cuda.Stream.stream_id`. For streams from elsewhere it is the handle.
+    /// `torch.cuda.Stream.stream_id`. For external streams it is the handle.
     pub id: u64,
 }
 
@@ -30,7 +30,7 @@ impl StreamIdentity {
 }
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
-    /// Says what PyTorch calls a stream. Unknown ones are taken for streams from elsewhere.
+    /// Registers PyTorch's id of a stream. Unknown ones count as external streams.
     pub fn identify_stream(&mut self, stream: StreamId, identity: StreamIdentity) {
         self.identities.retain(|&(other, _)| other != stream);
         self.identities.push((stream, identity));
@@ -58,7 +58,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.record_stream_of(BlockId(number), stream)
     }
 
-    /// The same of an allocation that is still live, without looking its address up.
+    /// The same for a live allocation, without an address lookup.
     pub fn record_stream_of(
         &mut self,
         block: BlockId,
@@ -123,7 +123,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         })
     }
 
-    /// Takes the list of uses off a block; its contents stay until somebody takes the list again.
+    /// Detaches the list of uses from a block; its contents stay until the list is reused.
     fn take_uses(&mut self, number: u32) -> u32 {
         let list = std::mem::replace(&mut self.blocks[number].uses, NONE);
         if list != NONE {
@@ -164,7 +164,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// Frees that a capture put off get their events, without the uses that the capture recorded.
+    /// Frees that a capture deferred get their events, without the uses that the capture recorded.
     pub(super) fn record_deferred_events(&mut self) {
         for block in std::mem::take(&mut self.deferred) {
             let list = self.blocks[block].uses;
@@ -202,7 +202,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// Says in which order blocks come back when all streams are waited for; others come last. A
+    /// Sets the order in which blocks are returned when all streams are synchronized; others come last. A
     /// recording tells it, and the numbers of streams, on which it depends, are not recorded.
     pub(crate) fn set_completion_order(&mut self, addresses: &[Address]) {
         let place = |address: u64| addresses.iter().position(|other| other.0 == address);
@@ -214,14 +214,14 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// Completes a free that waits, whatever it waits for: what a recorded `free_completed` says, or a
+    /// Completes a pending free, whatever it waits for: from a recorded `free_completed`, or a
     /// graph capture that knows the block to be unused. Whether there was such a block.
     pub fn complete(&mut self, address: Address) -> bool {
         let number = self.find(address);
         number.is_some_and(|number| self.complete_block(BlockId(number)))
     }
 
-    /// The same of a block that was handed out, without looking its address up.
+    /// The same for an allocated block, without an address lookup.
     pub fn complete_block(&mut self, block: BlockId) -> bool {
         let found = self.blocks.get(block.0);
         let is_pending = found.is_some_and(|block| block.state == State::Pending);

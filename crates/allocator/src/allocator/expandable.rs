@@ -13,12 +13,12 @@ use crate::trace::{Action, TraceSink};
 pub(super) struct Expandable {
     pub(super) address: u64,
     pub(super) bytes: u64,
-    /// Memory comes in pieces of this size; 0 marks a place without a segment.
+    /// The page size; 0 marks an unused slot.
     pub(super) page_bytes: u64,
 }
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
-    /// A free block of at least the wanted size, taken out of its set.
+    /// A free block of at least the requested size, removed from its set.
     pub(super) fn grow_expandable(&mut self, quest: &Quest) -> Option<u32> {
         let size = quest.size;
         let mut candidate = match self.room_in_segments(quest) {
@@ -32,7 +32,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             }
         }
         while self.blocks[candidate].size < size {
-            // A free block with a hole behind it: the hole is mapped, and swallows the block.
+            // A free block with a hole after it: the hole is mapped, and swallows the block.
             let missing = size - self.blocks[candidate].size;
             let hole = self.blocks[candidate].next;
             if hole == NONE {
@@ -159,7 +159,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.pools.nodes.remove(holes, &entry);
     }
 
-    /// Cuts a block in two behind `bytes`; returns the number of the second, which is in no set.
+    /// Cuts a block in two after `bytes`; returns the number of the second, which is in no set.
     pub(super) fn cut(&mut self, number: u32, bytes: u64) -> u32 {
         let whole = &self.blocks[number];
         let rest = Block {
@@ -184,14 +184,14 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         rest
     }
 
-    /// Cuts a hole in two behind `bytes`; returns the second.
+    /// Cuts a hole in two after `bytes`; returns the second.
     pub(super) fn cut_hole(&mut self, hole: u32, bytes: u64) -> u32 {
         let rest = self.cut(hole, bytes);
         self.insert_hole(rest);
         rest
     }
 
-    /// Puts memory behind the first `bytes` of a hole, in whole pages, and merges it with what is free
+    /// Maps memory to the first `bytes` of a hole, in whole pages, and merges it with what is free
     /// around it. Whether the driver had enough.
     fn map(&mut self, hole: u32, bytes: u64) -> bool {
         let segment = self.expandable[self.blocks[hole].expandable as usize];
@@ -221,8 +221,8 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.insert_free(hole);
     }
 
-    /// Takes the whole pages inside a free block away from it. What is left before and behind them
-    /// become blocks of their own.
+    /// Unmaps the whole pages inside a free block. What is left before and after them becomes separate
+    /// blocks.
     pub(super) fn unmap(&mut self, number: u32) {
         let block = &self.blocks[number];
         let segment = self.expandable[block.expandable as usize];
@@ -289,7 +289,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// Gives the addresses of a segment back if it is one single hole.
+    /// Returns the address range of a segment to the driver if it is one single hole.
     pub(super) fn drop_if_unmapped(&mut self, number: u32) {
         let block = &self.blocks[number];
         if block.state != State::Unmapped || block.is_split() {

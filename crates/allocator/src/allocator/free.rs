@@ -1,4 +1,4 @@
-//! Giving memory back: the request, and the completion when no stream uses it any more.
+//! Freeing memory: the request, and the completion when no stream uses it any more.
 
 use super::Allocator;
 use crate::driver::Driver;
@@ -26,7 +26,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// Frees an allocation that is still live, without looking its address up.
+    /// Frees a live allocation without an address lookup.
     pub fn free_block(&mut self, block: BlockId) -> Result<(), InvalidPointer> {
         if block.0 == NONE {
             return Ok(());
@@ -46,8 +46,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// Whether a block is in use and starts at an address. The number of a block that was given up may
-    /// name another one.
+    /// Whether a block is in use and starts at an address. The id of a freed block may be reused.
     #[inline]
     pub(crate) fn is_in_use_at(&self, block: BlockId, address: Address) -> bool {
         let found = self.blocks.get(block.0);
@@ -91,7 +90,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// Puts a block that nobody uses any more among the free ones, merged with its neighbours.
+    /// Adds a block that is no longer in use to the free ones, merged with its neighbours.
     #[inline]
     pub(super) fn complete_free(&mut self, number: u32) {
         let block = &self.blocks[number];
@@ -127,7 +126,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.stats.requested_bytes.decrease(kind, requested);
     }
 
-    /// Merges a free neighbour into a block that stands in no set; returns the bytes it had.
+    /// Merges a free neighbour into a block that is in no set; returns the bytes it had.
     #[inline]
     pub(super) fn absorb_free(&mut self, number: u32, neighbour: u32) -> u64 {
         if neighbour == NONE || self.blocks[neighbour].state != State::Free {
@@ -137,7 +136,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.absorb(number, neighbour)
     }
 
-    /// Merges a neighbour that stands in no set either.
+    /// Merges a neighbour that is in no set either.
     #[inline]
     pub(super) fn absorb(&mut self, number: u32, neighbour: u32) -> u64 {
         let other = &self.blocks[neighbour];

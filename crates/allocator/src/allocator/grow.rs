@@ -9,12 +9,12 @@ use crate::structures::blocks::{Block, NONE, State};
 use crate::trace::{Action, TraceSink};
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
-    /// What the driver is asked for if the cache has nothing.
+    /// The request to the driver if the cache has no block.
     pub(super) fn segment_bytes(&self, quest: &Quest) -> u64 {
         rounding::segment_size(quest.size, self.settings.large_segment_size)
     }
 
-    /// One attempt. The block it returns stands in no set.
+    /// One attempt. The block it returns is in no set.
     pub(super) fn grow(&mut self, quest: &Quest, is_retry: bool) -> Grown {
         if is_retry {
             self.stats.num_alloc_retries += 1;

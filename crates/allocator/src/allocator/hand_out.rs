@@ -1,4 +1,4 @@
-//! The last step of a request: split the block if the rest is worth keeping, and count.
+//! The last step of a request: splits the block if the rest is worth keeping, and updates statistics.
 
 use super::Allocator;
 use super::malloc::{Allocation, Quest};
@@ -9,7 +9,7 @@ use crate::structures::blocks::{Block, NONE, State};
 use crate::trace::{Action, TraceSink};
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
-    /// Hands out a block that stands in no set.
+    /// Hands out a block that is in no set.
     #[inline]
     pub(super) fn hand_out(
         &mut self,
@@ -56,7 +56,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// The block that is handed out: a new one in front of the rest, or the whole.
+    /// The block to hand out: a new one in front of the rest, or the whole.
     #[inline]
     fn take_front(&mut self, found: u32, size: u64, splits: bool) -> u32 {
         let whole = &self.blocks[found];

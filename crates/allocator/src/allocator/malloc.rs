@@ -1,4 +1,4 @@
-//! The way of a request: look in the cache, ask the driver, release, ask again, give up.
+//! The stages of a request: search the cache, ask the driver, release, retry, fail.
 
 use super::Allocator;
 use crate::driver::Driver;
@@ -17,8 +17,8 @@ pub struct Request {
     pub stream: StreamId,
     /// The host thread, which decides whether a `use_mem_pool` scope applies.
     pub thread: ThreadId,
-    /// A pool that must exist, whatever scopes are open; for replaying traces that name pools. A
-    /// private one counts as an open scope for the time of the request.
+    /// An existing pool that overrides open scopes; for replaying recordings that name pools. A private
+    /// one counts as an open scope during the request.
     pub pool: Option<PoolId>,
 }
 
@@ -35,7 +35,7 @@ impl Request {
     }
 }
 
-/// What was handed out.
+/// An allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
     pub address: Address,
@@ -56,10 +56,10 @@ impl Allocation {
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum AllocError {
-    /// `torch.OutOfMemoryError`. [`OutOfMemory::text`] words it.
-    #[error("out of memory: {} bytes were asked of the driver", .0.segment_bytes)]
+    /// `torch.OutOfMemoryError`; [`OutOfMemory::text`] is its message.
+    #[error("out of memory: {} bytes were requested from the driver", .0.segment_bytes)]
     OutOfMemory(OutOfMemory),
-    /// `throw_on_cudamalloc_oom` refused before the driver was asked.
+    /// `throw_on_cudamalloc_oom` refused the request before it reached the driver.
     #[error(
         "CUDA out of memory. Allocation was preemptively rejected because it would exceed \
          per_process_memory_fraction limit. Requested size: {}", crate::oom_text::size_text(*.0)
@@ -68,11 +68,11 @@ pub enum AllocError {
     /// A size that no memory has, mostly from an overflow.
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     Absurd,
-    #[error("there is no pool {0}")]
+    #[error("no pool {0}")]
     UnknownPool(PoolId),
 }
 
-/// A request on its way.
+/// A request in progress.
 #[derive(Clone, Copy)]
 pub(super) struct Quest {
     pub(super) request: u64,
@@ -169,7 +169,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.settings.expandable_segments && !(self.behaviour.expandable_follows_pool && custom)
     }
 
-    /// The set in which a request is looked for, its size, and whether expandable segments serve it.
+    /// The set to search for a request, its size, and whether expandable segments serve it.
     pub(super) fn where_to_look(&self, request: Request) -> Option<(u32, u64, bool)> {
         let (size, kind) = self.size_and_kind(request.bytes);
         let pool = self.pool_of(request).ok()?;
@@ -232,7 +232,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         if quest.pool != DEFAULT_POOL {
             return None;
         }
-        // PyTorch keeps them in a standard hash set, which puts a new element in front.
+        // PyTorch keeps them in a standard hash set, which inserts at the front.
         let helpers = self.pools.helpers.clone();
         helpers.into_iter().rev().find_map(|id| {
             let pool = self.pools.find(id)?;

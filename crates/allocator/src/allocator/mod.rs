@@ -1,4 +1,4 @@
-//! The allocator itself. One instance stands for one device of one process.
+//! The allocator itself. One instance represents one device of one process.
 
 mod adopt;
 mod collect;
@@ -50,7 +50,7 @@ pub struct Allocator<D, S = NoTrace> {
     sink: S,
     stats: Stats,
     blocks: Blocks,
-    /// Live and pending blocks; nothing if they are named by number only.
+    /// Live and pending blocks; empty if the caller uses block ids only.
     by_address: Option<AddressMap>,
     pools: Pools,
     scopes: Vec<Scope>,
@@ -65,7 +65,7 @@ pub struct Allocator<D, S = NoTrace> {
     spare_uses: Vec<u32>,
     /// Events that have not passed, with their blocks: one queue per stream.
     queues: Vec<(StreamId, VecDeque<(u64, u32)>)>,
-    /// The queues that have something in them, in the order in which they are asked.
+    /// The queues that are not empty, in the order in which they are polled.
     busy_queues: HashOrder<usize>,
     /// What PyTorch calls the streams.
     identities: Vec<(StreamId, StreamIdentity)>,
@@ -75,9 +75,9 @@ pub struct Allocator<D, S = NoTrace> {
     deferred: Vec<u32>,
     /// Uses that were recorded during a capture.
     capture_uses: Vec<(u32, StreamId)>,
-    /// Garbage collection can happen, so searches are counted.
+    /// Garbage collection is possible, so searches are counted.
     collects: bool,
-    /// Lists of blocks are written here, so that they need no memory of their own.
+    /// A scratch list of blocks, so that none is allocated.
     scratch: Vec<u32>,
 }
 
@@ -195,7 +195,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         &mut self.sink
     }
 
-    /// Gives driver and sink back.
+    /// Returns driver and sink.
     pub fn into_parts(self) -> (D, S) {
         (self.driver, self.sink)
     }

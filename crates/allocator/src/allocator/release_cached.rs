@@ -29,7 +29,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
 
     /// Releases what is free and whole: of everything for the default id, else of one pool.
     pub(super) fn release_all(&mut self, id: PoolId) {
-        // Which stream is current is not known here; a capture anywhere is taken for one on it.
+        // The current stream is unknown here; a capture anywhere counts as one on it.
         let suspended = if self.behaviour.scopes_suspend_flushing {
             !self.scopes.is_empty()
         } else {
@@ -72,7 +72,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let sets = &self.pools.pool(pool).halves[kind.index()].sets;
         let entries = sets.iter().flat_map(|&(_, set)| self.pools.free_in(set));
         free.extend(entries.map(|entry| entry.block));
-        // What is released is gone from the books: what it was is asked before.
+        // A released segment is no longer known, so it is read before.
         free.retain(|&block| {
             let is_expandable = self.blocks[block].is_expandable();
             if !is_expandable && !self.blocks[block].is_split() {
@@ -88,7 +88,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.scratch = free;
     }
 
-    /// Gives a free segment back.
+    /// Returns a free segment to the driver.
     pub(super) fn release_block(&mut self, number: u32) {
         let block = &self.blocks[number];
         let (address, bytes, set) = (block.address, block.size, block.set);
@@ -106,7 +106,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
     }
 
     /// With a split size set: releases one oversize block that is large enough, or several that are
-    /// together. Whether there is now as much as was wanted.
+    /// together. Returns whether enough was released.
     pub(super) fn release_available(&mut self, quest: &Quest) -> bool {
         let max_split = self.settings.max_split_size;
         if max_split == UNLIMITED {
@@ -126,7 +126,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             self.release_block(block);
             return true;
         }
-        // Largest first, from just before the place where one large enough would stand.
+        // Largest first, from just before the first that would be large enough.
         let mut oversize = std::mem::take(&mut self.scratch);
         let mut next = match &first {
             Some(first) => free.before(nodes, first),

@@ -16,10 +16,10 @@ pub struct Room {
 }
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
-    /// Makes room. Until there is more than that, allocating and freeing touches no heap.
+    /// Reserves space. Up to that, allocating and freeing does not touch the heap.
     pub fn reserve(&mut self, room: Room) {
-        // What is free lies between what is live, or is a segment of its own; expandable segments have
-        // a hole beside each.
+        // Free blocks lie between live ones, or are whole segments; expandable segments have a hole next
+        // to each.
         let free = room.live + 2 * room.segments;
         self.blocks.reserve(room.live + free);
         // A node has at least one block, and mostly many.
@@ -33,10 +33,10 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.driver.reserve_room(room.segments);
     }
 
-    /// The same allocator for callers who name blocks by their numbers
+    /// The same allocator for callers that identify blocks by id
     /// ([`free_block`](Self::free_block), [`record_stream_of`](Self::record_stream_of),
-    /// [`complete_block`](Self::complete_block)): it spares itself the table of addresses, and what is
-    /// named by address is not found. To be called before anything is allocated.
+    /// [`complete_block`](Self::complete_block)): it keeps no table of addresses, so lookups by address
+    /// fail. Call it before anything is allocated.
     #[must_use]
     pub fn without_addresses(mut self) -> Self {
         self.by_address = None;

@@ -1,4 +1,4 @@
-//! Private pools: making them, opening scopes that direct requests to them, letting go of them.
+//! Private pools: creating them, opening scopes that direct requests to them, releasing them.
 
 use super::Allocator;
 use crate::driver::Driver;
@@ -8,7 +8,7 @@ use crate::structures::blocks::State;
 use crate::trace::TraceSink;
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
-    /// Makes a private pool, or adds one more user to it: what `MemPool()` and a graph capture do.
+    /// Creates a private pool, or adds a user to it: what `MemPool()` and a graph capture do.
     pub fn create_pool(&mut self, id: PoolId, options: PoolOptions) {
         match self.pools.find(id) {
             Some(index) => {
@@ -72,7 +72,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// One user of a pool is gone. With the last one its memory may be released by a flush.
+    /// Removes one user of a pool. After the last one, a flush may release its memory.
     pub fn release_pool(&mut self, id: PoolId) -> Result<(), PoolError> {
         let index = self.pools.find(id).ok_or(PoolError::Unknown(id))?;
         let pool = self.pools.pool_mut(index);
@@ -94,7 +94,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         Ok(())
     }
 
-    /// Whether a pool is there and somebody uses it.
+    /// Whether a pool exists and is in use.
     pub fn is_pool_in_use(&self, id: PoolId) -> bool {
         let found = self.pools.find(id);
         found.is_some_and(|index| self.pools.pool(index).use_count > 0)
@@ -105,7 +105,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.pools.private().map(|(_, pool)| pool.id)
     }
 
-    /// Whether polling and flushing are put off: by any open scope up to 2.12, by a capture of this
+    /// Whether polling and flushing are deferred: by any open scope up to 2.12, by a capture of this
     /// stream from 2.13 on.
     #[inline]
     pub(super) fn is_suspended(&self, stream: StreamId) -> bool {

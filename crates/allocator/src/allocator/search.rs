@@ -29,7 +29,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// Whether a request would be served without asking the driver for memory.
+    /// Whether a request would be served without the driver.
     pub fn has_cached_block(&self, request: Request) -> bool {
         if request.bytes == 0 || request.bytes >= ABSURD_BYTES {
             return false;

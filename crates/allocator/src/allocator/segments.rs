@@ -1,4 +1,4 @@
-//! Looking at what there is: segments and their blocks, as in `torch.cuda.memory_snapshot()`.
+//! The current segments and their blocks, as in `torch.cuda.memory_snapshot()`.
 
 use super::Allocator;
 use super::adopt::BlockState;
@@ -14,7 +14,7 @@ pub struct SegmentView {
     pub total_size: u64,
     pub allocated_size: u64,
     pub active_size: u64,
-    /// What callers asked for, over active blocks.
+    /// Requested bytes, over active blocks.
     pub requested_size: u64,
     pub stream: StreamId,
     pub kind: PoolKind,

@@ -1,4 +1,4 @@
-//! Compares what the replica does with what is recorded, entry by entry, while it does it.
+//! Compares the replica with the recording, entry by entry, as it runs.
 
 use super::operations::Operations;
 use super::outcome::Difference;
@@ -8,7 +8,7 @@ use crate::trace::{TraceEvent, TraceSink};
 #[derive(Clone, Debug)]
 pub(super) struct Checker<'a> {
     operations: &'a Operations,
-    /// The next entry that is expected, and one behind the last of the group.
+    /// The next entry that is expected, and one past the last of the group.
     at: usize,
     end: usize,
     /// Driver calls of the group.
@@ -42,7 +42,7 @@ impl<'a> Checker<'a> {
         self.at == self.end && self.difference.is_none()
     }
 
-    /// The first difference in the group, now that nothing comes any more.
+    /// The first difference in the group, now that it is complete.
     #[cold]
     pub(super) fn finish(&mut self) -> Option<Difference> {
         if self.at < self.end {
@@ -63,7 +63,7 @@ impl<'a> Checker<'a> {
         &self.segment_events
     }
 
-    /// Notes what is not as recorded. Only the first such thing counts, and what comes behind it is not
+    /// Notes what is not as recorded. Only the first such thing counts, and what comes after it is not
     /// compared any more.
     #[cold]
     fn differ(&mut self, predicted: Option<TraceEvent>) {
@@ -79,7 +79,7 @@ impl<'a> Checker<'a> {
 }
 
 impl TraceSink for Checker<'_> {
-    // Wherever an entry is made its action is known, and with it half of the comparison.
+    // The action is known where an entry is emitted, and with it half of the comparison.
     #[inline(always)]
     fn record(&mut self, event: TraceEvent) {
         if self.at == self.end || !self.operations.has(self.at, &event) {

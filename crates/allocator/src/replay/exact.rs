@@ -4,7 +4,7 @@
 mod adopt;
 
 use super::checker::Checker;
-use super::circumstances::Circumstances;
+use super::environment::Environment;
 use super::groups::{Group, Groups, Plain};
 use super::operations::Recording;
 use super::outcome::{Difference, ExactReplay};
@@ -22,24 +22,24 @@ type Replica<'a> = Allocator<ScriptedDriver, Checker<'a>>;
 /// No block has this number.
 const NO_BLOCK: BlockId = Allocation::NULL.block;
 
-/// A stream that no program has, for uses that the recording does not name.
+/// A stream that no program has, for uses on streams that the recording does not name.
 pub(super) const OTHER_STREAM: StreamId = StreamId(u64::MAX);
 
 /// Replays a recording as it was.
 #[must_use]
-pub fn exact(recording: &Recording, circumstances: &Circumstances) -> ExactReplay {
-    let mut run = ExactRun::new(recording, circumstances);
+pub fn exact(recording: &Recording, environment: &Environment) -> ExactReplay {
+    let mut run = ExactRun::new(recording, environment);
     run.run();
     run.finish()
 }
 
 /// An exact replay in its three parts: [`new`](Self::new) learns from the recording how much room is
 /// needed, and makes it; [`run`](Self::run) goes through the entries and touches no heap, but for
-/// requests that can be understood in several ways (releases before them), private pools, and figures
+/// requests with several readings (releases before them), private pools, and figures
 /// at `snapshot` entries; [`finish`](Self::finish) looks at what came out.
 pub struct ExactRun<'a> {
     recording: &'a Recording,
-    circumstances: &'a Circumstances,
+    environment: &'a Environment,
     start: Start,
     allocator: Replica<'a>,
     /// The block of each lifetime ([`Start::slots`]).
@@ -64,7 +64,7 @@ struct State<'a> {
 
 impl<'a> ExactRun<'a> {
     #[must_use]
-    pub fn new(recording: &'a Recording, circumstances: &'a Circumstances) -> Self {
+    pub fn new(recording: &'a Recording, environment: &'a Environment) -> Self {
         let start = Start::of(recording);
         let operations = &recording.operations;
         let count = |is_it: &dyn Fn(Action) -> bool| {
@@ -76,15 +76,15 @@ impl<'a> ExactRun<'a> {
             .iter()
             .filter(|entry| entry.action == Action::SegmentMap && entry.is_possible());
         let mappings = mappings.map(|entry| entry.address.0).collect();
-        let driver = ScriptedDriver::new(circumstances.total_or_large(), mappings);
+        let driver = ScriptedDriver::new(environment.total_or_large(), mappings);
         let checker = Checker::new(operations, segment_events);
-        let settings = circumstances.settings.clone();
-        let allocator = Allocator::with_trace(circumstances.release, settings, driver, checker);
+        let settings = environment.settings.clone();
+        let allocator = Allocator::with_trace(environment.release, settings, driver, checker);
         let mut warnings = start.warnings.clone();
-        warnings.extend(circumstances.doubts(&start));
+        warnings.extend(environment.doubts(&start));
         let mut run = Self {
             recording,
-            circumstances,
+            environment,
             allocator: allocator.without_addresses(),
             live: vec![NO_BLOCK; start.slot_count],
             pools: PrivatePools::new(&start, recording),
@@ -101,17 +101,17 @@ impl<'a> ExactRun<'a> {
             segments: run.start.segment_count,
             places: operations.contexts().len(),
         });
-        run.allocator.set_limit(circumstances.limit_bytes);
+        run.allocator.set_limit(environment.limit_bytes);
         run.adopt();
         run
     }
 
-    /// Goes through the entries, up to the first difference.
+    /// Replays the entries up to the first difference.
     pub fn run(&mut self) {
-        let premises = self.circumstances.premises();
+        let premises = self.environment.premises();
         let mut groups = Groups::new(&self.recording.operations, &self.start, premises);
         loop {
-            // One decision for most entries: which way it goes cannot be predicted.
+            // One branch for most entries: the processor cannot predict it.
             match groups.next_plain() {
                 Some(Plain::Alloc { at }) if self.start.is_possible(at, at + 1) => {
                     self.plain_alloc(at)
@@ -177,7 +177,7 @@ impl<'a> ExactRun<'a> {
         self.compare(at);
     }
 
-    /// Takes over what the comparison of a group that began at an entry has come to.
+    /// Takes the result of comparing the group that began at an entry.
     #[inline]
     fn compare(&mut self, first: usize) {
         let checker = self.allocator.sink_mut();
@@ -187,9 +187,9 @@ impl<'a> ExactRun<'a> {
         }
     }
 
-    /// Repeats a group. Where a request begins with completions or releases, it is tried in three ways,
-    /// and what fits is what happened: all of it on behalf of the request; the completions seen before
-    /// it looked for a block; a flush that the program asked for before it.
+    /// Repeats a group. A request that begins with completions or releases has three readings, and the
+    /// one that fits is what happened: all of it belongs to the request; the completions came before its
+    /// search; or the program flushed the cache before it.
     fn repeat(&mut self, group: Group) {
         let actions = self.recording.operations.actions();
         let Group::Request { first, last } = group else {
@@ -233,9 +233,9 @@ impl<'a> ExactRun<'a> {
                     last,
                 },
             ];
-            for (way, is_flush) in [(completions, false), (flushed, true)] {
+            for (reading, is_flush) in [(completions, false), (flushed, true)] {
                 self.go_back(&before);
-                for group in way {
+                for group in reading {
                     if self.difference.is_none() {
                         self.repeat_once(group);
                     }
@@ -286,7 +286,7 @@ impl<'a> ExactRun<'a> {
         match group {
             Group::Request { first, last } => self.request(first, last),
             Group::Free { at, completes } => {
-                // An unknown address leaves no entry, which the comparison sees.
+                // An unknown address produces no entry, which the comparison detects.
                 if let Some(block) = self.block_of(at) {
                     if !completes {
                         // Other streams use it; which is not recorded.

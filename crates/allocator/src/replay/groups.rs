@@ -1,4 +1,4 @@
-//! Which entries belong together: a request with what it made the driver do, a flush, a free.
+//! Groups of entries: a request with its driver calls, a flush, a free.
 
 use super::operations::Operations;
 use super::sizes::RequestSizes;
@@ -11,20 +11,20 @@ use crate::trace::Action;
 pub(super) enum Group {
     /// A request: what came before the last entry happened on its behalf. The last is `alloc` or `oom`.
     Request { first: usize, last: usize },
-    /// `free_requested`; with its `free_completed` right behind it if nobody else used the block.
+    /// `free_requested`; with its `free_completed` right after it if no other stream used the block.
     Free { at: usize, completes: bool },
     /// `free_completed` that came later.
     Complete { at: usize },
-    /// `empty_cache`, or the end of a pool. `end` is one behind the last entry.
+    /// `empty_cache`, or the end of a pool. `end` is one past the last entry.
     Flush { first: usize, end: usize },
-    /// Statistics were looked at.
+    /// Statistics were read.
     Snapshot { at: usize },
     /// An entry that nothing explains.
     Stray { at: usize },
 }
 
 impl Group {
-    /// The first entry of the group, and one behind its last.
+    /// The first entry of the group, and one past its last.
     pub(super) fn span(self) -> (usize, usize) {
         match self {
             Self::Request { first, last } => (first, last + 1),
@@ -46,7 +46,7 @@ pub(super) enum Plain {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Premises {
     pub(super) sizes: RequestSizes,
-    /// What a memory fraction allowed.
+    /// The limit from a memory fraction.
     pub(super) limit: Option<u64>,
     /// What the driver could give.
     pub(super) capacity: Option<u64>,
@@ -56,7 +56,7 @@ pub(super) struct Premises {
     pub(super) expandable: bool,
 }
 
-/// Goes through the entries, group by group.
+/// Iterates over the entries, group by group.
 pub(super) struct Groups<'a> {
     operations: &'a Operations,
     at: usize,
@@ -101,13 +101,13 @@ impl<'a> Groups<'a> {
         self
     }
 
-    /// Whether releases were taken for the allocator's own without proof.
+    /// Whether releases were assumed to be the allocator's own.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.is_in_doubt
     }
 
     /// The position of the next group if it is a single `alloc` or a free in two entries, as most are;
-    /// and which of them. The group is then behind.
+    /// and which of them. The group is then consumed.
     #[inline]
     pub(super) fn next_plain(&mut self) -> Option<Plain> {
         let at = self.at;
@@ -125,7 +125,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// What had to be assumed on the way.
+    /// The assumptions made.
     pub(super) fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         if self.flushes_assumed > 0 {
@@ -145,7 +145,7 @@ impl<'a> Groups<'a> {
         self.operations.actions().get(index).copied()
     }
 
-    /// One behind the last of the releases, completions and growth from `first` on.
+    /// One past the last of the releases, completions and growth from `first` on.
     fn run_end(&self, first: usize) -> usize {
         let actions = &self.operations.actions()[first..];
         let in_run = |action: &Action| action.is_segment() || *action == Action::FreeCompleted;

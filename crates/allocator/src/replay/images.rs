@@ -74,7 +74,7 @@ fn kind_of(range: &Range, start: &Start, sizes: &RequestSizes) -> PoolKind {
 struct Extents {
     sizes: BTreeMap<u64, u64>,
     /// Blocks whose slack is in doubt, by the end of the certain part: start, end of the gap, and the
-    /// lowest address that was handed out inside it.
+    /// lowest address that was allocated inside it.
     doubts: BTreeMap<u64, Doubt>,
     assumed: usize,
 }
@@ -104,7 +104,7 @@ impl Extents {
             let size = if block.size.is_some() || splits_finely {
                 certain
             } else if gap <= SMALL_MAX_BYTES {
-                // Nothing that small is ever free in a large pool: it belongs to the block.
+                // A large pool never has a free block this small: it belongs to the block.
                 certain + gap
             } else {
                 self.assumed += 1;
@@ -121,7 +121,7 @@ impl Extents {
         }
     }
 
-    /// What is handed out behind a block before it is freed shows where the free part begins.
+    /// What is allocated right after a block, before it is freed, shows where the free part begins.
     fn learn(&mut self, operations: &Operations) {
         if self.doubts.is_empty() {
             return;

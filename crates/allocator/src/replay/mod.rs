@@ -6,10 +6,10 @@
 //! memory, with another release.
 //!
 //! A recording may begin late, leave pools unnamed, or not tell a flush from a retry. What is missing
-//! is assumed aloud: every result has its [`Warning`]s.
+//! is assumed and reported: every result has its [`Warning`]s.
 
 mod checker;
-mod circumstances;
+mod environment;
 mod exact;
 mod groups;
 mod images;
@@ -24,7 +24,7 @@ mod start;
 mod warning;
 mod what_if;
 
-pub use circumstances::Circumstances;
+pub use environment::Environment;
 pub use exact::{ExactRun, exact};
 pub use operations::{Context, Operation, Operations, Recording};
 pub use outcome::{Difference, ExactReplay};

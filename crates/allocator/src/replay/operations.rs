@@ -25,7 +25,7 @@ pub struct Context {
     pub pool: Option<PoolId>,
 }
 
-/// One entry, put together.
+/// One entry, assembled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub action: Action,
@@ -95,7 +95,7 @@ impl Operations {
         }
     }
 
-    /// Whether an entry is this one, as far as it says.
+    /// Whether an entry equals this one in the fields it has.
     #[inline(always)]
     pub(super) fn has(&self, index: usize, event: &TraceEvent) -> bool {
         let context = &self.known_contexts[self.contexts[index] as usize];
@@ -107,7 +107,7 @@ impl Operations {
             && context.pool.is_none_or(|pool| pool == event.pool)
     }
 
-    /// Whether an entry asks for the free that another one completes.
+    /// Whether an entry requests the free that another one completes.
     #[inline]
     pub(super) fn is_request_of(&self, index: usize, completed: usize) -> bool {
         self.actions[index] == Action::FreeRequested
@@ -183,7 +183,7 @@ impl Operation {
     }
 }
 
-/// A recording: the entries, and what there was when they had all happened.
+/// A recording: the entries, and the state when they had all happened.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub operations: Operations,

@@ -1,4 +1,4 @@
-//! What an exact replay comes to.
+//! The outcome of an exact replay.
 
 use std::fmt;
 

@@ -9,7 +9,7 @@ use crate::ids::PoolId;
 use crate::pools::PoolOptions;
 use crate::trace::{Action, TraceSink};
 
-/// The ranges that there are, with their pools; kept only if there are private pools at all.
+/// The current ranges with their pools; kept only if there are private pools.
 #[derive(Clone)]
 pub(super) struct PrivatePools {
     ranges: Option<Ranges>,
@@ -63,7 +63,7 @@ impl PrivatePools {
         grown.or_else(by_address)
     }
 
-    /// Makes sure that a pool is there and in use.
+    /// Makes sure that a pool exists and is in use.
     pub(super) fn open<D: Driver, S: TraceSink>(
         &self,
         allocator: &mut Allocator<D, S>,
@@ -74,7 +74,7 @@ impl PrivatePools {
         }
     }
 
-    /// The private pools that these entries release memory of. In the recording nobody used them any
+    /// The private pools that these entries release memory of. In the recording they were no longer in use
     /// more, or they would not have been released.
     pub(super) fn released(
         &self,

@@ -1,6 +1,6 @@
-//! What a program wanted of the allocator, without what the allocator made of it.
+//! The requests of a program to the allocator, without how the allocator served them.
 
-use super::circumstances::Circumstances;
+use super::environment::Environment;
 use super::exact::exact;
 use super::groups::{Group, Groups};
 use super::operations::{Operations, Recording};
@@ -11,9 +11,9 @@ use crate::ids::{PoolId, StreamId};
 use crate::structures::address_map::AddressMap;
 use crate::trace::Action;
 
-/// One wish. `slot` names what is live; slots are used again.
+/// One request. `slot` identifies a live allocation; slots are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum ProgramRequest {
     Allocate {
         slot: u32,
         place: u16,
@@ -30,7 +30,7 @@ pub(super) enum Wish {
         slot: u32,
     },
     /// A request that failed in the recording, which the program survived.
-    Try {
+    AllocateOrFail {
         place: u16,
         bytes: u64,
     },
@@ -41,11 +41,11 @@ pub(super) enum Wish {
     },
 }
 
-/// A recording, reduced to what the program did. Made once, run under as many settings as wanted.
+/// A recording, reduced to what the program requested. Built once, run under any number of settings.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    pub(super) wishes: Vec<Wish>,
-    /// The entry of the recording that each wish comes from.
+    pub(super) requests: Vec<ProgramRequest>,
+    /// The entry of the recording that each request comes from.
     pub(super) entries: Vec<u32>,
     /// Streams and pools.
     pub(super) places: Vec<(StreamId, PoolId)>,
@@ -54,31 +54,31 @@ pub struct Program {
 }
 
 impl Program {
-    /// Reads a program off a recording that was made under these circumstances.
+    /// Extracts the program from a recording made in this environment.
     #[must_use]
-    pub fn of(recording: &Recording, circumstances: &Circumstances) -> Self {
+    pub fn of(recording: &Recording, environment: &Environment) -> Self {
         let start = Start::of(recording);
-        let (program, is_in_doubt) = Self::read(recording, circumstances, &start, Vec::new());
+        let (program, is_in_doubt) = Self::read(recording, environment, &start, Vec::new());
         if !is_in_doubt {
             return program;
         }
         // Whether a release was the allocator's own or the program's shows when it is repeated.
-        let flushes = exact(recording, circumstances).flushes;
+        let flushes = exact(recording, environment).flushes;
         if flushes.is_empty() {
             return program;
         }
-        Self::read(recording, circumstances, &start, flushes).0
+        Self::read(recording, environment, &start, flushes).0
     }
 
     fn read(
         recording: &Recording,
-        circumstances: &Circumstances,
+        environment: &Environment,
         start: &Start,
         flushes: Vec<usize>,
     ) -> (Self, bool) {
         let mut reader = Reader {
             program: Self {
-                wishes: Vec::with_capacity(recording.operations.len()),
+                requests: Vec::with_capacity(recording.operations.len()),
                 entries: Vec::with_capacity(recording.operations.len()),
                 warnings: start.warnings.clone(),
                 ..Self::default()
@@ -90,7 +90,7 @@ impl Program {
             waiting: 0,
         };
         reader.start(start);
-        let premises = circumstances.premises();
+        let premises = environment.premises();
         let mut groups = Groups::new(&recording.operations, start, premises).with_flushes(flushes);
         for group in &mut groups {
             reader.read(group, &recording.operations, start);
@@ -111,15 +111,15 @@ impl Program {
         &self.warnings
     }
 
-    /// Wishes that it has.
+    /// Requests that it has.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.wishes.len()
+        self.requests.len()
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.wishes.is_empty()
+        self.requests.is_empty()
     }
 }
 
@@ -135,8 +135,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn wish(&mut self, wish: Wish, entry: usize) {
-        self.program.wishes.push(wish);
+    fn push(&mut self, request: ProgramRequest, entry: usize) {
+        self.program.requests.push(request);
         self.program.entries.push(entry as u32);
     }
 
@@ -168,7 +168,7 @@ impl Reader {
         Some(slot)
     }
 
-    /// What is older than the recording comes first.
+    /// Allocations older than the recording come first.
     fn start(&mut self, start: &Start) {
         for (&address, block) in &start.blocks {
             let range = start.ranges.containing(address);
@@ -177,9 +177,9 @@ impl Reader {
             let place = self.place(stream, pool);
             let slot = self.new_slot(address);
             let bytes = block.requested;
-            self.wish(Wish::Allocate { slot, place, bytes }, 0);
+            self.push(ProgramRequest::Allocate { slot, place, bytes }, 0);
             if block.is_pending {
-                self.wish(Wish::FreeLater { slot }, 0);
+                self.push(ProgramRequest::FreeLater { slot }, 0);
             }
         }
         if !start.blocks.is_empty() {
@@ -194,7 +194,7 @@ impl Reader {
         let (first, end) = group.span();
         match group {
             Group::Request { first, last } => {
-                // Blocks whose frees completed on the way are free for good.
+                // Blocks whose frees completed meanwhile stay free.
                 for index in first..last {
                     if operations.actions()[index] == Action::FreeCompleted {
                         self.complete(operations.addresses()[index], index);
@@ -216,10 +216,10 @@ impl Reader {
         let place = self.place(entry.context.stream, pool);
         let bytes = entry.bytes;
         if entry.action == Action::Oom {
-            self.wish(Wish::Try { place, bytes }, last);
+            self.push(ProgramRequest::AllocateOrFail { place, bytes }, last);
         } else {
             let slot = self.new_slot(entry.address.0);
-            self.wish(Wish::Allocate { slot, place, bytes }, last);
+            self.push(ProgramRequest::Allocate { slot, place, bytes }, last);
         }
     }
 
@@ -229,17 +229,17 @@ impl Reader {
         let address_of = |slot: u32| self.addresses[slot as usize];
         if completes {
             if let Some(slot) = self.take_slot(address) {
-                self.wish(Wish::Free { slot }, entry);
+                self.push(ProgramRequest::Free { slot }, entry);
             }
         } else if let Some(slot) = self.live.get(address, address_of) {
             self.waiting += 1;
-            self.wish(Wish::FreeLater { slot }, entry);
+            self.push(ProgramRequest::FreeLater { slot }, entry);
         }
     }
 
     fn complete(&mut self, address: u64, entry: usize) {
         if let Some(slot) = self.take_slot(address) {
-            self.wish(Wish::Complete { slot }, entry);
+            self.push(ProgramRequest::Complete { slot }, entry);
         }
     }
 
@@ -252,10 +252,10 @@ impl Reader {
         let (pools, of_default) = self.pools.released(operations, first, end);
         for pool in pools {
             let place = self.place(StreamId::DEFAULT, pool);
-            self.wish(Wish::FlushPool { place }, first);
+            self.push(ProgramRequest::FlushPool { place }, first);
         }
         if of_default {
-            self.wish(Wish::Flush, first);
+            self.push(ProgramRequest::Flush, first);
         }
     }
 }

@@ -53,8 +53,8 @@ impl ScriptedDriver {
         is_it
     }
 
-    /// It had nothing to give before something was released, or at all. What it was not asked for in
-    /// the recording it refuses, too: the failure then shows in the entries.
+    /// It had no memory before something was released, or at all. It also refuses requests that are not
+    /// in the recording: the failure then shows in the entries.
     fn refuses(&self) -> bool {
         let next = self.script.get(self.at);
         !matches!(next, Some((Action::SegmentAlloc | Action::SegmentMap, ..)))
@@ -116,7 +116,7 @@ impl Driver for ScriptedDriver {
         }
     }
 
-    /// Completions are told by the recording.
+    /// The recording decides completions.
     fn has_passed(&mut self, _event: RecordedEvent) -> bool {
         false
     }

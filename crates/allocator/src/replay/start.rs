@@ -1,4 +1,4 @@
-//! What there was before the first entry: the entries are undone one by one, backwards from the
+//! The state before the first entry: the entries are undone one by one, backwards from the
 //! segments at the end.
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +21,7 @@ pub(super) struct StartBlock {
     pub(super) is_pending: bool,
 }
 
-/// The state before the first entry, and what undoing taught about the entries.
+/// The state before the first entry, and what undoing revealed about the entries.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) ranges: Ranges,
@@ -36,7 +36,7 @@ pub(super) struct Start {
     pub(super) slot_count: usize,
     /// Segments that came from the driver, and those before the first entry.
     pub(super) segment_count: usize,
-    /// The first entry that no card can have had; `usize::MAX` if there is none.
+    /// The first impossible entry; `usize::MAX` if there is none.
     pub(super) first_impossible: usize,
     /// Private pools of segments, by the entry that allocated or mapped them.
     pub(super) private_growth: HashMap<usize, PoolId>,
@@ -49,7 +49,7 @@ pub(super) struct Start {
 /// An entry that belongs to no lifetime.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
-/// Blocks by address, in places that are used again.
+/// Blocks by address, in places that are reused.
 #[derive(Default)]
 struct Live {
     places: AddressMap,

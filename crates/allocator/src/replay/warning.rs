@@ -1,26 +1,26 @@
-//! What a recording does not say, and what was assumed in its place.
+//! What a recording does not tell, and what is assumed instead.
 
 use std::fmt;
 
 use crate::release::Release;
 
-/// One assumption. Its text says what it was and what it may change.
+/// One assumption. Its text says what is assumed and what it affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warning {
     /// Memory was in use before the first entry.
     StartsLate { segments: usize, live_blocks: usize },
     /// The extent of blocks that were freed later is not recorded: the size a request rounds to was
-    /// taken, with what lies behind it counted as free.
+    /// assumed, and the rest counts as free.
     BlockSizesAssumed { blocks: usize },
-    /// Segments from before the recording: they are taken to be as old as their addresses are low.
+    /// Segments older than the recording are assumed to have been allocated in address order.
     SegmentOrderAssumed { segments: usize },
     /// 2.12 orders equal blocks by the order of their making, which began before the recording.
     BlockOrderUnknown,
     /// Garbage collection depends on searches before the recording.
     AgesUnknown,
-    /// Garbage collection is on, but nothing says what the memory limit was.
+    /// Garbage collection is on, but the memory limit is unknown.
     LimitUnknown,
-    /// The pool of segments that were released again is not recorded; the default pool was taken.
+    /// The pool of released segments is not recorded; the default pool is assumed.
     PoolsUnknown { segments: usize },
     /// The driver was asked although the cache had a block: requests went to private pools that the
     /// recording does not name.
@@ -34,14 +34,14 @@ pub enum Warning {
     Contradictions { entries: usize, first: usize },
     /// Blocks are live, but no allocation was ever recorded: kinds of entries were left out.
     EntriesLeftOut,
-    /// Nobody has compared the replica with this release.
+    /// The replica has not been compared with this release.
     ReleaseUnchecked(Release),
-    /// Requests that failed in the recording succeed here; how long they would have been kept is not
-    /// known, so they are given back at once.
+    /// Requests that failed in the recording succeed here; their lifetime is unknown, so they are freed
+    /// immediately.
     LifetimesUnknown { requests: usize },
     /// What was live before the recording is allocated first, in the order of addresses.
     StartOrderAssumed { blocks: usize },
-    /// When other streams let go of a block was measured once, and is not the same in every run.
+    /// When other streams stop using a block was recorded once and varies between runs.
     CompletionTimesFixed { frees: usize },
 }
 
@@ -58,32 +58,32 @@ impl fmt::Display for Warning {
             ),
             Self::BlockSizesAssumed { blocks } => write!(
                 out,
-                "the extent of {blocks} blocks from before the recording was taken to be what their \
-                 request rounds to"
+                "{blocks} blocks are older than the recording; their sizes are assumed to be their rounded \
+                 requests"
             ),
             Self::SegmentOrderAssumed { segments } => write!(
                 out,
-                "{segments} segments are older than the recording and were taken to be as old as \
-                 their addresses are low"
+                "{segments} segments are older than the recording; they are assumed to have been \
+                 allocated in address order"
             ),
             Self::BlockOrderUnknown => write!(
                 out,
-                "this release prefers the block object that was made first, and that began before \
-                 the recording"
+                "this release prefers the block object that was created first, which may predate the \
+                 recording"
             ),
             Self::AgesUnknown => write!(
                 out,
-                "garbage collection depends on what was searched for before the recording"
+                "garbage collection depends on searches before the recording"
             ),
             Self::LimitUnknown => write!(
                 out,
-                "garbage collection is on, but works only under a memory limit, which a snapshot \
-                 does not record"
+                "garbage collection is on, but takes effect only under a memory limit, which a \
+                 snapshot does not record"
             ),
             Self::PoolsUnknown { segments } => write!(
                 out,
-                "which pool {segments} released segments belonged to is not recorded; the default \
-                 pool was taken"
+                "the pool of {segments} released segments is not recorded; the default pool is \
+                 assumed"
             ),
             Self::PrivatePoolsLikely => write!(
                 out,
@@ -92,13 +92,13 @@ impl fmt::Display for Warning {
             ),
             Self::FlushAssumed { flushes } => write!(
                 out,
-                "{flushes} times segments were released just before others were allocated; taken \
-                 for torch.cuda.empty_cache(), since as much had been reserved before"
+                "{flushes} times segments were released just before others were allocated; assumed to \
+                 be torch.cuda.empty_cache(), since as much had been reserved before"
             ),
             Self::RetryAssumed { retries } => write!(
                 out,
-                "{retries} times segments were released just before others were allocated; taken \
-                 for the allocator's retry after a failure, since more was never reserved"
+                "{retries} times segments were released just before others were allocated; assumed to \
+                 be the allocator's retry after a failure, since more was never reserved"
             ),
             Self::Contradictions { entries, first } => write!(
                 out,
@@ -107,11 +107,11 @@ impl fmt::Display for Warning {
             ),
             Self::EntriesLeftOut => write!(
                 out,
-                "blocks are live, but no allocation is recorded: kinds of entries were left out"
+                "blocks are live, but no allocation is recorded: some kinds of entries were not recorded"
             ),
             Self::ReleaseUnchecked(release) => write!(
                 out,
-                "PyTorch {release} was never compared with this replica; it is taken to behave like \
+                "PyTorch {release} was never compared with this replica; it is assumed to behave like \
                  {}",
                 if release < Release::OLDEST {
                     Release::OLDEST
@@ -121,8 +121,8 @@ impl fmt::Display for Warning {
             ),
             Self::LifetimesUnknown { requests } => write!(
                 out,
-                "{requests} requests that failed in the recording succeed here; how long they would \
-                 have been kept is unknown, so they were given back at once"
+                "{requests} requests that failed in the recording succeed here; their lifetime is \
+                 unknown, so they are freed immediately"
             ),
             Self::StartOrderAssumed { blocks } => write!(
                 out,

@@ -1,7 +1,7 @@
 //! What-if replay: the same program under other settings, with other memory, with another release.
 
 use super::exact::OTHER_STREAM;
-use super::program::{Program, Wish};
+use super::program::{Program, ProgramRequest};
 use super::warning::Warning;
 use crate::allocator::{AllocError, Allocation, Allocator, Request, Room};
 use crate::driver::{Driver, DriverRequest, MemoryInfo, RecordedEvent};
@@ -12,7 +12,7 @@ use crate::release::Release;
 use crate::settings::Settings;
 use crate::stats::Stats;
 
-/// A driver under which events pass when the program says so, and not before.
+/// A driver under which events pass exactly when the program says so.
 #[derive(Clone, Debug)]
 pub struct HeldEvents<D>(pub D);
 
@@ -100,7 +100,7 @@ impl WhatIf {
         self.stats.num_alloc_retries as u64
     }
 
-    /// The part of what was reserved at the peak that nobody had.
+    /// The part of what was reserved at the peak that nothing used.
     #[must_use]
     pub fn fragmentation_at_peak(&self) -> f64 {
         let reserved = self.peak_reserved_bytes();
@@ -189,11 +189,11 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
         }
     }
 
-    /// Goes through what the program wanted, up to the request that ends it.
+    /// Serves the program's requests, up to the one that ends it.
     pub fn run(&mut self) {
-        let wishes = self.program.wishes.iter().zip(&self.program.entries);
-        for (wish, &entry) in wishes {
-            if self.fulfil(*wish, entry as usize).is_err() {
+        let requests = self.program.requests.iter().zip(&self.program.entries);
+        for (request, &entry) in requests {
+            if self.serve(*request, entry as usize).is_err() {
                 break;
             }
         }
@@ -222,9 +222,9 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
     }
 
     #[inline]
-    fn fulfil(&mut self, wish: Wish, entry: usize) -> Result<(), ()> {
-        match wish {
-            Wish::Allocate { slot, place, bytes } => {
+    fn serve(&mut self, request: ProgramRequest, entry: usize) -> Result<(), ()> {
+        match request {
+            ProgramRequest::Allocate { slot, place, bytes } => {
                 match self.malloc(place, bytes) {
                     Ok(Allocation { address, block, .. }) => {
                         self.live[slot as usize] = Live { address, block };
@@ -243,23 +243,23 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
                     self.allocated_at_peak = stats.allocated_bytes.all.current;
                 }
             }
-            // What is freed was allocated by an earlier wish.
-            Wish::Free { slot } => {
+            // An earlier request allocated what is freed.
+            ProgramRequest::Free { slot } => {
                 let _ = self.allocator.free_block(self.live[slot as usize].block);
             }
-            Wish::FreeLater { slot } => {
+            ProgramRequest::FreeLater { slot } => {
                 let block = self.live[slot as usize].block;
                 let _ = self.allocator.record_stream_of(block, OTHER_STREAM);
                 let _ = self.allocator.free_block(block);
             }
-            // A flush of ours may have completed it already, and its number may name another block.
-            Wish::Complete { slot } => {
+            // A flush in the replay may have completed it already, and its id may be reused.
+            ProgramRequest::Complete { slot } => {
                 let Live { address, block } = self.live[slot as usize];
                 if self.allocator.is_in_use_at(block, address) {
                     self.allocator.complete_block(block);
                 }
             }
-            Wish::Try { place, bytes } => match self.malloc(place, bytes) {
+            ProgramRequest::AllocateOrFail { place, bytes } => match self.malloc(place, bytes) {
                 Ok(allocation) => {
                     self.rescued.push(entry);
                     let _ = self.allocator.free_block(allocation.block);
@@ -270,10 +270,10 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
                 }),
             },
             // No scope is ever open here.
-            Wish::Flush => {
+            ProgramRequest::Flush => {
                 let _ = self.allocator.empty_cache();
             }
-            Wish::FlushPool { place } => {
+            ProgramRequest::FlushPool { place } => {
                 let pool = self.program.places[place as usize].1;
                 while self.allocator.release_pool(pool).is_ok() {}
                 self.allocator.empty_pool_cache(pool);

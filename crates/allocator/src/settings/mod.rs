@@ -1,6 +1,6 @@
 //! The allocator's options: what `PYTORCH_CUDA_ALLOC_CONF` says, and what a release makes of it.
 //!
-//! A text that PyTorch refuses is refused here, with the words PyTorch uses. The grammar changed in
+//! A text that PyTorch rejects is rejected here, with PyTorch's own message. The grammar changed in
 //! 2.10, so there are two readers.
 
 mod options_since_2_10;
@@ -29,7 +29,7 @@ pub struct Settings {
     pub expandable_segments: bool,
     pub release_lock_on_cudamalloc: bool,
     pub graph_capture_record_stream_reuse: bool,
-    /// Read when the allocator is made, never again.
+    /// Read once, when the allocator is created.
     pub per_process_memory_fraction: f64,
     pub throw_on_cudamalloc_oom: bool,
     /// `backend:cudaMallocAsync`: another allocator altogether, which this crate does not replicate.

@@ -1,5 +1,5 @@
 //! The options as releases from 2.10 on read them: a wrong separator is passed over unseen, and the
-//! text is gone through several times: for the segment size, for the options of every accelerator,
+//! text is read several times: for the segment size, for the options of every accelerator,
 //! and for CUDA's own. So the error that comes first in the text is not always the one reported.
 
 use super::tokens::{self, BadNumber};
@@ -134,7 +134,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Calls `option` for every key; what follows its value is taken for a comma.
+    /// Calls `option` for every key; anything after its value counts as a comma.
     fn each_option(
         &mut self,
         mut option: impl FnMut(&str, &mut Self) -> Result<(), SettingsError>,
@@ -315,7 +315,7 @@ fn cuda_option(
         "throw_on_cudamalloc_oom" => settings.throw_on_cudamalloc_oom = reader.boolean()?,
         "pinned_free_catch_all" => settings.pinned.free_catch_all = reader.boolean()?,
         "expandable_segments_reserve" => {
-            // A value that makes no sense is logged and passed over.
+            // An invalid value is logged and ignored.
             if let Some(size) = reserve_size(&reader.value()?) {
                 settings.expandable_segments_reserve = Some(size);
             }

@@ -1,6 +1,6 @@
-//! Cutting a settings text into tokens, and C++'s way of reading numbers from them.
+//! Splits a settings text into tokens, and reads numbers as C++ does.
 
-/// `,` `:` `[` `]`, and what stands between them without blanks.
+/// `,` `:` `[` `]`, and the text between them without whitespace.
 pub(super) fn cut(text: &str, is_blank: fn(char) -> bool) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut current = String::new();

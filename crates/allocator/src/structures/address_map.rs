@@ -1,8 +1,8 @@
 //! Which block an address names: open addressing with linear probing, entries moved up on removal, so
 //! that it neither fills with tombstones nor allocates once it is large enough.
 //!
-//! A slot has half of the address's hash and the block's number. The address itself stands with the
-//! block, which whoever asks for it reads anyway: so the slots of a thousand blocks are 16 kB.
+//! A slot has half of the address's hash and the block's number. The address itself is with the
+//! block, which the caller reads anyway: so the slots of a thousand blocks take 16 kB.
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -41,7 +41,7 @@ fn hash_of(address: u64) -> u32 {
 
 /// Methods take a function that knows the address of a block, for the case that hashes agree.
 impl AddressMap {
-    /// A map that has room for so many blocks.
+    /// A map that has room for this many blocks.
     pub(crate) fn for_blocks(blocks: usize) -> Self {
         let slots = (blocks.max(1) * 2).next_power_of_two();
         Self {
@@ -51,7 +51,7 @@ impl AddressMap {
         }
     }
 
-    /// Makes room for so many blocks in all.
+    /// Reserves room for this many blocks in total.
     pub(crate) fn reserve(&mut self, blocks: usize) {
         while self.slots.len() < blocks * 2 {
             self.grow();

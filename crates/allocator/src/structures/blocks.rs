@@ -1,4 +1,4 @@
-//! The arena in which blocks live. A block is a number; what is given up is reused.
+//! The arena of blocks. A block is an index; freed ones are reused.
 
 use std::ops::{Index, IndexMut};
 
@@ -10,7 +10,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Block {
     pub(crate) address: u64,
     pub(crate) size: u64,
-    /// What the caller asked for last; stale while the block is free.
+    /// The last requested size; stale while the block is free.
     pub(crate) requested: u64,
     /// The pool's search counter when the block became free.
     pub(crate) age_base: u64,
@@ -62,7 +62,7 @@ impl Block {
         matches!(self.state, State::Allocated | State::Pending)
     }
 
-    /// Nobody uses it, whether there is memory behind it or not.
+    /// It is not in use, whether memory is mapped to it or not.
     pub(crate) fn is_allocatable(&self) -> bool {
         matches!(self.state, State::Free | State::Unmapped)
     }
@@ -85,7 +85,7 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// Makes room for so many blocks in all.
+    /// Reserves room for this many blocks in total.
     pub(crate) fn reserve(&mut self, blocks: usize) {
         let more = blocks.saturating_sub(self.blocks.len());
         self.blocks.reserve(more);

@@ -1,6 +1,6 @@
-//! What stands for a block in ordered sets, and the order itself.
+//! The entry of a block in ordered sets, and the order.
 
-/// What orders blocks: size, then rank (0 where addresses decide), then address.
+/// The order of blocks: size, then rank (0 where addresses decide), then address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) size: u64,
@@ -17,7 +17,7 @@ impl Entry {
 
     #[inline]
     pub(super) fn is_before(&self, other: &Self) -> bool {
-        // Without jumps: which way a search goes cannot be predicted.
+        // Branch-free: the direction of a search cannot be predicted.
         let by_address = (self.rank == other.rank) & (self.address < other.address);
         let by_rank = (self.rank < other.rank) | by_address;
         (self.size < other.size) | ((self.size == other.size) & by_rank)

@@ -1,4 +1,4 @@
-//! In which order PyTorch's hash tables are gone through.
+//! The iteration order of PyTorch's hash tables.
 //!
 //! Its tables have power-of-two sizes, Fibonacci hashing and linear probing. Their order decides which
 //! private pool a flush releases first, and with it where the driver puts the next segments; and which
@@ -36,7 +36,7 @@ impl<K: Copy + PartialEq> HashOrder<K> {
         if self.slots == 0 || (self.entries.len() + 1) * 2 > self.slots {
             self.slots = FEWEST_SLOTS.max(self.slots * 2);
             let slots = self.slots.trailing_zeros();
-            // A stable sort: of those that want the same slot the older stands first.
+            // A stable sort: of keys for the same slot, the older comes first.
             let slot = |hash: u64| hash.wrapping_mul(11_400_714_819_323_198_485) >> (64 - slots);
             self.entries.sort_by_key(|&(hash, _)| slot(hash));
         }
@@ -51,7 +51,7 @@ impl<K: Copy + PartialEq> HashOrder<K> {
         self.entries.iter().any(|&(_, other)| other == key)
     }
 
-    /// Takes a key out, if it is there.
+    /// Removes a key, if it is there.
     pub(crate) fn remove(&mut self, key: K) {
         self.entries.retain(|&(_, other)| other != key);
     }

@@ -3,7 +3,7 @@
 //!
 //! Up to 2 MiB every multiple of 512 bytes has a bin of its own; above, each power of two has 64 of
 //! them. A search takes two steps through the bits to the first bin that has something. The first
-//! block of a bin stands in the bin itself, so that best fit mostly touches one cache line; the others
+//! block of a bin is in the bin itself, so that best fit mostly touches one cache line; the others
 //! are a [`Tree`].
 
 use super::entry::Entry;
@@ -164,7 +164,7 @@ impl SizeBins {
         }
     }
 
-    /// Takes an entry out; whether it was there.
+    /// Removes an entry; whether it was there.
     #[inline]
     pub(crate) fn remove(&mut self, nodes: &mut Nodes, entry: &Entry) -> bool {
         let number = bin_of(entry.size);
@@ -195,7 +195,7 @@ impl SizeBins {
         in_rest.or_else(|| Some(self.bins[self.bin_from(home + 1)?].first))
     }
 
-    /// The first entry behind one that is there.
+    /// The first entry after one that is there.
     pub(crate) fn after(&self, nodes: &Nodes, entry: &Entry) -> Option<Entry> {
         let home = bin_of(entry.size);
         let in_rest = nodes.first_after(self.bins.get(home)?.rest, entry);

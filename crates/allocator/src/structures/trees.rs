@@ -1,7 +1,7 @@
 //! Ordered sets of blocks: B+ trees whose nodes all come from one arena.
 //!
 //! A node is a sorted array, searched and shifted within a few cache lines. A set of up to [`ROOM`]
-//! blocks is one node; nodes that are given up are used again, so that sets which have reached their
+//! blocks is one node; nodes that are freed are reused, so that sets which have reached their
 //! size never allocate, however many there are.
 
 use super::blocks::NONE;
@@ -11,7 +11,7 @@ use super::node::{Node, ROOM};
 /// A node this small is joined with its neighbour if both then fill at most half a node.
 const SPARSE: usize = ROOM / 4;
 
-/// One set. Everything that is done with it takes the arena as well.
+/// One set. Every operation takes the arena too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tree {
     root: u32,
@@ -53,7 +53,7 @@ impl Default for Nodes {
 }
 
 impl Nodes {
-    /// Room for so many nodes more.
+    /// Room for this many nodes more.
     pub(crate) fn reserve(&mut self, nodes: usize) {
         self.nodes.reserve(nodes);
     }
@@ -88,7 +88,7 @@ impl Nodes {
         self.vacant = number;
     }
 
-    /// What stands for a node in the one above it.
+    /// The entry for a node in its parent.
     fn key_of(&self, number: u32) -> Entry {
         let last = self.node(number).entries().last().copied();
         Entry {
@@ -157,7 +157,7 @@ impl Nodes {
         right
     }
 
-    /// Takes an entry out; whether it was there.
+    /// Removes an entry; whether it was there.
     pub(crate) fn remove(&mut self, tree: &mut Tree, key: &Entry) -> bool {
         let found = !tree.is_empty() && self.remove_below(tree.root, tree.height, key);
         self.lower(tree);
@@ -182,7 +182,7 @@ impl Nodes {
         found
     }
 
-    /// Takes the first entry out.
+    /// Removes the first entry.
     pub(crate) fn pop_first(&mut self, tree: &mut Tree) -> Option<Entry> {
         if tree.is_empty() {
             return None;
@@ -231,7 +231,7 @@ impl Nodes {
         self.node_mut(number).entries[at] = self.key_of(child);
     }
 
-    /// Takes levels off a tree that do not lead anywhere else.
+    /// Removes levels with a single child.
     fn lower(&mut self, tree: &mut Tree) {
         while tree.root != NONE {
             let root = tree.root;
@@ -253,12 +253,12 @@ impl Nodes {
         self.first_where_not(tree, |entry| entry.is_before(key))
     }
 
-    /// The first entry behind `key`.
+    /// The first entry after `key`.
     pub(crate) fn first_after(&self, tree: Tree, key: &Entry) -> Option<Entry> {
         self.first_where_not(tree, |entry| !key.is_before(entry))
     }
 
-    /// The first entry for which something is not true that is true of all entries before it.
+    /// The partition point: the first entry for which the predicate is false.
     fn first_where_not(&self, tree: Tree, is_early: impl Fn(&Entry) -> bool) -> Option<Entry> {
         if tree.is_empty() {
             return None;
@@ -336,7 +336,7 @@ mod tests {
             for (number, (what, which, size, rank, address)) in operations.into_iter().enumerate() {
                 let (tree, model) = (&mut trees[usize::from(which)], &mut models[usize::from(which)]);
                 let entry = Entry { size, address, rank, block: 7 };
-                // More comes than goes at first, and then the other way round.
+                // More insertions than removals at first, then vice versa.
                 let limit = if number < growing { 11 } else { 3 };
                 if what < limit {
                     if model.insert(key(entry)) {

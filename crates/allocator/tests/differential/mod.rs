@@ -1,5 +1,5 @@
-//! Holds the replica against what PyTorch's own allocator did: reads a file of `tests/allocator/drive.py`,
-//! repeats its operations, and reports the first thing that is not the same.
+//! Compares the replica with PyTorch's own allocator: reads a file of `tests/allocator/drive.py`, repeats
+//! its operations, and reports the first difference.
 
 mod file;
 mod recorded_driver;
@@ -50,7 +50,7 @@ pub fn compare(text: &str) -> Result<Compared, String> {
     for step in &recorded.steps {
         let asserts = |text: &str| text.contains("INTERNAL ASSERT FAILED");
         if matches!(&step.outcome, Some(Outcome::Failed(text)) if asserts(text)) {
-            // PyTorch ended on a fault of its own, in the middle of this operation.
+            // PyTorch crashed in the middle of this operation.
             return Ok(run.compared);
         }
         run.step(step)
@@ -69,7 +69,7 @@ struct Run<'a> {
     /// Names that other streams use.
     used: BTreeSet<u64>,
     open_scopes: usize,
-    /// From 2.9 to 2.12 frees that a pool scope put off come back in an order that depends on where
+    /// From 2.9 to 2.12 frees that a pool scope deferred come back in an order that depends on where
     /// the C++ heap put the block objects.
     order_is_unknown: bool,
     compared: Compared,
@@ -298,7 +298,7 @@ impl Run<'_> {
     }
 }
 
-/// How free blocks grew together on the way, not what came of it.
+/// How free blocks merged, not the result.
 fn depends_on_order(key: &str) -> bool {
     key.starts_with("inactive_split") && !key.ends_with(".current")
 }

@@ -8,7 +8,7 @@ use crate::{Architecture, Capability, DeviceSheet, PciAddress};
 pub enum Provenance {
     /// Software read it on a real card of this name: ours, or a log that somebody published.
     Measured,
-    /// It stands in a data sheet, a public table or another project's documentation.
+    /// It is in a data sheet, a public table or another project's documentation.
     Published,
     /// Computed by a rule that was fitted to readings from other cards, or estimated without a
     /// source at hand.

@@ -1,6 +1,6 @@
 //! The cards that a script can be rehearsed on.
 //!
-//! How to add one stands in the crate's documentation.
+//! How to add one is in the crate's documentation.
 
 mod card;
 mod derive;

@@ -118,7 +118,7 @@ fn parse_remark(remark: &'static str, card: &mut Card) -> Result<(), String> {
                 .checked_sub(card.total_bytes)
                 .ok_or_else(|| format!("`{text}` is less than what CUDA reports"))?;
         }
-        _ => return Err(format!("`{remark}` is no note, context or nvidia-smi")),
+        _ => return Err(format!("`{remark}` is not a note, context or nvidia-smi")),
     }
     Ok(())
 }

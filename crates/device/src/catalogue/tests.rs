@@ -326,12 +326,12 @@ fn an_unknown_name_is_answered_with_the_nearest_cards() {
 #[test]
 fn errors_read_as_one_sentence_and_a_hint() {
     let error = refusal("h20o");
-    assert_eq!(error.to_string(), "no card is called `h20o`");
+    assert_eq!(error.to_string(), "unknown card `h20o`");
     assert_eq!(
         error.hint(),
         "did you mean `H200`, `H20` or `H100 SXM5 80GB`? `ghostgpu gpus` lists all cards"
     );
-    assert_eq!(refusal("  ").to_string(), "the name of the card is empty");
+    assert_eq!(refusal("  ").to_string(), "the card name is empty");
 }
 
 #[test]
@@ -341,10 +341,7 @@ fn cards_that_cannot_run_cuda_are_refused_with_the_reason() {
         error.to_string(),
         "`MI300X` is made by AMD, and only NVIDIA cards run CUDA"
     );
-    assert_eq!(
-        error.hint(),
-        "`ghostgpu gpus` lists the cards to choose from"
-    );
+    assert_eq!(error.hint(), "`ghostgpu gpus` lists all cards");
     for name in [
         "Instinct MI250X",
         "Radeon RX 7900 XTX",

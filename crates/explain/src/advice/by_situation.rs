@@ -1,4 +1,4 @@
-//! The order of advice for each situation.
+//! Which advice belongs to each situation, in what order.
 
 use super::{Advice, device, habits, host, serving};
 use crate::account::Account;
@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::reader::Log;
 use crate::situation::{Reasoned, Situation};
 
-/// What to do, best first. Situations that also fit add theirs behind the main one's.
+/// What to do, best first. Advice for the main situation precedes that for the others.
 pub fn advice(
     finding: &Finding,
     account: &Account,
@@ -16,7 +16,7 @@ pub fn advice(
 ) -> Vec<Advice> {
     let words = device::Words::of(finding, log, card);
     let mut all = Vec::new();
-    // Where a shape is wrong, nothing else matters until it is right.
+    // A wrong shape has to be corrected before any other advice makes sense.
     let is_shape = situations
         .first()
         .is_some_and(|main| main.situation == Situation::ShapeBug);
@@ -32,7 +32,7 @@ pub fn advice(
             kept.push(each);
         }
     }
-    // Nobody reads more.
+    // More advice than this goes unread.
     kept.truncate(8);
     kept
 }
@@ -51,15 +51,15 @@ fn for_one(
         .concat(),
         Situation::OtherProcess if finding.kind == crate::kind::Kind::MpsAllocator => {
             vec![
-                serving::close_programs().untried(ON_A_MAC),
-                serving::mps_watermark().untried(ON_A_MAC),
+                serving::close_programs().not_rehearsed(ON_A_MAC),
+                serving::mps_watermark().not_rehearsed(ON_A_MAC),
                 words.smaller_batch(),
             ]
         }
         Situation::OtherProcess if finding.kind == crate::kind::Kind::VllmNotFree => {
             vec![
                 words.see_processes(finding, account),
-                serving::utilization_down(finding).untried(NO_SERVER),
+                serving::utilization_down(finding).not_rehearsed(NO_SERVER),
             ]
         }
         Situation::OtherProcess => vec![
@@ -70,7 +70,7 @@ fn for_one(
             words.smaller_batch(),
         ],
         Situation::ModelDoesNotFit if finding.kind == crate::kind::Kind::LlamaCpp => {
-            untried(serving::llama_cpp(), ONLY_PYTORCH)
+            not_rehearsed(serving::llama_cpp(), ONLY_PYTORCH)
         }
         Situation::ModelDoesNotFit => vec![
             words.half_weights(),
@@ -91,7 +91,7 @@ fn for_one(
             vec![
                 words.smaller_batch(),
                 words.half_precision(),
-                serving::mps_watermark().untried(ON_A_MAC),
+                serving::mps_watermark().not_rehearsed(ON_A_MAC),
             ]
         }
         Situation::Activations | Situation::Full => vec![
@@ -118,26 +118,28 @@ fn for_one(
         Situation::ShapeBug => vec![habits::print_shapes(finding), habits::in_pieces(finding)],
         Situation::FractionLimit => vec![words.raise_limit(), words.smaller_batch()],
         Situation::FreeButRefused => vec![
-            host::page_file().untried(NOT_THE_CARD),
+            host::page_file().not_rehearsed(NOT_THE_CARD),
             words.empty_card(),
             words.see_processes(finding, account),
         ],
         Situation::OutsideTheAllocator => device::room_for_libraries(finding, words),
-        Situation::HostMemory => untried(host::host_memory(finding), NOT_THE_CARD),
-        Situation::SharedMemory => untried(host::shared_memory(), NOT_THE_CARD),
-        Situation::PinnedMemory => untried(host::pinned(), NOT_THE_CARD),
-        Situation::KernelSharedMemory => untried(serving::smaller_kernel(), NO_KERNELS),
-        Situation::ServingCache => untried(serving::cache(finding), NO_SERVER),
-        Situation::FrameworkPool => untried(serving::framework(finding), ONLY_PYTORCH),
+        Situation::HostMemory => not_rehearsed(host::host_memory(finding), NOT_THE_CARD),
+        Situation::SharedMemory => not_rehearsed(host::shared_memory(), NOT_THE_CARD),
+        Situation::PinnedMemory => not_rehearsed(host::pinned(), NOT_THE_CARD),
+        Situation::KernelSharedMemory => not_rehearsed(serving::smaller_kernel(), NO_KERNELS),
+        Situation::ServingCache => not_rehearsed(serving::cache(finding), NO_SERVER),
+        Situation::FrameworkPool => not_rehearsed(serving::framework(finding), ONLY_PYTORCH),
     }
 }
 
 const ON_A_MAC: &str = "needs a Mac";
-const NO_SERVER: &str = "a dry run starts no server";
-const NOT_THE_CARD: &str = "it is about the machine's memory, which a dry run does not limit";
-const NO_KERNELS: &str = "kernels are not run";
+const NO_SERVER: &str = "a rehearsal does not start a server";
+const NOT_THE_CARD: &str = "it concerns host memory, which a rehearsal does not limit";
+const NO_KERNELS: &str = "a rehearsal does not run kernels";
 const ONLY_PYTORCH: &str = "only PyTorch can be rehearsed";
 
-fn untried(all: Vec<Advice>, because: &str) -> Vec<Advice> {
-    all.into_iter().map(|each| each.untried(because)).collect()
+fn not_rehearsed(all: Vec<Advice>, because: &str) -> Vec<Advice> {
+    all.into_iter()
+        .map(|each| each.not_rehearsed(because))
+        .collect()
 }

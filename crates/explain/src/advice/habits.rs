@@ -1,36 +1,36 @@
-//! Changes in a script, the same for every card.
+//! Changes to a script that do not depend on the card.
 
-use super::{Advice, Effect, Trial};
+use super::{Advice, Candidate, Effect, FINDS_THE_CAUSE};
 use crate::finding::Finding;
 
 pub fn steady_shapes() -> Advice {
     Advice::new(
-        "batches of few different sizes",
+        "fewer distinct batch shapes",
         "DataLoader(..., drop_last=True)   # and pad to multiples: pad_to_multiple_of=64",
-        "every new size leaves pieces that the next one cannot use",
+        "every new shape leaves free blocks that the next one cannot use",
     )
     .with_effect(Effect::Training)
-    .tried_by(Trial::DropLast)
+    .rehearsed_as(Candidate::DropLast)
 }
 
 pub fn shard() -> Advice {
     Advice::new(
-        "spread over several cards, or partly to the CPU",
+        "sharding over several cards, or offloading to the CPU",
         "torchrun --nproc-per-node 4 train.py   # with FSDP2 fully_shard(model), or DeepSpeed ZeRO-3",
-        "each card holds a share of weights, gradients and optimizer state",
+        "each card holds a shard of weights, gradients and optimizer state",
     )
     .with_effect(Effect::Rounding)
-    .untried("needs several cards")
+    .not_rehearsed("needs several cards")
 }
 
 pub fn lora() -> Advice {
     Advice::new(
-        "train adapters only (LoRA)",
+        "training adapters only (LoRA)",
         "model = peft.get_peft_model(model, peft.LoraConfig(r=16))",
-        "gradients and optimizer state shrink to those of the adapters",
+        "only the adapters need gradients and optimizer state",
     )
     .with_effect(Effect::Training)
-    .untried("needs peft, and a choice of what is trained")
+    .not_rehearsed("needs peft, and a choice of target modules")
 }
 
 pub fn in_pieces(finding: &Finding) -> Advice {
@@ -42,12 +42,12 @@ pub fn in_pieces(finding: &Finding) -> Advice {
         .map(|frame| format!("{}:{}: ", frame.file, frame.line))
         .unwrap_or_default();
     Advice::new(
-        "do that one operation in pieces",
+        "the failing operation in chunks",
         format!("{at}torch.cat([f(part) for part in x.split(64)])   # attention: F.scaled_dot_product_attention"),
         "the request itself becomes smaller, whatever else is on the card",
     )
     .with_effect(Effect::Rounding)
-    .untried("how that line can be divided is for its author to say")
+    .not_rehearsed("only you know how that line can be split")
 }
 
 pub fn print_shapes(finding: &Finding) -> Advice {
@@ -57,55 +57,55 @@ pub fn print_shapes(finding: &Finding) -> Advice {
         .and_then(|traceback| traceback.place());
     let at = place.map(|frame| format!("before {}:{}: ", frame.file, frame.line));
     Advice::new(
-        "print the shapes that go into the failing line",
+        "print the shapes of the failing line's inputs",
         format!("{}print(x.shape, x.dtype)", at.unwrap_or_default()),
-        "one side of one of them is not what it should be",
+        "one dimension is not what it should be",
     )
-    .untried("it finds a cause, and changes nothing")
+    .not_rehearsed(FINDS_THE_CAUSE)
 }
 
 pub fn no_grad() -> Advice {
     Advice::new(
-        "no graph in evaluation",
-        "with torch.no_grad(): out = model(x)   # and model.eval()",
-        "without it, every activation is kept for a backward that never comes",
+        "evaluation without autograd",
+        "with torch.no_grad(): out = model(x)   # or torch.inference_mode()",
+        "otherwise every activation is saved for a backward pass that never runs",
     )
-    .tried_by(Trial::NoGradEvaluation)
+    .rehearsed_as(Candidate::NoGradEvaluation)
 }
 
 pub fn outputs_to_cpu() -> Advice {
     Advice::new(
-        "outputs off the card at once",
+        "outputs moved to the CPU right away",
         "preds.append(out.detach().cpu())   # Trainer: --eval_accumulation_steps 1",
-        "otherwise the outputs of the whole data set gather on the card",
+        "otherwise the outputs of the whole dataset pile up on the card",
     )
-    .tried_by(Trial::MendedOutputs)
+    .rehearsed_as(Candidate::FixedOutputs)
 }
 
 pub fn leftovers() -> Advice {
     Advice::new(
-        "drop what training left before evaluation begins",
+        "freeing the last training step before evaluation",
         "del loss, out; optimizer.zero_grad(set_to_none=True)",
-        "loss, outputs and gradients of the last step are alive until then",
+        "its loss, outputs and gradients stay alive until then",
     )
-    .tried_by(Trial::DropGradients)
+    .rehearsed_as(Candidate::DropGradients)
 }
 
 pub fn item() -> Advice {
     Advice::new(
-        "keep numbers, not tensors",
+        "keeping numbers instead of tensors",
         "total += loss.item()   # not: total += loss; losses.append(loss)",
-        "a kept loss keeps its graph",
+        "a loss that is kept keeps its graph alive",
     )
-    .tried_by(Trial::MendedLosses)
+    .rehearsed_as(Candidate::FixedLosses)
 }
 
 pub fn detach() -> Advice {
     Advice::new(
-        "detach what is carried from step to step",
+        "detaching what is carried from step to step",
         "hidden = hidden.detach()",
-        "recurrent state, replay buffers and caches hold every earlier step's graph",
+        "recurrent state, replay buffers and caches keep the graphs of all earlier steps alive",
     )
     .with_effect(Effect::Training)
-    .tried_by(Trial::MendedState)
+    .rehearsed_as(Candidate::FixedState)
 }

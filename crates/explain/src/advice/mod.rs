@@ -1,4 +1,4 @@
-//! What to do, ranked for a situation, each with its command; and what would not help.
+//! What to do in a situation, best first, each with its command; and what would not help.
 
 mod by_situation;
 mod device;
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub use by_situation::advice;
 pub use unhelpful::unhelpful;
 
-/// One thing to do.
+/// One thing that may help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Advice {
     pub what: String,
@@ -20,24 +20,24 @@ pub struct Advice {
     pub command: String,
     pub why: String,
     pub effect: Effect,
-    /// How a dry run can try it.
-    pub trial: Option<Trial>,
-    /// Why none can; every advice has this or a trial.
-    pub untried_because: Option<String>,
+    /// The change that a rehearsal can check.
+    pub candidate: Option<Candidate>,
+    /// Why no rehearsal can check it. Set exactly when `candidate` is not.
+    pub not_rehearsed_because: Option<String>,
 }
 
-/// What it does to the training's numbers.
+/// How advice affects the results of the training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// Nothing at all.
+    /// Not at all.
     Identical,
-    /// The same up to rounding.
+    /// Up to rounding; `why` names exceptions such as batch norm.
     Rounding,
     Precision,
-    /// Another training: batch, data, model or optimizer.
+    /// The batch, data, model or optimizer changes.
     Training,
-    /// A server that takes less.
+    /// A server accepts less: shorter sequences, a shorter context.
     Service,
 }
 
@@ -48,16 +48,16 @@ impl Effect {
             Self::Rounding => "same results up to rounding",
             Self::Precision => "changes the precision",
             Self::Training => "changes the training",
-            Self::Service => "changes what is served",
+            Self::Service => "changes what the server accepts",
         }
     }
 }
 
-/// What a dry run can try.
+/// A change that may help, and that a rehearsal can check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Trial {
-    /// The script as it is, on the card by itself.
+pub enum Candidate {
+    /// The unchanged script, alone on the card.
     EmptyCard,
     ExpandableSegments,
     MaxSplitSize,
@@ -76,23 +76,26 @@ pub enum Trial {
     NoCudnnBenchmark,
     LeaveRoom,
     NoLimit,
-    /// Lines that keep a loss with its graph, mended.
-    MendedLosses,
-    /// Lines that gather outputs on the card, mended.
-    MendedOutputs,
-    /// Lines that carry a graph from step to step, mended.
-    MendedState,
+    /// Fixes for lines that keep a loss with its graph.
+    FixedLosses,
+    /// Fixes for lines that collect outputs on the card.
+    FixedOutputs,
+    /// Fixes for lines that carry a graph from step to step.
+    FixedState,
 }
 
-/// Old advice that does not help here, and why.
+/// Common advice that does not help here, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unhelpful {
     pub what: &'static str,
     pub why: String,
     /// The rehearsal that may show the contrary.
     #[serde(skip)]
-    pub trial: Option<Trial>,
+    pub candidate: Option<Candidate>,
 }
+
+/// Why a diagnostic step is not rehearsed.
+const FINDS_THE_CAUSE: &str = "it finds the cause and changes nothing";
 
 impl Advice {
     fn new(what: impl Into<String>, command: impl Into<String>, why: impl Into<String>) -> Self {
@@ -101,8 +104,8 @@ impl Advice {
             command: command.into(),
             why: why.into(),
             effect: Effect::Identical,
-            trial: None,
-            untried_because: None,
+            candidate: None,
+            not_rehearsed_because: None,
         }
     }
 
@@ -111,15 +114,15 @@ impl Advice {
         self
     }
 
-    fn tried_by(mut self, trial: Trial) -> Self {
-        self.trial = Some(trial);
+    fn rehearsed_as(mut self, candidate: Candidate) -> Self {
+        self.candidate = Some(candidate);
         self
     }
 
-    /// Says why no dry run can try it.
-    pub fn untried(mut self, because: impl Into<String>) -> Self {
-        self.trial = None;
-        self.untried_because = Some(because.into());
+    /// Says why no rehearsal can check it.
+    pub fn not_rehearsed(mut self, because: impl Into<String>) -> Self {
+        self.candidate = None;
+        self.not_rehearsed_because = Some(because.into());
         self
     }
 }

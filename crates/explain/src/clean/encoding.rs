@@ -1,15 +1,15 @@
-//! Which encoding a log is in, decided once from its beginning; UTF-16 is turned into UTF-8.
+//! The encoding of a log, detected once at its start; UTF-16 is converted to UTF-8.
 
-/// So much of a log decides.
+/// How many bytes decide the encoding.
 const SAMPLE: usize = 4096;
 
-/// Passes bytes on in an encoding that has ASCII as ASCII.
+/// Converts bytes to an ASCII-compatible encoding.
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
-    /// The start of the log until it decides; then half a unit of UTF-16.
+    /// The start of the log until the encoding is known; then half a UTF-16 code unit.
     held: Vec<u8>,
-    /// The first half of a pair of surrogates.
+    /// The first half of a surrogate pair.
     high: Option<u16>,
     decoded: Vec<u8>,
 }
@@ -18,7 +18,7 @@ pub struct Decoder {
 enum State {
     #[default]
     Undecided,
-    /// UTF-8, GBK or anything else in which ASCII is ASCII.
+    /// UTF-8, GBK or any other ASCII-compatible encoding.
     Bytes,
     Utf16 {
         is_little_endian: bool,
@@ -31,7 +31,7 @@ impl Decoder {
             State::Bytes => sink(bytes),
             State::Utf16 { is_little_endian } => self.utf16(bytes, is_little_endian, sink),
             State::Undecided => {
-                // Whatever the chunks, the same bytes decide.
+                // The same bytes decide, however the log is chunked.
                 let missing = SAMPLE - self.held.len();
                 let (sample, rest) = bytes.split_at(missing.min(bytes.len()));
                 self.held.extend_from_slice(sample);
@@ -81,7 +81,7 @@ impl Decoder {
             };
             let before = self.high.take();
             let units: Vec<u16> = match (0xD800..0xDC00).contains(&unit) {
-                // Its other half may be in the next chunk.
+                // The other half may be in the next chunk.
                 true => {
                     self.high = Some(unit);
                     before.into_iter().collect()
@@ -98,7 +98,7 @@ impl Decoder {
     }
 }
 
-/// The encoding, and how many bytes its mark takes.
+/// The encoding, and the length of its byte order mark.
 fn detect(sample: &[u8]) -> (State, usize) {
     let little = State::Utf16 {
         is_little_endian: true,
@@ -112,7 +112,7 @@ fn detect(sample: &[u8]) -> (State, usize) {
         [0xEF, 0xBB, 0xBF, ..] => return (State::Bytes, 3),
         _ => {}
     }
-    // Without a mark: English in UTF-16 has a zero in every other byte, and only there.
+    // Without a byte order mark: English in UTF-16 has a zero in every other byte, and only there.
     let zeros = |offset: usize| {
         let bytes = sample.iter().skip(offset).step_by(2);
         bytes.filter(|byte| **byte == 0).count()

@@ -1,10 +1,10 @@
-//! A traceback inside one line, as logs in JSON have it: with `\\n` for its line ends.
+//! A traceback inside one line, as in JSON logs: with `\\n` for line breaks.
 
 use memchr::memmem;
 
-/// The lines of a traceback that stands escaped in one line; `None` for every other line.
+/// The lines of a traceback that is escaped in one line; `None` for any other line.
 pub fn escaped_lines(line: &[u8]) -> Option<Vec<String>> {
-    // A path such as `C:\new` has the same two characters: only a frame behind them tells.
+    // A path such as `C:\new` has the same two characters: only a frame after them decides.
     let is_escaped = memmem::find(line, br#"\n  File \""#).is_some();
     let is_quoted = memmem::find(line, br#"\n  File ""#).is_some();
     if !is_escaped && !is_quoted {
@@ -23,7 +23,7 @@ pub fn escaped_lines(line: &[u8]) -> Option<Vec<String>> {
             Some('n') => lines.push(String::new()),
             Some('r') | None => {}
             Some('t') => last.push('\t'),
-            // A backslash, a quotation mark, or something that was not escaped after all.
+            // A backslash, a quotation mark, or something that was not escaped.
             Some(other @ ('\\' | '"' | '\'' | '/')) => last.push(other),
             Some(other) => last.extend(['\\', other]),
         }

@@ -1,4 +1,4 @@
-//! Terminal escapes and backspaces, taken out of a line.
+//! Removes terminal escapes and backspaces from a line.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub fn without_escapes(line: &[u8]) -> Cow<'_, [u8]> {
         let tail = &rest[at + 1..];
         rest = match (rest[at], tail) {
             (ESCAPE, _) => after_sequence(tail),
-            // As `cat -v` and pasted logs spell it.
+            // As `cat -v` and pasted logs show it.
             (b'^', [b'[', b'[', ..]) => after_sequence(&tail[1..]),
             (BACKSPACE, _) => {
                 remove_last_character(&mut clean);
@@ -37,7 +37,7 @@ pub fn without_escapes(line: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(clean)
 }
 
-/// What follows the sequence whose escape has been read.
+/// What follows the escape sequence.
 fn after_sequence(rest: &[u8]) -> &[u8] {
     match rest {
         // Colours, cursor movements.
@@ -47,12 +47,12 @@ fn after_sequence(rest: &[u8]) -> &[u8] {
                 .position(|byte| !matches!(byte, 0x20..=0x3F));
             match end {
                 Some(end) if matches!(parameters[end], 0x40..=0x7E) => &parameters[end + 1..],
-                // Broken off: what is left is text.
+                // Truncated: the rest is text.
                 Some(end) => &parameters[end..],
                 None => &[],
             }
         }
-        // Titles and links, up to a bell or `ESC \`.
+        // Titles and links, up to BEL or `ESC \`.
         [b']', title @ ..] => {
             let end = title.iter().position(|byte| matches!(*byte, BELL | ESCAPE));
             match end {
@@ -63,7 +63,7 @@ fn after_sequence(rest: &[u8]) -> &[u8] {
                 None => &[],
             }
         }
-        // Character sets have one more byte.
+        // Character set selections have one more byte.
         [b'(' | b')', _, tail @ ..] => tail,
         [0x20..=0x7E, tail @ ..] => tail,
         _ => rest,

@@ -1,4 +1,4 @@
-//! Chinese text in GBK, the code of consoles that were never told about UTF-8.
+//! Chinese text in GBK, the encoding of many Windows consoles.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ const TABLE: &str = include_str!("gbk.txt");
 const FIRST_LEAD: u8 = 0x81;
 const TRAILS: usize = 190;
 
-/// Decodes bytes; what is no GBK becomes U+FFFD, and ASCII stays what it is.
+/// Decodes bytes; invalid GBK becomes U+FFFD, ASCII stays as it is.
 pub fn decode(bytes: &[u8], text: &mut String) {
     let mut rest = bytes.iter().copied().peekable();
     while let Some(byte) = rest.next() {

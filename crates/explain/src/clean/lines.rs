@@ -1,11 +1,11 @@
-//! Lines, whatever ends them: a line feed, a carriage return (progress bars), or both.
+//! Splits lines at line feeds, carriage returns (progress bars), or both.
 
 use memchr::memchr2;
 
-/// A longer line is handed on in pieces, as if somebody had wrapped it.
+/// A longer line is passed on in pieces, as if wrapped.
 pub const LONGEST: usize = 16 << 10;
 
-/// Cuts a stream of bytes into lines. What it holds is bounded by [`LONGEST`].
+/// Splits a stream of bytes into lines. Holds at most [`LONGEST`] bytes.
 #[derive(Debug, Default)]
 pub struct Lines {
     held: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// `sink` gets the line's number, from 1, and its bytes; empty lines are left out.
+    /// `sink` gets the line's number, from 1, and its bytes; empty lines are skipped.
     pub fn push(&mut self, mut bytes: &[u8], sink: &mut dyn FnMut(u64, &[u8])) {
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             let number = self.feeds + 1;
@@ -39,7 +39,7 @@ impl Lines {
         self.held.clear();
     }
 
-    /// The line goes on: keeps it, and hands on what is a whole piece of it.
+    /// Keeps an unfinished line, and passes on whole pieces of it.
     fn hold(&mut self, mut bytes: &[u8], sink: &mut dyn FnMut(u64, &[u8])) {
         let number = self.feeds + 1;
         while self.held.len() + bytes.len() > LONGEST {
@@ -65,7 +65,7 @@ fn pieces(mut line: &[u8], sink: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// Where the first piece of a line longer than [`LONGEST`] ends: not inside a character of UTF-8.
+/// Where the first piece of a line longer than [`LONGEST`] ends: on a UTF-8 character boundary.
 fn piece_end(line: &[u8]) -> usize {
     let is_inside = |index: &usize| line[*index] & 0b1100_0000 == 0b1000_0000;
     (LONGEST - 3..=LONGEST)

@@ -1,4 +1,4 @@
-//! From the bytes of a log to clean lines of text: encodings, escapes, line ends.
+//! Turns the bytes of a log into clean lines: encodings, escapes, line breaks.
 
 mod encoding;
 mod escaped_lines;
@@ -16,7 +16,7 @@ pub use escaped_lines::escaped_lines;
 use escapes::without_escapes;
 pub use prefixes::{Writer, without_prefixes};
 
-/// Cuts a stream of bytes into lines without terminal escapes. Bounded, whatever comes.
+/// Splits a stream of bytes into lines without terminal escapes, in bounded memory.
 #[derive(Debug, Default)]
 pub struct Cleaner {
     decoder: Decoder,
@@ -24,7 +24,7 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// `sink` gets each line's number and its bytes, in which ASCII is ASCII.
+    /// `sink` gets each line's number and its bytes, in an ASCII-compatible encoding.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(u64, &[u8])) {
         let lines = &mut self.lines;
         self.decoder.push(bytes, &mut |bytes| {

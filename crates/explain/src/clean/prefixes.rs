@@ -1,18 +1,18 @@
-//! What launchers and loggers put in front of a line: ranks, times, levels, boxes.
+//! Prefixes that launchers and loggers add to a line: ranks, times, levels, boxes.
 //!
-//! Only what is certain is taken off, and only so that a wrapped message can be put together again:
-//! messages themselves are looked for anywhere in a line.
+//! Only known prefixes are removed, and only so that a wrapped message can be joined again: messages are
+//! searched for anywhere in a line.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::Serialize;
 
-/// Who wrote a line, as far as the line says so.
+/// Who wrote a line, as far as its prefix says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "by", content = "value", rename_all = "kebab-case")]
 pub enum Writer {
-    /// Nothing in front of the line tells.
+    /// The line has no prefix that tells.
     #[default]
     Unnamed,
     Rank(u32),
@@ -21,7 +21,7 @@ pub enum Writer {
 }
 
 impl Writer {
-    /// As a reader calls it.
+    /// The name to display.
     pub fn name(&self) -> String {
         match self {
             Self::Unnamed => "unnamed".to_owned(),
@@ -31,17 +31,17 @@ impl Writer {
     }
 }
 
-/// A line without what was in front of it.
+/// A line without its prefixes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unprefixed<'a> {
     pub writer: Writer,
     pub text: &'a str,
 }
 
-/// Names of writers longer than this are cut: they are kept for every one of them.
+/// Longer writer names are truncated, since every writer's name is kept.
 const LONGEST_NAME: usize = 80;
 
-/// So many things stand in front of a line at most.
+/// The most prefixes that are removed from one line.
 const MOST_PREFIXES: usize = 8;
 
 pub fn without_prefixes(line: &str) -> Unprefixed<'_> {
@@ -64,7 +64,7 @@ pub fn without_prefixes(line: &str) -> Unprefixed<'_> {
 
 macro_rules! pattern {
     ($name:ident, $text:expr) => {
-        static $name: LazyLock<Option<Regex>> = LazyLock::new(|| crate::families::made($text));
+        static $name: LazyLock<Option<Regex>> = LazyLock::new(|| crate::families::compile($text));
     };
 }
 
@@ -95,11 +95,11 @@ pattern!(
     r"^((?:[A-Za-z][\w]*[-.][\w.-]*\d|\d{1,3}(?:\.\d{1,3}){3})): "
 );
 
-/// A rank tells more than a name (`worker-3: [rank27]: …`); whatever else looks like a second writer is
-/// a number of the message's own.
+/// A rank says more than a name (`worker-3: [rank27]: …`); anything else that looks like a second writer
+/// is a number in the message.
 fn writer_prefix<'a>(text: &'a str, known: &Writer) -> Option<(Writer, &'a str)> {
     let first = text.trim_start().bytes().next()?;
-    // Most lines begin with none of these, and need no pattern.
+    // Most lines begin with none of these characters and need no pattern.
     if !matches!(first, b'[' | b'(' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z') {
         return None;
     }
@@ -144,7 +144,7 @@ fn shortened(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }
 
-// Times, levels, `file.py:12]`, kernel and syslog heads, boxes and quotes.
+// Times, levels, `file.py:12]`, kernel and syslog headers, boxes and quotes.
 pattern!(
     LOGGER,
     r"(?x)^\s*(?:

@@ -1,4 +1,4 @@
-//! Calls to CUDA that find no memory and name no figures: contexts, code, mappings, pinned memory.
+//! CUDA calls that run out of memory without giving figures: contexts, code, mappings, pinned memory.
 
 use super::{Family, Message, pattern, range};
 use crate::kind::Kind;
@@ -39,11 +39,11 @@ fn read(window: &Window) -> Vec<Message> {
     for found in CALL.printed(text) {
         let (start, end) = range(&found);
         let is_known = |message: &Message| message.start <= start && start < message.end + 400;
-        // The same failure is named twice: by its words, and by CUDA's name for them.
+        // The same failure appears twice: in words, and as CUDA's error name.
         if messages.iter().any(is_known) {
             continue;
         }
-        // NCCL's and XLA's own messages say it better.
+        // NCCL's own message says more.
         let before = text[..start].chars().rev().take(60).collect::<String>();
         if before.contains("LCCN") {
             continue;
@@ -53,7 +53,7 @@ fn read(window: &Window) -> Vec<Message> {
     pinned(window, messages)
 }
 
-/// Page-locked memory is the machine's: a failed call is about it where the lines around say so.
+/// A failed call concerns pinned host memory if the lines around it say so.
 fn pinned(window: &Window, mut messages: Vec<Message>) -> Vec<Message> {
     for message in &mut messages {
         let first = window.line_at(message.start).saturating_sub(3);

@@ -1,4 +1,4 @@
-//! PyTorch's `DataLoader`: workers that were killed, and shared memory that is full.
+//! PyTorch's `DataLoader`: killed workers and full shared memory.
 
 use super::{Family, Message, number, pattern, range};
 use crate::finding::FigureValue;
@@ -48,7 +48,7 @@ fn read(window: &Window) -> Vec<Message> {
     ] {
         for found in pattern.printed(text) {
             let (start, end) = range(&found);
-            // That a worker exited is said again after it was said why.
+            // The exit of a worker is reported again after its cause.
             let is_said = kind == Kind::DataLoaderKilled && !messages.is_empty();
             if is_said {
                 continue;

@@ -1,4 +1,4 @@
-//! Processes that somebody killed: the kernel, a batch system, a container runtime, or nobody says who.
+//! Killed processes: by the kernel, a batch system, a container runtime, or an unnamed killer.
 
 use super::{Family, Message, amount, number, pattern, range};
 use crate::finding::FigureValue;
@@ -46,7 +46,7 @@ pattern!(
     SLURM,
     r"(?:slurmstepd[^:]*:error:)?Detected(\d+)oom[-_ ]?killevents?(?:\(s\))?in(?:[^\n]{0,200}?out-of-memoryhandler)?|srun:error:\S{1,80}?:tasks?[\d,-]+:OutOfMemory|cgroupout-of-memoryhandler"
 );
-// Ray watches the machine, and kills a worker before the kernel does.
+// Ray monitors the machine and kills a worker before the kernel does.
 pattern!(
     RAY,
     r"Taskwaskilledduetothenoderunninglowonmemory(?:\.\s?Memoryonthenode[^\n]{0,400}?wasrunningwas({A})/({A}))?|Workers\(tasks/actors\)killedduetomemorypressure"

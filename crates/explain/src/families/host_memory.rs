@@ -1,4 +1,4 @@
-//! Memory of the machine that an allocator asked for and did not get.
+//! Host memory that an allocator requested and did not get.
 
 use super::{Family, Message, amount, number, pattern, range};
 use crate::amount::Amount;

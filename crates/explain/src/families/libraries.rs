@@ -1,4 +1,4 @@
-//! cuBLAS, cuDNN and their relatives: memory that ran out, under other names.
+//! cuBLAS, cuDNN and other CUDA libraries, which report a lack of memory under other names.
 
 use super::{Family, Message, pattern, range};
 use crate::finding::FigureValue;
@@ -40,7 +40,7 @@ fn read(window: &Window) -> Vec<Message> {
             ("CUDNN" | "MIOPEN", true) => Kind::Cudnn,
             ("CUDNN" | "MIOPEN", false) => Kind::CudnnNotInitialized,
             (_, true) => Kind::OtherLibrary,
-            // Other libraries do not fail so for want of memory.
+            // Other libraries do not report a lack of memory this way.
             (_, false) => continue,
         };
         let mut message = Message::new(kind, start, end);

@@ -1,5 +1,5 @@
-//! llama.cpp, and what is built on it (Ollama, llama-cpp-python): its buffers of weights, KV cache and
-//! scratch space are asked for in whole pieces.
+//! llama.cpp and what builds on it (Ollama, llama-cpp-python): buffers for weights, KV cache and scratch
+//! space.
 
 use super::{Family, Message, amount, number, pattern, range};
 use crate::kind::Kind;
@@ -14,7 +14,7 @@ pattern!(
     BUFFER,
     r"allocating({A})ondevice(\d+):(?:cuda|hip)Malloc(?:Managed)?failed:outofmemory"
 );
-// Before there were buffers: a check of every call, with the line of its file.
+// Before buffers existed: a check after every call, with its source line.
 pattern!(
     CALL,
     r"CUDAerror2at[^\s:]{0,200}ggml-cuda\.cu:\d+:outofmemory"

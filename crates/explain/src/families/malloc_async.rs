@@ -10,7 +10,7 @@ pub const FAMILY: Family = Family {
     read,
 };
 
-// ComfyUI prints no more than the first words.
+// ComfyUI prints only the first words.
 pattern!(
     HEAD,
     r"(?:OutOfMemoryError:)?Allocationondevice(\d+)wouldexceedallowedmemory|OutOfMemoryError:Allocationondevice"
@@ -37,7 +37,7 @@ fn read(window: &Window) -> Vec<Message> {
             allocated: figure(&ALLOCATED),
             total: figure(&LIMIT),
             free: figure(&FREE),
-            // Without a limit of the user's, 2^64 - 1 is printed, which is no amount.
+            // Without a user limit, PyTorch prints 2^64 - 1, which is not an amount.
             allowed: figure(&ALLOWED),
             device: number(&head, 1).and_then(|device| device.try_into().ok()),
             ..Figures::default()

@@ -1,4 +1,4 @@
-//! One file for each family of messages: the words that give it away, and how its figures are read.
+//! One file per family of messages: the words that identify it, and how to read its figures.
 
 mod cuda_calls;
 mod cupy_paddle;
@@ -26,14 +26,14 @@ use crate::finding::Figures;
 use crate::kind::Kind;
 use crate::window::Window;
 
-/// A family: what to look out for, and how to read it.
+/// A family of messages: what to search for, and how to read it.
 pub struct Family {
-    /// Any of these in a line makes it worth reading.
+    /// Lines with any of these are read.
     pub needles: &'static [&'static str],
     pub read: fn(&Window) -> Vec<Message>,
 }
 
-/// A message that was read out of a window.
+/// A message found in a window.
 #[derive(Debug)]
 pub struct Message {
     pub kind: Kind,
@@ -75,12 +75,12 @@ pub static FAMILIES: [Family; 16] = [
     cupy_paddle::FAMILY,
 ];
 
-/// A pattern that is made once.
+/// A regular expression that is compiled once.
 pub(crate) struct Pattern(LazyLock<Option<Regex>>);
 
 impl Pattern {
-    pub(crate) const fn new(make: fn() -> Option<Regex>) -> Self {
-        Self(LazyLock::new(make))
+    pub(crate) const fn new(compile: fn() -> Option<Regex>) -> Self {
+        Self(LazyLock::new(compile))
     }
 
     pub(crate) fn find<'t>(&self, text: &'t str) -> Option<regex::Match<'t>> {
@@ -98,25 +98,25 @@ impl Pattern {
         }
     }
 
-    /// Matches that were printed: those in a line of source code, as tracebacks show it, are left out.
+    /// All matches except those in source lines that a traceback shows.
     pub(crate) fn printed<'t>(&self, text: &'t str) -> impl Iterator<Item = regex::Captures<'t>> {
         let is_printed = |found: &regex::Captures| !is_source_code(text, range(found).0);
         self.all(text).into_iter().filter(is_printed)
     }
 }
 
-/// One that cannot be made finds nothing, and no test passes: `regex` has features that can be missing.
-pub(crate) fn made(text: &str) -> Option<Regex> {
+/// Compiles a pattern. An invalid one matches nothing, and fails in tests.
+pub(crate) fn compile(text: &str) -> Option<Regex> {
     let pattern = Regex::new(text);
     debug_assert!(pattern.is_ok(), "{pattern:?}");
     pattern.ok()
 }
 
-/// `pattern!(NAME, "…")`; `{A}` in it stands for an amount without blanks.
+/// `pattern!(NAME, "…")`; `{A}` stands for an amount without whitespace.
 macro_rules! pattern {
     ($name:ident, $text:expr) => {
         static $name: $crate::families::Pattern = $crate::families::Pattern::new(|| {
-            $crate::families::made(&$text.replace("{A}", $crate::families::AMOUNT))
+            $crate::families::compile(&$text.replace("{A}", $crate::families::AMOUNT))
         });
     };
 }
@@ -141,7 +141,7 @@ pub(crate) fn range(found: &regex::Captures) -> (usize, usize) {
     found.get(0).map_or((0, 0), |all| (all.start(), all.end()))
 }
 
-/// The match stands in quotes: a line of source code in a traceback, not a message.
+/// The match is a string literal in a source line of a traceback, not a message.
 pub(crate) fn is_source_code(text: &str, start: usize) -> bool {
     let before = text.get(..start).unwrap_or_default();
     before.ends_with("(\"")

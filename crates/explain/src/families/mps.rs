@@ -1,4 +1,4 @@
-//! PyTorch on Apple's cards, whose memory is the machine's.
+//! PyTorch on Apple GPUs, which share the machine's memory.
 
 use super::{Family, Message, amount, pattern, range};
 use crate::finding::{FigureValue, Figures};

@@ -1,4 +1,4 @@
-//! NCCL, which takes its buffers from the driver beside PyTorch's allocator.
+//! NCCL, which allocates its buffers outside PyTorch's allocator.
 
 use super::{Family, Message, number, pattern, range};
 use crate::amount::Amount;
@@ -26,7 +26,7 @@ fn read(window: &Window) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for found in FAILURE.all(text) {
         let (mut start, end) = range(&found);
-        // The exception's first words stand some lines above.
+        // The exception begins some lines above.
         let heads = HEAD.all(&text[..start]);
         if let Some(head) = heads.last().filter(|head| start - range(head).1 < 400) {
             start = range(head).0;

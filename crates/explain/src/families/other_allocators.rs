@@ -1,4 +1,4 @@
-//! Libraries beside PyTorch that take the card's memory themselves: ONNX Runtime, FAISS, RAPIDS, TensorRT.
+//! Libraries with their own allocator: ONNX Runtime, FAISS, RAPIDS, TensorRT.
 
 use super::{Family, Message, Pattern, number, pattern, range};
 use crate::amount::Amount;

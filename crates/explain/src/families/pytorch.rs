@@ -1,7 +1,7 @@
 //! PyTorch's caching allocator on CUDA, ROCm and Intel cards, in every wording from 1.0 to 2.15.
 //!
-//! Each figure is looked for by itself: messages are cut off by issue titles, columns and copying,
-//! and what is left of one is still worth reading.
+//! Each figure is matched on its own: issue titles, columns and copying truncate messages, and the rest
+//! is still worth reading.
 
 use super::{Family, Message, amount, is_source_code, number, pattern, range};
 use crate::finding::{FREE_BELOW_ZERO, FigureValue, Figures, ProcessUse};
@@ -46,7 +46,7 @@ pattern!(THIS_PROCESS, r"thisprocesshas({A})memoryinuse");
 pattern!(PROCESS, r"Process(\d{1,10})has({A})memoryinuse");
 pattern!(REQUESTED, r"Requestedsize:({A}|\d+)");
 
-/// No message of this kind is longer, without blanks.
+/// The longest message of this family, without whitespace.
 const LONGEST: usize = 3000;
 
 fn read(window: &Window) -> Vec<Message> {
@@ -91,7 +91,7 @@ fn message(
     if is_bare && !stands_like_an_error(window, start) {
         return None;
     }
-    // Of other programs, `Tried to allocate` alone says nothing about a card.
+    // In other programs, `Tried to allocate` alone does not mean a card.
     if backend.is_none() && figures.total.is_none() && figures.device.is_none() {
         return None;
     }
@@ -144,7 +144,7 @@ fn figures(
             figures.processes.push(ProcessUse { pid, used });
         }
     }
-    // A driver that counts below zero has it printed as a huge number.
+    // A negative value from the driver is printed as a huge number.
     if let (None, Some(found)) = (figures.free, FREE.captures(tail)) {
         let printed = found.get(1).or(found.get(2));
         let printed = printed.map_or("", |printed| printed.as_str()).to_owned();
@@ -153,7 +153,7 @@ fn figures(
     figures.complete()
 }
 
-/// The text begins a line, or stands behind the name of an exception.
+/// The text begins a line or follows the name of an exception.
 fn stands_like_an_error(window: &Window, start: usize) -> bool {
     let line = window.line_at(start);
     let before = window
@@ -167,7 +167,7 @@ fn stands_like_an_error(window: &Window, start: usize) -> bool {
         || before.ends_with("Error(")
 }
 
-/// Behind the hint that follows the figures.
+/// The end of the hint that follows the figures.
 fn hint_end(tail: &str) -> Option<usize> {
     [
         "environment-variables)",
@@ -179,7 +179,7 @@ fn hint_end(tail: &str) -> Option<usize> {
     .find_map(|end| tail.find(end).map(|at| at + end.len()))
 }
 
-/// The releases that word it so.
+/// The releases that use this wording.
 fn wording(tail: &str, kind: Kind) -> Option<&'static str> {
     if kind == Kind::XpuAllocator {
         return Some(
@@ -209,7 +209,7 @@ fn wording(tail: &str, kind: Kind) -> Option<&'static str> {
     })
 }
 
-/// The largest offset up to `at` that does not lie inside a character.
+/// The largest char boundary up to `at`.
 fn floor_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len()))
         .rev()

@@ -1,4 +1,4 @@
-//! TensorFlow, and the allocator that it shares with XLA.
+//! TensorFlow and the allocator it shares with XLA.
 
 use super::{Family, Message, amount, number, pattern, range};
 use crate::amount::Amount;
@@ -87,7 +87,7 @@ fn read(window: &Window) -> Vec<Message> {
     messages
 }
 
-/// The bytes of a tensor; a type that is not named is `float`.
+/// The bytes of a tensor; the default type is `float`.
 fn size_of(shape: &str, type_name: &str) -> Option<Amount> {
     let bytes_each: u64 = match type_name {
         "" | "float" | "int32" | "float32" | "uint32" => 4,

@@ -1,4 +1,4 @@
-//! Triton: shared memory, registers and other things inside a multiprocessor.
+//! Triton: shared memory and other resources of a multiprocessor.
 
 use super::{Family, Message, number, pattern, range};
 use crate::amount::Amount;

@@ -1,4 +1,4 @@
-//! vLLM, which asks at its start whether there is room for its KV cache.
+//! vLLM, which checks at startup whether its KV cache fits.
 
 use super::{Family, Message, amount, number, pattern, range};
 use crate::finding::FigureValue;

@@ -1,7 +1,7 @@
-//! The reasoning about PyTorch's own figures.
+//! Conclusions from the figures of PyTorch's caching allocator.
 //!
-//! One fact carries much of it: before PyTorch raises, it has given every whole cached segment back to
-//! the driver and asked again. What is still cached then lies in segments that are partly in use.
+//! Many rest on one fact: before PyTorch raises, it frees every unused segment and retries. What is
+//! still cached then is in segments that are partly in use.
 
 use super::others::{other_process, small_others};
 use super::{Reasoned, Situation, Stage, stage, suspect};
@@ -49,7 +49,7 @@ pub fn percent(part: Amount, whole: Amount) -> u64 {
     part.bytes.saturating_mul(100) / whole.bytes.max(1)
 }
 
-/// A request of several times the card is hardly meant; one a little above it may well be.
+/// A request of several times the card's memory is a mistake; one slightly above it may be intended.
 fn is_far_too_large(finding: &Finding) -> bool {
     let figures = &finding.figures;
     match (figures.asked, figures.total) {
@@ -65,12 +65,12 @@ fn larger_than_the_card(finding: &Finding, stage: Option<Stage>) -> Option<Reaso
         return None;
     }
     let reason = format!(
-        "{asked} were asked for at once, and the whole card has {total}: no setting can serve that"
+        "a single request for {asked} exceeds the whole card ({total}): no setting can satisfy it"
     );
     if stage == Some(Stage::LoadingTheModel) {
         return Some(
             Reasoned::new(Situation::ModelDoesNotFit, reason)
-                .and("it happened while the model was put on the card"),
+                .and("it failed while the model was moved to the card"),
         );
     }
     let likely = suspect(finding).sentence(Some(asked));
@@ -86,7 +86,7 @@ fn fraction_limit(finding: &Finding) -> Option<Reasoned> {
         return None;
     }
     let reason = format!(
-        "{held} reserved + {asked} asked for is more than the {allowed} that the process allows itself"
+        "{held} reserved + {asked} requested exceeds the limit of {allowed} that the process set itself"
     );
     let free = figures
         .free
@@ -97,7 +97,7 @@ fn fraction_limit(finding: &Finding) -> Option<Reasoned> {
 fn free_but_refused(finding: &Finding, log: &Log) -> Option<Reasoned> {
     let figures = &finding.figures;
     let (free, asked, total) = (figures.free?, figures.asked?, figures.total?);
-    // The process's own limit came first: the driver was not asked.
+    // The process's own limit is checked first: the request never reached the driver.
     if fraction_limit(finding).is_some() {
         return None;
     }
@@ -105,23 +105,22 @@ fn free_but_refused(finding: &Finding, log: &Log) -> Option<Reasoned> {
     if free.bytes < asked.bytes.saturating_add(margin) {
         return None;
     }
-    let reason = format!("{asked} were asked for and {free} were free: the card was not full");
-    let why = match (finding.kind, log.circumstances.is_windows) {
+    let reason = format!("{asked} requested with {free} free: the card was not full");
+    let why = match (finding.kind, log.environment.is_windows) {
         (Kind::HipAllocator, _) => {
-            "with ROCm, this is known where host memory is short or the driver's address space is broken \
-             up"
+            "with ROCm, this happens when host memory is short or the driver's address space is \
+             fragmented"
         }
         (Kind::XpuAllocator, _) => {
-            "an Intel GPU lends the machine's memory, and one allocation has a limit of its own (4 GiB \
-             without special flags)"
+            "an Intel GPU borrows host memory, and a single allocation is limited (4 GiB without special \
+             flags)"
         }
         (_, true) => {
-            "on Windows, every allocation on the card needs as much room in RAM and page file: that ran \
-             out"
+            "on Windows, RAM and page file must back every allocation on the card, and they ran out"
         }
         _ => {
-            "another process had it at that moment, RAM and page file were short (Windows, WSL), or the \
-             card is shared in slices"
+            "another process held it at that moment, RAM and page file were short (Windows, WSL), or the \
+             card is partitioned"
         }
     };
     Some(Reasoned::new(Situation::FreeButRefused, reason).and(why))
@@ -137,8 +136,7 @@ fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
             Reasoned::new(
                 Situation::Growth,
                 format!(
-                    "the log's own `{}` rises from {first} (line {}) to {last} (line {}), and hardly ever \
-                     falls",
+                    "`{}` in the log rises from {first} (line {}) to {last} (line {}) and hardly ever falls",
                     series.name,
                     series.points.first().map_or(0, |point| point.line),
                     series.points.last().map_or(0, |point| point.line)
@@ -147,7 +145,7 @@ fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
             .and_if(steps(finding)),
         );
     }
-    // The same writer ran out of memory again and again, with more allocated each time.
+    // The same writer ran out of memory repeatedly, with more allocated each time.
     let allocated: Vec<Amount> = log
         .findings
         .iter()
@@ -164,18 +162,18 @@ fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
         Reasoned::new(
             Situation::Growth,
             format!(
-                "it ran out of memory {} times or more, with {first} allocated at first and {last} at last",
+                "it ran out of memory at least {} times, with {first} allocated the first time and {last} the last",
                 allocated.len() as u64 + log.left_out
             ),
         )
     })
 }
 
-/// So many steps of a training that fitted make a later failure worth the question.
+/// From this many successful steps on, a failure raises the question of growth.
 const MANY_STEPS: u64 = 10;
 
-/// A training that fails late had the same model and optimizer all the time: a log that prints no
-/// memory cannot tell a larger batch from memory that grew, so both are named.
+/// A training that fails late had the same model and optimizer all along. A log that prints no memory
+/// cannot tell a larger batch from growing memory, so the answer names both.
 fn perhaps_growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
     if growth(finding, log).is_some() {
         return None;
@@ -188,11 +186,11 @@ fn perhaps_growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
     Some(
         Reasoned::new(
             Situation::Growth,
-            format!("{step} steps fitted before this one, with the same model and optimizer"),
+            format!("{step} steps with the same model and optimizer fitted before this one"),
         )
         .and(
-            "if all batches have one shape, something is kept from step to step; the log prints no \
-             memory that would tell",
+            "if all batches have the same shape, something is kept from step to step; the log prints no \
+             memory figures to confirm it",
         ),
     )
 }
@@ -220,13 +218,13 @@ fn fragmentation(finding: &Finding) -> Option<Reasoned> {
         return None;
     }
     let reason = format!(
-        "{cached} of {reserved} reserved ({} %) are cached and unused, and with {free} free that is more \
-         than the {asked} asked for",
+        "{cached} of {reserved} reserved ({} %) is cached and unused; with {free} free, that is more than \
+         the {asked} requested",
         percent(cached, reserved)
     );
     Some(Reasoned::new(Situation::Fragmentation, reason).and(
-        "PyTorch had given back every segment that was wholly unused before it raised: what is left is \
-         in pieces between tensors in use",
+        "PyTorch freed every unused segment before it raised the error: the rest is in pieces between \
+         tensors in use",
     ))
 }
 
@@ -237,7 +235,7 @@ fn model_or_optimizer(finding: &Finding, stage: Option<Stage>) -> Option<Reasone
             .total
             .map(|total| format!(", {} % of the card", percent(allocated, total)));
         format!(
-            "{allocated} were allocated by then{}",
+            "{allocated} was allocated by then{}",
             share.unwrap_or_default()
         )
     });
@@ -249,15 +247,15 @@ fn model_or_optimizer(finding: &Finding, stage: Option<Stage>) -> Option<Reasone
         Stage::LoadingTheModel => Some(
             Reasoned::new(
                 Situation::ModelDoesNotFit,
-                "it failed while the model was put on the card, before any batch",
+                "it failed while the model was moved to the card, before the first batch",
             )
             .and_if(allocated),
         ),
         Stage::Optimizer if !is_under_way => Some(
             Reasoned::new(
                 Situation::OptimizerState,
-                "it failed in the optimizer's first step, which allocates its state (Adam: twice the \
-                 parameters) beside weights and gradients",
+                "it failed in the optimizer's first step, which allocates its state (Adam: twice the size of \
+                 the parameters) on top of weights and gradients",
             )
             .and_if(allocated),
         ),
@@ -275,14 +273,14 @@ fn evaluation(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
         .and_then(|traceback| traceback.place());
     let reason = match place {
         Some(frame) => format!(
-            "the calls lead through evaluation, to `{}` in {}:{}",
+            "the traceback goes through evaluation, to `{}` in {}:{}",
             frame.function, frame.file, frame.line
         ),
-        None => "the log counts batches of an evaluation".to_owned(),
+        None => "the progress bar counts evaluation batches".to_owned(),
     };
     Some(Reasoned::new(Situation::Evaluation, reason).and(
-        "where training fits and this does not, outputs that are kept on the card, a larger batch, longer \
-         samples or a missing no_grad() make the difference",
+        "when training fits and evaluation does not, the usual causes are outputs kept on the card, a \
+         larger batch, longer samples or a missing no_grad()",
     ))
 }
 
@@ -292,15 +290,15 @@ fn one_large_request(finding: &Finding) -> Option<Reasoned> {
     if asked.bytes * 10 < total.bytes || asked.bytes < 256 * MIB {
         return None;
     }
-    let free = figures.free.map(|free| format!(", and {free} were free"));
+    let free = figures.free.map(|free| format!(", and {free} was free"));
     let reason = format!(
-        "{asked} at once is {} % of the card{}",
+        "a single request for {asked} is {} % of the card{}",
         percent(asked, total),
         free.unwrap_or_default()
     );
     let allocated = figures.allocated.map(|allocated| {
         format!(
-            "{allocated} ({} %) were allocated already",
+            "{allocated} ({} %) was already allocated",
             percent(allocated, total)
         )
     });
@@ -313,22 +311,22 @@ fn activations(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
         .progress
         .as_ref()
         .is_some_and(|progress| progress.is_under_way());
-    // The optimizer's first step comes when activations are gone.
+    // In the optimizer's first step, activations are already freed.
     let is_training = matches!(stage, Some(Stage::Backward | Stage::Training));
     if !is_training && !is_under_way {
         return None;
     }
     let (allocated, total) = (figures.allocated?, figures.total?);
     let reason = format!(
-        "{allocated} of {total} ({} %) are tensors in use during training, and the request that failed \
-         was {}",
+        "tensors in use during training take {allocated} of {total} ({} %), and the request that failed \
+         was for {}",
         percent(allocated, total),
         figures.asked.unwrap_or_default()
     );
     let stage = match stage {
-        Some(Stage::Backward) => {
-            Some("it failed in backward, where activations and gradients meet")
-        }
+        Some(Stage::Backward) => Some(
+            "it failed in the backward pass, when activations and gradients are alive together",
+        ),
         _ => None,
     };
     let later = steps(finding).map(|steps| {
@@ -345,26 +343,26 @@ fn full(finding: &Finding) -> Reasoned {
     let figures = &finding.figures;
     let reason = match (figures.allocated, figures.total) {
         (Some(allocated), Some(total)) => format!(
-            "{allocated} of {total} ({} %) are tensors in use; the request of {} was the last straw",
+            "tensors in use take {allocated} of {total} ({} %); a request for {} did not fit",
             percent(allocated, total),
             figures.asked.unwrap_or_default()
         ),
         _ => match figures.asked {
-            Some(asked) => format!("{asked} were asked for; the rest of the message is missing"),
-            None => "the text names no figures".to_owned(),
+            Some(asked) => format!("{asked} requested; the rest of the message is missing"),
+            None => "the message gives no figures".to_owned(),
         },
     };
     let small = figures.asked.and_then(|asked| match asked.bytes {
-        bytes if bytes == 2 * MIB => Some("2.00 MiB is the segment for requests up to 1 MiB"),
+        bytes if bytes == 2 * MIB => Some("2.00 MiB is the segment size for requests up to 1 MiB"),
         bytes if bytes == 20 * MIB => {
-            Some("20.00 MiB is the segment for requests from 1 to 10 MiB")
+            Some("20.00 MiB is the segment size for requests from 1 to 10 MiB")
         }
         _ => None,
     });
     let cached = figures
         .cached
         .filter(|cached| cached.bytes > 0)
-        .map(|cached| format!("only {cached} were cached and unused: this is not fragmentation"));
+        .map(|cached| format!("only {cached} was cached and unused: this is not fragmentation"));
     Reasoned::new(Situation::Full, reason)
         .and_if(small.map(str::to_owned))
         .and_if(cached)

@@ -1,11 +1,11 @@
-//! What a traceback says about what the program was doing.
+//! What the program was doing, as far as the traceback tells.
 
 use serde::Serialize;
 
 use crate::finding::Finding;
 use crate::traceback::Frame;
 
-/// What was going on.
+/// The stage of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
@@ -16,7 +16,7 @@ pub enum Stage {
     Training,
 }
 
-/// Decided from the innermost call outwards: training calls evaluation, and not the other way round.
+/// Decides from the innermost call outwards: training calls evaluation, never the reverse.
 pub fn stage(finding: &Finding) -> Option<Stage> {
     let frames = finding
         .traceback
@@ -101,7 +101,7 @@ fn is_backward(frame: &Frame) -> bool {
 }
 
 fn is_evaluation(frame: &Frame) -> bool {
-    // A unit test is no evaluation.
+    // A unit test is not an evaluation.
     if frame.function.starts_with("test_") && frame.code.contains("torch.") {
         return false;
     }
@@ -136,7 +136,7 @@ fn is_training(frame: &Frame) -> bool {
 /// The words of the function's name, and of the functions that its line calls.
 fn words_of(frame: &Frame) -> impl Iterator<Item = String> + '_ {
     let is_own = frame.is_user_code();
-    // Libraries have functions of every name: of theirs, only the loops of trainers count.
+    // Libraries have functions of any name: in their code, only the loops of trainers count.
     let is_loop = frame.function.ends_with("_loop") || frame.function.ends_with("_step");
     let function = (is_own || is_loop).then_some(frame.function.as_str());
     let calls = frame.code.split('(').rev().skip(1).filter(move |_| is_own);

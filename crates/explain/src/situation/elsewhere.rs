@@ -1,11 +1,11 @@
-//! Failures that are not PyTorch's allocator's: what each kind means by itself.
+//! Failures outside PyTorch's caching allocator: what each kind means.
 
 use super::{Reasoned, Situation, Suspect};
 use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 use ghostgpu_text::grouped;
 
-/// More of the machine's memory than this at once is a mistake on most machines.
+/// A single request for more host memory than this is a mistake on most machines.
 const ABSURD_ON_A_HOST: u64 = 256 << 30;
 
 pub fn situation(finding: &Finding) -> Reasoned {
@@ -13,7 +13,7 @@ pub fn situation(finding: &Finding) -> Reasoned {
     let asked = figures.asked;
     match finding.kind {
         Kind::CudaAbsurdSize | Kind::CudnnWorkspace => {
-            Reasoned::new(Situation::ShapeBug, "no card has so much memory").and(format!(
+            Reasoned::new(Situation::ShapeBug, "no card has that much memory").and(format!(
                 "likely {}",
                 match finding.kind {
                     Kind::CudaAbsurdSize => Suspect::Overflow.sentence(None),
@@ -23,8 +23,8 @@ pub fn situation(finding: &Finding) -> Reasoned {
         }
         Kind::CudaRejected => Reasoned::new(
             Situation::FractionLimit,
-            "the request would have passed per_process_memory_fraction, and \
-             throw_on_cudamalloc_oom is on: the driver was not even asked",
+            "the request would have exceeded per_process_memory_fraction, and throw_on_cudamalloc_oom is \
+             on: it never reached the driver",
         ),
         Kind::CpuAllocator | Kind::PythonMemory
             if asked.is_some_and(|asked| asked.bytes >= ABSURD_ON_A_HOST) =>
@@ -32,7 +32,7 @@ pub fn situation(finding: &Finding) -> Reasoned {
             Reasoned::new(
                 Situation::ShapeBug,
                 format!(
-                    "{} at once is more than most machines have",
+                    "a single request for {} is more than most machines have",
                     asked.unwrap_or_default()
                 ),
             )
@@ -41,8 +41,8 @@ pub fn situation(finding: &Finding) -> Reasoned {
         Kind::CpuAllocator | Kind::PythonMemory => Reasoned::new(
             Situation::HostMemory,
             match asked {
-                Some(asked) => format!("{asked} of RAM were asked for; the GPU has no part in this"),
-                None => "RAM was asked for; the GPU has no part in this".to_owned(),
+                Some(asked) => format!("{asked} of RAM was requested; the GPU is not involved"),
+                None => "RAM was requested; the GPU is not involved".to_owned(),
             },
         )
         .and_if(shape(finding)),
@@ -51,14 +51,14 @@ pub fn situation(finding: &Finding) -> Reasoned {
         }
         Kind::SharedMemory => Reasoned::new(
             Situation::SharedMemory,
-            "DataLoader workers hand batches over through /dev/shm, and it is full (containers have \
-             64 MiB unless told otherwise)",
+            "DataLoader workers pass batches through /dev/shm, and it is full (containers have 64 MiB by \
+             default)",
         ),
         Kind::PinnedMemory => Reasoned::new(
             Situation::PinnedMemory,
-            "CUDA reports `out of memory` for page-locked memory too, and that is the machine's RAM",
+            "CUDA also reports `out of memory` for pinned memory, which is host RAM",
         )
-        .and_if(asked.map(|asked| format!("{asked} were to be page-locked"))),
+        .and_if(asked.map(|asked| format!("{asked} was to be pinned"))),
         Kind::MpsAllocator => unified(finding),
         Kind::KernelSharedMemory => kernel(finding),
         Kind::VllmNoCache | Kind::VllmSequence | Kind::VllmNotFree | Kind::VllmSampler => {
@@ -67,24 +67,24 @@ pub fn situation(finding: &Finding) -> Reasoned {
         Kind::LlamaCpp => Reasoned::new(
             Situation::ModelDoesNotFit,
             match asked {
-                Some(asked) => format!("{asked} were asked for in one piece, and the card had no more"),
-                None => "the text names no figures".to_owned(),
+                Some(asked) => format!("a single request for {asked} failed: the card had no more"),
+                None => "the message gives no figures".to_owned(),
             },
         )
-        .and("layers on the card, KV cache and scratch space are taken at the start: less of each fits"),
+        .and("layers on the card, KV cache and scratch space are allocated at startup: reduce any of them"),
         Kind::Jax | Kind::TensorFlow | Kind::BfcAllocator | Kind::OtherAllocator => {
             framework(finding)
         },
         Kind::DispatchedElsewhere => Reasoned::new(
             Situation::ModelDoesNotFit,
-            "accelerate placed some layers on the CPU, because the card had no room for them, and \
-             quantised layers cannot lie there",
+            "accelerate placed some layers on the CPU because the card had no room, and quantized layers \
+             cannot run there",
         ),
         Kind::CudaAllocatorBare | Kind::CuPy | Kind::Paddle => Reasoned::new(
             Situation::Full,
             match asked {
-                Some(asked) => format!("{asked} were asked for, and the card had no more"),
-                None => "the text names no figures: the rest of the message is missing".to_owned(),
+                Some(asked) => format!("{asked} requested, and the card had no more"),
+                None => "the message gives no figures: the rest of it is missing".to_owned(),
             },
         ),
         _ => outside(finding),
@@ -99,16 +99,18 @@ fn shape(finding: &Finding) -> Option<String> {
 fn killed(finding: &Finding) -> Reasoned {
     let resident = finding.figures.amount_named("resident");
     let reason = match finding.kind {
-        Kind::HostKill => "the kernel's own message: no RAM was left, and it chose this process",
+        Kind::HostKill => {
+            "the kernel says so itself: RAM was exhausted, and it killed this process"
+        }
         Kind::JobLimit => {
-            "the job's limit of RAM was reached, which a batch system, a container or Ray sets"
+            "the job reached its RAM limit, set by a batch system, a container or Ray"
         }
         Kind::DataLoaderKilled => {
-            "a worker that is killed without a word has most often met the kernel's OOM killer"
+            "a worker that dies without a message was most likely killed by the kernel's OOM killer"
         }
         _ => {
-            "nothing but signal 9 is known; without somebody typing `kill -9`, that is the kernel's OOM \
-             killer or a batch system's limit (`dmesg -T | grep -i oom` tells)"
+            "the log shows only signal 9; unless someone typed `kill -9`, that was the kernel's OOM killer \
+             or a batch system's limit (check `dmesg -T | grep -i oom`)"
         }
     };
     Reasoned::new(Situation::HostMemory, reason)
@@ -125,10 +127,10 @@ fn unified(finding: &Finding) -> Reasoned {
         );
     };
     let others_share = other.filter(|other| other.bytes * 4 > allowed.bytes);
-    let reason = format!("PyTorch has {allocated} of {allowed} that it allows itself");
+    let reason = format!("PyTorch holds {allocated} of the {allowed} it may use");
     match others_share {
         Some(other) => Reasoned::new(Situation::OtherProcess, reason).and(format!(
-            "{other} are other allocations on the GPU, of this process and of other programs"
+            "other GPU allocations, by this process and other programs, take {other}"
         )),
         None => Reasoned::new(Situation::Full, reason),
     }
@@ -143,12 +145,12 @@ fn kernel(finding: &Finding) -> Reasoned {
     Reasoned::new(
         Situation::KernelSharedMemory,
         format!(
-            "one block of the kernel wants {} bytes on the chip, and this card has {}",
+            "one block of the kernel needs {} bytes of on-chip memory, and this card has {}",
             grouped(asked.bytes),
             grouped(limit.bytes)
         ),
     )
-    .and("that is set by the kernel's block sizes and the card's model, not by the batch or the model")
+    .and("the kernel's block sizes and the card decide this, not the batch size or the model")
 }
 
 fn serving(finding: &Finding) -> Reasoned {
@@ -160,22 +162,24 @@ fn serving(finding: &Finding) -> Reasoned {
         },
         match finding.kind {
             Kind::VllmNoCache => {
-                "the weights and the trial run have used up vLLM's share of the card \
+                "the weights and the profiling run used up vLLM's share of the card \
                  (gpu_memory_utilization)"
                     .to_owned()
             }
             Kind::VllmNotFree => format!(
-                "{} of {} were free at the start, and {} were to be used",
+                "{} of {} was free at startup, and vLLM was to use {}",
                 figures.free.unwrap_or_default(),
                 figures.total.unwrap_or_default(),
                 figures.asked.unwrap_or_default()
             ),
-            Kind::VllmSampler => "the trial run with many dummy requests did not fit".to_owned(),
+            Kind::VllmSampler => {
+                "the profiling run with many dummy requests did not fit".to_owned()
+            }
             _ => match (figures.asked, figures.free) {
                 (Some(asked), Some(free)) => format!(
-                    "one sequence of full length needs {asked} of KV cache, and {free} are left for it"
+                    "one sequence of maximum length needs {asked} of KV cache, and {free} is left"
                 ),
-                _ => "one sequence of full length needs more KV cache than is left".to_owned(),
+                _ => "one sequence of maximum length needs more KV cache than is left".to_owned(),
             },
         },
     );
@@ -185,7 +189,7 @@ fn serving(finding: &Finding) -> Reasoned {
     );
     match lengths {
         (Some(length), Some(fits)) => reasoned.and(format!(
-            "{} tokens are asked for, {} would fit",
+            "the maximum length is {} tokens, and {} would fit",
             grouped(length),
             grouped(fits)
         )),
@@ -201,30 +205,30 @@ fn framework(finding: &Finding) -> Reasoned {
     {
         return Reasoned::new(
             Situation::ShapeBug,
-            format!("{asked} were asked for at once, and {limit} is all there is"),
+            format!("a single request for {asked} exceeds all there is ({limit})"),
         );
     }
-    // No card of today has so much.
+    // No card has this much.
     if let Some(asked) = asked.filter(|asked| asked.bytes > 300 << 30) {
         return Reasoned::new(
             Situation::ShapeBug,
-            format!("{asked} at once is more than any card has"),
+            format!("a single request for {asked} is more than any card has"),
         );
     }
     let library = figures.text_named(LIBRARY).unwrap_or("the library");
     let reason = match finding.kind {
         Kind::OtherAllocator => &format!(
-            "{library} takes memory from the driver itself, beside PyTorch's cache, and there was no more"
+            "{library} allocates from the driver directly, outside PyTorch's cache, and nothing was left"
         ),
-        Kind::Jax => "JAX takes 75 % of the card at its start and serves requests from that pool",
-        _ => "TensorFlow takes the whole card at its start and serves requests from that pool",
+        Kind::Jax => "JAX takes 75 % of the card at startup and serves requests from that pool",
+        _ => "TensorFlow takes the whole card at startup and serves requests from that pool",
     };
-    let request = asked.map(|asked| format!("{asked} were asked for"));
+    let request = asked.map(|asked| format!("{asked} requested"));
     let used = match (figures.allocated, figures.allowed) {
-        (Some(used), Some(limit)) => Some(format!("{used} of {limit} were in use")),
+        (Some(used), Some(limit)) => Some(format!("{used} of {limit} was in use")),
         _ => figures
             .amount_named("in total")
-            .map(|total| format!("the compiled program needs {total} in all")),
+            .map(|total| format!("the compiled program needs {total} in total")),
     };
     Reasoned::new(Situation::FrameworkPool, reason)
         .and_if(request)
@@ -234,27 +238,25 @@ fn framework(finding: &Finding) -> Reasoned {
 fn outside(finding: &Finding) -> Reasoned {
     let reason = match finding.kind {
         Kind::CudaMapping => {
-            "the driver could not map pages: the card is full, or another process took the rest at that \
-             moment"
+            "the driver could not map pages: the card is full, or another process took the rest first"
         }
         Kind::Nccl => {
-            "NCCL takes buffers for every communicator and channel from the driver, after PyTorch's \
-             cache has had its share"
+            "NCCL allocates buffers for every communicator and channel from the driver, and PyTorch's \
+             cache has taken most of the card"
         }
         Kind::CudaCall => {
-            "contexts, kernels' code and handles come from the driver directly; the text names no \
-             figures"
+            "contexts, kernel code and handles are allocated by the driver; the message gives no figures"
         }
         _ => {
-            "handles and workspaces of CUDA's libraries come from the driver directly, and PyTorch's \
-             cache leaves them what it has not taken yet"
+            "CUDA libraries allocate handles and workspaces from the driver, and get only what PyTorch's \
+             cache has not taken"
         }
     };
     let reasoned = Reasoned::new(Situation::OutsideTheAllocator, reason);
     match finding.kind.is_uncertain() {
         true => reasoned.and(
-            "the same text also comes from a bad index or a mismatched installation: with \
-             CUDA_LAUNCH_BLOCKING=1 and a smaller batch it is memory if it goes away",
+            "a bad index or a mismatched installation raises the same error: if it goes away with \
+             CUDA_LAUNCH_BLOCKING=1 and a smaller batch, it is memory",
         ),
         false => reasoned,
     }

@@ -1,4 +1,4 @@
-//! Which situation a failure is, with the numbers that led to it.
+//! Which situation a failure is in, with the figures that show it.
 
 mod allocator;
 mod clues;
@@ -15,7 +15,7 @@ use crate::reader::Log;
 pub use clues::{Stage, stage};
 pub use suspects::{Suspect, suspect};
 
-/// What is behind a failure.
+/// The cause of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Situation {
@@ -29,50 +29,52 @@ pub enum Situation {
     Growth,
     ShapeBug,
     FractionLimit,
-    /// The driver had more than was asked for, and did not give it.
+    /// The driver had more free than was requested, and refused.
     FreeButRefused,
-    /// Libraries and contexts found no room beside PyTorch.
+    /// Libraries or contexts found no memory outside PyTorch's allocator.
     OutsideTheAllocator,
     HostMemory,
     SharedMemory,
     PinnedMemory,
     KernelSharedMemory,
     ServingCache,
-    /// The framework had taken the card beforehand, or its share of it was too small.
+    /// The framework had preallocated the card, or its share of it was too small.
     FrameworkPool,
-    /// The card is full of tensors that are in use.
+    /// Tensors in use fill the card.
     Full,
 }
 
 impl Situation {
     pub fn words(self) -> &'static str {
         match self {
-            Self::OneLargeRequest => "one large request against little memory",
+            Self::OneLargeRequest => "one large request with little memory left",
             Self::Fragmentation => {
-                "fragmentation: PyTorch's cache has room, but in too small pieces"
+                "fragmentation: PyTorch's cache has room, but in pieces that are too small"
             }
-            Self::OtherProcess => "another process holds a part of the card",
+            Self::OtherProcess => "another process holds part of the card's memory",
             Self::ModelDoesNotFit => "the model alone does not fit",
-            Self::OptimizerState => "the optimizer's state no longer fits beside the model",
-            Self::Activations => "activations fill the card: they grow with the batch",
-            Self::Evaluation => "evaluation, not training, needs too much",
+            Self::OptimizerState => "the optimizer state does not fit next to the model",
+            Self::Activations => "activations fill the card: they grow with the batch size",
+            Self::Evaluation => "evaluation, not training, needs too much memory",
             Self::Growth => "memory grows from step to step",
             Self::ShapeBug => "a request larger than the card: most likely a wrong shape",
-            Self::FractionLimit => "the process's own limit, not the card's",
-            Self::FreeButRefused => "the driver had enough free, and refused",
-            Self::OutsideTheAllocator => "no room left beside PyTorch for CUDA's own libraries",
-            Self::HostMemory => "the machine's memory (RAM), not the GPU's",
-            Self::SharedMemory => "shared memory between processes (/dev/shm), not the GPU's",
-            Self::PinnedMemory => "page-locked memory of the machine, not the GPU's",
-            Self::KernelSharedMemory => "a kernel too large for the chip, not a lack of GPU memory",
-            Self::ServingCache => "the server's KV cache",
-            Self::FrameworkPool => "the framework's pool of GPU memory",
-            Self::Full => "the card is full of tensors in use",
+            Self::FractionLimit => "the process reached its own limit, not the card's",
+            Self::FreeButRefused => "the driver refused although enough memory was free",
+            Self::OutsideTheAllocator => "no memory left outside PyTorch for CUDA's libraries",
+            Self::HostMemory => "host memory (RAM) ran out, not the GPU's",
+            Self::SharedMemory => "shared memory (/dev/shm) ran out, not the GPU's",
+            Self::PinnedMemory => "pinned host memory ran out, not the GPU's",
+            Self::KernelSharedMemory => {
+                "a kernel needs more on-chip memory than the card has, not more GPU memory"
+            }
+            Self::ServingCache => "the server's KV cache does not fit",
+            Self::FrameworkPool => "the framework's GPU memory pool is exhausted",
+            Self::Full => "tensors in use fill the card",
         }
     }
 }
 
-/// A situation, and why.
+/// A situation, with its reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reasoned {
     pub situation: Situation,
@@ -100,7 +102,7 @@ impl Reasoned {
     }
 }
 
-/// Everything that fits, the most telling first; never empty.
+/// Every situation that applies, the most likely first; never empty.
 pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reasoned> {
     match finding.kind.is_caching_allocator() {
         true => allocator::situations(finding, account, log),

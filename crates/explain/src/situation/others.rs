@@ -1,4 +1,4 @@
-//! Other processes on the card: named by the text, or what is left when everything else is taken off.
+//! Other processes on the card: named by the message, or inferred from what nothing else explains.
 
 use super::allocator::percent;
 use super::{Reasoned, Situation};
@@ -8,7 +8,7 @@ use crate::finding::Finding;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// A context takes so much at most; more is somebody else's.
+/// The largest size of a CUDA context; anything beyond it belongs to another process.
 const CONTEXT: u64 = 3 * GIB / 2;
 
 pub fn other_process(finding: &Finding, account: &Account) -> Option<Reasoned> {
@@ -19,15 +19,15 @@ pub fn other_process(finding: &Finding, account: &Account) -> Option<Reasoned> {
         if others.bytes * 10 < total.bytes || free.plus(others).bytes < asked.bytes {
             return None;
         }
-        let own = account.own_pid_elsewhere;
+        let own = account.own_host_pid;
         let named: Vec<String> = figures
             .processes
             .iter()
             .filter(|each| Some(each.pid) != own)
-            .map(|each| format!("process {} has {}", each.pid, each.used))
+            .map(|each| format!("process {} holds {}", each.pid, each.used))
             .collect();
         let reason = format!(
-            "{others} of {total} ({} %) belong to other processes: {}",
+            "other processes hold {others} of {total} ({} %): {}",
             percent(others, total),
             named.join(", ")
         );
@@ -50,15 +50,15 @@ pub fn other_process(finding: &Finding, account: &Account) -> Option<Reasoned> {
         Reasoned::new(
             Situation::OtherProcess,
             format!(
-                "{total} in all - {free} free - {reserved} of this PyTorch's leaves {outside}, and a CUDA \
-                 context takes 0.3 to 0.8 GiB"
+                "{total} in total - {free} free - {reserved} reserved by this PyTorch leaves {outside}, and \
+                 a CUDA context takes 0.3 to 0.8 GiB"
             ),
         )
-        .and("the rest is another process, another rank on the same card, or a display (this old text names none)"),
+        .and("the rest is another process, another rank on the same card, or a display (this older message names none)"),
     )
 }
 
-/// Others that have little, but as much as was missing.
+/// Other processes that hold little, but as much as was missing.
 pub fn small_others(finding: &Finding, account: &Account) -> Option<Reasoned> {
     let figures = &finding.figures;
     let (others, free, asked) = (account.others?, figures.free?, figures.asked?);
@@ -67,25 +67,24 @@ pub fn small_others(finding: &Finding, account: &Account) -> Option<Reasoned> {
         Reasoned::new(
             Situation::OtherProcess,
             format!(
-                "other processes have {others}, and with the {free} free that is more than the {asked} \
-                 asked for: this request would have fitted without them, the next may not"
+                "other processes hold {others}; with the {free} free, that is more than the {asked} \
+                 requested: without them this request would have fitted, the next may not"
             ),
         )
         .and_if(ranks_on_one_card(finding, account))
     })
 }
 
-/// Several small processes beside ours are contexts of ranks that touched the wrong card.
+/// Several small processes on one card are contexts of ranks that touched the wrong card.
 fn ranks_on_one_card(finding: &Finding, account: &Account) -> Option<String> {
     let contexts = finding.figures.processes.iter().filter(|each| {
-        Some(each.pid) != account.own_pid_elsewhere
-            && (150 * MIB..1200 * MIB).contains(&each.used.bytes)
+        Some(each.pid) != account.own_host_pid && (150 * MIB..1200 * MIB).contains(&each.used.bytes)
     });
     let count = contexts.count();
     (count >= 2).then(|| {
         format!(
-            "{count} of them have no more than a context: ranks that opened this card by mistake \
-             (torch.cuda.set_device(local_rank) comes before anything else)"
+            "{count} of them hold no more than a context: ranks that opened this card by mistake (call \
+             torch.cuda.set_device(local_rank) before anything else)"
         )
     })
 }

@@ -1,4 +1,4 @@
-//! A request that no card could serve: which shape is the likely mistake.
+//! A request that no card could satisfy: which shape is likely wrong.
 
 use ghostgpu_text::grouped;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::amount::Amount;
 use crate::finding::Finding;
 
-/// What went wrong with a shape, most likely.
+/// The most likely mistake in a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suspect {
@@ -26,7 +26,7 @@ pub enum Suspect {
     Unknown,
 }
 
-/// Words of calls, innermost first; the first that is found decides.
+/// Words that calls contain; the first match in the innermost call decides.
 const CLUES: [(Suspect, &[&str]); 12] = [
     (
         Suspect::AttentionScores,
@@ -145,7 +145,7 @@ const CLUES: [(Suspect, &[&str]); 12] = [
     ),
 ];
 
-/// Names the likely one from the calls that led to the request.
+/// The likely mistake, from the calls that led to the request.
 pub fn suspect(finding: &Finding) -> Suspect {
     if finding.kind == crate::kind::Kind::CudaAbsurdSize {
         return Suspect::Overflow;
@@ -172,7 +172,7 @@ impl Suspect {
         let square = asked.map(|asked| {
             let side = ((asked.bytes / 2) as f64).sqrt() as u64;
             format!(
-                " ({asked} is a square of {} x {} values of 2 bytes)",
+                " ({asked} is {} x {} values of 2 bytes)",
                 grouped(side),
                 grouped(side)
             )
@@ -183,8 +183,8 @@ impl Suspect {
         let values = values.unwrap_or_default();
         match self {
             Self::AttentionScores => format!(
-                "attention scores: heads x length x length values{square}; a long sequence or a large \
-                 image makes them explode, and flash or memory-efficient attention never makes them"
+                "attention scores: heads x length x length values{square}; they explode with long \
+                 sequences or large images. Flash or memory-efficient attention never stores them"
             ),
             Self::Logits => format!(
                 "logits: batch x length x vocabulary values{values}; check the length, or compute the loss \
@@ -194,27 +194,29 @@ impl Suspect {
                 format!("a one-hot encoding: samples x classes values{values}; use indices instead")
             }
             Self::Pairwise => format!(
-                "all pairs of two sets: N x M values{square}; a dimension too many was broadcast, or the \
-                 sets must be taken in pieces"
+                "all pairs of two sets: N x M values{square}; an extra dimension was broadcast, or the \
+                 sets have to be processed in chunks"
             ),
             Self::Convolution => {
-                format!("a convolution: images too large, or channels and sides exchanged{values}")
+                format!(
+                    "a convolution: images too large, or channels and spatial dimensions swapped{values}"
+                )
             }
-            Self::Resolution => format!("resizing or sampling to a wrong resolution{values}"),
-            Self::Repeat => format!("a tensor repeated along a wrong dimension{values}"),
+            Self::Resolution => format!("resizing or sampling to the wrong resolution{values}"),
+            Self::Repeat => format!("a tensor repeated along the wrong dimension{values}"),
             Self::Padding => format!(
-                "padding to one very long sample{values}: cut samples at a length, or sort by it"
+                "padding to one very long sample{values}: truncate samples, or sort them by length"
             ),
-            Self::ExplicitSize => format!("a size that was computed wrongly{values}"),
-            Self::Concatenation => format!("collecting everything in one tensor{values}"),
-            Self::Embedding => format!("an embedding with a wrong number of rows{values}"),
-            Self::Mask => format!("a product or mask of mismatched shapes{square}"),
+            Self::ExplicitSize => format!("a wrongly computed size{values}"),
+            Self::Concatenation => format!("everything collected in one tensor{values}"),
+            Self::Embedding => format!("an embedding with the wrong number of rows{values}"),
+            Self::Mask => format!("a product or mask with mismatched shapes{square}"),
             Self::Overflow => {
-                "a size that overflowed or is negative: print the shape in the line before"
+                "a size that overflowed or is negative: print the shape on the line before"
                     .to_owned()
             }
             Self::Unknown => {
-                format!("one dimension is wrong{values}: print the shapes in the line that failed")
+                format!("a wrong dimension{values}: print the shapes on the line that failed")
             }
         }
     }

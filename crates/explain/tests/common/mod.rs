@@ -28,7 +28,7 @@ pub struct Expected {
     pub rank: Option<u32>,
     pub findings: Option<usize>,
     pub place: Option<String>,
-    /// A situation that fits too, behind the main one.
+    /// A situation that applies besides the main one.
     pub also: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What configurations say, and what is said about wrong ones.
+//! Configurations, valid and invalid.
 
 use std::path::Path;
 
@@ -66,42 +66,42 @@ fn the_command_line_replaces_the_selection_and_adds_to_what_is_ignored() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_a_hint() {
+fn mistakes_are_reported_with_a_hint() {
     let cases = [
         (
             "selct = []",
-            "`tool.ghostgpu.lint` has no `selct`",
+            "`tool.ghostgpu.lint`: unknown key `selct`",
             "did you mean `select`?",
         ),
         (
             "per_file_ignores = {}",
-            "`tool.ghostgpu.lint` has no `per_file_ignores`",
+            "`tool.ghostgpu.lint`: unknown key `per_file_ignores`",
             "did you mean `per-file-ignores`?",
         ),
         (
             "select = ['sumed-loss']",
-            "`select`: there is no rule `sumed-loss`",
+            "`select`: unknown rule `sumed-loss`",
             "did you mean `summed-loss`?",
         ),
         (
             "ignore = ['x']",
-            "`ignore`: there is no rule `x`",
+            "`ignore`: unknown rule `x`",
             "`ghostgpu lint --rules` lists the rules",
         ),
         (
             "select = 'all'",
-            "`select` is no list of strings",
+            "`select` is not a list of strings",
             "write `select = [\"…\", \"…\"]`",
         ),
         (
             "fail-on = 3",
-            "`fail-on` cannot be `3`",
-            "it is one of note, warning, error, never",
+            "`fail-on`: invalid value `3`",
+            "expected one of note, warning, error, never",
         ),
         (
             "severity = { all = 'bad' }",
-            "`severity.all` cannot be `\"bad\"`",
-            "it is one of note, warning, error",
+            "`severity.all`: invalid value `\"bad\"`",
+            "expected one of note, warning, error",
         ),
     ];
     for (body, message, hint) in cases {
@@ -113,7 +113,9 @@ fn what_is_wrong_is_said_with_a_hint() {
     }
     let error = config("exclude = ['a[']").expect_err("no pattern");
     assert!(
-        error.message.starts_with("`exclude`: `a[` is no pattern"),
+        error
+            .message
+            .starts_with("`exclude`: `a[` is not a valid pattern"),
         "{}",
         error.message
     );
@@ -124,7 +126,7 @@ fn what_is_wrong_is_said_with_a_hint() {
 }
 
 #[test]
-fn files_that_say_nothing_about_us_are_passed_over() {
+fn files_without_a_lint_section_are_ignored() {
     for text in [
         "",
         "[project]\nname = 'x'\n",
@@ -136,7 +138,7 @@ fn files_that_say_nothing_about_us_are_passed_over() {
 }
 
 #[test]
-fn rules_that_are_off_by_default_speak_only_when_they_are_selected() {
+fn rules_that_are_off_by_default_run_only_when_selected() {
     let off = "foreach-where-fused";
     let rule = crate::RULES
         .iter()

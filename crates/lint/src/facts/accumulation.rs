@@ -6,17 +6,17 @@ use super::value::Kind;
 use super::{Facts, each_expression};
 use crate::python::{Expr, Operator, span};
 
-/// A loop that accumulates gradients: every round backpropagates, one in so many steps.
+/// A loop that accumulates gradients: every iteration backpropagates, and one in n steps.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a, 'f> {
-    /// The loop that takes one micro-batch per round; for a function that handles one
+    /// The loop that takes one micro-batch per iteration; for a function that handles one
     /// micro-batch per call, its body.
     pub rounds: BlockId,
     pub every: Every<'a>,
-    /// The step has another way to happen (`or i + 1 == len(loader)`).
+    /// The step also happens for another reason (`or i + 1 == len(loader)`).
     pub has_alternative: bool,
     pub step: &'f Call<'a>,
-    /// The first `backward()` of a round.
+    /// The first `backward()` of an iteration.
     pub backward: &'f Call<'a>,
 }
 
@@ -27,7 +27,7 @@ pub struct Accelerated {
 }
 
 impl<'a> Facts<'a> {
-    /// The loops of the file that accumulate gradients by a condition on a counter.
+    /// The loops in the file that accumulate gradients by a condition on a counter.
     pub fn windows(&self) -> Vec<Window<'a, '_>> {
         let mut windows: Vec<Window<'a, '_>> = Vec::new();
         for step in &self.structure.calls {
@@ -51,14 +51,14 @@ impl<'a> Facts<'a> {
         }
         let mut backward = None;
         for call in self.calls_inside(rounds) {
-            // The branch for those who do not accumulate.
+            // The branch without accumulation.
             if self.are_exclusive(call.place.block, step.place.block) {
                 continue;
             }
             let is_guarded = || self.periodic(call, rounds).is_some();
             if self.is_backward(call.node) {
                 // One optimizer of several that is trained more rarely: no accumulation. (But the other
-                // rounds may backpropagate in a branch of their own, without talking to other cards.)
+                // iterations may backpropagate in a branch of their own, without talking to other cards.)
                 if is_guarded() && !self.has_counterpart(call, rounds) {
                     return None;
                 }
@@ -78,7 +78,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether the rounds that do not come by a `backward()` come by another one, in the `else`.
+    /// Whether the iterations that skip a `backward()` run another one, in the `else`.
     fn has_counterpart(&self, call: &Call<'a>, rounds: BlockId) -> bool {
         self.calls_inside(rounds).any(|other| {
             self.is_backward(other.node)
@@ -87,8 +87,8 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a condition is one of several ways, and another of them can come up from one
-    /// round to the next: `every or last`, but not `every or not accumulating`.
+    /// Whether a condition is one of several alternatives, and another of them can become true from
+    /// one iteration to the next: `every or last`, but not `every or not accumulating`.
     fn has_other_way(&self, condition: &Condition<'a>, rounds: BlockId) -> bool {
         condition.ways.is_some_and(|operation| {
             let others = operation.values.iter().filter(|way| {
@@ -97,13 +97,13 @@ impl<'a> Facts<'a> {
                 !is_it
             });
             let varying = others.filter(|way| self.varies_in(rounds, way)).count();
-            // The condition may have a name, and then stands outside of the operation.
+            // The condition may have a name, and is then outside the operation.
             let is_inside = span(operation).contains(&span(condition.test).start);
             varying > usize::from(!is_inside)
         })
     }
 
-    /// The loop whose rounds a call runs in; in a function without one, the function itself.
+    /// The loop whose iterations a call runs in; in a function without one, the function itself.
     pub fn rounds_of(&self, call: &Call<'a>) -> Option<BlockId> {
         let unit = self.structure.unit_of(call.place.block);
         self.structure
@@ -111,18 +111,18 @@ impl<'a> Facts<'a> {
             .or_else(|| (unit != 0).then_some(self.structure.units[unit].block))
     }
 
-    /// The condition that lets a call happen once in so many rounds.
+    /// The condition that lets a call happen once every n iterations.
     pub fn periodic(&self, call: &Call<'a>, rounds: BlockId) -> Option<(Condition<'a>, Every<'a>)> {
         self.conditions_of(call, rounds)
             .into_iter()
             .find_map(|condition| Some((condition, self.every(&condition)?)))
     }
 
-    /// Whether a call happens in every round: no condition on its way changes between rounds,
-    /// and none speaks of the window's length.
+    /// Whether a call happens in every iteration: no condition around it changes between iterations,
+    /// and none depends on the window's length.
     pub fn is_every_round(&self, call: &Call<'a>, window: &Window<'a, '_>) -> bool {
         let count = self.path(window.every.count);
-        // What the step needs as well (`if n > 1:` around all of it) tells no round from another.
+        // A condition that the step shares (`if n > 1:` around all of it) distinguishes no iterations.
         let of_step = self.conditions_of(window.step, window.rounds);
         let shared = |condition: &Condition<'a>| {
             self.every(condition).is_none()
@@ -153,7 +153,7 @@ impl<'a> Facts<'a> {
                 })
     }
 
-    /// Whether an expression counts the rounds of a loop: the loop binds or changes it; in a
+    /// Whether an expression counts the iterations of a loop: the loop binds or changes it; in a
     /// function, anything but a number may.
     fn counts_rounds(&self, rounds: BlockId, counter: &Expr) -> bool {
         match self.structure.blocks[rounds].kind {
@@ -162,7 +162,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// An optimizer's step, also of an optimizer that is known by nothing but this.
+    /// An optimizer's step; the call alone may identify the optimizer.
     fn is_some_step(&self, call: &Call<'a>) -> bool {
         if self.is_optimizer_step(call) {
             return true;
@@ -204,7 +204,7 @@ impl<'a> Facts<'a> {
             .collect()
     }
 
-    /// Whether an `Accelerator` of the file is told to accumulate more than one micro-batch.
+    /// Whether an `Accelerator` in the file accumulates more than one micro-batch.
     fn accelerator_accumulates(&self) -> bool {
         let given = self.structure.calls.iter().any(|call| {
             self.callee(call.node)

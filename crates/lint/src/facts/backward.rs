@@ -1,4 +1,4 @@
-//! What goes backward: which calls do it, from which tensor, and whether what a name holds gets there.
+//! Backward passes: which calls run one, from which tensor, and whether a name's value reaches one.
 
 use super::Facts;
 use super::structure::{BlockId, UnitId};
@@ -12,7 +12,7 @@ impl<'a> Facts<'a> {
             if matches!(function.attr.as_str(), "backward" | "manual_backward"))
     }
 
-    /// Whether a call goes back through a graph: `backward()` in any form, `autograd.grad`.
+    /// Whether a call differentiates through a graph: `backward()` in any form, `autograd.grad`.
     pub fn differentiates(&self, call: &ExprCall) -> bool {
         self.is_backward(call)
             || self.callee(call).is_some_and(|name| {
@@ -24,17 +24,17 @@ impl<'a> Facts<'a> {
             })
     }
 
-    /// Whether a call backpropagates, itself or in the functions of the file that it runs.
+    /// Whether a call backpropagates, itself or in functions of the file that it runs.
     pub fn runs_backward(&self, call: &ExprCall) -> bool {
         self.reaches(call, &|each| self.is_backward(each))
     }
 
-    /// Whether a call goes back through a graph, itself or in the functions of the file that it runs.
+    /// Whether a call differentiates through a graph, itself or in functions of the file that it runs.
     pub fn runs_differentiation(&self, call: &ExprCall) -> bool {
         self.reaches(call, &|each| self.differentiates(each))
     }
 
-    /// The tensor a call goes back from: `loss` of `loss.backward()`, of
+    /// The tensor a backward call starts from: `loss` of `loss.backward()`, of
     /// `scaler.scale(loss).backward()`, of Apex's `scale_loss`, and of `accelerator.backward(loss)`.
     pub fn goes_back_from(&self, call: &'a ExprCall) -> Option<&'a Expr> {
         let Expr::Attribute(function) = &*call.func else {
@@ -42,7 +42,7 @@ impl<'a> Facts<'a> {
         };
         let receiver = &*function.value;
         match (receiver, &*call.arguments.args) {
-            // `y.backward(gradient)` goes back from `y`.
+            // `y.backward(gradient)` starts from `y`.
             (_, [_]) if self.value(receiver).is_tensor() => Some(receiver),
             (_, [loss]) => Some(loss),
             (Expr::Call(scaled), []) => match (&*scaled.func, &*scaled.arguments.args) {
@@ -54,7 +54,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The same, but nothing where a framework is given the loss, because it may scale it itself.
+    /// The same, but `None` where a framework gets the loss, because it may scale it.
     pub fn goes_back_unscaled_from(&self, call: &'a ExprCall) -> Option<&'a Expr> {
         let is_tensors = matches!(&*call.func, Expr::Attribute(function)
             if function.attr.as_str() == "backward" && call.arguments.args.is_empty());

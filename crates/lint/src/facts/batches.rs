@@ -8,8 +8,8 @@ use crate::python::{Expr, ExprCall, span};
 const CALLERS: usize = 3;
 
 impl<'a> Facts<'a> {
-    /// The batch size of the loader that a loop goes over: written at the loader, in the only place
-    /// that binds it, or as the default of the command line.
+    /// The batch size of the loader that a loop iterates over: a literal, the only value of a variable,
+    /// or the default of a command-line option.
     pub fn batch_size(&self, rounds: BlockId) -> Option<i64> {
         let BlockKind::For(node) = self.structure.blocks[rounds].kind else {
             return None;
@@ -20,7 +20,7 @@ impl<'a> Facts<'a> {
         self.constant(size).or_else(|| self.default_of(size))
     }
 
-    /// The call that makes the loader an expression goes over, also through `enumerate`.
+    /// The call that creates the loader an expression iterates over, also through `enumerate`.
     fn loader_of(&self, unit: UnitId, iterated: &'a Expr, callers: usize) -> Option<&'a ExprCall> {
         if let Expr::Call(call) = iterated {
             if self.makes_loader(call) {
@@ -43,7 +43,7 @@ impl<'a> Facts<'a> {
                 }
                 _ => None,
             });
-        // The last one before the loop, else (in another function) the last one there is.
+        // The last one before the loop, else (in another function) the last one.
         let bound = made.max_by_key(|call| (span(*call).start < at, span(*call).start));
         bound.or_else(|| {
             let callers = callers.checked_sub(1)?;
@@ -55,7 +55,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The whole number that a setting has unless the command line says otherwise:
+    /// The default integer of a command-line option:
     /// `add_argument("--batch-size", default=4)` of `args.batch_size`.
     fn default_of(&self, setting: &Expr) -> Option<i64> {
         let Expr::Attribute(attribute) = setting else {

@@ -1,4 +1,4 @@
-//! Where names get a value, and where they let go of it.
+//! Where names are bound, rebound and deleted.
 
 use super::Facts;
 use super::structure::{BlockId, BlockKind, Place, UnitId};
@@ -15,7 +15,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a path is bound anew inside a block: not by `+=`, not by `x = x + y`.
+    /// Whether a path is rebound inside a block: not by `+=`, not by `x = x + y`.
     pub fn is_bound_inside(&self, block: BlockId, path: &str) -> bool {
         let unit = self.structure.unit_of(block);
         self.assigns_in_unit(unit).any(|assign| {
@@ -68,8 +68,8 @@ impl<'a> Facts<'a> {
         }) || self.deletions(unit, path).any(|place| place.order > order)
     }
 
-    /// Whether what a container holds is let go of anywhere it is seen: it is emptied, or bound a
-    /// second time, or in a loop.
+    /// Whether the contents of a container are released anywhere in the file: it is emptied, or bound
+    /// a second time, or in a loop.
     pub fn is_ever_emptied(&self, unit: UnitId, container: &str) -> bool {
         let mut made = 0;
         for each in self.units_that_see(unit, container) {

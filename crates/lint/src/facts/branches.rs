@@ -1,4 +1,4 @@
-//! Which places of a function can be reached together.
+//! Which places in a function can be reached together.
 
 use super::Facts;
 use super::conditions::leaves;
@@ -6,7 +6,7 @@ use super::structure::{BlockId, BlockKind, Place};
 use crate::python::{Expr, Stmt};
 
 impl<'a> Facts<'a> {
-    /// Whether two blocks stand in different branches of one `if`: what is in one never runs with
+    /// Whether two blocks are in different branches of one `if`: what is in one never runs with
     /// what is in the other.
     pub fn are_exclusive(&self, one: BlockId, other: BlockId) -> bool {
         self.structure.enclosing(one).any(|(mine, kind)| {
@@ -20,8 +20,8 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether control can come from one place to a later one: not into another branch, and not out
-    /// of a branch that ends with `return` or `sys.exit()`.
+    /// Whether control can flow from one place to a later one: not into another branch, and not out of
+    /// a branch that ends with `return` or `sys.exit()`.
     pub fn leads_to(&self, from: Place, to: Place) -> bool {
         from.order < to.order
             && !self.are_exclusive(from.block, to.block)

@@ -1,4 +1,4 @@
-//! Under which conditions a place is reached, and which of them hold once in so many rounds.
+//! The conditions under which a place is reached, and which of them hold once every n iterations.
 
 use super::Facts;
 use super::batches::option_name;
@@ -11,11 +11,11 @@ use crate::syntax::says_true;
 pub struct Condition<'a> {
     pub test: &'a Expr,
     pub holds: bool,
-    /// The ways of which the test is one (`every or last`).
+    /// The alternatives of which the test is one (`every or last`).
     pub ways: Option<&'a ast::ExprBoolOp>,
 }
 
-/// `counter % count == 0`: holds once in `count` rounds.
+/// `counter % count == 0`: holds once every `count` iterations.
 #[derive(Debug, Clone, Copy)]
 pub struct Every<'a> {
     pub counter: &'a Expr,
@@ -50,7 +50,7 @@ impl<'a> Facts<'a> {
             if let Stmt::If(node) = statement
                 && around.contains(&other.block)
                 && node.body.last().is_some_and(leaves)
-                // The place may stand in that very branch.
+                // The place may be in that same branch.
                 && !span(node).contains(&at)
             {
                 self.take_apart(&node.test, false, None, 0, &mut found);
@@ -103,9 +103,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a condition on the way to a call never lets it happen: a comparison of numbers that are
-    /// written in the file (`cards = 1`, `if cards > 1`), or a switch of the command line that is on
-    /// from the start and cannot be switched off (`action="store_true", default=True`).
+    /// Whether a condition around a call is never true: a comparison of constants (`cards = 1`,
+    /// `if cards > 1`), or a command-line flag that is always on (`action="store_true", default=True`).
     pub fn is_never_reached(&self, call: &Call<'a>) -> bool {
         let unit = self.structure.unit_of(call.place.block);
         self.conditions_of(call, self.structure.units[unit].block)
@@ -117,7 +116,7 @@ impl<'a> Facts<'a> {
             })
     }
 
-    /// How a comparison of two whole numbers of the file comes out.
+    /// The result of comparing two integer constants.
     fn is_known(&self, test: &Expr) -> Option<bool> {
         let Expr::Compare(comparison) = test else {
             return None;
@@ -159,9 +158,8 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a test can come out differently from one round of a loop to the next: it names
-    /// something the loop binds, or asks something by a call. From one call of a function to the
-    /// next, everything can.
+    /// Whether a test can change from one iteration of a loop to the next: it names something the loop
+    /// binds, or calls something. From one call of a function to the next, any test can.
     pub fn varies_in(&self, rounds: BlockId, test: &Expr) -> bool {
         let mut varies = matches!(self.structure.blocks[rounds].kind, BlockKind::Unit);
         super::each_expression(test, &mut |part| {
@@ -175,7 +173,7 @@ impl<'a> Facts<'a> {
         varies
     }
 
-    /// Whether a call gives the same in every round: `hasattr(args, "clip")`.
+    /// Whether a call returns the same in every iteration: `hasattr(args, "clip")`.
     fn is_fixed_call(&self, call: &ast::ExprCall) -> bool {
         matches!(&*call.func, Expr::Name(name)
             if matches!(name.id.as_str(), "hasattr" | "getattr" | "isinstance" | "len" | "bool"))
@@ -184,7 +182,7 @@ impl<'a> Facts<'a> {
                 .is_some_and(|name| name.starts_with("torch.cuda.") || name.starts_with("os."))
     }
 
-    /// The count of a condition that holds once in so many rounds.
+    /// The count of a condition that holds once every n iterations.
     pub fn every(&self, condition: &Condition<'a>) -> Option<Every<'a>> {
         let remainder = |expression: &'a Expr| match expression {
             Expr::BinOp(operation) if operation.op == Operator::Mod => Some(Every {
@@ -213,12 +211,12 @@ impl<'a> Facts<'a> {
             test if !condition.holds => remainder(test),
             _ => None,
         }?;
-        // A text's `%` is no remainder, and every round is not "every so many".
+        // `%` on a string is not a remainder, and a count of one is not a window.
         let is_text = matches!(every.counter, Expr::StringLiteral(_) | Expr::FString(_));
         (!is_text && self.constant(every.count) != Some(1)).then_some(every)
     }
 
-    /// `if seen == n: ...; seen = 0` for a counter that goes up by one: holds once in `n` rounds.
+    /// `if seen == n: ...; seen = 0` for a counter that goes up by one: holds once every `n` iterations.
     fn is_set_back(&self, condition: &Condition<'a>, comparison: &ast::ExprCompare) -> bool {
         let Some(counter) = self.path(&comparison.left) else {
             return false;
@@ -248,7 +246,7 @@ impl<'a> Facts<'a> {
             })
     }
 
-    /// The whole number an expression is: written there, or in the only place that binds it.
+    /// The integer value of an expression: a literal, or the only value of a variable.
     pub fn constant(&self, expression: &Expr) -> Option<i64> {
         match expression {
             Expr::NumberLiteral(ast::ExprNumberLiteral {
@@ -305,8 +303,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a statement names a path somewhere, in its own expressions or in those of the
-    /// statements in it.
+    /// Whether a statement mentions a path, in its own expressions or in nested statements.
     pub fn statement_mentions(&self, statement: &Stmt, path: &str) -> bool {
         let mut found = false;
         super::each_expression_of(statement, &mut |part| {
@@ -315,7 +312,7 @@ impl<'a> Facts<'a> {
         found
     }
 
-    /// Whether a function of the file has a parameter of this name.
+    /// Whether a function in the file has a parameter of this name.
     pub fn is_parameter(&self, name: &str) -> bool {
         self.structure.units.iter().any(|unit| {
             unit.node.is_some_and(|node| {
@@ -334,7 +331,7 @@ fn is_number(expression: &Expr, wanted: u64) -> bool {
     }) if number.as_u64() == Some(wanted))
 }
 
-/// Whether a statement does not go on to the next one.
+/// Whether control does not continue after a statement.
 pub fn leaves(statement: &Stmt) -> bool {
     matches!(
         statement,

@@ -7,15 +7,15 @@ use super::value::{Kind, Truth};
 use crate::python::{Expr, ExprCall, Stmt, span};
 use crate::syntax::{is_true, says_true};
 
-/// How many callers up a model's mode is looked for.
+/// How many levels of callers are searched for a model's mode.
 const CALLERS: usize = 3;
 
 /// The part of a unit for which a model was put into evaluation mode.
 #[derive(Debug, Clone, Copy)]
 pub struct Evaluation {
-    /// Where `eval()` stands.
+    /// Where `eval()` is called.
     pub from: usize,
-    /// Where the next `train()` stands, or past everything.
+    /// Where the next `train()` is called, or past the end.
     pub until: usize,
 }
 
@@ -26,13 +26,13 @@ impl Evaluation {
 }
 
 impl<'a> Facts<'a> {
-    /// The evaluation that surely holds where a model is called, if one does.
+    /// The evaluation that certainly holds where a model is called, if one does.
     pub fn evaluation_at(&self, call: &Call<'a>) -> Option<Evaluation> {
         let model = self.called_module(call.node)?;
         self.evaluation_of(model, call, CALLERS)
     }
 
-    /// The evaluation of a model that surely holds at a call, also by what all callers did.
+    /// The evaluation of a model that certainly holds at a call, also by what all callers did.
     fn evaluation_of(&self, model: &str, call: &Call<'a>, callers: usize) -> Option<Evaluation> {
         let unit = self.structure.unit_of(call.place.block);
         let here = call.place;
@@ -42,7 +42,7 @@ impl<'a> Facts<'a> {
                 other.place.order < here.order
                     && mode_set(other.node) == Some(false)
                     && self.is_mode_of(other, model)
-                    // Not in a branch that this call is not in.
+                    // Not in a branch that excludes this call.
                     && self.structure.is_inside(here.block, other.place.block)
             })
             .max_by_key(|other| other.place.order);
@@ -67,8 +67,8 @@ impl<'a> Facts<'a> {
                 if order > here.order {
                     until = until.min(order);
                 }
-                // `train()` later in a loop that does not begin with `eval()` holds in its next
-                // round.
+                // `train()` later in a loop that does not begin with `eval()` applies to the next
+                // iteration.
                 if order > here.order
                     && self
                         .loop_of_both(here.block, other.place.block)
@@ -104,8 +104,8 @@ impl<'a> Facts<'a> {
         any
     }
 
-    /// Whether the graph of what a model gives during an evaluation may be wanted: gradients are
-    /// taken there, or asked for.
+    /// Whether the graph of a model's output during an evaluation may be needed: gradients are computed
+    /// or enabled there.
     pub fn wants_gradients(&self, unit: UnitId, evaluation: Evaluation) -> bool {
         let wants = |call: &ExprCall| {
             self.differentiates(call)
@@ -127,7 +127,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a unit passes `volatile=True`: before PyTorch 0.4 that was what `no_grad` is now.
+    /// Whether a unit passes `volatile=True`, the `no_grad` of PyTorch before 0.4.
     pub fn says_volatile(&self, unit: UnitId) -> bool {
         self.calls_in_unit(unit)
             .any(|call| call.node.arguments.find_keyword("volatile").is_some())
@@ -170,14 +170,14 @@ impl<'a> Facts<'a> {
                 .then(|| self.path(&assign.targets[0]))
                 .flatten()
         });
-        // `model.eval()` is about `model.module`, and the other way round.
+        // `model.eval()` applies to `model.module`, and vice versa.
         path.is_some_and(|path| {
             is_part_of(model, path) || is_part_of(path, model) && path.ends_with(".module")
         })
     }
 
-    /// Whether the output of a call may be backpropagated by whoever called this unit: it is
-    /// returned with its graph outside of a loop over data, or a caller in this file does so.
+    /// Whether a caller of this unit may backpropagate the output of a call: it is returned with its
+    /// graph outside a loop over data, or a caller in this file does so.
     pub fn hands_on_graph(&self, unit: UnitId, call: &Call<'a>) -> bool {
         let in_data_loop = self
             .structure
@@ -239,7 +239,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What `x.train()`, `x.train(False)`, `x.eval()` set; nothing if it cannot be told.
+/// The mode that `x.train()`, `x.train(False)`, `x.eval()` set; `None` if unknown.
 fn mode_set(call: &ExprCall) -> Option<bool> {
     let Expr::Attribute(function) = &*call.func else {
         return None;
@@ -248,7 +248,7 @@ fn mode_set(call: &ExprCall) -> Option<bool> {
         "eval" if call.arguments.is_empty() => Some(false),
         "train" => match call.arguments.find_argument_value("mode", 0) {
             Some(Expr::BooleanLiteral(literal)) => Some(literal.value),
-            // Whatever else it is given, evaluation may end here.
+            // With any other argument, evaluation may end here.
             _ => Some(true),
         },
         _ => None,

@@ -1,4 +1,4 @@
-//! Where the contents of a name go: into other names, into a `backward()`, out of sight.
+//! Where a name's value flows: into other names, into a `backward()`, or out of the file.
 
 use super::Facts;
 use super::structure::{BlockId, BlockKind, UnitId};
@@ -7,7 +7,7 @@ use crate::python::{Expr, ExprCall, Stmt};
 use crate::syntax::given;
 
 impl<'a> Facts<'a> {
-    /// The paths of a unit that what a path holds flows into, the path itself first.
+    /// The paths of a unit that a path's value flows into, the path itself first.
     pub fn flows(&self, unit: UnitId, path: &'a str) -> Vec<&'a str> {
         let mut reached = vec![path];
         let mut next = 0;
@@ -53,9 +53,9 @@ impl<'a> Facts<'a> {
         reached
     }
 
-    /// Whether what a path holds is backpropagated somewhere it can be seen: in its unit, in the
+    /// Whether a path's value is backpropagated where the file shows it: in its unit, in the
     /// other methods of its class if it is an attribute of `self`, in the whole file if it is a
-    /// name of the file, in functions of the file it is given to.
+    /// module-level name, in functions of the file it is passed to.
     pub fn ends_in_backward(&self, unit: UnitId, path: &'a str) -> bool {
         self.units_that_see(unit, path).into_iter().any(|unit| {
             let reached = self.flows(unit, path);
@@ -72,8 +72,8 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether what a path holds leaves the code that can be seen: it is returned, yielded, put
-    /// into an object, or given to a function that is not known to only read it.
+    /// Whether a path's value escapes: it is returned, yielded, stored in an object, or passed to a
+    /// function that is not known to only read it.
     pub fn escapes(&self, unit: UnitId, path: &'a str) -> bool {
         self.units_that_see(unit, path).into_iter().any(|unit| {
             let reached = self.flows(unit, path);
@@ -89,7 +89,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a call surely keeps nothing of its arguments: what it gives is followed.
+    /// Whether a call certainly keeps none of its arguments; its result is tracked separately.
     fn only_reads(&self, call: &ExprCall) -> bool {
         if let Some(name) = self.callee(call) {
             let root = name.split('.').next().unwrap_or(&name);
@@ -173,7 +173,7 @@ impl<'a> Facts<'a> {
         }
         let is_local = unit != 0 && bound_names(&self.structure, unit).contains(&root);
         if is_local {
-            // Functions written inside see it, too.
+            // Nested functions see it too.
             return all
                 .filter(|each| *each == unit || self.is_written_in(*each, unit))
                 .collect();
@@ -184,8 +184,8 @@ impl<'a> Facts<'a> {
         .collect()
     }
 
-    /// Whether a loop itself hands an expression out (`for loss in losses`): it was made before, and
-    /// its like may share a graph.
+    /// Whether an expression is the loop variable (`for loss in losses`): it was made earlier, and the
+    /// others may share its graph.
     pub fn is_handed_out_by(&self, rounds: BlockId, expression: &Expr) -> bool {
         match self.structure.blocks[rounds].kind {
             BlockKind::For(node) => self

@@ -1,4 +1,4 @@
-//! Which names hold models whose parameters were told not to want gradients.
+//! Which names hold models whose parameters are frozen.
 
 use super::imports::Imports;
 use super::paths::path;
@@ -45,7 +45,7 @@ impl<'a> Usages<'a> {
         }
     }
 
-    /// What is frozen in one function is frozen in those that get it or give it: `freeze(model)`,
+    /// A model frozen in one function is frozen in those that receive or return it: `freeze(model)`,
     /// `model = load_frozen()`, `evaluate(frozen)`.
     pub(super) fn share_frozen(
         &mut self,
@@ -121,12 +121,12 @@ impl<'a> Usages<'a> {
     }
 }
 
-/// The network of the Fréchet distance, in `pytorch-fid` and its many copies, is frozen by default.
+/// The network of `pytorch-fid` and its many copies is frozen by default.
 fn is_made_frozen(name: &str) -> bool {
     name.ends_with("inception.InceptionV3")
 }
 
-/// The function of the file that is called by its name.
+/// The function in the file that is called by its name.
 fn called(structure: &Structure<'_>, call: &ExprCall) -> Option<UnitId> {
     let Expr::Name(name) = &*call.func else {
         return None;
@@ -144,7 +144,7 @@ fn parameter<'a>(structure: &Structure<'a>, unit: UnitId, index: usize) -> Optio
         .map(|parameter| parameter.name().as_str())
 }
 
-/// A function of another file that freezes by its name: `freeze(model)`, `set_requires_grad(model,
+/// A function of another file whose name says that it freezes: `freeze(model)`, `set_requires_grad(model,
 /// False)`.
 fn sounds_like_freezing(text: &str, call: &ExprCall) -> bool {
     let Some(called) = path(text, &call.func) else {

@@ -1,15 +1,15 @@
-//! What the names of a file mean: `F.cross_entropy` is `torch.nn.functional.cross_entropy`.
+//! What imported names mean: `F.cross_entropy` is `torch.nn.functional.cross_entropy`.
 
 use rustc_hash::FxHashMap;
 
 use super::structure::Structure;
 use crate::python::{Expr, Stmt};
 
-/// The imports of a file, wherever they stand in it.
+/// All imports of a file.
 #[derive(Debug, Default)]
 pub struct Imports<'a> {
     names: FxHashMap<&'a str, String>,
-    /// Modules of which everything was imported (`from torch.nn import *`).
+    /// Star imports (`from torch.nn import *`).
     stars: Vec<&'a str>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Imports<'a> {
         imports
     }
 
-    /// `import model` and later `model = model.Net()`: from there on the name is something else.
+    /// `import model` and later `model = model.Net()`: from then on the name means something else.
     /// (`x = None` where an import failed leaves it what it is.)
     fn forget_rebound(&mut self, structure: &Structure<'a>) {
         for assign in &structure.assigns {
@@ -81,7 +81,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Classes of `torch.nn` and `torch.optim` are known by their star imports.
+    /// Resolves classes of `torch.nn` and `torch.optim` through star imports.
     fn star_with(&self, class: &str) -> Option<&'a str> {
         let mut stars = self.stars.iter();
         stars
@@ -89,7 +89,7 @@ impl<'a> Imports<'a> {
             .copied()
     }
 
-    /// The full name of an imported thing: of a name, or of attributes of one.
+    /// The full name of an imported name or of its attributes.
     pub fn qualified(&self, expression: &Expr) -> Option<String> {
         match expression {
             Expr::Name(name) => self.names.get(name.id.as_str()).cloned().or_else(|| {
@@ -106,7 +106,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Whether the file is written for another framework whose models and tensors look alike.
+    /// Whether the file uses another framework with similar models and tensors.
     pub fn is_for_another_framework(&self) -> bool {
         const OTHERS: &[&str] = &[
             "chainer",
@@ -125,17 +125,17 @@ impl<'a> Imports<'a> {
         !self.uses("torch") && OTHERS.iter().any(|package| self.uses(package))
     }
 
-    /// Whether the file calls this package by its own name (`import torch`).
+    /// Whether the file imports this package under its own name (`import torch`).
     pub fn has_plain(&self, package: &str) -> bool {
         self.names.get(package).is_some_and(|name| name == package)
     }
 
-    /// The full names of all that is imported by name.
+    /// The full names of everything imported by name.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.values().map(String::as_str)
     }
 
-    /// Whether the file imports this package or something of it.
+    /// Whether the file imports this package or anything from it.
     pub fn uses(&self, package: &str) -> bool {
         let of = |name: &str| super::paths::is_part_of(name, package);
         self.names.values().any(|name| of(name)) || self.stars.iter().any(|name| of(name))

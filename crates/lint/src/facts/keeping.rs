@@ -1,4 +1,4 @@
-//! What is put into lists and dicts, how long those live, and where their contents go.
+//! What containers collect, how long they live, and where their contents flow.
 
 use super::conditions::Condition;
 use super::structure::{BlockId, BlockKind, Place, UnitId};
@@ -7,7 +7,7 @@ use super::{Facts, each_expression};
 use crate::python::{CmpOp, Expr, ExprCall, Number, Operator, Stmt, UnaryOp};
 use crate::syntax::plain_callee;
 
-/// A value that a container keeps from now on.
+/// A value added to a container.
 pub struct Kept<'a> {
     /// The path of the container.
     pub container: &'a str,
@@ -103,8 +103,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The path of a container: of `history[key]` and `history.setdefault(key, [])` that of
-    /// `history`.
+    /// The path of a container: `history` for `history[key]` and `history.setdefault(key, [])`.
     pub fn container_path(&self, expression: &'a Expr) -> Option<&'a str> {
         match expression {
             Expr::Call(call) => match &*call.func {
@@ -120,7 +119,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a key names what the loop around it counts or goes over.
+    /// Whether a key is a counter or variable of the loop around it.
     fn changes_with_the_round(&self, key: &Expr, block: BlockId) -> bool {
         self.structure
             .loop_around(block)
@@ -138,8 +137,8 @@ impl<'a> Facts<'a> {
             })
     }
 
-    /// Whether what a container holds stays over the rounds of a loop: it is not made anew in
-    /// the loop, not emptied, and has no fixed length.
+    /// Whether a container's contents survive the iterations of a loop: it is not recreated in the loop,
+    /// not emptied, and has no fixed length.
     pub fn outlives(&self, steps: BlockId, container: &str) -> bool {
         let unit = self.structure.unit_of(steps);
         let reset = prefixes(container).any(|path| {
@@ -161,7 +160,7 @@ impl<'a> Facts<'a> {
         !reset && !emptied && !bounded
     }
 
-    /// What a path is bound to, wherever it is seen.
+    /// Everything that a path is bound to in the file.
     fn makers(&self, unit: UnitId, path: &str) -> impl Iterator<Item = &'a Expr> {
         self.units_that_see(unit, path)
             .into_iter()
@@ -170,8 +169,8 @@ impl<'a> Facts<'a> {
             .map(|assign| assign.value)
     }
 
-    /// Whether a path is bound to an object of a class from elsewhere, which may do anything with what
-    /// it is given: `losses = Meter()`.
+    /// Whether a path is bound to an object of a class from another file, which may do anything with its
+    /// arguments: `losses = Meter()`.
     fn is_of_another_make(&self, unit: UnitId, path: &str) -> bool {
         self.makers(unit, path).any(|made| match made {
             Expr::Call(call) => {
@@ -185,7 +184,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a loop binds a path anew only where it holds nothing yet: `if all is None: all = x`.
+    /// Whether a loop rebinds a path only while it is empty: `if all is None: all = x`.
     fn is_only_begun_inside(&self, steps: BlockId, path: &str) -> bool {
         self.assigns_in_unit(self.structure.unit_of(steps))
             .filter(|assign| {
@@ -201,7 +200,7 @@ impl<'a> Facts<'a> {
             })
     }
 
-    /// Whether a test holds where a path has nothing yet: `all is None`, `not all`, `len(all) == 0`.
+    /// Whether a test is true while a path is empty: `all is None`, `not all`, `len(all) == 0`.
     fn asks_whether_empty(&self, test: &Expr, holds: bool, path: &str) -> bool {
         let is_it = |expression: &Expr| {
             self.path(expression) == Some(path)
@@ -225,7 +224,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a condition only tells the round that begins a container from those that add to it.
+    /// Whether a condition only distinguishes the iteration that creates a container from later ones.
     pub fn asks_whether_begun(&self, condition: &Condition<'a>, path: &str) -> bool {
         self.asks_whether_empty(condition.test, !condition.holds, path)
     }
@@ -251,7 +250,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// A path and the shorter ones it begins with: `self.log["loss"]`, `self.log`, `self`.
+/// A path and its prefixes: `self.log["loss"]`, `self.log`, `self`.
 pub fn prefixes(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices(['.', '['])
         .map(|(end, _)| &path[..end])
@@ -267,7 +266,7 @@ fn each_part<'a>(value: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
             .for_each(|item| each_part(&item.value, visit)),
         Expr::List(list) => list.elts.iter().for_each(|each| each_part(each, visit)),
         Expr::Tuple(tuple) => tuple.elts.iter().for_each(|each| each_part(each, visit)),
-        // `[*others]`: what they are is not known.
+        // `[*others]`: unknown elements.
         Expr::Starred(_) => {}
         _ => visit(value),
     }

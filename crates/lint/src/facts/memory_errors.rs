@@ -15,8 +15,8 @@ pub struct Rescue<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// The handlers that are there for out-of-memory errors: by the class they catch, by the words
-    /// they look for in the message, or because they empty the cache.
+    /// The handlers meant for out-of-memory errors: by the class they catch, by the text they search the
+    /// message for, or because they empty the cache.
     pub fn rescues(&self) -> Vec<Rescue<'a>> {
         let mut found = Vec::new();
         for (block, each) in self.structure.blocks.iter().enumerate() {
@@ -55,7 +55,7 @@ impl<'a> Facts<'a> {
         named || self.asks_for_memory(handler)
     }
 
-    /// Whether an out-of-memory error can be among what is caught: `KeyboardInterrupt` is none.
+    /// Whether the handler can catch an out-of-memory error.
     fn may_be_memory(&self, handler: &ast::ExceptHandlerExceptHandler) -> bool {
         handler.type_.as_deref().is_none_or(|caught| {
             let mut found = false;
@@ -67,7 +67,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a handler gives the allocator's cache back, whatever error it caught.
+    /// Whether a handler empties the allocator's cache, whatever error it caught.
     fn frees_memory(&self, block: BlockId) -> bool {
         self.calls_inside(block).any(|call| {
             self.callee(call.node)
@@ -107,8 +107,8 @@ fn has_handler(node: &StmtTry, handler: &ast::ExceptHandlerExceptHandler) -> boo
     })
 }
 
-/// Whether a body can be left other than by `raise`, `return` or `break`: it goes on behind
-/// itself, or with the next round.
+/// Whether a body can end other than by `raise`, `return` or `break`: control continues after it, or
+/// with the next iteration.
 pub fn goes_on(body: &[Stmt]) -> bool {
     for statement in body {
         match statement {

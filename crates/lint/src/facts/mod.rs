@@ -1,13 +1,13 @@
-//! What the code of one file does: everything the rules may ask.
+//! What the code of one file does: everything the rules can query.
 //!
-//! - [`structure`]: where everything stands (functions, loops, conditions, calls, assignments);
+//! - [`structure`]: where everything is (functions, loops, conditions, calls, assignments);
 //! - [`imports`]: what imported names mean;
 //! - [`usage`]: what names are used for;
-//! - [`flow`]: what values are, followed through the code;
-//! - what several rules ask of these: [`reach`] (which functions a call runs), [`backward`] (what
-//!   goes backward), [`reads`] and [`binding`] (where names are read and bound), [`keeping`] and [`flows`] (what containers
-//!   keep, and where it goes), [`evaluating`] (where a model is in evaluation mode), [`origin`] and
-//!   [`placement`] (where values are made, and where they are).
+//! - [`flow`]: what values are, tracked through the code;
+//! - queries that several rules share: [`reach`] (which functions a call runs), [`backward`] (backward
+//!   passes), [`reads`] and [`binding`] (where names are read and bound), [`keeping`] and [`flows`] (what
+//!   containers keep, and where it flows), [`evaluating`] (where a model is in evaluation mode),
+//!   [`origin`] and [`placement`] (where values are created, and on which device).
 
 pub mod accumulation;
 pub mod backward;
@@ -44,7 +44,7 @@ use structure::{Assign, BlockId, Call, Structure, UnitId};
 use usage::{Usage, Usages};
 use value::{Truth, Value};
 
-/// Everything the rules may ask about one file.
+/// Everything the rules can query about one file.
 pub struct Facts<'a> {
     pub source: &'a Source,
     pub tree: &'a Tree,
@@ -85,7 +85,7 @@ impl<'a> Facts<'a> {
         self.flow.value(expression)
     }
 
-    /// What a call gives.
+    /// What a call returns.
     pub fn result(&self, call: &ExprCall) -> Value {
         self.flow.value(call)
     }
@@ -95,12 +95,12 @@ impl<'a> Facts<'a> {
         self.flow.elements(value)
     }
 
-    /// Whether gradients are recorded where a call or an assignment stands.
+    /// Whether gradients are enabled at a call or an assignment.
     pub fn gradients_at(&self, place: &impl Ranged) -> Truth {
         self.flow.gradients_at(place)
     }
 
-    /// The full name of what a call calls, if it is imported: `torch.load`.
+    /// The full name of the called function, if it is imported: `torch.load`.
     pub fn callee(&self, call: &ExprCall) -> Option<String> {
         self.imports.qualified(&call.func)
     }
@@ -134,14 +134,14 @@ impl<'a> Facts<'a> {
             .filter(move |assign| self.structure.unit_of(assign.place.block) == unit)
     }
 
-    /// The calls that stand inside a block (a loop, a `with`), within its unit.
+    /// The calls that are inside a block (a loop, a `with`), within its unit.
     pub fn calls_inside(&self, block: BlockId) -> impl Iterator<Item = &Call<'a>> {
         let unit = self.structure.unit_of(block);
         self.calls_in_unit(unit)
             .filter(move |call| self.structure.is_inside(call.place.block, block))
     }
 
-    /// Whether a unit returns something that names a path.
+    /// Whether a unit returns an expression that mentions a path.
     pub fn is_returned(&self, unit: UnitId, path: &str) -> bool {
         self.structure.statements.iter().any(|(statement, place)| {
             self.structure.unit_of(place.block) == unit
@@ -150,7 +150,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether an expression names a path somewhere.
+    /// Whether an expression mentions a path.
     pub fn mentions(&self, expression: &Expr, path: &str) -> bool {
         let mut found = false;
         each_expression(expression, &mut |part| {
@@ -160,13 +160,13 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Calls `visit` for an expression and everything in it.
+/// Calls `visit` for an expression and all nested expressions.
 pub fn each_expression<'e>(expression: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
     use crate::python::ast::visitor::Visitor;
     Each(visit).visit_expr(expression);
 }
 
-/// Calls `visit` for every expression of a statement and of the statements in it.
+/// Calls `visit` for every expression in a statement and in nested statements.
 pub fn each_expression_of<'e>(statement: &'e Stmt, visit: &mut dyn FnMut(&'e Expr)) {
     use crate::python::ast::visitor::Visitor;
     Each(visit).visit_stmt(statement);

@@ -1,4 +1,4 @@
-//! Where a value was made: back through names and through what does not change its size.
+//! Where a value was created: back through names and size-preserving operations.
 
 use super::Facts;
 use super::structure::{Assign, UnitId};
@@ -6,12 +6,12 @@ use super::torch_names;
 use super::value::Kind;
 use crate::python::{Expr, ExprCall, Stmt, span};
 
-/// How far back names are followed.
+/// How many names are followed back.
 const FAR: usize = 12;
 
 impl<'a> Facts<'a> {
-    /// The call of a model whose output (or a part of it, or as many numbers made of it) an
-    /// expression is.
+    /// The model call that produced an expression: its output, a part of it, or a tensor of the same size
+    /// computed from it.
     pub fn model_call(&self, unit: UnitId, expression: &'a Expr) -> Option<&'a ExprCall> {
         self.model_call_within(unit, expression, FAR)
     }
@@ -67,7 +67,7 @@ impl<'a> Facts<'a> {
             _ => {
                 let path = self.path(expression)?;
                 let assign = self.last_assign(unit, path, expression)?;
-                // Which of several results hang on the graph is known only by what is done to them.
+                // Which of several results have a graph shows only in how they are used.
                 if self.path(assign.target) != Some(path) && !self.is_surely_output(unit, path) {
                     return None;
                 }
@@ -76,8 +76,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether an expression is one of several results of a call that is not of this file: of which
-    /// nobody knows which hang on a graph.
+    /// Whether an expression is one of several results of a function from another file: it is unknown
+    /// which of them have a graph.
     pub fn is_one_of_several_results(&self, unit: UnitId, expression: &Expr) -> bool {
         self.path(expression).is_some_and(|path| {
             self.last_assign(unit, path, expression)
@@ -89,7 +89,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a unit gives a path to a loss, or detaches it.
+    /// Whether a unit passes a path to a loss, or detaches it.
     fn is_surely_output(&self, unit: UnitId, path: &str) -> bool {
         self.calls_in_unit(unit).any(|call| {
             let is_loss = self.value(&call.node.func).kind == Kind::Criterion
@@ -108,7 +108,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a tensor is a table made of nothing but sizes: masks, positions.
+    /// Whether a tensor depends on sizes only: masks, positions.
     pub fn is_made_of_sizes(&self, unit: UnitId, expression: &'a Expr) -> bool {
         self.is_made_of_sizes_within(unit, expression, FAR)
     }
@@ -149,7 +149,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a tensor was surely made in host memory, by PyTorch itself, and never moved.
+    /// Whether a tensor was certainly created on the CPU by PyTorch, and never moved.
     pub fn is_made_on_host(&self, unit: UnitId, expression: &'a Expr) -> bool {
         self.is_made_on_host_within(unit, expression, FAR)
     }
@@ -180,7 +180,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What a path was last given before an expression, in the same unit.
+    /// The last value bound to a path before an expression, in the same unit.
     pub fn last_value(&self, unit: UnitId, path: &str, before: &Expr) -> Option<&'a Expr> {
         self.last_assign(unit, path, before)
             .map(|assign| assign.value)
@@ -193,7 +193,7 @@ impl<'a> Facts<'a> {
             .assigns_in_unit(unit)
             .filter(|assign| span(assign.statement).end <= at && self.targets(assign.target, path))
             .max_by_key(|assign| span(assign.statement).start)?;
-        // A loop that binds it later than the assignment hides that.
+        // A loop that binds it after the assignment overrides it.
         let hidden = self.structure.statements.iter().any(|(statement, place)| {
             matches!(statement, Stmt::For(node)
                 if self.structure.unit_of(place.block) == unit
@@ -206,7 +206,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Methods and functions whose result is as large as what they are given.
+/// Methods and functions whose result is as large as their input.
 fn keeps_size(name: &str) -> bool {
     matches!(
         name,

@@ -2,7 +2,7 @@
 
 use crate::python::{Expr, span};
 
-/// The path an expression names, if it is one: a name, attributes of it, fixed subscripts.
+/// The path of an expression, if it is one: a name, its attributes, constant subscripts.
 pub fn path<'a>(text: &'a str, expression: &Expr) -> Option<&'a str> {
     is_path(expression).then(|| &text[span(expression)])
 }
@@ -38,7 +38,7 @@ pub fn attribute_of_self(path: &str) -> Option<&str> {
     Some(rest.split(['.', '[']).next().unwrap_or(rest))
 }
 
-/// Whether a path is another or begins with it: `model.head` of `model`.
+/// Whether a path equals another or begins with it: `model.head` of `model`.
 pub fn is_part_of(part: &str, whole: &str) -> bool {
     part.strip_prefix(whole)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

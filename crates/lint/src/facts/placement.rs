@@ -5,11 +5,11 @@ use super::structure::{Place, UnitId};
 use super::value::{Kind, Truth};
 use crate::python::{Expr, ExprCall};
 
-/// How many callers up a model is followed.
+/// How many levels of callers a model is followed through.
 const CALLERS: usize = 3;
 
 impl<'a> Facts<'a> {
-    /// Whether the file puts anything on the card.
+    /// Whether the file moves anything to the card.
     pub fn uses_card(&self) -> bool {
         self.structure.calls.iter().any(|call| {
             let moves = matches!(&*call.node.func, Expr::Attribute(function)
@@ -18,8 +18,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether anything of the file can be on a card: devices are named in it, or a framework moves
-    /// things itself.
+    /// Whether anything in the file can be on a card: it names devices, or a framework moves tensors.
     pub fn knows_devices(&self) -> bool {
         const FRAMEWORKS: &[&str] = &["accelerate", "lightning", "pytorch_lightning", "deepspeed"];
         let moves = self.structure.calls.iter().any(|call| {
@@ -37,14 +36,14 @@ impl<'a> Facts<'a> {
             || self.imports.names().any(|name| name.ends_with("Trainer"))
     }
 
-    /// Whether the model that a path of a unit names surely stays in host memory: the file knows no
-    /// devices, and makes the model that its functions get.
+    /// Whether a model certainly stays on the CPU: the file names no devices, and creates the model that
+    /// its functions receive.
     pub fn is_surely_on_host(&self, unit: UnitId, path: &str) -> bool {
         !self.knows_devices() && (unit == 0 || self.is_made_here(unit, path, CALLERS))
     }
 
-    /// Whether a model is made by classes of the file or of PyTorch; a function's parameter by what all
-    /// its callers give.
+    /// Whether a model is created from classes of the file or of PyTorch; for a parameter, whether all
+    /// callers pass such a model.
     fn is_made_here(&self, unit: UnitId, path: &str, callers: usize) -> bool {
         let is_given = self.structure.units[unit].node.is_some_and(|node| {
             (node.parameters.iter()).any(|parameter| parameter.name().as_str() == path)
@@ -76,7 +75,7 @@ impl<'a> Facts<'a> {
                 .all(|each| is_known(each) || self.mentions(each, path))
     }
 
-    /// Whether a call puts a tensor or a module on the card: `x.cuda()`, `x.to("cuda")`,
+    /// Whether a call moves a tensor or module to the card: `x.cuda()`, `x.to("cuda")`,
     /// `torch.zeros(3, device="cuda")`.
     pub fn moves_to_card(&self, call: &ExprCall) -> bool {
         let is_card = |device: &Expr| {
@@ -100,7 +99,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a module is surely on the card: it was moved there, or runs on tensors that were.
+    /// Whether a module is certainly on the card: it was moved there, or runs on tensors that were.
     pub fn module_is_on_card(&self, unit: UnitId, module: &'a Expr) -> bool {
         match self.value(module).card {
             Truth::Yes => true,

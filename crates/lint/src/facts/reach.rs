@@ -1,4 +1,4 @@
-//! Which functions of the file a call runs, and what happens in them.
+//! Which functions in the file a call runs, and what happens in them.
 
 use super::Facts;
 use super::structure::{Call, UnitId};
@@ -51,7 +51,7 @@ impl<'a> Facts<'a> {
             .filter(move |call| self.callee_unit(call.node) == Some(unit))
     }
 
-    /// Whether a call is one that `wanted` accepts, or runs one in functions of the file.
+    /// Whether `wanted` accepts a call, or one in a function of the file that it runs.
     pub fn reaches(&self, call: &ExprCall, wanted: &dyn Fn(&ExprCall) -> bool) -> bool {
         wanted(call)
             || self
@@ -59,7 +59,7 @@ impl<'a> Facts<'a> {
                 .is_some_and(|callee| self.runs(callee, &|inner| wanted(inner.node)))
     }
 
-    /// What a call of a unit gives for its parameter of this name.
+    /// The argument that a call passes for a unit's parameter.
     pub fn argument_for(&self, call: &'a ExprCall, unit: UnitId, name: &str) -> Option<&'a Expr> {
         let node = self.structure.units[unit].node?;
         let index = node

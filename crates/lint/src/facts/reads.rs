@@ -1,4 +1,4 @@
-//! Where things are read: attributes by their name, and what a value is made of inside a loop.
+//! Where attributes are read, and what a value inside a loop is computed from.
 
 use super::paths::is_part_of;
 use super::structure::{BlockId, BlockKind, UnitId};
@@ -9,7 +9,7 @@ use crate::python::{Expr, ExprCall, Stmt, ast, span};
 use crate::syntax::{given, holds};
 
 impl<'a> Facts<'a> {
-    /// Calls `visit` for every expression in a statement, but not in statements inside it.
+    /// Calls `visit` for every expression in a statement, but not in nested statements.
     pub fn each_expression_of_statement(
         &self,
         statement: &'a Stmt,
@@ -26,8 +26,8 @@ impl<'a> Facts<'a> {
         walk_stmt(&mut Direct(visit), statement);
     }
 
-    /// Whether one of these methods is called on what a call gives, or on something made of it in the
-    /// same expression.
+    /// Whether one of these methods is called on the result of a call, or on something computed from it
+    /// in the same expression.
     pub fn is_put_through(&self, unit: UnitId, call: &ExprCall, methods: &[&str]) -> bool {
         self.calls_in_unit(unit).any(|outer| {
             matches!(&*outer.node.func, Expr::Attribute(function)
@@ -35,7 +35,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a function is a unit test: it looks at what little it computes, and lets go of it.
+    /// Whether a function is a unit test, which computes little and keeps nothing.
     pub fn is_a_unit_test(&self, unit: UnitId) -> bool {
         let asserts = || {
             self.structure.statements.iter().any(|(statement, place)| {
@@ -47,7 +47,7 @@ impl<'a> Facts<'a> {
         self.structure.units[unit].name.starts_with("test") && asserts()
     }
 
-    /// The units that read an attribute of this name, of whatever object.
+    /// The units that read an attribute of this name on any object.
     pub fn readers_of_attribute(&self, name: &str) -> Vec<UnitId> {
         let mut units = Vec::new();
         for (statement, place) in &self.structure.statements {
@@ -63,7 +63,7 @@ impl<'a> Facts<'a> {
         units
     }
 
-    /// The parts of an expression, and of what the names in it are bound to anywhere.
+    /// The parts of an expression, and of everything its names are bound to.
     pub fn made_of(&self, expression: &'a Expr) -> Vec<&'a Expr> {
         let mut parts: Vec<&'a Expr> = Vec::new();
         let mut seen: Vec<&str> = Vec::new();
@@ -87,8 +87,8 @@ impl<'a> Facts<'a> {
         parts
     }
 
-    /// Whether what an expression inside a loop is made of may hang on a graph from before this
-    /// round of the loop: something made outside, or left behind by the last round.
+    /// Whether an expression inside a loop may depend on a graph from before this iteration: something
+    /// created outside the loop, or left by the last iteration.
     pub fn may_reach_behind(&self, steps: BlockId, expression: &'a Expr) -> bool {
         let mut open = vec![expression];
         let mut seen: Vec<std::ops::Range<usize>> = Vec::new();
@@ -121,8 +121,8 @@ impl<'a> Facts<'a> {
         false
     }
 
-    /// Whether an expression calls a function of the file that reads a graph from outside of it, or a
-    /// module of another file, which may keep a state.
+    /// Whether an expression calls a function of the file that reads an outer graph, or a module of
+    /// another file, which may keep a state.
     fn runs_on_a_graph_of_its_own(&self, expression: &'a Expr) -> bool {
         let mut found = false;
         each_expression(expression, &mut |part| {
@@ -152,8 +152,8 @@ impl<'a> Facts<'a> {
         found
     }
 
-    /// Whether a module is made by a class or a function that is neither of this file nor of a library
-    /// whose modules keep no graph from one pass to the next.
+    /// Whether a module comes from neither this file nor a library whose modules keep no graph between
+    /// passes.
     fn is_of_another_file(&self, module: &Expr) -> bool {
         const KNOWN: &[&str] = &["torch", "torchvision", "timm", "transformers", "copy"];
         self.path(module).is_some_and(|path| {
@@ -167,19 +167,19 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Every longest path in an expression that is a value in it, not what is called.
+    /// The longest paths that are values in an expression, not called functions.
     fn each_value_name(&self, expression: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
         match expression {
             Expr::Call(call) => {
                 match &*call.func {
                     Expr::Attribute(function) if !self.imports.knows(&call.func) => {
-                        // `out.view(...)` is made of `out`, `model.encode(...)` is not.
+                        // `out.view(...)` is computed from `out`, `model.encode(...)` is not.
                         if !self.value(&function.value).is_module() {
                             self.each_value_name(&function.value, visit);
                         }
                     }
                     Expr::Name(_) | Expr::Attribute(_) => {
-                        // A module that keeps a state brings it along.
+                        // A module that keeps a state contributes it.
                         if matches!(self.value(&call.func).kind, Kind::Module(Some(_))) {
                             visit(&call.func);
                         }
@@ -201,7 +201,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What a path (or the name it begins with) was given earlier in this round of a loop.
+    /// What a path (or its first name) was bound to earlier in this iteration of a loop.
     fn bindings_before(&self, steps: BlockId, path: &str, before: &Expr) -> Option<Vec<&'a Expr>> {
         let at = span(before).start;
         let unit = self.structure.unit_of(steps);
@@ -242,13 +242,13 @@ impl<'a> Facts<'a> {
                 value.graph != Truth::No
             }
             Kind::Object(_) => true,
-            // A module of this file whose `forward` keeps something may bring it along.
+            // A module of this file whose `forward` stores something may contribute it.
             Kind::Module(Some(class)) => self.keeps_state(class),
             _ => false,
         }
     }
 
-    /// Whether a module's `forward` puts something with a graph into `self`.
+    /// Whether a module's `forward` stores something with a graph on `self`.
     pub fn keeps_state(&self, class: usize) -> bool {
         self.structure.classes[class]
             .method("forward")
@@ -272,7 +272,7 @@ fn generators(expression: &Expr) -> &[ast::Comprehension] {
     }
 }
 
-/// The expressions directly in an expression.
+/// The direct subexpressions of an expression.
 fn direct_parts<'e>(expression: &'e Expr, parts: &mut Vec<&'e Expr>) {
     use ast::visitor::{Visitor, walk_expr};
     struct Direct<'v, 'e>(&'v mut Vec<&'e Expr>);

@@ -9,7 +9,7 @@ use crate::syntax::is_true;
 /// What a loss is relative to the mean over its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduction {
-    /// The mean, as PyTorch's losses give it.
+    /// The mean, PyTorch's default.
     Mean,
     /// Divided or multiplied by something.
     Scaled,
@@ -18,7 +18,7 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    /// Of a sum of two losses.
+    /// The reduction of a sum of two losses.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Scaled, _) | (_, Self::Scaled) => Self::Scaled,
@@ -28,12 +28,12 @@ impl Reduction {
     }
 }
 
-/// How deep names and calls are followed.
+/// How many names and calls are followed.
 const DEPTH: usize = 6;
 
 impl<'a> Facts<'a> {
-    /// How a loss was reduced, as far as the code of this file tells: names are followed to
-    /// what is bound to them inside `rounds`, functions of the file to what they return.
+    /// How a loss was reduced, as far as the file shows: follows names to their values inside `rounds`,
+    /// and functions of the file to their return values.
     pub fn reduction(&self, rounds: BlockId, loss: &'a Expr) -> Reduction {
         self.reduction_of(rounds, loss, DEPTH)
     }
@@ -100,14 +100,14 @@ impl<'a> Facts<'a> {
                 continue;
             }
             let one = match assign.operator {
-                // `loss = loss.mean()`, `loss = loss.cuda()`: what it was before counts.
+                // `loss = loss.mean()`, `loss = loss.cuda()`: the earlier value counts.
                 None if self.is_only_itself(assign.value, path) => continue,
                 None if self.mentions(assign.value, path) => match assign.value {
                     Expr::BinOp(operation) if operation.op != Operator::Add => Reduction::Scaled,
                     _ => Reduction::Open,
                 },
-                // One of several results of a call: which one was reduced how is not known,
-                // but for the first of a model.
+                // One of several results of a call: the reduction is known only for the first
+                // result of a model.
                 None if self.path(assign.target).is_none() => match assign.value {
                     Expr::Call(call) if self.is_model(&call.func) => Reduction::Mean,
                     _ => Reduction::Open,
@@ -159,7 +159,7 @@ impl<'a> Facts<'a> {
                 None => Reduction::Open,
             },
             Kind::Function(unit) => self.reduction_of_returned(unit, depth),
-            // A criterion that is handed in.
+            // A criterion that is passed in.
             Kind::Unknown if self.is_handed_in(rounds, &call.func) => Reduction::Mean,
             _ => Reduction::Open,
         }
@@ -205,12 +205,12 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// A model that is not of this file: what it gives was reduced as usual.
+    /// A model from another file: its loss has the usual reduction.
     fn is_model(&self, called: &Expr) -> bool {
         self.value(called).kind == Kind::Module(None)
     }
 
-    /// Whether a name is a parameter of the function around.
+    /// Whether a name is a parameter of the enclosing function.
     fn is_handed_in(&self, rounds: BlockId, called: &Expr) -> bool {
         let unit = self.structure.unit_of(rounds);
         match (called, self.structure.units[unit].node) {
@@ -222,7 +222,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a loss of the file adds up instead of averaging.
+    /// Whether a loss in the file sums instead of averaging.
     pub fn sums_losses(&self) -> bool {
         self.structure.calls.iter().any(|call| {
             call.node.arguments.keywords.iter().any(|keyword| {

@@ -1,4 +1,4 @@
-//! Which loops go over the steps of a training, and which over the parts of one step.
+//! Which loops iterate over the steps of a training, and which over the parts of one step.
 
 use super::Facts;
 use super::structure::{BlockId, BlockKind, Call};
@@ -7,8 +7,8 @@ use crate::python::{Expr, ExprCall};
 use crate::syntax::range_count;
 
 impl<'a> Facts<'a> {
-    /// Whether a call is an optimizer's step: of what is known to be an optimizer (or a scaler
-    /// that is given one), or of something that also gets `zero_grad()`.
+    /// Whether a call is an optimizer's step: on a known optimizer (or a scaler that gets one), or on
+    /// something that also has `zero_grad()` called.
     pub fn is_optimizer_step(&self, call: &Call<'a>) -> bool {
         let Some((receiver, "step")) = self.method(call.node) else {
             return false;
@@ -30,7 +30,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether a loop runs once per batch: it backpropagates or steps an optimizer directly in
-    /// it (not only in a loop further inside), or goes over a `DataLoader`.
+    /// it (not only in a loop further inside), or iterates over a `DataLoader`.
     pub fn is_step_loop(&self, block: BlockId) -> bool {
         if let BlockKind::For(node) = self.structure.blocks[block].kind
             && self.iterates_loader(&node.iter)
@@ -43,14 +43,14 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a call makes a `DataLoader` of PyTorch's own.
+    /// Whether a call creates PyTorch's `DataLoader`.
     pub fn makes_loader(&self, call: &ExprCall) -> bool {
         self.callee(call).is_some_and(|name| {
             name.starts_with("torch.utils.data") && name.ends_with("DataLoader")
         })
     }
 
-    /// Whether an expression goes over a loader, also through `enumerate`, `tqdm`, `zip`.
+    /// Whether an expression iterates over a loader, also through `enumerate`, `tqdm`, `zip`.
     pub fn iterates_loader(&self, iterated: &Expr) -> bool {
         if self.value(iterated).kind == Kind::Loader {
             return true;
@@ -65,8 +65,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a loop goes over steps: over a loader, or with an optimizer's step in each round. One
-    /// that only backpropagates goes over the parts of one step.
+    /// Whether a loop iterates over steps: over a loader, or with an optimizer's step in each iteration. One
+    /// that only backpropagates iterates over the parts of one step.
     pub fn goes_over_steps(&self, rounds: BlockId) -> bool {
         if let BlockKind::For(node) = self.structure.blocks[rounds].kind
             && self.iterates_loader(&node.iter)
@@ -81,8 +81,8 @@ impl<'a> Facts<'a> {
             .any(|call| self.reaches(call.node, &is_step))
     }
 
-    /// Whether a path begins anew in a loop further out whose batches are used in this one: then this
-    /// loop goes over the parts of one batch (its views, the students that learn from it).
+    /// Whether a path is reset in a loop further out whose batches are used in this one: then this
+    /// loop iterates over the parts of one batch (its views, the students that learn from it).
     pub fn is_about_one_batch(&self, rounds: BlockId, path: &str) -> bool {
         if let BlockKind::For(node) = self.structure.blocks[rounds].kind
             && self.iterates_loader(&node.iter)
@@ -109,7 +109,7 @@ impl<'a> Facts<'a> {
         false
     }
 
-    /// Whether the part of a target that binds a path is a number: what `enumerate` counts.
+    /// Whether the part of a target that binds a path is the counter of `enumerate`.
     fn is_number(&self, target: &'a Expr, path: &str) -> bool {
         let mut found = false;
         super::each_expression(target, &mut |part| {
@@ -118,7 +118,7 @@ impl<'a> Facts<'a> {
         found
     }
 
-    /// Whether a call is given something that names a path.
+    /// Whether an argument of a call mentions a path.
     pub fn gives(&self, call: &'a ExprCall, path: &str) -> bool {
         crate::syntax::given(call).any(|each| self.mentions(each, path))
     }

@@ -1,5 +1,5 @@
-//! Where everything stands: functions, classes, loops, conditions, calls and assignments of one
-//! file, each with the syntax that encloses it. Purely syntactic.
+//! Where everything is: functions, classes, loops, conditions, calls and assignments of one file, each
+//! with its enclosing syntax. Purely syntactic.
 
 use rustc_hash::FxHashMap;
 
@@ -23,7 +23,7 @@ pub struct Unit<'a> {
     pub node: Option<&'a StmtFunctionDef>,
     /// The class it is a method of.
     pub class: Option<ClassId>,
-    /// The unit it is written in.
+    /// The enclosing unit.
     pub parent: Option<UnitId>,
     pub block: BlockId,
     pub body: &'a [Stmt],
@@ -32,7 +32,7 @@ pub struct Unit<'a> {
 #[derive(Debug)]
 pub struct Class<'a> {
     pub node: &'a StmtClassDef,
-    /// The methods by name, in the order they are written.
+    /// The methods by name, in source order.
     pub methods: Vec<(&'a str, UnitId)>,
 }
 
@@ -76,7 +76,7 @@ pub enum BlockKind<'a> {
     Else,
     /// A comprehension or a generator expression; its element runs once per item.
     Comprehension(&'a Expr),
-    /// A lambda: runs when it is called, not where it stands.
+    /// A lambda: runs when it is called, not where it is written.
     Lambda(&'a ast::ExprLambda),
     MatchCase,
 }
@@ -86,7 +86,7 @@ impl BlockKind<'_> {
         self.loop_span().is_some()
     }
 
-    /// The bytes of a loop, with its head.
+    /// The bytes of a loop, including its header.
     pub fn loop_span(&self) -> Option<std::ops::Range<usize>> {
         match self {
             Self::For(node) => Some(span(*node)),
@@ -101,11 +101,11 @@ impl BlockKind<'_> {
     }
 }
 
-/// Where a statement or a call stands.
+/// The place of a statement or call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub block: BlockId,
-    /// Counts statements and calls through the file in the order they are written.
+    /// The index among all statements and calls, in source order.
     pub order: usize,
 }
 
@@ -117,8 +117,8 @@ pub struct Call<'a> {
     pub statement: &'a Stmt,
 }
 
-/// `target = value`, `target += value`, `with value as target`, `for target in value` are not
-/// all alike: only the first two (and annotated and `:=` ones) are here.
+/// An assignment: `target = value`, `target += value`, annotated or with `:=`; not the targets of `with`
+/// and `for`.
 #[derive(Debug)]
 pub struct Assign<'a> {
     pub target: &'a Expr,
@@ -129,7 +129,7 @@ pub struct Assign<'a> {
     pub place: Place,
 }
 
-/// Everything of a file, in the order it is written.
+/// The structure of a file, in source order.
 #[derive(Debug, Default)]
 pub struct Structure<'a> {
     pub units: Vec<Unit<'a>>,
@@ -167,7 +167,7 @@ impl<'a> Structure<'a> {
             .map(|(id, _)| id)
     }
 
-    /// Whether `inner` is `outer` or stands inside it.
+    /// Whether `inner` is `outer` or inside it.
     pub fn is_inside(&self, inner: BlockId, outer: BlockId) -> bool {
         let mut next = Some(inner);
         while let Some(block) = next {
@@ -196,7 +196,7 @@ impl<'a> Structure<'a> {
         self.units_by_start.get(&span(node).start).copied()
     }
 
-    /// The number of a class definition.
+    /// The id of a class definition.
     pub fn class_of_definition(&self, node: &StmtClassDef) -> Option<ClassId> {
         self.classes_by_start.get(&span(node).start).copied()
     }

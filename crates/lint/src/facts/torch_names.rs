@@ -1,8 +1,8 @@
-//! What PyTorch's functions and classes give, by their full names.
+//! What PyTorch's functions and classes return, by full name.
 
 use super::value::{Kind, Truth, Value};
 
-/// Whether a star import of `module` brings a class of this name that matters here.
+/// Whether a star import of `module` provides a relevant class of this name.
 pub fn has_class(module: &str, name: &str) -> bool {
     match module {
         "torch.nn" => {
@@ -83,7 +83,7 @@ pub fn is_loss_function(name: &str) -> bool {
         })
 }
 
-/// `torch.no_grad`, `torch.inference_mode` and their old places.
+/// `torch.no_grad`, `torch.inference_mode` and their older names.
 pub fn is_no_grad(name: &str) -> bool {
     matches!(
         name,
@@ -107,7 +107,7 @@ pub fn is_set_grad_enabled(name: &str) -> bool {
     )
 }
 
-/// Functions of `torch` whose result autograd cannot go back from.
+/// Functions of `torch` whose result has no graph.
 fn gives_no_gradient(function: &str) -> bool {
     matches!(
         function,
@@ -153,7 +153,7 @@ fn gives_no_gradient(function: &str) -> bool {
     )
 }
 
-/// Functions of `torch` that make a tensor of nothing but sizes and plain data.
+/// Functions of `torch` that create a tensor from sizes and plain data only.
 pub fn makes_tensor(function: &str) -> bool {
     matches!(
         function,
@@ -180,7 +180,7 @@ pub fn makes_tensor(function: &str) -> bool {
     )
 }
 
-/// Functions of `torch` that fill a tensor of a given size with something they know themselves.
+/// Functions of `torch` that create a tensor of a given size with fixed or random contents.
 pub fn fills_tensor(function: &str) -> bool {
     matches!(
         function,
@@ -197,7 +197,7 @@ pub fn fills_tensor(function: &str) -> bool {
     )
 }
 
-/// Methods of tensors whose result autograd cannot go back from.
+/// Tensor methods whose result has no graph.
 pub fn method_without_gradient(method: &str) -> bool {
     gives_no_gradient(method)
         || matches!(
@@ -215,7 +215,7 @@ pub fn method_without_gradient(method: &str) -> bool {
         )
 }
 
-/// Methods of tensors that give something that is no tensor.
+/// Tensor methods that do not return a tensor.
 pub fn method_gives_number(method: &str) -> bool {
     matches!(
         method,
@@ -234,7 +234,7 @@ pub fn method_gives_number(method: &str) -> bool {
     )
 }
 
-/// Methods of tensors that give one number when they are given no dimension.
+/// Tensor methods that return a single number when called without a dimension.
 pub fn method_reduces(method: &str) -> bool {
     matches!(
         method,
@@ -242,8 +242,8 @@ pub fn method_reduces(method: &str) -> bool {
     )
 }
 
-/// What calling an imported function or class gives, when its name alone says so. `graph` is
-/// whether one of its arguments hangs on a graph.
+/// What an imported function or class returns, as far as its name tells. `graph` is
+/// whether one of its arguments has a graph.
 pub fn result(name: &str, graph: Truth, card: Truth) -> Option<Value> {
     let module = |class| Some(Value::of(Kind::Module(class)));
     if let Some(rest) = name.strip_prefix("torch.") {
@@ -361,7 +361,7 @@ fn torch_result(rest: &str, name: &str, graph: Truth, card: Truth) -> Option<Val
         _ if gives_no_gradient(rest) => Some(Value::tensor(Truth::No, card, Truth::Maybe)),
         _ if rest.starts_with("cuda.") && !rest.ends_with("Tensor") => Some(Value::number()),
         _ if rest.starts_with("backends.") || rest.starts_with("version.") => Some(Value::number()),
-        // A plain function of `torch`: a tensor made of its arguments.
+        // Any other function of `torch`: a tensor computed from its arguments.
         _ if !rest.contains('.') && !is_class(rest) => {
             Some(Value::tensor(graph, card, Truth::Maybe))
         }
@@ -369,7 +369,7 @@ fn torch_result(rest: &str, name: &str, graph: Truth, card: Truth) -> Option<Val
     }
 }
 
-/// `torch.float32` and its other name.
+/// `torch.float32` or `torch.float`.
 pub fn is_single_precision(name: &str) -> bool {
     matches!(name, "torch.float32" | "torch.float")
 }

@@ -1,5 +1,5 @@
-//! Which models are trained in this file: an optimizer is given their parameters, or a function
-//! that backpropagates runs them in training mode.
+//! Which models are trained in this file: an optimizer has their parameters, or a function that
+//! backpropagates runs them in training mode.
 
 use super::paths::is_part_of;
 use super::structure::{Call, UnitId};
@@ -13,8 +13,8 @@ use crate::syntax::{given, is_false};
 const DEPTH: usize = 3;
 
 impl<'a> Facts<'a> {
-    /// Whether the model that a path of a unit names is trained: there, in the methods that share
-    /// it, in a function it is handed to, or by whoever is given it.
+    /// Whether a model is trained: in its unit, in the methods that share it, in a function it is passed
+    /// to, or by a caller it is returned to.
     pub fn is_trained(&self, unit: UnitId, path: &str) -> bool {
         self.is_trained_within(unit, path, DEPTH)
     }
@@ -26,14 +26,14 @@ impl<'a> Facts<'a> {
                 || self.is_given_away_to_training(unit, path, depth))
     }
 
-    /// Whether an optimizer is made of the path's parameters.
+    /// Whether an optimizer is created with the path's parameters.
     fn is_optimized(&self, unit: UnitId, path: &str) -> bool {
         let made = self.structure.calls.iter().any(|call| {
             self.shares_path(unit, path, call)
                 && self.result(call.node).kind == Kind::Optimizer
                 && given(call.node).any(|argument| self.gives_parameters(argument, path))
         });
-        // An optimizer of unknown make is known by its use.
+        // An unknown optimizer is recognised by its use.
         made || self.structure.assigns.iter().any(|assign| {
             self.structure.unit_of(assign.place.block) == unit
                 && self.value(assign.target).kind == Kind::Optimizer
@@ -66,7 +66,7 @@ impl<'a> Facts<'a> {
         found
     }
 
-    /// Whether a function of the file gets the path, puts it into training mode and
+    /// Whether a function in the file gets the path, puts it into training mode and
     /// backpropagates.
     fn is_handed_to_training(&self, unit: UnitId, path: &str) -> bool {
         self.structure.calls.iter().any(|call| {
@@ -76,7 +76,7 @@ impl<'a> Facts<'a> {
             let Some(node) = self.structure.units[called].node else {
                 return false;
             };
-            // Given `None` where others give an optimizer, a function for both only evaluates.
+            // A function that gets `None` for its optimizer only evaluates.
             let is_without_optimizer =
                 given(call.node).any(|argument| matches!(argument, Expr::NoneLiteral(_)));
             if is_without_optimizer
@@ -88,7 +88,7 @@ impl<'a> Facts<'a> {
             {
                 return false;
             }
-            // The parameter that stands for the path.
+            // The parameter that receives the path.
             node.parameters.iter().any(|parameter| {
                 let name = parameter.name().as_str();
                 self.argument_for(call.node, called, name)
@@ -98,8 +98,8 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The parts of a target that get what a unit returns of a path: of several results, those that
-    /// stand where the path stands.
+    /// The parts of a target that receive a returned path: of several results, those at the same
+    /// position.
     fn receivers(&self, unit: UnitId, path: &str, target: &'a Expr) -> Vec<&'a Expr> {
         let Expr::Tuple(targets) = target else {
             return vec![target];

@@ -1,5 +1,5 @@
-//! How names are used: what is called `.backward()` on is a loss, what is asked for its
-//! `parameters()` is a model. A parameter of a function says what it is only by its use.
+//! How names are used: `x.backward()` makes `x` a loss, `x.parameters()` makes it a model. The kind of a
+//! function's parameter shows only in its use.
 
 use rustc_hash::FxHashMap;
 
@@ -13,7 +13,7 @@ use crate::python::{Expr, Stmt, span};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Where the last `x.backward()`, `accelerator.backward(x)`, `scaler.scale(x).backward()` or
-    /// `manual_backward(x)` stands (a byte of the file): what `x` is given later is something else.
+    /// `manual_backward(x)` is (a byte of the file): a value bound to `x` later is something else.
     pub backward: Option<usize>,
     /// `x.parameters()`, `x.named_parameters()`, `x.modules()`.
     pub parameters: bool,
@@ -25,7 +25,7 @@ pub struct Usage {
     pub step: bool,
     /// `x.zero_grad()`.
     pub zero_grad: bool,
-    /// Some or all of its parameters were told not to want gradients.
+    /// Some or all of its parameters are frozen.
     pub frozen: bool,
 }
 
@@ -40,7 +40,7 @@ impl Usage {
         self.frozen |= other.frozen;
     }
 
-    /// What a value of unknown kind that is bound at `byte` must be to be used like this.
+    /// The kind that a value bound at `byte` must have to be used like this.
     pub fn value(self, byte: usize) -> Option<Value> {
         if self.backward.is_some_and(|backward| backward > byte) {
             Some(Value::tensor(Truth::Yes, Truth::Maybe, Truth::Yes))
@@ -169,7 +169,7 @@ impl<'a> Usages<'a> {
     }
 }
 
-/// The class whose `self` a unit speaks of: its own, or that of the method it is written in.
+/// The class that `self` refers to in a unit: its own, or that of the enclosing method.
 pub fn class_of(structure: &Structure<'_>, unit: UnitId) -> Option<ClassId> {
     let mut next = Some(unit);
     while let Some(id) = next {

@@ -1,8 +1,8 @@
-//! What is known of a value while the code is read: its kind, and whether it hangs on a graph.
+//! What is known about a value: its kind, and whether it has a graph.
 
 use super::structure::{ClassId, UnitId};
 
-/// What can be said of a property: two ways that disagree leave it open.
+/// A property that is yes, no or open; paths that disagree leave it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Truth {
     No,
@@ -16,7 +16,7 @@ impl Truth {
         if self == other { self } else { Self::Maybe }
     }
 
-    /// True if one of two is: for values that are made of both.
+    /// True if either is: for values computed from both.
     pub fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
@@ -40,20 +40,20 @@ impl From<bool> for Truth {
     }
 }
 
-/// What sort of thing a value is.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Kind {
     #[default]
     Unknown,
-    /// Not assigned on this way.
+    /// Not assigned on this path.
     Unset,
     None,
-    /// A number or a truth value of Python's own, or something of NumPy's: never on the card.
+    /// A Python number or bool, or a NumPy object: never on the card.
     Number,
     Text,
-    /// A tensor, or what a model returned (which may be several).
+    /// A tensor, or the output of a model (which may be several).
     Tensor,
-    /// A `torch.nn.Module`; of which class of this file, if of one.
+    /// A `torch.nn.Module`, with its class if that is in this file.
     Module(Option<ClassId>),
     /// A module that computes a loss.
     Criterion,
@@ -67,22 +67,22 @@ pub enum Kind {
     Parameters,
     /// A list, a dict or a set; the other properties are those of its elements.
     Container,
-    /// A tuple whose elements are known, by its number in the table of tuples.
+    /// A tuple with known elements, as an index into the table of tuples.
     Tuple(usize),
     Function(UnitId),
     Class(ClassId),
-    /// An object of a class of this file that is not a module.
+    /// An object of a class in this file that is not a module.
     Object(ClassId),
     Device,
     Accelerator,
     Tokenizer,
 }
 
-/// All that is known of one value.
+/// Everything known about a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Value {
     pub kind: Kind,
-    /// Whether autograd can go back from it: keeping it keeps what made it.
+    /// Whether it has a graph: keeping it keeps everything it was computed from.
     pub graph: Truth,
     /// Whether it is on the card (when there is one).
     pub card: Truth,
@@ -102,7 +102,7 @@ impl Value {
         ..Self::UNKNOWN
     };
 
-    /// Something that is no tensor and holds none.
+    /// Not a tensor, and holds none.
     pub const fn plain(kind: Kind) -> Self {
         Self {
             kind,
@@ -143,7 +143,7 @@ impl Value {
         matches!(self.kind, Kind::Module(_) | Kind::Criterion)
     }
 
-    /// What is known when either of two values may be there.
+    /// What is known when the value may be either of two.
     pub fn join(self, other: Self) -> Self {
         match (self.kind, other.kind) {
             (Kind::Unset, _) => other,

@@ -1,4 +1,4 @@
-//! Walks through the syntax of a file, and notes where everything stands.
+//! Walks the syntax of a file and records where everything is.
 
 use super::structure::{
     Assign, Block, BlockId, BlockKind, Call, Class, ClassId, Place, Structure, Unit, UnitId,

@@ -1,4 +1,4 @@
-//! Fixes change what they are about, and nothing else.
+//! Fixes change what they should, and nothing else.
 
 use super::*;
 use crate::made_up;
@@ -14,17 +14,17 @@ fn fixed(text: &str, wanted: Wanted) -> (String, usize) {
 }
 
 #[test]
-fn safe_fixes_are_applied_and_unsafe_ones_when_asked_for() {
+fn safe_fixes_are_applied_and_unsafe_ones_on_request() {
     let text = "x = noisy  # as it was\ny =  quiet ;z=[1,\n 2]\n";
     let safe = "x = calm  # as it was\ny =  quiet ;z=[1,\n 2]\n";
     let all = "x = calm  # as it was\ny =  calm ;z=[1,\n 2]\n";
     assert_eq!(fixed(text, Wanted::Safe), (safe.to_owned(), 1));
-    // The unsafe one makes work for the safe one: a second round.
+    // The unsafe fix creates a finding for the safe one: a second pass.
     assert_eq!(fixed(text, Wanted::All), (all.to_owned(), 3));
 }
 
 #[test]
-fn line_ends_marks_and_the_missing_last_line_end_are_kept() {
+fn line_endings_marks_and_a_missing_last_line_ending_are_kept() {
     let cases = [
         ("\u{feff}noisy", "\u{feff}calm"),
         ("a = 1\r\nnoisy\r\n", "a = 1\r\ncalm\r\n"),
@@ -46,7 +46,7 @@ fn an_import_that_several_fixes_need_is_added_once() {
 }
 
 #[test]
-fn what_is_ignored_is_not_fixed() {
+fn ignored_findings_are_not_fixed() {
     let text = "noisy  # ghostgpu: ignore[made-up-noisy]\n";
     assert_eq!(fixed(text, Wanted::All), (text.to_owned(), 0));
 }
@@ -65,7 +65,7 @@ fn a_file_that_is_not_python_is_left_alone() {
 }
 
 #[test]
-fn fixes_that_break_the_file_or_mend_nothing_are_left_out_and_named() {
+fn fixes_that_break_the_file_or_fix_nothing_are_skipped_and_named() {
     let text = "broken_fix\nnoisy\nuseless_fix\n";
     let fixed = fixed_source(text.as_bytes(), Wanted::Safe);
     assert_eq!(fixed.source.contents(), "broken_fix\ncalm\nuseless_fix\n");
@@ -73,8 +73,8 @@ fn fixes_that_break_the_file_or_mend_nothing_are_left_out_and_named() {
     assert_eq!(
         fixed.left_out,
         [
-            "the fix of made-up-broken would not leave Python",
-            "the fix of made-up-useless does not remove what it found"
+            "the fix for made-up-broken would leave a syntax error",
+            "the fix for made-up-useless does not remove its finding"
         ]
     );
 }
@@ -92,7 +92,7 @@ fn a_notebook_is_fixed_in_its_cells() {
 }
 
 #[test]
-fn one_fix_alone_leaves_the_others() {
+fn a_single_fix_leaves_the_others_alone() {
     let source = Source::script(b"noisy\nnoisy\n").expect("text");
     let remarks = examine(&source, &Settings::default());
     assert_eq!(remarks[1].origin, Origin::Rule(&made_up::NOISY));

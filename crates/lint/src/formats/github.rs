@@ -1,10 +1,10 @@
-//! Reports as workflow commands of GitHub's: they become annotations of a pull request.
+//! Reports as GitHub workflow commands, which become annotations on a pull request.
 
 use super::snippet::tame;
 use crate::diagnostic::{Diagnostic, FileReport};
 use crate::finding::Severity;
 
-/// One line for each remark and each file that could not be read.
+/// One line per diagnostic and per unreadable file.
 pub fn render(reports: &[FileReport]) -> String {
     let mut text = String::new();
     for report in reports {
@@ -34,7 +34,7 @@ fn command(report: &FileReport, remark: &Diagnostic) -> String {
         let (line, column) = source.place_in_file(remark.range.start);
         let (end_line, end_column) = source.place_in_file(remark.range.end);
         properties.push_str(&format!(",line={line},endLine={end_line}"));
-        // Columns are only understood where all of it is on one line.
+        // GitHub accepts columns only within a single line.
         if line == end_line {
             properties.push_str(&format!(",col={column},endColumn={end_column}"));
         }
@@ -50,7 +50,7 @@ fn command(report: &FileReport, remark: &Diagnostic) -> String {
     format!("::{word} {properties},title={title}::{}", data(&message))
 }
 
-/// Text behind the second `::`.
+/// Text after the second `::`.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")

@@ -8,7 +8,7 @@ use crate::finding::{Fix, Safety};
 use crate::names;
 use crate::source::{Position, Source};
 
-/// Counts up when a field goes or changes its meaning.
+/// Raised when a field is removed or changes its meaning.
 const SCHEMA: &str = "ghostgpu.lint/1";
 
 #[derive(Serialize)]
@@ -73,7 +73,7 @@ impl From<Position> for Place {
     }
 }
 
-/// The document, with a line end.
+/// The document, with a line ending.
 pub fn render(reports: &[FileReport]) -> String {
     let document = Document {
         schema: SCHEMA,

@@ -1,4 +1,4 @@
-//! The ways to show reports: for people, for programs, for code hosts. Text out; nothing is printed.
+//! The output formats: for people, for programs, for code hosts. Returns text; prints nothing.
 
 pub mod github;
 pub mod json;
@@ -9,19 +9,19 @@ pub mod text;
 use crate::diagnostic::{Diagnostic, FileReport, Origin};
 use crate::finding::{Safety, Severity};
 
-/// How many of what, over all files.
+/// Totals over all files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Totals {
     pub files: usize,
     pub errors: usize,
     pub warnings: usize,
     pub notes: usize,
-    /// Findings that `--fix` mends, of those that are left.
+    /// Remaining findings that `--fix` would fix.
     pub fixable: usize,
-    /// Findings that only `--unsafe-fixes` mends, of those that are left.
+    /// Remaining findings that only `--unsafe-fixes` would fix.
     pub unsafely_fixable: usize,
     pub fixed: usize,
-    /// Files that could not be read, not be parsed or not be fixed.
+    /// Files that could not be read, parsed or fixed.
     pub broken_files: usize,
 }
 
@@ -55,7 +55,7 @@ impl Totals {
     }
 }
 
-/// Whether a remark is a finding: what is no Python is counted by its file.
+/// Whether a diagnostic is a finding; syntax errors are counted per file.
 pub fn is_finding(remark: &Diagnostic) -> bool {
     remark.origin != Origin::Syntax
 }

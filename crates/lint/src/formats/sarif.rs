@@ -12,7 +12,7 @@ use crate::source::Source;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The document, with a line end.
+/// The document, with a line ending.
 pub fn render(reports: &[FileReport]) -> String {
     let origins: Vec<Origin> = all_rules()
         .map(Origin::Rule)
@@ -41,7 +41,7 @@ pub fn render(reports: &[FileReport]) -> String {
             }},
             "columnKind": "unicodeCodePoints",
             "originalUriBaseIds": {"SRCROOT": {
-                "description": {"text": "the folder in which ghostgpu was run"},
+                "description": {"text": "the folder in which ghostgpu ran"},
             }},
             "invocations": [{
                 "executionSuccessful": notifications.is_empty(),
@@ -87,7 +87,7 @@ fn result(report: &FileReport, remark: &Diagnostic, origins: &[Origin]) -> Value
     if let Some(index) = origins.iter().position(|origin| origin.name() == name) {
         value["ruleIndex"] = json!(index);
     }
-    // The changes of a notebook's code are not those of its JSON, which is what SARIF wants.
+    // SARIF describes edits of the file, and a notebook's file is its JSON.
     let is_script = |source: &&Source| !source.is_notebook();
     if let (Some(fix), Some(source)) = (&remark.fix, report.source.as_ref().filter(is_script)) {
         value["fixes"] = json!([fix_value(&report.path, source, fix)]);

@@ -6,17 +6,16 @@ use crate::source::Source;
 
 /// Longer lines are shown in part.
 const WIDEST: usize = 140;
-/// How much of a long line stands before the place that is pointed at.
+/// How much of a long line is shown before the place.
 const BEFORE: usize = 40;
 
-/// The line that holds `range` and a line of carets below its place, both as wide as a terminal
-/// shows them.
+/// The line that contains `range`, and a line of carets below it, both at terminal width.
 pub fn snippet(source: &Source, range: &std::ops::Range<usize>) -> (String, String) {
     let line = source.line_at(range.start);
     let start_of_line = source.whole_lines(&(range.start..range.start)).start;
     let start = floor(line, range.start - start_of_line);
     let end = floor(line, range.end.saturating_sub(start_of_line)).max(start);
-    // Nobody counts the letters of a line of a million.
+    // A line of a million characters is only measured in part.
     let is_far = start > 4 * WIDEST || line[..start].width() > WIDEST - BEFORE;
     let (from, has_more_before) = match is_far {
         true => (back(line, start, BEFORE), true),
@@ -54,7 +53,7 @@ pub fn snippet(source: &Source, range: &std::ops::Range<usize>) -> (String, Stri
     (shown.trim_end().to_owned(), carets.trim_end().to_owned())
 }
 
-/// A text of the user's that goes to a terminal in one line: nothing in it may steer the terminal.
+/// User text for one line of a terminal, with control characters escaped.
 pub fn tame(text: &str) -> String {
     text.chars().map(visible).collect()
 }
@@ -62,7 +61,7 @@ pub fn tame(text: &str) -> String {
 fn visible(character: char) -> String {
     match character {
         '\t' => "    ".to_owned(),
-        // Directions, too: they can make a line look like another one.
+        // Bidirectional controls too: they can make a line look like another one.
         '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}'
@@ -74,7 +73,7 @@ fn visible(character: char) -> String {
     }
 }
 
-/// The last boundary between characters that is not behind `byte`.
+/// The last char boundary that is not after `byte`.
 fn floor(line: &str, byte: usize) -> usize {
     let byte = byte.min(line.len());
     (0..=byte)
@@ -83,7 +82,7 @@ fn floor(line: &str, byte: usize) -> usize {
         .unwrap_or(0)
 }
 
-/// The boundary so many characters before `byte`.
+/// The char boundary `count` characters before `byte`.
 fn back(line: &str, byte: usize, characters: usize) -> usize {
     line[..byte]
         .char_indices()
@@ -103,21 +102,21 @@ mod tests {
     }
 
     #[test]
-    fn carets_stand_below_their_place() {
+    fn carets_are_below_their_place() {
         let (line, carets) = shown("a = 1\n\tx = noisy  # y\n", "noisy");
         assert_eq!(line, "    x = noisy  # y");
         assert_eq!(carets, "        ^^^^^");
     }
 
     #[test]
-    fn wide_letters_get_wide_carets() {
+    fn wide_characters_get_wide_carets() {
         let (line, carets) = shown("文 = 模型(noisy)\n", "noisy");
         assert_eq!(line, "文 = 模型(noisy)");
         assert_eq!(carets, format!("{}^^^^^", " ".repeat(10)));
     }
 
     #[test]
-    fn a_line_cannot_steer_the_terminal() {
+    fn a_line_cannot_control_the_terminal() {
         let (line, carets) = shown("x = '\u{1b}[2J\u{202e}'; noisy\n", "noisy");
         assert_eq!(line, "x = '\\x1b[2J\\u{202e}'; noisy");
         assert!(carets.ends_with("^^^^^"));

@@ -20,7 +20,7 @@ fn report(path: &str, source: Source) -> FileReport {
     }
 }
 
-/// A script, a notebook, half a script, a file that cannot be read, and a file with nothing to say.
+/// A script, a notebook, half a script, an unreadable file, and a file without findings.
 fn reports() -> Vec<FileReport> {
     let script = "def train():\n    for x in 文:\n        noisy(x, '100%, a:b')\n    quiet()  # ghostgpu: ignore[nosiy]\n";
     let unread = FileReport {
@@ -67,7 +67,7 @@ fn as_json() {
 
 #[test]
 fn as_sarif() {
-    // The rules of the real catalogue come and go: what surrounds them does not.
+    // The real rules change; the structure around them does not.
     let shown = sarif::render(&reports());
     let mut document: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
     let run = &mut document["runs"][0];
@@ -90,7 +90,7 @@ fn as_annotations_for_github() {
 }
 
 #[test]
-fn the_summary_says_what_there_is() {
+fn the_summary_counts_everything() {
     let totals = |errors, fixable, unsafely_fixable, fixed, broken_files| Totals {
         files: 2,
         errors,
@@ -101,18 +101,18 @@ fn the_summary_says_what_there_is() {
         ..Totals::default()
     };
     let cases = [
-        (totals(0, 0, 0, 0, 0), "nothing found in 2 files"),
+        (totals(0, 0, 0, 0, 0), "no findings in 2 files"),
         (
             totals(1, 1, 0, 0, 0),
-            "1 finding in 2 files: 1 error; --fix mends 1",
+            "1 finding in 2 files: 1 error; 1 fixable with --fix",
         ),
         (
             totals(2, 1, 1, 3, 1),
-            "2 findings in 2 files: 2 errors; 3 fixed; --fix mends 1, --unsafe-fixes 1 more; 1 file could not be read in full",
+            "2 findings in 2 files: 2 errors; 3 fixed; 1 fixable with --fix, 1 more with --unsafe-fixes; 1 file could not be read in full",
         ),
         (
             totals(2, 0, 1, 0, 0),
-            "2 findings in 2 files: 2 errors; --unsafe-fixes mends 1",
+            "2 findings in 2 files: 2 errors; 1 fixable with --unsafe-fixes",
         ),
     ];
     for (totals, expected) in cases {

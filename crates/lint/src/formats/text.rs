@@ -1,4 +1,4 @@
-//! Reports as a person reads them in a terminal.
+//! Reports for a terminal.
 
 use super::Totals;
 use super::snippet::{snippet, tame};
@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, FileReport};
 use crate::finding::{Safety, Severity};
 use crate::source::Position;
 
-/// Everything, and a last line that sums it up.
+/// All reports, and a summary line.
 pub fn render(reports: &[FileReport], has_colour: bool) -> String {
     let paint = Paint { has_colour };
     let mut text = String::new();
@@ -70,7 +70,7 @@ fn show(report: &FileReport, remark: &Diagnostic, paint: &Paint) -> String {
 /// One line about all files.
 pub fn summary(totals: &Totals) -> String {
     let mut text = match totals.findings() {
-        0 => format!("nothing found in {}", counted(totals.files, "file")),
+        0 => format!("no findings in {}", counted(totals.files, "file")),
         count => {
             let parts: Vec<String> = [
                 (totals.errors, "error"),
@@ -94,10 +94,10 @@ pub fn summary(totals: &Totals) -> String {
     }
     match (totals.fixable, totals.unsafely_fixable) {
         (0, 0) => {}
-        (safe, 0) => text.push_str(&format!("; --fix mends {safe}")),
-        (0, risky) => text.push_str(&format!("; --unsafe-fixes mends {risky}")),
+        (safe, 0) => text.push_str(&format!("; {safe} fixable with --fix")),
+        (0, risky) => text.push_str(&format!("; {risky} fixable with --unsafe-fixes")),
         (safe, risky) => text.push_str(&format!(
-            "; --fix mends {safe}, --unsafe-fixes {risky} more"
+            "; {safe} fixable with --fix, {risky} more with --unsafe-fixes"
         )),
     }
     if totals.broken_files > 0 {
@@ -113,7 +113,7 @@ fn counted(count: usize, word: &str) -> String {
     ghostgpu_text::counted(count as u64, word, &format!("{word}s"))
 }
 
-/// Colours, where they are wanted.
+/// Colours, if enabled.
 struct Paint {
     has_colour: bool,
 }

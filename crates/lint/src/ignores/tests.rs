@@ -1,4 +1,4 @@
-//! What comments switch off, and what is said about those that do not.
+//! What ignore comments suppress, and what is reported about unused ones.
 
 use crate::settings::Settings;
 use crate::source::Source;
@@ -18,7 +18,7 @@ fn remarks(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_comment_switches_off_what_it_names() {
+fn a_comment_suppresses_what_it_names() {
     let nothing: [&str; 10] = [
         "noisy()  # ghostgpu: ignore[made-up-noisy]\n",
         "noisy()  # ghostgpu: ignore[made-up-noisy] as we want it so\n",
@@ -37,7 +37,7 @@ fn a_comment_switches_off_what_it_names() {
 }
 
 #[test]
-fn a_comment_elsewhere_switches_nothing_off() {
+fn a_comment_elsewhere_suppresses_nothing() {
     let cases: [(&str, &[&str]); 6] = [
         (
             "# ghostgpu: ignore[made-up-noisy]\n\nnoisy()\n",
@@ -64,7 +64,7 @@ fn a_comment_elsewhere_switches_nothing_off() {
 }
 
 #[test]
-fn comments_of_no_use_are_noted() {
+fn unused_comments_are_reported() {
     let cases: [(&str, &[&str]); 6] = [
         ("x = 1  # ghostgpu: ignore\n", &["1 unused-ignore"]),
         (
@@ -88,7 +88,7 @@ fn comments_of_no_use_are_noted() {
 }
 
 #[test]
-fn an_unknown_name_stands_where_it_is_and_says_what_was_meant() {
+fn an_unknown_name_is_reported_in_place_with_a_suggestion() {
     let text = "noisy()  # ghostgpu: ignore[made-up-noisy,  summed-los]\n";
     let source = Source::script(text.as_bytes()).expect("text");
     let found = examine(&source, &Settings::default());
@@ -97,7 +97,7 @@ fn an_unknown_name_stands_where_it_is_and_says_what_was_meant() {
 }
 
 #[test]
-fn a_comment_for_a_rule_that_was_not_asked_is_not_called_unused() {
+fn a_comment_for_a_rule_that_did_not_run_is_not_called_unused() {
     let settings = Settings {
         off: ["made-up-noisy"].into(),
         ..Settings::default()

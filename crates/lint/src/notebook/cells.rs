@@ -1,7 +1,6 @@
 //! Finds the code of every cell in the JSON of a notebook.
 //!
-//! The JSON has been read before, so it is known to be well-formed; what is not as expected ends
-//! the search all the same.
+//! The JSON was parsed before and is known to be well-formed; anything unexpected still ends the search.
 
 use std::ops::Range;
 
@@ -10,7 +9,7 @@ use std::ops::Range;
 pub struct Piece {
     /// The string in the JSON, with its quotes.
     pub raw: Range<usize>,
-    /// What it says, in bytes of the cell's code.
+    /// Its contents, in bytes of the cell's code.
     pub code: Range<usize>,
 }
 
@@ -52,7 +51,7 @@ impl Code {
     }
 }
 
-/// The byte of the JSON behind so many bytes of a piece.
+/// The byte of the JSON after `bytes` bytes of a piece.
 pub fn raw_byte(json: &str, piece: &Piece, byte: usize) -> usize {
     let mut raw = piece.raw.start + 1;
     let mut read = 0;
@@ -64,7 +63,7 @@ pub fn raw_byte(json: &str, piece: &Piece, byte: usize) -> usize {
     raw
 }
 
-/// How long a letter is in the JSON, and how long in the text that it says.
+/// The length of a character in the JSON, and in the text it encodes.
 fn letter(json: &str) -> (usize, usize) {
     let Some(escape) = json.strip_prefix('\\') else {
         let length = json.chars().next().map_or(1, char::len_utf8);
@@ -78,14 +77,14 @@ fn letter(json: &str) -> (usize, usize) {
         u32::from_str_radix(digits, 16).ok()
     };
     match unit(0) {
-        // The first half of a pair.
+        // The first half of a surrogate pair.
         Some(0xd800..0xdc00) => (12, 4),
         Some(code) => (6, char::from_u32(code).map_or(1, char::len_utf8)),
         None => (2, 1),
     }
 }
 
-/// The code of all cells by their index; nothing for a cell without any.
+/// The code of all cells by index; `None` for a cell without code.
 pub fn code_of_cells(json: &str) -> Option<Vec<Option<Code>>> {
     let mut cursor = Cursor { json, at: 0 };
     let mut cells = Vec::new();
@@ -114,7 +113,7 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// The next byte that is no space.
+    /// The next byte that is not whitespace.
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.json.as_bytes()[self.at..];
         self.at += rest.iter().position(|byte| !b" \t\r\n".contains(byte))?;
@@ -125,7 +124,7 @@ impl Cursor<'_> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// Goes over an object; `entry` goes over the value of each key.
+    /// Walks an object; `entry` walks the value of each key.
     fn object(&mut self, entry: &mut dyn FnMut(&str, &mut Self) -> Option<()>) -> Option<()> {
         self.take(b'{')?;
         if self.peek()? == b'}' {
@@ -145,7 +144,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Goes over a list; `item` goes over each of its items.
+    /// Walks a list; `item` walks each of its items.
     fn array(&mut self, item: &mut dyn FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.take(b'[')?;
         if self.peek()? == b']' {
@@ -207,7 +206,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Goes over a value of any kind, without a stack: the file decides how deep it is.
+    /// Walks a value of any kind, without a stack: the file decides how deep it is.
     fn skip(&mut self) -> Option<()> {
         let mut depth = 0usize;
         loop {

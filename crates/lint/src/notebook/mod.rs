@@ -1,6 +1,6 @@
-//! Where a notebook's code stands in its JSON, so that an edit of the code becomes an edit of the
+//! Where a notebook's code is in its JSON, so that an edit of the code becomes an edit of the
 //! text of the file and nothing else of it changes: not its indentation, not the order of its keys,
-//! not how it writes letters.
+//! not its escapes.
 
 mod cells;
 mod write;
@@ -11,7 +11,7 @@ use cells::{Code, code_of_cells};
 
 use crate::finding::Edit;
 
-/// The JSON of a notebook with the places of its code.
+/// The JSON of a notebook, with the locations of its code.
 #[derive(Debug, Clone)]
 pub struct NotebookText {
     json: String,
@@ -22,15 +22,14 @@ pub struct NotebookText {
 /// A cell that is read as Python.
 #[derive(Debug, Clone)]
 struct Cell {
-    /// Its code in the joined text, without the line end that joins it to the next cell.
+    /// Its code in the joined text, without the line ending that joins it to the next cell.
     range: Range<usize>,
     code: Code,
 }
 
 impl NotebookText {
     /// `cells` are the cells that are read as Python: the index of each among all cells, and its
-    /// bytes of the joined text without what joins them. Nothing if the JSON is not what it was
-    /// read as.
+    /// bytes of the joined text without separators. `None` if the JSON does not match.
     pub fn new(json: &str, cells: impl Iterator<Item = (usize, Range<usize>)>) -> Option<Self> {
         let mut codes = code_of_cells(json)?;
         let cells = cells
@@ -58,7 +57,7 @@ impl NotebookText {
         cell.code.byte_in_json(&self.json, byte - cell.range.start)
     }
 
-    /// Whether an edit stays inside one cell; it may take the end of a cell's last line with it.
+    /// Whether an edit stays inside one cell; it may include the line ending of the cell's last line.
     pub fn takes(&self, edit: &Edit) -> bool {
         self.cell_of(edit).is_some()
     }
@@ -96,8 +95,8 @@ impl NotebookText {
     }
 }
 
-/// The edit counted from the start of the cell, without the end of the last line, which the JSON
-/// does not have.
+/// The edit relative to the start of the cell, without the last line ending, which the JSON does not
+/// have.
 fn inside(cell: &Cell, edit: &Edit) -> Edit {
     let start = edit.range.start - cell.range.start;
     let end = edit.range.end - cell.range.start;

@@ -21,7 +21,7 @@ fn after(source: &str, word: &str, new: &str) -> String {
 }
 
 #[test]
-fn only_the_lines_that_change_are_written_anew() {
+fn only_changed_lines_are_rewritten() {
     let cases = [
         // One string for all, with escapes of its own kind.
         (
@@ -70,7 +70,7 @@ fn only_the_lines_that_change_are_written_anew() {
 }
 
 #[test]
-fn taking_the_last_line_away_takes_its_line_end_too() {
+fn deleting_the_last_line_deletes_its_line_ending_too() {
     let json = notebook(r#"["a\n", "noisy"]"#);
     let source = Source::notebook(json.as_bytes()).expect("a notebook");
     assert_eq!(source.text(), "a\nnoisy\n");
@@ -80,7 +80,7 @@ fn taking_the_last_line_away_takes_its_line_end_too() {
 }
 
 #[test]
-fn several_edits_of_several_cells_go_to_their_places() {
+fn edits_of_several_cells_end_up_in_the_right_cells() {
     let json = r#"{"cells": [
  {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 1, "source": ["x\n", "y\n", "z"]},
  {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 1, "source": "%%bash\nls"},
@@ -110,7 +110,7 @@ fn several_edits_of_several_cells_go_to_their_places() {
 }
 
 #[test]
-fn a_place_is_found_in_the_file() {
+fn a_position_is_mapped_to_the_file() {
     let json = notebook("[\n\"a = '\\u00e9'\\n\",\n\"noisy\"]");
     let source = Source::notebook(json.as_bytes()).expect("a notebook");
     let byte = source.text().find("noisy").expect("there");
@@ -127,7 +127,7 @@ fn a_place_is_found_in_the_file() {
 }
 
 #[test]
-fn keys_of_other_tools_are_passed_over_and_kept() {
+fn keys_of_other_tools_are_ignored_and_kept() {
     let json = notebook("[\"noisy\\n\", \"x = 1\"]")
         .replace("{\"cell_type\"", "{\"idx_\": 3, \"cell_type\"")
         .replace("\"nbformat\"", "\"path_\": \"a.ipynb\", \"nbformat\"");

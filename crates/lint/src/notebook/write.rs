@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::cells::{Code, Piece, raw_byte};
 use crate::finding::Edit;
 
-/// What to replace in the JSON, and by what. The edits are counted from the start of the cell's
-/// code, in order, and do not overlap.
+/// What to replace in the JSON, and with what. The edits are relative to the start of the cell's code, in
+/// order, and do not overlap.
 pub fn edited(json: &str, code: &Code, edits: &[Edit]) -> (Range<usize>, String) {
     match code {
         Code::Text(piece) => (piece.raw.clone(), edited_text(json, piece, edits)),
@@ -43,7 +43,7 @@ fn edited_lines(json: &str, raw: &Range<usize>, pieces: &[Piece], edits: &[Edit]
             false => new_lines(json, old, &group, &edits[group.edits.clone()]),
         };
         for (index, line) in new.iter().enumerate() {
-            // Between two that stood side by side stands what stood there.
+            // Two adjacent pieces keep their separator.
             let was_side_by_side = index == 0 && before == Some(group.pieces.start);
             if !is_first {
                 text.push_str(match was_side_by_side {
@@ -66,7 +66,7 @@ fn edited_lines(json: &str, raw: &Range<usize>, pieces: &[Piece], edits: &[Edit]
     text
 }
 
-/// Pieces that change together, with their edits, or one piece that stays.
+/// Pieces that change together, with their edits, or one unchanged piece.
 struct Group {
     pieces: Range<usize>,
     edits: Range<usize>,
@@ -110,7 +110,7 @@ fn groups(pieces: &[Piece], edits: &[Edit]) -> Vec<Group> {
     groups
 }
 
-/// The strings of a group after its edits; a line that did not change is written as it was.
+/// The strings of a group after its edits; an unchanged line is written as it was.
 fn new_lines(json: &str, old: &[Piece], group: &Group, edits: &[Edit]) -> Vec<String> {
     let decoded: Vec<String> = old
         .iter()
@@ -135,7 +135,7 @@ fn new_lines(json: &str, old: &[Piece], group: &Group, edits: &[Edit]) -> Vec<St
         .collect()
 }
 
-/// What stands between two lines of a list that is written as this one.
+/// The separator between two lines of a list in this style.
 fn separator(json: &str, raw: &Range<usize>, pieces: &[Piece]) -> String {
     match pieces {
         [first, second, ..] => json[first.raw.end..second.raw.start].to_owned(),
@@ -150,7 +150,7 @@ fn separator(json: &str, raw: &Range<usize>, pieces: &[Piece]) -> String {
     }
 }
 
-/// A JSON string; where all of a file is ASCII, its strings stay so.
+/// A JSON string; stays ASCII if the whole file is ASCII.
 fn literal(text: &str, is_ascii: bool) -> String {
     let quoted = serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned());
     if !is_ascii || quoted.is_ascii() {

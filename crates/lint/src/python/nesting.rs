@@ -1,8 +1,8 @@
-//! How deep a text is nested, before anything is built of it.
+//! Estimates how deep a text is nested before it is parsed.
 //!
 //! The file decides how deep its expressions go (`((((…`, `not not not …`, `a.b.c.…`), and everything
-//! that walks a syntax tree, also what frees it, needs stack for every level. So the depth is known
-//! first, and what no Python would compile is not parsed at all.
+//! that walks or frees a syntax tree needs stack for every level. So the depth is estimated first, and
+//! what CPython would not compile is not parsed at all.
 
 use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::{Mode, lexer};
@@ -12,8 +12,8 @@ pub const MOST_LEVELS: usize = 5_000;
 
 /// At least as many levels as the syntax tree of `text` will have.
 ///
-/// Every token that could begin a level counts as one; what a comma or the end of a statement
-/// separates stands side by side.
+/// Every token that could begin a level counts as one; a comma or the end of a statement separates
+/// siblings.
 pub fn levels(text: &str, mode: Mode) -> usize {
     // Every level takes a byte.
     if text.len() <= 64 {
@@ -71,11 +71,11 @@ pub fn levels(text: &str, mode: Mode) -> usize {
     }
 }
 
-/// What is strung together inside one pair of brackets.
+/// The state inside one pair of brackets.
 #[derive(Default)]
 struct Chain {
     links: usize,
-    /// Their parameters have commas that end nothing.
+    /// Lambda parameters have commas that separate no siblings.
     lambdas: usize,
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_nest_is_counted() {
+    fn every_kind_of_nesting_is_counted() {
         let count = 1_000;
         let nested = [
             format!("{}1{}", "(".repeat(count), ")".repeat(count)),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_side_by_side_is_not_deep() {
+    fn siblings_are_not_deep() {
         let flat = [
             format!("x = [{}]", "-0.5, ".repeat(10_000)),
             format!("x = {{{}}}", "'a': f(-1.0), ".repeat(10_000)),

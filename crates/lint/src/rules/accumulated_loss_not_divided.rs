@@ -13,17 +13,16 @@ pub static RULE: Rule = Rule {
     name: "accumulated-loss-not-divided",
     family: Family::Accumulation,
     severity: Severity::Error,
-    summary: "a mean loss is accumulated over micro-batches without being divided by their number",
+    summary: "a mean loss is accumulated over micro-batches, but not divided by their number",
     docs: "\
 ## What it does
-Finds a loop that backpropagates every micro-batch, steps once in several, and nowhere divides the
+Finds a loop that backpropagates every micro-batch, steps once per several, and never divides the
 mean loss of a micro-batch by their number.
 
 ## Why it costs memory
-Accumulation is there to train with a large batch in the memory of a small one. The gradient of the
-large batch is the mean over the micro-batches; without the division it is their sum, so that the
-learning rate grows with the window, and whoever splits a batch to save memory trains something
-else.
+Gradient accumulation trains with a large batch in the memory of a small one. The gradient of the
+large batch is the mean over the micro-batches; without the division it is their sum. The effective
+learning rate grows with the window, and splitting a batch to save memory changes the training.
 
 ## Example
 ```python
@@ -46,8 +45,8 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When the loss adds up (`reduction=\"sum\"`), or the learning rate was chosen for the sum; Adam
-hardly sees the difference, but clipping and weight decay do.
+When the loss is a sum (`reduction=\"sum\"`), or the learning rate was chosen for the sum. Adam is
+almost insensitive to the scale; clipping and weight decay are not.
 ",
     check,
 };
@@ -78,8 +77,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         report.add_with(
             span(backward.node),
             format!(
-                "the gradients of `{}` micro-batches are added up, but `{name}` is not divided \
-                 by their number",
+                "the gradients of `{}` micro-batches are summed, but `{name}` is not divided by their \
+                 number",
                 facts.text(count)
             ),
             HELP,
@@ -111,7 +110,7 @@ fn divided(facts: &Facts<'_>, loss: &Expr, count: &Expr) -> Vec<Edit> {
     }
 }
 
-/// `for _ in range(n):` over micro-batches taken one by one, with the step right behind it.
+/// `for _ in range(n):` over micro-batches taken one by one, with the step right after it.
 fn inner_loops<'a, 'f>(facts: &'f Facts<'a>) -> Vec<(BlockId, &'f Call<'a>, &'a Expr)> {
     let mut found = Vec::new();
     for (rounds, block) in facts.structure.blocks.iter().enumerate() {
@@ -147,8 +146,8 @@ fn inner_loops<'a, 'f>(facts: &'f Facts<'a>) -> Vec<(BlockId, &'f Call<'a>, &'a 
     found
 }
 
-/// A division by the window somewhere else in the file: in a helper, in a learning rate. The
-/// number of steps of an epoch is a division of a number, and does not count.
+/// A division by the window elsewhere in the file: in a helper, in a learning rate. The number of steps
+/// per epoch does not count.
 fn is_divided_elsewhere(facts: &Facts<'_>, unit: UnitId, count: &Expr) -> bool {
     let last = |expression: &Expr| facts.path(expression).map(last_name);
     let Some(count) = last(count) else {
@@ -182,8 +181,8 @@ fn is_divided_elsewhere(facts: &Facts<'_>, unit: UnitId, count: &Expr) -> bool {
         })
 }
 
-/// Whether what is divided in place can be the loss: in the unit of the window, a tensor or
-/// something that is backpropagated.
+/// Whether a value divided in place can be the loss: in the unit of the window, a tensor or something
+/// that is backpropagated.
 fn may_be_loss(facts: &Facts<'_>, assign: &Assign<'_>, unit: UnitId) -> bool {
     let value = facts.value(assign.target);
     if facts.structure.unit_of(assign.place.block) != unit {
@@ -195,7 +194,7 @@ fn may_be_loss(facts: &Facts<'_>, assign: &Assign<'_>, unit: UnitId) -> bool {
             .is_some_and(|path| facts.reaches_backward(unit, path))
 }
 
-/// Gradients that are divided themselves: `p.grad /= n`.
+/// A division of the gradients themselves: `p.grad /= n`.
 fn changes_gradients(facts: &Facts<'_>, rounds: BlockId) -> bool {
     let unit = facts.structure.unit_of(rounds);
     let is_gradient = |expression: &Expr| {

@@ -1,4 +1,4 @@
-//! The input of an activation that a name keeps alive although nobody needs it.
+//! The input of an activation that a variable keeps alive needlessly.
 
 use super::fixes::with_keyword;
 use super::{Family, Report, Rule};
@@ -12,17 +12,17 @@ pub static RULE: Rule = Rule {
     name: "activation-not-in-place",
     family: Family::NeedlessMemory,
     severity: Severity::Note,
-    summary: "a name keeps what goes into an activation, which could work in place",
+    summary: "a variable keeps the input of an activation that could work in place",
     docs: "\
 ## What it does
-Finds, in a `forward`, the output of a convolution, a linear layer or a batch normalization that is
-bound to a name of its own, goes into one activation that could work in place, and is never used
-again.
+Finds, in a `forward`, the output of a convolution, linear layer or batch normalization that has its
+own variable, goes into one activation that could work in place, and is not used again.
 
 ## Why it costs memory
-The name keeps the layer's output until `forward` returns, next to the activation's own output,
-which backward needs. Where the name is bound again at once (`x = self.conv(x); x = F.relu(x)`), the
-output is freed anyway: in place saves nothing at the peak there, and is not reported.
+The variable keeps the layer's output until `forward` returns, next to the activation's own output,
+which the backward pass needs. Where the variable is reused at once
+(`x = self.conv(x); x = F.relu(x)`), the output is freed anyway: working in place saves nothing at
+the peak, and nothing is reported.
 
 ## Example
 ```python
@@ -53,7 +53,7 @@ class Block(nn.Module):
 ```
 
 ## When it is fine
-When a hook or a caller looks at the layer's output. This rule is off unless it is selected.
+When a hook or a caller reads the layer's output. This rule is off unless selected.
 ",
     check,
 };
@@ -90,7 +90,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 "`{}` is kept until `forward` returns, next to `{output}`",
                 facts.text(input)
             ),
-            "let the activation work in place, or give both the same name",
+            "let the activation work in place, or reuse the variable",
             fix,
         );
     }
@@ -148,7 +148,7 @@ fn module_class<'a>(
     Some((name.strip_prefix("torch.nn.")?.to_owned(), call))
 }
 
-/// Whether the input is the output of one layer that does not need it for backward, bound once.
+/// Whether the input is the output of a layer that does not need it for backward, bound once.
 fn is_fresh(facts: &Facts<'_>, unit: UnitId, activation: &Assign<'_>, path: &str) -> bool {
     let mut bound = facts
         .assigns_in_unit(unit)

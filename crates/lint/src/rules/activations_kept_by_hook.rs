@@ -1,4 +1,4 @@
-//! A forward hook that puts every output away.
+//! A forward hook that stores every output.
 
 use super::fixes::with_method;
 use super::{Family, Report, Rule};
@@ -12,15 +12,15 @@ pub static RULE: Rule = Rule {
     name: "activations-kept-by-hook",
     family: Family::KeptGraphs,
     severity: Severity::Error,
-    summary: "a forward hook collects activations together with their graphs",
+    summary: "a forward hook collects activations with their graphs",
     docs: "\
 ## What it does
 Finds a forward hook that appends a module's output (or its inputs) to a list without
 `.detach()`, in a file that runs the model in a loop and never empties that list.
 
 ## Why it costs memory
-The hook runs in every forward pass. Each output it keeps holds the graph behind it, with the
-activations of all layers up to there: memory grows by a forward pass with every batch.
+The hook runs in every forward pass. Each output it keeps holds its graph, with the activations of
+all layers up to that point: memory grows by one forward pass per batch.
 
 ## Example
 ```python
@@ -48,7 +48,7 @@ for inputs, targets in loader:
 
 ## When it is fine
 When the activations go into a loss, or the list is emptied after every batch. A hook that
-overwrites one entry in every forward pass keeps one pass only and is not looked at.
+overwrites one entry in every forward pass keeps a single pass and is not reported.
 ",
     check,
 };
@@ -130,7 +130,7 @@ fn report_kept(
         report.add_with(
             span(kept.value),
             format!(
-                "`{}` keeps `{}` of every forward pass with the graph behind it",
+                "`{}` keeps `{}` from every forward pass, with its graph",
                 kept.container,
                 facts.text(kept.value)
             ),
@@ -148,7 +148,8 @@ fn registers_hook(function: &Expr) -> bool {
         if matches!(function.attr.as_str(), "register_forward_hook" | "register_forward_pre_hook"))
 }
 
-/// Whether a value is a hook's parameter, a part of it, or as much made of it, with its graph.
+/// Whether a value is a hook's parameter, a part of it, or a tensor of the same size computed from it,
+/// with its graph.
 fn is_activation(facts: &Facts<'_>, value: &Expr, parameters: &[&str]) -> bool {
     if facts.value(value).graph.is_no() {
         return false;
@@ -182,7 +183,7 @@ fn is_activation(facts: &Facts<'_>, value: &Expr, parameters: &[&str]) -> bool {
     }
 }
 
-/// Whether the file runs a model in a loop where gradients are recorded.
+/// Whether the file runs a model in a loop where gradients are enabled.
 fn runs_a_model_in_a_loop(facts: &Facts<'_>) -> bool {
     facts.structure.calls.iter().any(|call| {
         facts.called_module(call.node).is_some()
@@ -191,8 +192,7 @@ fn runs_a_model_in_a_loop(facts: &Facts<'_>) -> bool {
     })
 }
 
-/// Whether a model may run in a loop behind the place that registers a hook in a script; what runs
-/// behind a function's is not known.
+/// Whether a model may run in a loop after a script registers a hook; inside a function this is unknown.
 fn is_run_later(facts: &Facts<'_>, register: &Call<'_>) -> bool {
     let runs_in_a_loop = |call: &Call<'_>| {
         facts.called_module(call.node).is_some()

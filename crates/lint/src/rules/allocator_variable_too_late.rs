@@ -1,4 +1,4 @@
-//! The allocator reads its settings when CUDA starts; later changes are not seen.
+//! The allocator reads its settings when CUDA is initialized; later changes have no effect.
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
@@ -11,15 +11,15 @@ pub static RULE: Rule = Rule {
     name: "allocator-variable-too-late",
     family: Family::NeedlessMemory,
     severity: Severity::Warning,
-    summary: "the allocator's settings are changed after CUDA has started",
+    summary: "the allocator's settings are changed after CUDA is initialized",
     docs: "\
 ## What it does
-Finds `os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"]` (or `PYTORCH_ALLOC_CONF`) that is set after
-something in the same body of code has already started CUDA.
+Finds an assignment to `os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"]` (or `PYTORCH_ALLOC_CONF`) after
+something in the same function or module has already initialized CUDA.
 
 ## Why it costs memory
-PyTorch reads the variable once, when CUDA starts in the process. Set later, it changes nothing, and
-the fragmentation it was meant for stays.
+PyTorch reads the variable once, when the process initializes CUDA. Set later, it has no effect, and
+the fragmentation it was meant to prevent remains.
 
 ## Example
 ```python
@@ -36,8 +36,8 @@ def main():
 ```
 
 ## When it is fine
-After `import torch`, `torch.cuda.is_available()` or `torch.cuda.device_count()` it is still in
-time. For processes that are started later, the variable counts as well.
+After `import torch`, `torch.cuda.is_available()` or `torch.cuda.device_count()` it still takes
+effect, and it always does in processes that are started later.
 ",
     check,
 };
@@ -80,10 +80,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             report.add(
                 range,
                 format!(
-                    "`{name}` is set after `{}` has started CUDA: it is not read again",
+                    "`{name}` is set after `{}` has initialized CUDA: it has no effect",
                     facts.text(&*call.node.func)
                 ),
-                "set it before CUDA is first used, best before `import torch`",
+                "set it before the first use of CUDA, preferably before `import torch`",
             );
         }
     }
@@ -106,7 +106,7 @@ fn variable(expression: &Expr) -> Option<&'static str> {
     }
 }
 
-/// Whether a call surely starts CUDA. Found by trying each on the virtual card.
+/// Whether a call certainly initializes CUDA. Each was verified on the virtual card.
 fn starts_cuda(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     if let Some(name) = facts.callee(call.node) {
         if let Some(function) = name.strip_prefix("torch.cuda.") {
@@ -140,7 +140,7 @@ fn starts_cuda(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         return false;
     };
     let held = facts.value(receiver);
-    // Nothing but PyTorch's own has a method `cuda`.
+    // Only PyTorch's objects have a method `cuda`.
     if !(held.is_tensor() || matches!(held.kind, Kind::Module(_) | Kind::Unknown)) {
         return false;
     }
@@ -156,7 +156,7 @@ fn starts_cuda(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     }
 }
 
-/// Processes that are started by the file begin with what the variable says then.
+/// Processes that the file starts read the variable at that time.
 fn starts_processes(facts: &Facts<'_>) -> bool {
     facts.imports.uses("subprocess")
         || facts.imports.uses("multiprocessing")

@@ -1,4 +1,4 @@
-//! Batch normalization sees micro-batches, however many of them make a step.
+//! Batch normalization sees micro-batches, however many make a step.
 
 use super::{Family, Report, Rule};
 use crate::facts::structure::{ClassId, UnitId};
@@ -11,16 +11,16 @@ pub static RULE: Rule = Rule {
     name: "batch-norm-while-accumulating",
     family: Family::Accumulation,
     severity: Severity::Note,
-    summary: "a model with batch normalization is trained by accumulated micro-batches",
+    summary: "a model with batch normalization is trained with small accumulated micro-batches",
     docs: "\
 ## What it does
-Finds accumulation over micro-batches of fewer than 16 samples (as the file's loader makes them) for
-a model of the same file, or one of torchvision's, that has batch normalization.
+Finds gradient accumulation over micro-batches of fewer than 16 samples (the batch size of the file's
+loader) for a model with batch normalization, from the same file or from torchvision.
 
 ## Why it costs memory
-Accumulation is there to train with a large batch in the memory of a small one. Batch normalization
-takes mean and variance of each micro-batch, and moves its running statistics once for each: with
-very small micro-batches the model trained is not the one of the large batch.
+Gradient accumulation trains with a large batch in the memory of a small one. Batch normalization
+computes mean and variance per micro-batch and updates its running statistics for each: with very
+small micro-batches, the result differs from training with the large batch.
 
 ## Example
 ```python
@@ -49,13 +49,13 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When the normalization is frozen. Where the file does not say how large a micro-batch is, nothing is
-reported.
+When the normalization is frozen. Nothing is reported where the file does not show the size of a
+micro-batch.
 ",
     check,
 };
 
-/// From so many samples on, a batch says enough about mean and variance.
+/// Batches of at least this many samples give good statistics.
 const ENOUGH: i64 = 16;
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
@@ -63,7 +63,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         return;
     }
     for window in facts.windows() {
-        // Statistics of many samples are good enough.
+        // Statistics over many samples are good enough.
         if facts
             .batch_size(window.rounds)
             .is_none_or(|size| size >= ENOUGH)
@@ -79,7 +79,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             report.add(
                 span(window.step.node),
                 format!(
-                    "the batch normalization of `{}` sees one micro-batch at a time, not the \
+                    "the batch normalization in `{}` sees one micro-batch at a time, not the \
                      `{}` of a step",
                     facts.text(&*model.node.func),
                     facts.text(window.every.count)
@@ -130,7 +130,7 @@ fn expression_has(facts: &Facts<'_>, expression: &Expr, seen: &mut Vec<ClassId>)
     called.into_iter().any(|each| call_has(facts, each, seen))
 }
 
-/// Whether what a call makes is batch normalization, or has it.
+/// Whether a call creates batch normalization, or a module with it.
 fn call_has(facts: &Facts<'_>, called: &Expr, seen: &mut Vec<ClassId>) -> bool {
     if let Some(name) = facts.imports.qualified(called) {
         let last = name.rsplit('.').next().unwrap_or(&name);
@@ -158,7 +158,7 @@ fn call_has(facts: &Facts<'_>, called: &Expr, seen: &mut Vec<ClassId>) -> bool {
     }
 }
 
-/// Normalization layers that are picked out to be put into `eval()`, or that all cards share.
+/// Normalization layers that are put into `eval()`, or synchronized across cards.
 fn is_frozen(facts: &Facts<'_>) -> bool {
     facts.structure.calls.iter().any(|call| {
         facts

@@ -11,17 +11,16 @@ pub static RULE: Rule = Rule {
     name: "cached-tensors",
     family: Family::KeptGraphs,
     severity: Severity::Warning,
-    summary: "tensors on the card are put into a cache that never lets go of them",
+    summary: "tensors on the card go into a cache that never frees them",
     docs: "\
 ## What it does
-Finds a function with `functools.lru_cache` or `functools.cache` that returns a tensor on the
-card or with a graph, and a dict of the file that functions fill with such tensors and never
-empty.
+Finds a function with `functools.lru_cache` or `functools.cache` that returns a tensor on the card
+or with a graph, and a module-level dict that functions fill with such tensors and never empty.
 
 ## Why it costs memory
-A cache holds every tensor it was given until the program ends (`lru_cache` up to 128 of them, or
-all with `maxsize=None`). On the card each entry stays allocated, and a graph keeps all that it
-was made of.
+A cache holds every tensor until the program ends (`lru_cache` up to 128 of them, or all with
+`maxsize=None`). Each entry stays allocated on the card, and a graph keeps everything it was
+computed from.
 
 ## Example
 ```python
@@ -39,9 +38,8 @@ def mask(length):
 ```
 
 ## When it is fine
-When few, small tensors are cached: keep the keys few, or keep the tensors on the CPU. Caches
-with a small `maxsize` are not reported, nor tensors that may be on the CPU, nor (unless
-`maxsize=None` asks for all of them) tables made of nothing but sizes.
+When the cached tensors are few and small. Caches with a small `maxsize` are not reported, nor
+tensors that may be on the CPU, nor (without `maxsize=None`) tables that depend on sizes only.
 ",
     check,
 };
@@ -59,10 +57,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         else {
             continue;
         };
-        // Without parameters there is one entry, as in a name of the file.
+        // Without parameters there is a single entry, as in a global variable.
         let bound = usize::from(facts.structure.takes_object(unit));
         let parameters = node.parameters.len().saturating_sub(bound);
-        // As many as `lru_cache()` holds, but of sizes alone.
+        // At most 128 entries, which depend on sizes only.
         let is_bounded = is_bounded(&decorator.expression) && returns_tables(facts, unit);
         if parameters > 0 && returns_card_tensor(facts, unit) && !is_bounded {
             report.add(
@@ -71,7 +69,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                     "every tensor that `{}` returns stays on the card",
                     found.name
                 ),
-                "leave the cache out, bound it, or keep its tensors on the CPU",
+                "remove or bound the cache, or keep its tensors on the CPU",
             );
         }
     }
@@ -98,8 +96,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         {
             report.add(
                 span(assign.statement),
-                format!("`{cache}` keeps every tensor put into it until the program ends"),
-                "bound it, or keep its tensors on the CPU and without graph",
+                format!("`{cache}` keeps every tensor until the program ends"),
+                "bound it, or keep its tensors detached and on the CPU",
             );
         }
     }
@@ -124,7 +122,7 @@ fn caches(facts: &Facts<'_>, decorator: &Expr) -> bool {
             .is_some_and(|name| matches!(name.as_str(), "functools.lru_cache" | "functools.cache"))
 }
 
-/// Whether a decorator says nothing of its bound, which is 128 then, or says another than `None`.
+/// Whether a decorator has a bound: the default of 128, or a `maxsize` other than `None`.
 fn is_bounded(decorator: &Expr) -> bool {
     match decorator {
         Expr::Call(call) => !matches!(
@@ -161,7 +159,7 @@ fn returns_card_tensor(facts: &Facts<'_>, unit: UnitId) -> bool {
     })
 }
 
-/// Whether a name is a dict that the file itself makes, not the function.
+/// Whether a name is a module-level dict, not a local one.
 fn is_dict_of_the_file(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
     !path.contains(['.', '['])
         && facts.units_that_see(unit, path).contains(&0)

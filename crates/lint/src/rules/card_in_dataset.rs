@@ -1,4 +1,4 @@
-//! Tensors put on the card inside a `Dataset`.
+//! Tensors moved to the card inside a `Dataset`.
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
@@ -11,17 +11,17 @@ pub static RULE: Rule = Rule {
     name: "card-in-dataset",
     family: Family::Placement,
     severity: Severity::Warning,
-    summary: "a data set's samples are put on the card where the loader's workers run",
+    summary: "a dataset moves its samples to the card in the loader's workers",
     docs: "\
 ## What it does
 Finds `.cuda()`, `.to(\"cuda\")` and `device=\"cuda\"` in the `__getitem__` (or `__iter__`) of a
 `Dataset`, and in a `collate_fn`.
 
 ## Why it costs memory
-That code runs in the workers of the `DataLoader`. Each worker process that touches the card makes
-a CUDA context of its own, some hundred MiB, and prefetched batches wait on the card instead of in
-host memory. With the usual way of starting workers it fails outright: \"Cannot re-initialize CUDA
-in forked subprocess\".
+That code runs in the workers of the `DataLoader`. Each worker that touches the card creates its own
+CUDA context, some hundred MiB, and prefetched batches wait on the card instead of in host memory.
+With forked workers, the default on Linux, it fails outright: \"Cannot re-initialize CUDA in forked
+subprocess\".
 
 ## Example
 ```python
@@ -54,8 +54,8 @@ batches = DataLoader(Pictures(tensors), batch_size=32, num_workers=4)
 ```
 
 ## When it is fine
-When the loader has no workers. A data set that this file only gives to loaders without workers
-is not reported.
+When the loader has no workers. A dataset that the file only passes to loaders without workers is not
+reported.
 ",
     check,
 };
@@ -87,7 +87,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Reports what a function that runs in workers puts on the card, itself or through others.
+/// Reports what a function that runs in workers moves to the card, itself or through others.
 fn report_moves(facts: &Facts<'_>, report: &mut Report<'_>, unit: UnitId, what: &str) {
     for each in facts.units_run_by(unit) {
         for call in facts.calls_in_unit(each) {
@@ -95,9 +95,9 @@ fn report_moves(facts: &Facts<'_>, report: &mut Report<'_>, unit: UnitId, what: 
                 report.add(
                     span(call.node),
                     format!(
-                        "{what} runs in the loader's workers, and puts tensors on the card there"
+                        "{what} runs in the loader's workers and moves tensors to the card there"
                     ),
-                    "give back tensors in host memory, and move the batch to the card in the loop",
+                    "return CPU tensors, and move the batch to the card in the loop",
                 );
             }
         }
@@ -150,7 +150,7 @@ fn workers(call: &ExprCall) -> Workers {
     }
 }
 
-/// Whether a loader of this file runs a data set in workers, or none of this file has it.
+/// Whether a loader of this file runs a dataset in workers, or none of this file has it.
 fn may_have_workers(facts: &Facts<'_>, class: ClassId) -> bool {
     let mut known = false;
     let mut unsure = false;
@@ -170,7 +170,7 @@ fn may_have_workers(facts: &Facts<'_>, class: ClassId) -> bool {
                 }
                 known = true;
             }
-            // What is not known may be this data set, through a subset or a split.
+            // What is not known may be this dataset, through a subset or a split.
             Some(Kind::Unknown | Kind::Tuple(_) | Kind::Container | Kind::Tensor) => {
                 if workers(call.node) == Workers::Some {
                     unsure = true;

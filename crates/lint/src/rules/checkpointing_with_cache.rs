@@ -12,15 +12,15 @@ pub static RULE: Rule = Rule {
     name: "checkpointing-with-cache",
     family: Family::NeedlessMemory,
     severity: Severity::Warning,
-    summary: "gradient checkpointing is on, and a cache of keys and values is asked for",
+    summary: "gradient checkpointing is enabled together with the KV cache",
     docs: "\
 ## What it does
 Finds `use_cache=True` for a model that is trained with gradient checkpointing in the same file.
 
 ## Why it costs memory
-The cache keeps keys and values of every layer, which training never uses: just what checkpointing
-is there not to keep. Most models of transformers switch it off again with a warning; models that
-bring their own code may not.
+The cache keeps the keys and values of every layer, which training never uses and checkpointing is
+meant not to keep. Most models in transformers disable it with a warning; models with custom code
+may not.
 
 ## Example
 ```python
@@ -45,7 +45,7 @@ for batch in loader:
 ```
 
 ## When it is fine
-When the cache is switched on after training, to generate.
+When the cache is enabled after training, for generation.
 ",
     check,
 };
@@ -70,7 +70,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         let unit = facts.structure.unit_of(assign.place.block);
-        // What stands behind the training is for generating.
+        // After training, the cache is for generation.
         let trained_later = facts
             .calls_in_unit(unit)
             .any(|call| call.place.order > assign.place.order && is_training(facts, call));
@@ -97,7 +97,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 MESSAGE.to_owned(),
                 HELP,
                 Some(Fix::safe(
-                    "Switch the cache off",
+                    "Disable the KV cache",
                     vec![Edit::replace(span(assign.value), "False")],
                 )),
             );
@@ -105,8 +105,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-const MESSAGE: &str = "keys and values of every layer are kept, although training never reads them";
-const HELP: &str = "train with `use_cache=False`, and switch it on to generate";
+const MESSAGE: &str =
+    "the KV cache keeps keys and values of every layer, and training never reads them";
+const HELP: &str = "train with `use_cache=False`, and enable it for generation";
 
 fn report_at(report: &mut Report<'_>, keyword: &Keyword) {
     report.add_with(
@@ -114,13 +115,13 @@ fn report_at(report: &mut Report<'_>, keyword: &Keyword) {
         MESSAGE.to_owned(),
         HELP,
         Some(Fix::safe(
-            "Switch the cache off",
+            "Disable the KV cache",
             vec![Edit::replace(span(&keyword.value), "False")],
         )),
     );
 }
 
-/// Whether checkpointing can be on where the cache is switched on: not in the `else` of its switch.
+/// Whether checkpointing can be on where the cache is enabled: not in the `else` of its option.
 fn is_checkpointed(facts: &Facts<'_>, place: Place, at: usize) -> bool {
     let unit = facts.structure.unit_of(place.block);
     let is_otherwise = facts

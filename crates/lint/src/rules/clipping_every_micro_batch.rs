@@ -15,14 +15,14 @@ pub static RULE: Rule = Rule {
     summary: "gradients are clipped or unscaled while they are still being accumulated",
     docs: "\
 ## What it does
-Finds `clip_grad_norm_()`, `clip_grad_value_()` and `scaler.unscale_()` that run in every
-micro-batch of a loop that steps once in several.
+Finds `clip_grad_norm_()`, `clip_grad_value_()` and `scaler.unscale_()` calls that run in every
+micro-batch of a loop that steps once per several.
 
 ## Why it costs memory
-Accumulation is there to train with a large batch in the memory of a small one. Clipping a sum that
-is not complete shrinks the gradients of early micro-batches again and again, so that the late ones
-weigh more: not the gradient of the large batch. `unscale_()` may be called once per step only; a
-second call in the same window is an error.
+Gradient accumulation trains with a large batch in the memory of a small one. Clipping a partial sum
+shrinks the gradients of early micro-batches repeatedly, so later ones weigh more: the result is not
+the gradient of the large batch. `unscale_()` may be called only once per step; a second call in the
+same window raises an error.
 
 ## Example
 ```python
@@ -47,8 +47,8 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When each micro-batch is meant to be bounded by itself; then write the sum apart from the
-parameters' `.grad`.
+When each micro-batch is to be clipped separately; then accumulate the sum outside the parameters'
+`.grad`.
 ",
     check,
 };
@@ -60,11 +60,11 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 report.add(
                     span(call.node),
                     format!(
-                        "`{}` runs in every micro-batch, before the `{}` of a step are summed up",
+                        "`{}` runs in every micro-batch, before the `{}` of a step are summed",
                         facts.text(&*call.node.func),
                         facts.text(window.every.count)
                     ),
-                    "move it under the condition of the step, right before the step",
+                    "move it under the step's condition, right before the step",
                 );
             }
         }
@@ -122,7 +122,7 @@ fn changes_gradients(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     }
 }
 
-/// A bound that nothing reaches: the norm is only measured.
+/// An unreachable bound: the norm is only measured.
 fn is_infinite(facts: &Facts<'_>, bound: &Expr) -> bool {
     let named = facts
         .imports

@@ -11,16 +11,15 @@ pub static RULE: Rule = Rule {
     name: "collected-losses",
     family: Family::KeptGraphs,
     severity: Severity::Warning,
-    summary: "losses are collected together with their graphs",
+    summary: "losses are collected with their graphs",
     docs: "\
 ## What it does
-Finds a list or a dict into which a loss is put, step after step, without `.item()` or
-`.detach()`.
+Finds a list or dict that collects the loss of every step without `.item()` or `.detach()`.
 
 ## Why it costs memory
-Every loss in the list keeps its graph. After `backward()` the saved activations are gone: what
-piles up is a small tensor on the card and the graph's nodes in host memory, step after step.
-Without `backward()` every step's activations stay on the card.
+Every loss in the list keeps its graph. After `backward()` the saved activations are freed: each
+step leaves a small tensor on the card and the graph's nodes in host memory. Without `backward()`,
+the activations of every step stay on the card.
 
 ## Example
 ```python
@@ -45,9 +44,8 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the losses in the list are backpropagated together later, or the list is emptied in every
-step. Losses that are neither backpropagated before they are put away nor surely only read later
-are not reported, and neither are lists of a fixed length (`deque(maxlen=100)`).
+When the losses are backpropagated together later, or the list is emptied in every step. Losses that
+may still be backpropagated are not reported, nor are lists of fixed length (`deque(maxlen=100)`).
 ",
     check,
 };
@@ -83,7 +81,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let finding = report.add_with(
             span(kept.statement),
-            format!("`{}` keeps {held} of every step's `{name}`", kept.container),
+            format!(
+                "`{}` keeps {held} of `{name}` from every step",
+                kept.container
+            ),
             "add `.item()` for a number, or `.detach()` for a tensor without its graph",
             Some(Fix::safe(
                 "Add `.detach()`",
@@ -96,8 +97,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Whether a value is made of what is backpropagated in the same loop, or comes from a function of
-/// the file that backpropagates itself.
+/// Whether a value is computed from what the same loop backpropagates, or comes from a function of the
+/// file that backpropagates.
 fn is_backpropagated<'a>(facts: &Facts<'a>, unit: UnitId, steps: BlockId, value: &'a Expr) -> bool {
     let mut found = false;
     each_expression(value, &mut |part| {
@@ -107,7 +108,7 @@ fn is_backpropagated<'a>(facts: &Facts<'a>, unit: UnitId, steps: BlockId, value:
             found |= facts.is_backpropagated_inside(steps, path)
                 || match facts.last_value(unit, path, part) {
                     Some(Expr::Call(call)) => trains(facts, call),
-                    // The sum of losses that went backward one by one.
+                    // The sum of losses that were backpropagated one by one.
                     Some(made) => is_backpropagated_sum(facts, steps, made),
                     None => false,
                 };

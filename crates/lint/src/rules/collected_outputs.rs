@@ -14,16 +14,16 @@ pub static RULE: Rule = Rule {
     name: "collected-outputs",
     family: Family::KeptGraphs,
     severity: Severity::Warning,
-    summary: "a model's outputs are collected on the card, batch after batch",
+    summary: "a model's outputs are collected on the card",
     docs: "\
 ## What it does
-Finds a list or a dict into which a model's output is put for every batch, on the card, with or
-without its graph.
+Finds a list or dict that collects a model's output for every batch on the card, with or without its
+graph.
 
 ## Why it costs memory
-With gradients recorded and no `backward()`, every output keeps the activations of its whole
-forward pass: a few batches fill the card. Under `torch.no_grad()` the outputs themselves stay on
-the card until the list is gone, so that memory grows with the data set.
+With gradients enabled and no `backward()`, every output keeps the activations of its whole forward
+pass: a few batches fill the card. Under `torch.no_grad()` the outputs themselves stay on the card
+as long as the list does, so memory grows with the dataset.
 
 ## Example
 ```python
@@ -50,10 +50,10 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the outputs are backpropagated together later, or few and small and wanted on the card. What is
-kept in some rounds only is not reported. Only outputs as large as the model gives them are looked
-at: of `output.argmax(1)` little is kept. Without gradients, only outputs that are surely on the card,
-and with which nothing is computed there afterwards, are reported.
+When the outputs are backpropagated together later, or few, small and needed on the card. Outputs
+kept in some iterations only are not reported, nor are reductions such as `output.argmax(1)`, which
+keep little. Without gradients, only outputs that are certainly on the card and not used in later
+computations there are reported.
 ",
     check,
 };
@@ -93,7 +93,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let trains = facts
             .calls_inside(steps)
             .any(|call| facts.is_backward(call.node));
-        // The pieces of one batch, whose step comes behind the loop.
+        // The pieces of one batch, whose step comes after the loop.
         if trains && !facts.goes_over_steps(steps) {
             continue;
         }
@@ -116,7 +116,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 report,
                 kept.value,
                 span(kept.statement),
-                format!("`{container}` keeps `{name}` of every batch, {held}"),
+                format!("`{container}` keeps `{name}` from every batch, {held}"),
             );
             if !trains {
                 finding.severity = Severity::Error;
@@ -127,7 +127,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         {
             report.add_with(
                 span(kept.statement),
-                format!("`{container}` keeps `{name}` of every batch on the card"),
+                format!("`{container}` keeps `{name}` from every batch on the card"),
                 "add `.cpu()`, or reduce the outputs batch by batch",
                 Some(Fix::unsafe_(
                     "Add `.cpu()`",
@@ -138,7 +138,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// `outputs = [model(x) for x in loader]` with gradients recorded.
+/// `outputs = [model(x) for x in loader]` with gradients enabled.
 fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
     for assign in &facts.structure.assigns {
         let (Expr::ListComp(comprehension), Some(container)) =
@@ -172,7 +172,7 @@ fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
                 element,
                 span(element),
                 format!(
-                    "`{container}` keeps `{}` of every batch, with all activations of its forward pass",
+                    "`{container}` keeps `{}` from every batch, with all activations of its forward pass",
                     facts.text(element)
                 ),
             )
@@ -188,7 +188,7 @@ fn report_graph<'r>(
     range: Range<usize>,
     message: String,
 ) -> &'r mut Finding {
-    // On the host already, but the graph behind it is on the card.
+    // On the host already, but its graph is on the card.
     let method = if facts.value(value).card.is_no() {
         ".detach()"
     } else {
@@ -205,7 +205,7 @@ fn report_graph<'r>(
     )
 }
 
-/// Whether a model is given what a loop goes over: batches, not the steps of one sequence.
+/// Whether a model is given what a loop iterates over: batches, not the steps of one sequence.
 fn takes_what_it_goes_over(facts: &Facts<'_>, steps: BlockId, call: &ExprCall) -> bool {
     let BlockKind::For(node) = facts.structure.blocks[steps].kind else {
         return false;
@@ -221,8 +221,8 @@ fn takes_what_it_goes_over(facts: &Facts<'_>, steps: BlockId, call: &ExprCall) -
     taken
 }
 
-/// Whether something is kept in some rounds only: `if step == 0`, `if len(outputs) < 16`. (What the
-/// first round begins, the others add to.)
+/// Whether something is kept in some iterations only: `if step == 0`, `if len(outputs) < 16`. (What the
+/// first iteration begins, the others add to.)
 fn is_for_some_rounds(facts: &Facts<'_>, kept: &Kept<'_>, steps: BlockId) -> bool {
     facts
         .conditions_at(kept.place, span(kept.statement).start, steps)
@@ -237,7 +237,7 @@ fn is_for_some_rounds(facts: &Facts<'_>, kept: &Kept<'_>, steps: BlockId) -> boo
 /// Methods whose result is in host memory.
 const TO_HOST: &[&str] = &["cpu", "numpy", "tolist", "item"];
 
-/// Whether something is computed with the collected outputs: then the card is where they belong.
+/// Whether the collected outputs are used in a computation: then they belong on the card.
 fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
     let mut joined = vec![container.to_owned()];
     for assign in facts.assigns_in_unit(unit) {

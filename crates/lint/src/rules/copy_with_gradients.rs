@@ -1,4 +1,4 @@
-//! A copy of the model (a teacher, a moving average, a target) that records gradients for nothing.
+//! A copy of the model (a teacher, a moving average, a target) that records gradients needlessly.
 
 use super::{Family, Report, Rule};
 use crate::facts::structure::{Assign, Call, UnitId};
@@ -11,15 +11,15 @@ pub static RULE: Rule = Rule {
     name: "copy-with-gradients",
     family: Family::Placement,
     severity: Severity::Warning,
-    summary: "a copy of a model runs with gradients recorded, although it is not trained",
+    summary: "a copy of a model that is not trained runs with gradients enabled",
     docs: "\
 ## What it does
-Finds a deep copy of a model that runs beside the model in training, with gradients recorded,
-while its parameters still want gradients and no optimizer has them.
+Finds a deep copy of a model that runs in the training loop with gradients enabled, while its
+parameters still require gradients and no optimizer has them.
 
 ## Why it costs memory
-The copy's forward pass keeps its activations for a `backward()` that need not go there, and
-`backward()` then gives the copy gradients as large as its weights, which nobody uses.
+The copy's forward pass saves its activations for a `backward()` that does not need them, and
+`backward()` then computes gradients as large as the copy's weights, which nothing uses.
 
 ## Example
 ```python
@@ -46,8 +46,8 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the copy is trained, too: a copy whose parameters go to an optimizer, or that is given to
-any function, is not reported. Neither is one through which gradients go back to its input.
+When the copy is trained too: a copy whose parameters go to an optimizer, or that is passed to a
+function, is not reported. Neither is one through which gradients flow back to its input.
 ",
     check,
 };
@@ -81,9 +81,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             if let Some(call) = recorded_run(facts, each, path, original) {
                 report.add(
                     span(call.node),
-                    format!("`{path}` is a copy that is not trained, but records its graph here"),
+                    format!("`{path}` is a copy that is not trained, but autograd records its graph here"),
                     format!(
-                        "run it under `torch.no_grad()`, or say `{path}.requires_grad_(False)` once"
+                        "run it under `torch.no_grad()`, or call `{path}.requires_grad_(False)` once"
                     ),
                 );
                 break;
@@ -92,7 +92,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Where the copy runs beside the original, with gradients, in code that backpropagates.
+/// Where the copy runs next to the original, with gradients, in code that backpropagates.
 fn recorded_run<'f, 'a>(
     facts: &'f Facts<'a>,
     unit: UnitId,
@@ -114,7 +114,7 @@ fn recorded_run<'f, 'a>(
             && facts.result(call.node).graph.is_yes()
             && facts.structure.loop_around(call.place.block).is_some()
             && !facts.is_put_through(unit, call.node, &["detach", "detach_", "item", "argmax"])
-            // What goes back through the copy to its input is wanted.
+            // Gradients through the copy to its input are intended.
             && !call
                 .node
                 .arguments
@@ -124,7 +124,7 @@ fn recorded_run<'f, 'a>(
     })
 }
 
-/// Whether an expression hands on a module itself, not what it gives.
+/// Whether an expression passes on a module itself, not its output.
 fn is_given_away(facts: &Facts<'_>, expression: &Expr, path: &str) -> bool {
     let (mut named, mut called) = (0, 0);
     each_expression(expression, &mut |part| {
@@ -136,7 +136,7 @@ fn is_given_away(facts: &Facts<'_>, expression: &Expr, path: &str) -> bool {
     named > called
 }
 
-/// Whether the copy was frozen, has an optimizer, or is given to anybody who may do either.
+/// Whether the copy is frozen, has an optimizer, or is passed to code that may do either.
 fn may_be_trained(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
     facts.units_that_see(unit, path).into_iter().any(|unit| {
         let given = facts.calls_in_unit(unit).any(|call| {
@@ -158,7 +158,7 @@ fn may_be_trained(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &s
                 .callee(call.node)
                 .is_some_and(|name| name == "torch.autograd.grad")
         });
-        // Whoever clears or reads its gradients wants them.
+        // Code that clears or reads its gradients needs them.
         let usage = facts.usage(unit, path);
         let reads_gradients =
             usage.parameters && facts.readers_of_attribute("grad").contains(&unit);

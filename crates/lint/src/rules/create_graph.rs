@@ -1,4 +1,4 @@
-//! `create_graph=True` whose second-order graph nobody uses.
+//! `create_graph=True` whose second-order graph nothing uses.
 
 use super::fixes::without_argument;
 use super::{Family, Report, Rule};
@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
     name: "create-graph",
     family: Family::KeptGraphs,
     severity: Severity::Warning,
-    summary: "a graph of the gradients is made, but no gradient is taken through it",
+    summary: "a graph of the gradients is built, but never differentiated",
     docs: "\
 ## What it does
 Finds `create_graph=True` in `backward()` where the optimizer is one of PyTorch's own and nothing
@@ -20,9 +20,9 @@ is differentiated later in the step, and in `torch.autograd.grad` whose result n
 another `backward()`.
 
 ## Why it costs memory
-The graph of the gradients is about as large as the graph of the loss, and it keeps that one
-alive. With `backward(create_graph=True)` the gradients themselves hold it: parameter and
-gradient refer to each other, and the memory is not given back at all.
+The graph of the gradients is about as large as the graph of the loss, and keeps it alive. With
+`backward(create_graph=True)` the gradients hold it: parameter and gradient refer to each other, and
+the memory is never freed.
 
 ## Example
 ```python
@@ -43,8 +43,8 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-For gradient penalties, meta-learning and optimizers that need second derivatives. A gradient
-that is returned, kept or given to a function that is not in this file is not reported.
+For gradient penalties, meta-learning and optimizers that need second derivatives. A gradient that
+is returned, stored or passed to a function of another file is not reported.
 ",
     check,
 };
@@ -74,8 +74,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             .map(|edits| Fix::unsafe_("Remove `create_graph=True`", edits));
         report.add_with(
             span(call.node),
-            "a graph of the gradients is made, but no gradient is taken through it".to_owned(),
-            "leave `create_graph=True` out",
+            "a graph of the gradients is built, but never differentiated".to_owned(),
+            "remove `create_graph=True`",
             fix,
         );
     }

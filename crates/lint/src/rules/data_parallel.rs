@@ -11,16 +11,15 @@ pub static RULE: Rule = Rule {
     name: "data-parallel",
     family: Family::NeedlessMemory,
     severity: Severity::Note,
-    summary: "`DataParallel` fills its first card more than the others",
+    summary: "`DataParallel` puts more on its first card than on the others",
     docs: "\
 ## What it does
 Finds models wrapped in `torch.nn.DataParallel` and trained in the same file.
 
 ## Why it costs memory
-With several cards, the first one holds what it holds alone (the parameters, its share of the
-batch), and also the whole input, the gathered outputs of all cards, the loss computed on them, the
-summed gradients and the optimizer's state. The batch must fit the first card; the others stay
-partly empty.
+With several cards, the first one holds not only the parameters and its share of the batch, but also
+the whole input, the gathered outputs of all cards, the loss, the summed gradients and the optimizer
+state. The first card limits the batch size; the others stay partly empty.
 
 ## Example
 ```python
@@ -41,15 +40,15 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-With one card it does nothing; for a quick run on two it is the least work. Files that also know a way
-with one process per card (`DistributedDataParallel`, `torch.distributed`, Horovod, DeepSpeed), or
-that hide all cards but one, are not reported.
+With one card it does nothing; for a quick run on two it is the simplest. Files that also support one
+process per card (`DistributedDataParallel`, `torch.distributed`, Horovod, DeepSpeed), or that hide
+all cards but one, are not reported.
 ",
     check,
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
-    // Where both are there, the other one is for several cards.
+    // If both are present, the other one is for several cards.
     if knows_distributed(facts) || sees_one_card(facts) {
         return;
     }
@@ -76,7 +75,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         report.add(
             span(call.node),
             "with several cards, the first one also holds the whole batch, all outputs and the \
-             optimizer's state"
+             optimizer state"
                 .to_owned(),
             "use `DistributedDataParallel`, one process per card",
         );
@@ -94,7 +93,7 @@ fn sees_one_card(facts: &Facts<'_>) -> bool {
     })
 }
 
-/// Whether a branch that wraps the model ends the program, and does not train before.
+/// Whether a branch that wraps the model ends the program without training.
 fn is_left_before_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let unit = facts.structure.unit_of(call.place.block);
     let mut leads_on = false;
@@ -109,7 +108,7 @@ fn is_left_before_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     is_kept_in && !leads_on
 }
 
-/// Whether the file knows a way with one process per card: `DistributedDataParallel` of PyTorch or of
+/// Whether the file supports one process per card: `DistributedDataParallel` of PyTorch or of
 /// Apex, Horovod, DeepSpeed.
 fn knows_distributed(facts: &Facts<'_>) -> bool {
     let others = ["horovod", "deepspeed", "torch.distributed"];
@@ -132,8 +131,7 @@ fn knows_distributed(facts: &Facts<'_>) -> bool {
     found
 }
 
-/// `device_ids=[0]`, a module that is on the processor, or the branch for machines without a
-/// card.
+/// `device_ids=[0]`, a module on the CPU, or the branch for machines without a card.
 fn is_for_one_card(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let one = call
         .node

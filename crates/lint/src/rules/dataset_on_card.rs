@@ -1,4 +1,4 @@
-//! The whole data set on the card before the loop.
+//! The whole dataset on the card before the loop.
 
 use super::{Family, Report, Rule};
 use crate::facts::structure::{Assign, BlockKind, UnitId};
@@ -11,15 +11,15 @@ pub static RULE: Rule = Rule {
     name: "dataset-on-card",
     family: Family::Placement,
     severity: Severity::Warning,
-    summary: "a whole data set is put on the card, and then taken batch by batch",
+    summary: "a whole dataset is moved to the card, but used batch by batch",
     docs: "\
 ## What it does
-Finds data that is put on the card as a whole before the training loop, and then goes into a
-`TensorDataset` with a `DataLoader`, or is cut into batches inside the loop.
+Finds data that is moved to the card as a whole before the training loop, and then goes into a
+`TensorDataset` with a `DataLoader` or is sliced into batches inside the loop.
 
 ## Why it costs memory
-Only one batch is needed at a time, but all of them stay on the card for the whole run: memory
-for the model goes down with every sample added to the set.
+Only one batch is needed at a time, but all of them stay on the card for the whole run: every sample
+in the dataset takes memory from the model.
 
 ## Example
 ```python
@@ -42,9 +42,9 @@ for start in range(0, len(data), 32):
 ```
 
 ## When it is fine
-For data that is small beside the model: then it saves the copy in every step. Data that a
-function is given, that an object has gathered itself, that was computed on the card, or that goes
-through the model as a whole is not reported, nor is what a setting of the script decides.
+For data that is small compared with the model: it saves a copy in every step. Not reported: data
+that a function receives as an argument, that an object collects itself, that was computed on the
+card or goes through the model as a whole, and placement that an option of the script decides.
 ",
     check,
 };
@@ -66,22 +66,22 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         }
         let how = if goes_into_a_loader(facts, unit, assign, path) {
-            "is put on the card as a whole, although a loader hands it out batch by batch"
+            "is moved to the card as a whole, although the loader returns it batch by batch"
         } else if is_cut_into_batches(facts, unit, assign, path) {
-            "is put on the card as a whole, although the loop takes it batch by batch"
+            "is moved to the card as a whole, although the loop uses it batch by batch"
         } else {
             continue;
         };
         report.add(
             span(assign.statement),
             format!("`{path}` {how}"),
-            "leave it in host memory and move each batch to the card in the loop",
+            "leave it on the CPU and move each batch to the card in the loop",
         );
     }
 }
 
-/// Whether the other branch of a switch leaves the data on the host: whoever runs it has the choice.
-/// (Whether there is a card is no choice.)
+/// Whether the other branch of an option leaves the data on the CPU: the user has the choice. (Whether
+/// there is a card is not a choice.)
 fn is_an_option(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
     let is_about_card = |test: &Expr| {
         let mut found = false;
@@ -110,8 +110,8 @@ fn is_an_option(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str
         })
 }
 
-/// Whether what is moved comes from outside of the computation: read from a file, an array, a
-/// list. What has a known small size or was made at random is no data set.
+/// Whether moved data comes from outside the computation: from a file, an array, a list. Data of a known
+/// small size, or random data, is not a dataset.
 fn is_data<'a>(facts: &Facts<'a>, moved: &'a ExprCall) -> bool {
     match (facts.callee(moved), &*moved.func) {
         // `torch.tensor(rows, device="cuda")`
@@ -121,7 +121,7 @@ fn is_data<'a>(facts: &Facts<'a>, moved: &'a ExprCall) -> bool {
     }
 }
 
-/// How far back names are followed.
+/// How many names are followed back.
 const FAR: usize = 6;
 
 /// Back through methods and names to where something was read.
@@ -176,14 +176,14 @@ fn is_read<'a>(facts: &Facts<'a>, name: &str, call: &'a ExprCall) -> bool {
     reads && !small && !is_no_data_set
 }
 
-/// What an object has gathered itself: the moves since its last update.
+/// Data that an object collected itself, such as the moves since its last update.
 fn is_collected(facts: &Facts<'_>, data: &Expr) -> bool {
     facts
         .path(data)
         .is_some_and(|path| path.starts_with("self."))
 }
 
-/// A set of a few hundred rows that scikit-learn brings along or makes up.
+/// A dataset of a few hundred rows that scikit-learn ships or generates.
 fn is_toy<'a>(facts: &Facts<'a>, data: &'a Expr) -> bool {
     facts.made_of(data).into_iter().any(|part| {
         facts.imports.qualified(part).is_some_and(|name| {
@@ -252,7 +252,7 @@ fn is_made_in_loop(facts: &Facts<'_>, unit: UnitId, steps: usize, slice: &Expr) 
         },
         other => other,
     };
-    // One sample after the other is cut by numbers: that may be a table of a few rows.
+    // Constant indices may slice a table of a few rows.
     if !matches!(first, Expr::Slice(_)) && !facts.value(first).is_tensor() {
         return false;
     }

@@ -1,4 +1,4 @@
-//! `torch.cuda.empty_cache()` in every step gives memory back only to fetch it again.
+//! `torch.cuda.empty_cache()` in every step frees memory only to allocate it again.
 
 use super::fixes::without_statement;
 use super::{Family, Report, Rule};
@@ -15,12 +15,12 @@ pub static RULE: Rule = Rule {
     summary: "the allocator's cache is emptied in every step",
     docs: "\
 ## What it does
-Finds `torch.cuda.empty_cache()` that runs in every round of a loop over batches.
+Finds `torch.cuda.empty_cache()` in every iteration of a loop over batches.
 
 ## Why it costs memory
-It frees nothing that PyTorch could not use anyway: cached memory is what the next step takes its
-tensors from. Every step then asks the driver for the same memory again, which waits for the card;
-in between, another process can take it.
+It frees nothing that PyTorch could not use anyway: the next step allocates from the cache. Once
+it is empty, every step requests the same memory from the driver again, which synchronizes with the card; in
+between, another process can take it.
 
 ## Example
 ```python
@@ -42,16 +42,16 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When sizes change so much from step to step that cached blocks do not fit; then
-`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` is the better answer. Between training and
-evaluation, after an out-of-memory error, or beside an engine with an allocator of its own (vLLM) it
-is not reported.
+When sizes vary so much between steps that cached blocks do not fit; then
+`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` is the better solution. Calls between training and
+evaluation, after an out-of-memory error, or next to an engine with its own allocator (vLLM) are not
+reported.
 ",
     check,
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
-    // An engine with an allocator of its own takes in turn what is given back.
+    // An engine with its own allocator uses the freed memory.
     if facts.imports.uses("vllm") || facts.imports.uses("sglang") {
         return;
     }
@@ -70,8 +70,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         report.add_with(
             span(call.node),
-            "the cache is emptied in every step, and the next step asks the driver for the same \
-             memory again"
+            "the cache is emptied in every step, and the next step requests the same memory from the \
+             driver again"
                 .to_owned(),
             "remove it; against fragmentation, set `expandable_segments:True`",
             fix.map(|edits| Fix::unsafe_("Remove the call", edits)),
@@ -79,7 +79,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// In every round of a loop over batches, or in every call of a function that makes one step and
+/// In every iteration of a loop over batches, or in every call of a function that makes one step and
 /// is called by such a loop.
 fn runs_every_step(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     match facts.structure.loop_around(call.place.block) {
@@ -97,7 +97,7 @@ fn runs_every_step(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     }
 }
 
-/// Whether every round runs a model that the loop does not bind: not a loop over models.
+/// Whether every iteration runs a model that the loop does not bind: not a loop over models.
 fn runs_one_model(facts: &Facts<'_>, rounds: BlockId) -> bool {
     facts.calls_inside(rounds).any(|call| {
         facts.structure.loop_around(call.place.block) == Some(rounds)

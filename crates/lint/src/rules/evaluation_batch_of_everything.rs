@@ -11,16 +11,15 @@ pub static RULE: Rule = Rule {
     name: "evaluation-batch-of-everything",
     family: Family::Evaluation,
     severity: Severity::Warning,
-    summary: "a model evaluates a whole data set as one batch",
+    summary: "a model evaluates a whole dataset in one batch",
     docs: "\
 ## What it does
-Finds a `DataLoader` whose batch size is the length of its data set, and whose batch goes through
-a model that is not trained on it.
+Finds a `DataLoader` whose batch size is the length of its dataset, and whose batch goes through a
+model that is not trained on it.
 
 ## Why it costs memory
-The activations of a forward pass grow with the batch. One batch of everything needs memory for
-the whole data set at once, and more whenever the set grows; a fixed batch size gives the same
-result.
+The activations of a forward pass grow with the batch size. A single batch needs memory for the whole
+dataset, and more whenever the dataset grows; a fixed batch size gives the same result.
 
 ## Example
 ```python
@@ -39,8 +38,8 @@ with torch.no_grad():
 ```
 
 ## When it is fine
-For small sets. A loader that only serves to read everything into host memory is not reported,
-nor is training on the full set, or a model that is surely in host memory.
+For small datasets. A loader that only reads everything into host memory is not reported, nor is
+full-batch training, or a model that is certainly on the CPU.
 ",
     check,
 };
@@ -62,7 +61,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             report.add(
                 span(call.node),
                 format!(
-                    "all of `{}` goes through the model as one batch",
+                    "all of `{}` goes through the model in one batch",
                     facts.text(data)
                 ),
                 "use a fixed batch size",

@@ -12,16 +12,16 @@ pub static RULE: Rule = Rule {
     name: "evaluation-with-gradients",
     family: Family::Evaluation,
     severity: Severity::Warning,
-    summary: "a model in evaluation mode runs with gradients recorded",
+    summary: "a model in evaluation mode runs with gradients enabled",
     docs: "\
 ## What it does
-Finds a model that runs after its `eval()` without `torch.no_grad()` or
-`torch.inference_mode()` around it, in code that takes no gradients.
+Finds a model that runs after `eval()` without `torch.no_grad()` or `torch.inference_mode()`, in code
+that computes no gradients.
 
 ## Why it costs memory
-`eval()` only changes how layers such as dropout behave. Autograd still keeps the activations of
-every layer until the output is gone: evaluation needs as much memory as the forward pass of
-training, and cannot take a larger batch.
+`eval()` only changes how layers such as dropout behave. Autograd still saves the activations of
+every layer until the output is freed: evaluation needs as much memory as the forward pass of
+training, so the batch cannot be larger.
 
 ## Example
 ```python
@@ -41,17 +41,17 @@ with torch.no_grad():
 ```
 
 ## When it is fine
-When gradients are wanted in evaluation mode: adversarial examples, saliency, optimising an
-input. Code that differentiates, asks an input for gradients or hands the outputs on with their
-graph is not reported, nor is a function that the file itself only calls under `no_grad`, a
-method that only other files call, a model that is frozen or surely in host memory, a single run
-beside an export, or code with the `volatile=True` of PyTorch before 0.4.
+When gradients are needed in evaluation mode: adversarial examples, saliency, optimizing an input.
+Not reported: code that differentiates, enables gradients on an input or passes the outputs on with
+their graph; a function that the file only calls under `no_grad`; a method that only other files
+call; a model that is frozen or certainly on the CPU; a single run next to an export; and code with
+the `volatile=True` of PyTorch before 0.4.
 ",
     check,
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
-    // Who reads a graph's nodes wants the graph.
+    // Code that reads a graph's nodes needs the graph.
     if !facts.readers_of_attribute("grad_fn").is_empty() || explains(facts) {
         return;
     }
@@ -87,7 +87,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         reported.push((unit, evaluation.from));
         report.add_with(
             span(call.node),
-            format!("`{model}` is in evaluation mode, but records its graph here"),
+            format!("`{model}` is in evaluation mode, but autograd records its graph here"),
             "run it under `torch.no_grad()` or `torch.inference_mode()`",
             (evaluation.until == usize::MAX)
                 .then(|| decorated(facts, unit, "torch.no_grad()"))
@@ -97,12 +97,12 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Whoever calls a method from another file may do so under `no_grad`.
+/// A caller from another file may use `no_grad`.
 fn is_a_method_nobody_calls(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.structure.units[unit].class.is_some() && facts.callers(unit).next().is_none()
 }
 
-/// Whether a function is only given to others (`partial(evaluate, model)`), who may run it anywhere.
+/// Whether a function is only passed on (`partial(evaluate, model)`), and may run anywhere.
 fn is_handed_on(facts: &Facts<'_>, unit: UnitId) -> bool {
     if unit == 0 || facts.callers(unit).next().is_some() {
         return false;
@@ -117,7 +117,7 @@ fn is_handed_on(facts: &Facts<'_>, unit: UnitId) -> bool {
     })
 }
 
-/// A single run whose output nobody takes (to warm up, to calibrate, to count) leaves nothing behind.
+/// A single run whose output nothing uses (to warm up, to calibrate, to count) keeps nothing.
 fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let is_dropped = match call.statement {
         Stmt::Expr(node) => span(&*node.value) == span(call.node),
@@ -130,7 +130,7 @@ fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     facts.structure.loop_around(call.place.block).is_none() && is_dropped
 }
 
-/// Whether the model is on the host: it was moved there, or gets a tensor that was made there.
+/// Whether the model is on the CPU: it was moved there, or gets a tensor created there.
 fn is_on_host<'a>(facts: &Facts<'a>, call: &Call<'a>) -> bool {
     let module = match &*call.node.func {
         Expr::Attribute(function) if function.attr.as_str() == "forward" => &*function.value,
@@ -143,7 +143,7 @@ fn is_on_host<'a>(facts: &Facts<'a>, call: &Call<'a>) -> bool {
         || given.any(|each| facts.is_made_on_host(unit, each))
 }
 
-/// Whether an output becomes an array without being moved: only what is in host memory does.
+/// Whether an output becomes an array without being moved, which only works on the CPU.
 fn gives_numpy(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
     let mut outputs = Vec::new();
     for assign in facts.assigns_in_unit(unit) {
@@ -179,14 +179,14 @@ fn gives_numpy(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
     })
 }
 
-/// Libraries that go back through the outputs they are given.
+/// Libraries that differentiate the outputs they get.
 fn explains(facts: &Facts<'_>) -> bool {
     ["captum", "torchcam", "pytorch_grad_cam", "zennit"]
         .iter()
         .any(|package| facts.imports.uses(package))
 }
 
-/// `torch.set_grad_enabled(False)` in another part of the file may hold here, too.
+/// `torch.set_grad_enabled(False)` in another part of the file may apply here too.
 fn switches_off_elsewhere(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.structure.calls.iter().any(|call| {
         facts.structure.unit_of(call.place.block) != unit
@@ -198,7 +198,7 @@ fn switches_off_elsewhere(facts: &Facts<'_>, unit: UnitId) -> bool {
     })
 }
 
-/// A single run beside the export of a model: to see that both give the same.
+/// A single run next to the export of a model, to compare both.
 fn is_a_trial_for_an_export(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let unit = facts.structure.unit_of(call.place.block);
     facts.structure.loop_around(call.place.block).is_none()
@@ -217,8 +217,7 @@ fn is_a_trial_for_an_export(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         })
 }
 
-/// A module frozen by TorchScript has no parameters that record anything, and a quantized one
-/// neither.
+/// A module frozen by TorchScript, or a quantized one, has no parameters that require gradients.
 fn is_frozen_script(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
     facts
         .units_that_see(unit, model)
@@ -234,7 +233,7 @@ fn is_frozen_script(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
         })
 }
 
-/// Whether a call stands in an `except`: it is tried again with a graph, because it failed without.
+/// Whether a call is in an `except`: it is retried with a graph, because it failed without.
 fn is_a_way_out(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     facts
         .structure

@@ -30,7 +30,7 @@ pub fn with_method(facts: &Facts<'_>, expression: &Expr, method: &str) -> Vec<Ed
     }
 }
 
-/// Puts a decorator of `torch` on a function that takes no gradients itself.
+/// Decorates a function that does not differentiate.
 pub fn decorated(facts: &Facts<'_>, unit: UnitId, decorator: &str) -> Option<Vec<Edit>> {
     let node = facts.structure.units[unit].node?;
     let differentiates = facts
@@ -52,14 +52,14 @@ fn is_parenthesized(facts: &Facts<'_>, expression: &Expr) -> bool {
     end_with_parentheses(facts, expression) != span(expression).end
 }
 
-/// Behind the parenthesis that closes directly around an expression, if one does.
+/// The end of an expression, including its closing parenthesis if it has one.
 fn end_with_parentheses(facts: &Facts<'_>, expression: &Expr) -> usize {
     let text = facts.source.text();
     let range = span(expression);
     let before = text[..range.start].trim_end_matches([' ', '\t']);
     let after = &text[range.end..];
     let inner = after.trim_start_matches([' ', '\t']);
-    // `f(x)` has parentheses around `x`, too: those are a call's, not the expression's own.
+    // The parentheses in `f(x)` belong to the call, not to `x`.
     let opens = before.strip_suffix('(').is_some_and(|call| {
         !call.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | ')' | ']'))
     });
@@ -70,7 +70,7 @@ fn end_with_parentheses(facts: &Facts<'_>, expression: &Expr) -> usize {
     }
 }
 
-/// Takes the keyword of this name out of a call.
+/// Removes the keyword of this name from a call.
 pub fn without_argument(facts: &Facts<'_>, call: &ExprCall, name: &str) -> Option<Vec<Edit>> {
     Some(without_keyword(
         facts,
@@ -79,7 +79,7 @@ pub fn without_argument(facts: &Facts<'_>, call: &ExprCall, name: &str) -> Optio
     ))
 }
 
-/// Takes a keyword out of a call, with the comma that belongs to it.
+/// Removes a keyword from a call, with its comma.
 pub fn without_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &Keyword) -> Vec<Edit> {
     let text = facts.source.text();
     let range = span(keyword);
@@ -87,7 +87,7 @@ pub fn without_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &Keyword) ->
     if before.ends_with(',') {
         return vec![Edit::delete(before.len() - 1..range.end)];
     }
-    // The first argument: the comma behind it goes, too.
+    // For the first argument, remove the comma after it.
     let close = span(call).end;
     let after = &text[range.end..close];
     let rest = after.trim_start();
@@ -98,8 +98,8 @@ pub fn without_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &Keyword) ->
     vec![Edit::delete(range.start..end)]
 }
 
-/// Adds a keyword behind a call's last argument; nothing for a call that is not closed, or whose
-/// only argument is a generator without parentheses of its own.
+/// Adds a keyword after a call's last argument; `None` for a call that is not closed, or whose only
+/// argument is an unparenthesized generator.
 pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Option<Vec<Edit>> {
     let text = facts.source.text();
     let close = span(call).end.checked_sub(1)?;
@@ -125,7 +125,7 @@ pub fn with_keyword(facts: &Facts<'_>, call: &ExprCall, keyword: &str) -> Option
     })
 }
 
-/// How far the parentheses reach that close around an argument, before its comma and comments.
+/// The end of the parentheses around an argument, before its comma and comments.
 fn own_parentheses(behind: &str) -> usize {
     let mut reached = 0;
     let mut in_comment = false;
@@ -142,8 +142,8 @@ fn own_parentheses(behind: &str) -> usize {
     reached
 }
 
-/// Deletes a statement that has its line (or lines) for itself; puts `pass` where it is the only
-/// one of its block.
+/// Deletes a statement that has its line (or lines) to itself; writes `pass` where it is the only one in
+/// its block.
 pub fn without_statement(facts: &Facts<'_>, statement: &Stmt) -> Option<Vec<Edit>> {
     let text = facts.source.text();
     let range = span(statement);

@@ -10,16 +10,16 @@ pub static RULE: Rule = Rule {
     name: "foreach-where-fused",
     family: Family::NeedlessMemory,
     severity: Severity::Note,
-    summary: "an optimizer on the card steps with temporaries although a fused form exists",
+    summary: "an optimizer on the card uses temporaries although a fused implementation exists",
     docs: "\
 ## What it does
-Finds `Adam` and `AdamW` over the parameters of a model that is on the card, without `fused=True`
-and without a choice of another form.
+Finds `Adam` and `AdamW` over the parameters of a model on the card, without `fused=True` or another
+explicit choice of implementation.
 
 ## Why it costs memory
-On the card, PyTorch steps all parameters at once by default (`foreach`), and keeps temporaries as
-large as all parameters while it does. The fused form needs none: for 134 million parameters the
-peak was 2.75 GB with `foreach`, and 2.22 GB fused.
+On the card, PyTorch updates all parameters at once by default (`foreach`), with temporaries as large
+as all parameters. The fused implementation needs none: for 134 million parameters the peak was
+2.75 GB with `foreach` and 2.22 GB fused.
 
 ## Example
 ```python
@@ -33,7 +33,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
 ## When it is fine
 When the peak is elsewhere (large activations), or parameters are not floating point on the card.
-Results differ in the last digits. This rule is off unless it is selected.
+Results differ in the last digits. This rule is off unless selected.
 ",
     check,
 };
@@ -66,8 +66,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         report.add_with(
             span(call.node),
             format!(
-                "every step of `{class}` takes temporaries as large as all parameters; the fused \
-                 form takes none"
+                "every step of `{class}` needs temporaries as large as all parameters; the fused \
+                 implementation needs none"
             ),
             "add `fused=True`",
             with_keyword(facts, call.node, "fused=True")

@@ -13,16 +13,16 @@ pub static RULE: Rule = Rule {
     name: "full-precision-logits",
     family: Family::NeedlessMemory,
     severity: Severity::Note,
-    summary: "logits over a large vocabulary are turned into 32-bit numbers all at once",
+    summary: "logits over a large vocabulary are converted to float32 all at once",
     docs: "\
 ## What it does
 Finds `.float()` (or `.to(torch.float32)`) on the output of a linear layer with 32,000 columns or
-more, as far as the file says how many there are.
+more, where the file shows how many there are.
 
 ## Why it costs memory
-Such logits are often the largest tensor of the step. A copy in 32 bits is twice as large as the
-16-bit original, and the loss makes its softmax and its gradient of the same size: for 8,192 tokens
-and 50,257 words the peak was 5.06 GB instead of 2.59 GB.
+Such logits are often the largest tensor of the step. A float32 copy is twice as large as the 16-bit
+original, and the loss allocates its softmax and gradient at the same size: for 8,192 tokens and
+50,257 words the peak was 5.06 GB instead of 2.59 GB.
 
 ## Example
 ```python
@@ -49,9 +49,9 @@ class Head(nn.Module):
 ```
 
 ## When it is fine
-When few tokens go through at once, or the model runs in 32 bits anyway: then it copies nothing. Files
-that use autocast (whose loss takes 32 bits itself) or `torch.compile` are not reported.
-The loss can also be computed in chunks of the tokens, each in full precision.
+When there are few tokens per step, or the model runs in float32 anyway: then nothing is copied. Files
+that use autocast (whose loss runs in float32 itself) or `torch.compile` are not reported. The loss
+can also be computed in chunks of tokens, each in full precision.
 ",
     check,
 };
@@ -88,15 +88,15 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             report.add(
                 span(call.node),
                 format!(
-                    "the {columns} columns of `{path}` are copied to 32 bits for all tokens at once"
+                    "the {columns} columns of `{path}` are copied to float32 for all tokens at once"
                 ),
-                "let the loss take them as they are, or compute it in chunks of the tokens",
+                "pass them to the loss as they are, or compute the loss in chunks of tokens",
             );
         }
     }
 }
 
-/// Under autocast the loss takes 32 bits in any case, and a compiler makes one kernel of both.
+/// Under autocast the loss runs in float32 anyway, and a compiler fuses both into one kernel.
 fn widens_anyway(facts: &Facts<'_>) -> bool {
     facts.structure.calls.iter().any(|call| {
         facts.callee(call.node).is_some_and(|name| {
@@ -130,8 +130,8 @@ fn heads(facts: &Facts<'_>) -> Vec<(ClassId, String, i64)> {
     heads
 }
 
-/// A number that is written in the file: as a constant, as a parameter's default, or by the call
-/// that makes the class.
+/// A number in the file: a constant, a parameter's default, or an argument of the call that creates the
+/// object.
 fn number(facts: &Facts<'_>, unit: UnitId, expression: &Expr) -> Option<i64> {
     if let Some(number) = facts.constant(expression) {
         return Some(number);
@@ -175,7 +175,7 @@ fn made_by(facts: &Facts<'_>, unit: usize, expression: &Expr, depth: usize) -> O
             Some((receiver, "view" | "reshape" | "contiguous" | "flatten" | "transpose")) => {
                 made_by(facts, unit, receiver, depth + 1)
             }
-            // Few rows go through the layer where one token of each text does.
+            // With one token per text, few rows go through the layer.
             _ if call.arguments.args.first().is_some_and(takes_last) => None,
             _ => facts.path(&call.func).map(str::to_owned),
         },

@@ -1,4 +1,4 @@
-//! A model's output that nobody uses any more keeps its graph through the training.
+//! A model's output that nothing uses any more keeps its graph through the training.
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
@@ -11,14 +11,14 @@ pub static RULE: Rule = Rule {
     name: "intermediate-kept-by-name",
     family: Family::NeedlessMemory,
     severity: Severity::Warning,
-    summary: "a name keeps a model's output and its graph alive while another loop trains",
+    summary: "a variable keeps a model's output and its graph alive during training",
     docs: "\
 ## What it does
-Finds the output of a model that was computed on the card with gradients before the loop that trains
-it, and that nothing uses after: often a first try on one batch.
+Finds a model's output that is computed on the card with gradients before the training loop and not
+used afterwards: often a smoke test on one batch.
 
 ## Why it costs memory
-The name keeps the tensor, and the tensor keeps all activations of its forward pass, through the
+The variable keeps the tensor, and the tensor keeps all activations of its forward pass through the
 whole training: the memory of one more batch.
 
 ## Example
@@ -47,7 +47,7 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the batch was tiny. Names that are used, bound again or deleted later are not reported.
+When the batch is tiny. Variables that are used, reassigned or deleted later are not reported.
 ",
     check,
 };
@@ -75,7 +75,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             report.add(
                 span(assign.statement),
                 format!(
-                    "`{path}` keeps the activations of its forward pass through the training \
+                    "`{path}` keeps the activations of its forward pass alive through the training \
                      loop below, which does not use it"
                 ),
                 "compute it under `torch.no_grad()`, or `del` it before the loop",
@@ -84,10 +84,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// A loop behind an assignment, in the same unit and not around it, that backpropagates.
+/// A loop after an assignment, in the same unit and not around it, that backpropagates.
 fn later_training(facts: &Facts<'_>, assign: &Assign<'_>) -> Option<BlockId> {
     let unit = facts.structure.unit_of(assign.place.block);
-    // A branch or a loop of its own may not have run.
+    // A separate branch or loop may not have run.
     if facts.structure.blocks[assign.place.block]
         .kind
         .is_conditional()
@@ -105,7 +105,7 @@ fn later_training(facts: &Facts<'_>, assign: &Assign<'_>) -> Option<BlockId> {
     })
 }
 
-/// Whether the model is the one that the loop runs, not a layer that is tried out.
+/// Whether the loop runs the same model, not a layer that was only tested.
 fn is_trained(facts: &Facts<'_>, rounds: BlockId, model: &Expr) -> bool {
     facts.path(model).is_some_and(|path| {
         facts
@@ -114,7 +114,7 @@ fn is_trained(facts: &Facts<'_>, rounds: BlockId, model: &Expr) -> bool {
     })
 }
 
-/// Whether the loop begins behind a byte.
+/// Whether the loop begins after a byte.
 fn outermost_is_later(facts: &Facts<'_>, rounds: BlockId, end: usize) -> bool {
     facts.structure.blocks[rounds]
         .kind
@@ -122,7 +122,7 @@ fn outermost_is_later(facts: &Facts<'_>, rounds: BlockId, end: usize) -> bool {
         .is_some_and(|span| span.start > end)
 }
 
-/// Whether a name is used, bound or deleted in the loop or behind it, or by a function of the
+/// Whether a name is used, bound or deleted in the loop or after it, or by a function of the
 /// file. What is done with it before the loop does not matter.
 fn is_touched_later(facts: &Facts<'_>, assign: &Assign<'_>, path: &str, rounds: BlockId) -> bool {
     let Some(start) = facts.structure.blocks[rounds]
@@ -141,13 +141,13 @@ fn is_touched_later(facts: &Facts<'_>, assign: &Assign<'_>, path: &str, rounds: 
     })
 }
 
-/// Whether the name gets something else, or is let go of, or handed on, before the loop.
+/// Whether the name gets something else, or is released, or passed on, before the loop.
 fn lets_go(facts: &Facts<'_>, assign: &Assign<'_>, path: &str) -> bool {
     let unit = facts.structure.unit_of(assign.place.block);
     facts.deletions(unit, path).next().is_some()
         || facts.assigns_in_unit(unit).any(|other| {
             other.place.order > assign.place.order && facts.targets(other.target, path)
         })
-        // What another name holds of it may live longer, or be backpropagated.
+        // Another name for it may live longer, or be backpropagated.
         || facts.reaches_backward(unit, path)
 }

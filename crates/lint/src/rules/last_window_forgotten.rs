@@ -14,17 +14,17 @@ pub static RULE: Rule = Rule {
     name: "last-window-forgotten",
     family: Family::Accumulation,
     severity: Severity::Warning,
-    summary: "the last micro-batches of an epoch make no step when they do not fill a window",
+    summary: "the last micro-batches of an epoch are never applied if they do not fill a window",
     docs: "\
 ## What it does
-Finds accumulation whose only way to a step is a count such as `(i + 1) % n == 0`, with `i` counted
-anew in every epoch, and no step behind the loop.
+Finds gradient accumulation that steps only on a count such as `(i + 1) % n == 0`, with `i` restarting
+in every epoch, and has no step after the loop.
 
 ## Why it costs memory
-Accumulation is there to train with a large batch in the memory of a small one. When the number of
-micro-batches is no multiple of the window, the gradients of the last ones are left over: thrown
-away where an epoch begins with `zero_grad()`, otherwise added to the next epoch's first window and
-lost after the last epoch. Until then they keep their memory.
+Gradient accumulation trains with a large batch in the memory of a small one. When the number of
+micro-batches is not a multiple of the window, the gradients of the last ones are left over:
+discarded if the epoch begins with `zero_grad()`, otherwise added to the next epoch's first window
+and lost after the last epoch. Until then they take memory.
 
 ## Example
 ```python
@@ -47,8 +47,8 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When the loader's length is known to be a multiple of the window. Loaders with `drop_last=True`,
-counters that go on over epochs and loops that skip what would not fill a window are not reported.
+When the loader's length is a multiple of the window. Loaders with `drop_last=True`, counters that
+continue across epochs and loops that skip an incomplete window are not reported.
 ",
     check,
 };
@@ -73,7 +73,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             facts.text(window.every.count),
         );
         let left = if zeroed_before(facts, &window) {
-            "are thrown away by the `zero_grad()` before the next epoch"
+            "are discarded by the `zero_grad()` before the next epoch"
         } else {
             "go into the next epoch's first window, and are lost after the last epoch"
         };
@@ -83,7 +83,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 "no step for the micro-batches after the last multiple of `{count}` in \
                  `{counter}`: their gradients {left}"
             ),
-            "step in the last round, too: `or i + 1 == len(loader)`",
+            "also step in the last iteration: `or i + 1 == len(loader)`",
         );
     }
 }
@@ -117,7 +117,7 @@ fn counts_length(facts: &Facts<'_>, node: &StmtFor, counter: &Expr, count: &Expr
     of_data && !of_window && facts.mentions(counter, index)
 }
 
-/// What `enumerate` goes over, also inside a progress bar.
+/// What `enumerate` iterates over, also inside a progress bar.
 fn enumerated(iterated: &Expr) -> Option<&Expr> {
     let Expr::Call(call) = iterated else {
         return None;
@@ -130,8 +130,7 @@ fn enumerated(iterated: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Ranges and slices have the length somebody chose; a loader that drops the last batch was
-/// thought about.
+/// Ranges and slices have a chosen length, and a loader that drops the last batch is deliberate.
 fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
     match iterated {
         Expr::Call(call) => {
@@ -164,7 +163,7 @@ fn is_made_to_measure(facts: &Facts<'_>, iterated: &Expr) -> bool {
     }
 }
 
-/// What a function of the file gives that goes round for ever.
+/// The result of a function of the file that loops forever.
 fn never_ends(facts: &Facts<'_>, made: &Expr) -> bool {
     let Expr::Call(call) = made else {
         return false;
@@ -192,7 +191,7 @@ fn drops_last(expression: &Expr) -> bool {
     found
 }
 
-/// A step behind the loop, in this unit, takes what is left over.
+/// A step after the loop, in this unit, takes what is left over.
 fn has_later_step(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
     let unit = facts.structure.unit_of(window.rounds);
     facts.calls_in_unit(unit).any(|call| {
@@ -207,7 +206,7 @@ fn has_later_step(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
     })
 }
 
-/// Nothing is left over where every round throws away what was there.
+/// Nothing is left over where every iteration discards what was there.
 fn zeroes_every_round(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
     facts.calls_inside(window.rounds).any(|call| {
         matches!(facts.method(call.node), Some((_, "zero_grad")))
@@ -215,7 +214,7 @@ fn zeroes_every_round(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
     })
 }
 
-/// A loop that is left by `break` counts its rounds otherwise.
+/// A loop with a `break` has another number of iterations.
 fn leaves_early(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
     facts.structure.statements.iter().any(|(statement, place)| {
         matches!(statement, Stmt::Break(_))
@@ -260,7 +259,7 @@ fn skips_the_rest(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
     })
 }
 
-/// One loop over everything that a `break` ends when enough steps were made: right behind a step.
+/// One loop over everything that a `break` ends when enough steps were made: right after a step.
 fn ends_with_a_step(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
     let unit = facts.structure.unit_of(window.rounds);
     let runs_once = facts.structure.blocks[window.rounds]
@@ -299,7 +298,7 @@ fn ends_with_a_step(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
         })
 }
 
-/// Whether `zero_grad()` stands before the loop in what an epoch does.
+/// Whether `zero_grad()` is before the loop in what an epoch does.
 fn zeroed_before(facts: &Facts<'_>, window: &Window<'_, '_>) -> bool {
     let outer = facts.structure.blocks[window.rounds].parent;
     facts

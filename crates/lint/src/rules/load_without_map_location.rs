@@ -13,17 +13,16 @@ pub static RULE: Rule = Rule {
     name: "load-without-map-location",
     family: Family::Placement,
     severity: Severity::Warning,
-    summary: "a checkpoint is loaded to the card it was saved from, next to the model",
+    summary: "a checkpoint is loaded onto the card it was saved from, next to the model",
     docs: "\
 ## What it does
 Finds `torch.load` without `map_location` whose result goes into a model's `load_state_dict`,
-where the model is on the card already or the loaded checkpoint stays bound while the model
-runs.
+where the model is already on the card or a variable still holds the checkpoint while the model runs.
 
 ## Why it costs memory
-Tensors that were saved from the card come back to the same card. `load_state_dict` copies them
-into the model, so both exist at once; a checkpoint that stays bound to a name keeps its copy of
-the weights (and of the optimizer's state) on the card for the whole run.
+Tensors that were saved from a card are restored to the same card. `load_state_dict` copies them into
+the model, so both exist at the same time; a variable that still holds the checkpoint keeps its copy
+of the weights (and of the optimizer state) on the card for the whole run.
 
 ## Example
 ```python
@@ -46,10 +45,9 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the file was saved from a model on the CPU (a script that moves what it saves to the host
-itself is not looked at). A dict that is gone right after it went into a
-model on the CPU costs nothing on the card later; that is not reported, nor are whole models
-(`model = torch.load(path)`), data, and what may as well come from a published file (`load_url`).
+When the file was saved from a model on the CPU; a script that moves what it saves to the CPU is not
+reported. Neither is a dict that is freed right after it is loaded into a model on the CPU, a whole
+model (`model = torch.load(path)`), data, or a checkpoint that may be a published file (`load_url`).
 ",
     check,
 };
@@ -83,14 +81,14 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         report.add_with(
             span(call.node),
             message,
-            "add `map_location=\"cpu\"`: `load_state_dict` moves every tensor where it belongs",
+            "add `map_location=\"cpu\"`: `load_state_dict` copies every tensor to the right device",
             with_keyword(facts, call.node, "map_location=\"cpu\"")
                 .map(|edits| Fix::unsafe_("Add `map_location=\"cpu\"`", edits)),
         );
     }
 }
 
-/// What the loaded dict costs, if it surely costs something.
+/// What the loaded dict costs, if it certainly costs something.
 fn cost(facts: &Facts<'_>, load: &Call<'_>) -> Option<String> {
     let unit = facts.structure.unit_of(load.place.block);
     let bound = facts
@@ -108,14 +106,14 @@ fn cost(facts: &Facts<'_>, load: &Call<'_>) -> Option<String> {
                 && facts.runs_a_model_after(unit, load.place);
             if stays {
                 Some(format!(
-                    "`{path}` comes back to the card it was saved from and stays there beside the model"
+                    "`{path}` is loaded onto the card it was saved from and stays there next to the model"
                 ))
             } else {
                 taken
                     .iter()
                     .any(|model| is_on_card_already(facts, unit, model, order))
                     .then(|| {
-                        format!("`{path}` comes back to the card it was saved from, next to the model's own weights")
+                        format!("`{path}` is loaded onto the card it was saved from, next to the model's own weights")
                     })
             }
         }
@@ -130,7 +128,7 @@ fn cost(facts: &Facts<'_>, load: &Call<'_>) -> Option<String> {
             })?;
             let model = loads_state(facts, outer)?;
             is_on_card_already(facts, unit, model, load.place.order).then(|| {
-                "the checkpoint comes back to the card it was saved from, next to the model's own weights"
+                "the checkpoint is loaded onto the card it was saved from, next to the model's own weights"
                     .to_owned()
             })
         }
@@ -160,8 +158,8 @@ fn steps<'a>(facts: &Facts<'a>, call: &Call<'a>, receiver: &'a Expr) -> bool {
     })
 }
 
-/// Whether a module is a part of a model: it takes published weights, of which nobody knows where
-/// they were saved.
+/// Whether a module is part of a model: it loads published weights, and it is unknown where they were
+/// saved.
 fn is_a_part(facts: &Facts<'_>, module: &Expr) -> bool {
     matches!(module, Expr::Attribute(part)
         if part.attr.as_str() != "module"
@@ -219,8 +217,8 @@ fn reads_state(facts: &Facts<'_>, expression: &Expr) -> bool {
     found
 }
 
-/// Whether another branch takes the same from a published file: then this one is such a file as well,
-/// and nobody knows where it was saved.
+/// Whether another branch loads the same from a published file: then this may be one too, and it is
+/// unknown where it was saved.
 fn is_published(facts: &Facts<'_>, load: &Call<'_>) -> bool {
     let unit = facts.structure.unit_of(load.place.block);
     let target = facts

@@ -1,4 +1,4 @@
-//! A meter of this file that is given losses with their graphs, and keeps them.
+//! A meter in this file that keeps losses with their graphs.
 
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
@@ -12,17 +12,16 @@ pub static RULE: Rule = Rule {
     name: "logged-loss",
     family: Family::KeptGraphs,
     severity: Severity::Warning,
-    summary: "a meter is given a loss with its graph, and keeps it",
+    summary: "a meter keeps the losses it is given with their graphs",
     docs: "\
 ## What it does
-Finds a loss with its graph that is given to a method of a class of this file (a meter, a
-history), where that method adds it to an attribute or puts it into a list without `.item()` or
-`.detach()`.
+Finds a loss that is passed, with its graph, to a method of a class in the same file (a meter, a
+history) that adds it to an attribute or appends it to a list without `.item()` or `.detach()`.
 
 ## Why it costs memory
-The meter's sum hangs on the graph of every loss that went into it, and a list on each of them.
-With a `backward()` in every step the activations are freed, but the graph's nodes pile up in
-host memory; without one, every step's activations stay on the card.
+The meter's sum or list holds the graph of every loss. With a `backward()` in every step the
+activations are freed, but the graph's nodes pile up in host memory; without one, the activations of
+every step stay on the card.
 
 ## Example
 ```python
@@ -63,8 +62,8 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the meter is reset in every step, or what it holds is backpropagated. Loggers of other files
-are not looked at: TensorBoard and Weights & Biases turn a tensor into a number at once.
+When the meter is reset in every step, or its value is backpropagated. Loggers from other files are
+not reported: TensorBoard and Weights & Biases convert a tensor to a number immediately.
 ",
     check,
 };
@@ -105,7 +104,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             report.add_with(
                 span(given),
                 format!(
-                    "`{path}.{attribute}` keeps the graph of every step's `{}`",
+                    "`{path}.{attribute}` keeps the graph of `{}` from every step",
                     facts.text(given)
                 ),
                 "add `.item()` for a number, or `.detach()` for a tensor without its graph",
@@ -182,7 +181,7 @@ fn keeper<'a>(facts: &Facts<'a>, unit: UnitId, parameter: &str) -> Option<&'a st
     })
 }
 
-/// Whether an expression is made of names and operators only: no call can have detached it.
+/// Whether an expression consists of names and operators only: no call can have detached it.
 fn is_plain_arithmetic(value: &Expr) -> bool {
     match value {
         Expr::BinOp(operation) => {

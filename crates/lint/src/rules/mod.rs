@@ -1,8 +1,7 @@
 //! The rules: one per file, each with its documentation and its check.
 //!
-//! A rule's documentation has a fixed shape (see [`Rule::docs`]); its examples are tests: the
-//! first code block must be found by the rule and by no other of its family, the second one must
-//! not.
+//! A rule's documentation has a fixed shape (see [`Rule::docs`]), and its examples are tests: the rule,
+//! and no other of its family, must report the first code block, and must not report the second.
 
 use std::ops::Range;
 
@@ -91,7 +90,7 @@ pub const RULES: &[&Rule] = &[
     &zero_grad_keeps_memory::RULE,
 ];
 
-/// What kind of mistake a rule looks for.
+/// The kind of mistake a rule finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     KeptGraphs,
@@ -113,26 +112,26 @@ impl Family {
     }
 }
 
-/// One mistake that can be found.
+/// A rule: one mistake that lint can find.
 #[derive(Debug)]
 pub struct Rule {
-    /// As it stands in `# ghostgpu: ignore[...]` and in the configuration.
+    /// The name in `# ghostgpu: ignore[...]` and in the configuration.
     pub name: &'static str,
     pub family: Family,
     pub severity: Severity,
     /// One line: what it finds.
     pub summary: &'static str,
-    /// Markdown with the sections "What it does", "Why it costs memory", "Example" (a code block
-    /// that is found), "Use instead" (one that is not) and "When it is fine".
+    /// Markdown with the sections "What it does", "Why it costs memory", "Example" (code that is
+    /// reported), "Use instead" (code that is not) and "When it is fine".
     pub docs: &'static str,
     pub(crate) check: fn(&Facts<'_>, &mut Report<'_>),
 }
 
-/// Rules that are right but seldom matter: they speak only when they are asked to.
+/// Rules that are right but seldom matter, so they run only when selected.
 const OFF_BY_DEFAULT: &[&str] = &["activation-not-in-place", "foreach-where-fused"];
 
 impl Rule {
-    /// Whether the rule is on where nothing was selected.
+    /// Whether the rule runs without being selected.
     pub fn is_on_by_default(&self) -> bool {
         !OFF_BY_DEFAULT.contains(&self.name)
     }
@@ -144,19 +143,19 @@ impl PartialEq for Rule {
     }
 }
 
-/// Where a rule puts what it found.
+/// Collects the findings of one rule.
 pub struct Report<'a> {
     pub(crate) rule: &'static Rule,
     pub(crate) findings: &'a mut Vec<Finding>,
 }
 
 impl Report<'_> {
-    /// A finding without a fix.
+    /// Adds a finding without a fix.
     pub fn add(&mut self, range: Range<usize>, message: String, help: impl Into<String>) {
         self.add_with(range, message, help, None);
     }
 
-    /// A finding, perhaps with a fix; the caller may make it graver.
+    /// Adds a finding with an optional fix; the caller may raise its severity.
     pub fn add_with(
         &mut self,
         range: Range<usize>,

@@ -1,4 +1,4 @@
-//! A batch that is skipped after an out-of-memory error leaves half its gradients behind.
+//! A batch that is skipped after an out-of-memory error leaves half of its gradients behind.
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
@@ -15,12 +15,13 @@ pub static RULE: Rule = Rule {
     summary: "a batch is skipped after an out-of-memory error, but its gradients stay",
     docs: "\
 ## What it does
-Finds training loops that catch an out-of-memory error and go on with the next batch, without
+Finds training loops that catch an out-of-memory error and continue with the next batch without
 setting the gradients to None in the handler or before the next `backward()`.
 
 ## Why it costs memory
 An error in the middle of `backward()` leaves the gradients of some layers behind. They stay on the
-card, as large as the parameters, right when memory is short, and are added to the next batch's.
+card, up to the size of the parameters, just when memory is short, and are added to those of the next
+batch.
 
 ## Example
 ```python
@@ -47,7 +48,7 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When something the handler calls clears the gradients.
+When a function that the handler calls clears the gradients.
 ",
     check,
 };
@@ -113,7 +114,7 @@ fn is_gradient(target: &Expr) -> bool {
     matches!(target, Expr::Attribute(attribute) if attribute.attr.as_str() == "grad")
 }
 
-/// Whether the loop clears gradients only where a failed round does not come by: behind the
+/// Whether the loop clears gradients only where a failed iteration does not get: after the
 /// `backward()`, inside the same `try`.
 fn is_cleared_later_only(
     facts: &Facts<'_>,

@@ -13,16 +13,15 @@ pub static RULE: Rule = Rule {
     name: "output-kept-on-self",
     family: Family::KeptGraphs,
     severity: Severity::Warning,
-    summary: "a module's forward puts an activation into an attribute that nobody reads",
+    summary: "`forward` stores an activation in an attribute that is never read",
     docs: "\
 ## What it does
-Finds `self.name = activation` in the `forward` of a module, where the activation hangs on its
-graph and the file, which trains that module itself, never reads the attribute.
+Finds `self.name = activation` in the `forward` of a module, where the activation has a graph and
+the file, which trains the module itself, never reads the attribute.
 
 ## Why it costs memory
-The attribute keeps the activation and the graph behind it until the next forward pass binds it
-anew: through the optimizer's step, through evaluation, and while the next forward pass builds
-its own graph.
+The attribute keeps the activation and its graph until the next forward pass rebinds it: through the
+optimizer's step, through evaluation, and while the next forward pass builds its own graph.
 
 ## Example
 ```python
@@ -59,8 +58,8 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the attribute goes into a loss or is looked at later. Only modules that are trained in the
-same file are looked at: another file may read the attribute.
+When the attribute goes into a loss or is inspected later. Only modules that are trained in the same
+file are reported, since another file may read the attribute.
 ",
     check,
 };
@@ -99,10 +98,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         report.add_with(
             span(assign.statement),
             format!(
-                "`self.{}` keeps the graph behind it until the next forward pass, and nobody reads it",
+                "`self.{}` keeps its graph until the next forward pass, and nothing reads it",
                 target.attr
             ),
-            "use a local name, or keep `.detach()`",
+            "use a local variable, or store `.detach()`",
             (!facts
                 .readers_of_attribute(target.attr.as_str())
                 .contains(&unit))

@@ -12,14 +12,14 @@ pub static RULE: Rule = Rule {
     name: "padding-to-max-length",
     family: Family::NeedlessMemory,
     severity: Severity::Note,
-    summary: "texts are padded to the longest length allowed instead of their batch's longest",
+    summary: "texts are padded to the maximum length instead of the longest in their batch",
     docs: "\
 ## What it does
 Finds a tokenizer that pads to `max_length` in a file that trains.
 
 ## Why it costs memory
-Activations grow with the length of the sequence, attention scores with its square. Padding to
-`max_length` makes every batch as large as the largest one could be.
+Activations grow with the sequence length, attention scores with its square. Padding to `max_length`
+makes every batch as large as the largest possible one.
 
 ## Example
 ```python
@@ -47,8 +47,8 @@ for texts, targets in loader:
 
 ## When it is fine
 When shapes must not change: CUDA graphs, `torch.compile`, TPUs, the text encoders of diffusion
-models. When texts are padded one by one in a dataset, a collator (`DataCollatorWithPadding`) has to do it instead. Lengths up to 64 are not
-reported.
+models. Where a dataset pads texts one by one, pad in a collator (`DataCollatorWithPadding`) instead.
+Lengths up to 64 are not reported.
 ",
     check,
 };
@@ -65,22 +65,21 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if let Some(keyword) = call.node.arguments.keywords.iter().find(|each| pads(each)) {
             report.add(
                 span(keyword),
-                "every text is padded to the longest length allowed".to_owned(),
-                "pad a batch to its own longest text: `padding=True`, or a collator that pads",
+                "every text is padded to the maximum length".to_owned(),
+                "pad each batch to its longest text: `padding=True`, or a padding collator",
             );
         }
     }
 }
 
-/// A call of a tokenizer: of one that was made in this file, or by a method that only tokenizers
-/// have.
+/// A tokenizer call: on a tokenizer created in this file, or to a method that only tokenizers have.
 fn is_tokenizer(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     if facts.value(&call.node.func).kind == Kind::Tokenizer {
         return true;
     }
     match facts.method(call.node) {
         Some((_, "encode_plus" | "batch_encode_plus")) => true,
-        // Handed in: nothing else is called with both `padding` and `truncation`.
+        // A parameter: nothing else is called with both `padding` and `truncation`.
         _ => {
             facts.value(&call.node.func).kind == Kind::Unknown
                 && facts.path(&call.node.func).is_some()
@@ -90,14 +89,14 @@ fn is_tokenizer(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     }
 }
 
-/// A function that prepares batches, or a loop: not one text in the open, and no function that
-/// runs a model without gradients.
+/// A function that prepares batches, or a loop: not a single text at module level, and not a function
+/// that runs a model without gradients.
 fn is_for_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let unit = facts.structure.unit_of(call.place.block);
     let evaluates = facts
         .calls_in_unit(unit)
         .any(|other| facts.gradients_at(other.node).is_no());
-    // Who runs a model there and does not train asks it about a text.
+    // A function that runs a model and does not train queries it about a text.
     let asks = facts.calls_in_unit(unit).any(|other| {
         facts.called_module(other.node).is_some() && !facts.gradients_at(other.node).is_no()
     }) && !facts
@@ -127,7 +126,7 @@ fn is_short(facts: &Facts<'_>, call: &ExprCall) -> bool {
 }
 
 fn needs_fixed_shapes(facts: &Facts<'_>) -> bool {
-    // Diffusion models are conditioned on a fixed number of tokens, padding among them.
+    // Diffusion models are conditioned on a fixed number of tokens, including padding.
     facts.imports.uses("torch_xla")
         || facts.imports.uses("diffusers")
         || facts.imports.names().any(|name| {
@@ -148,7 +147,7 @@ fn needs_fixed_shapes(facts: &Facts<'_>) -> bool {
         })
 }
 
-/// Whether the file trains: by itself, or by a trainer.
+/// Whether the file trains, itself or through a trainer.
 fn trains(facts: &Facts<'_>) -> bool {
     facts.structure.calls.iter().any(|call| {
         facts.is_backward(call.node)
@@ -176,7 +175,7 @@ fn takes_fixed_texts(name: &str) -> bool {
         && (name.contains("Tokenizer") || name.contains("Processor"))
 }
 
-/// `DistributedType.TPU`, and notebooks that install `torch_xla`: every new shape is compiled anew there.
+/// `DistributedType.TPU`, and notebooks that install `torch_xla`: they compile every new shape.
 fn runs_on_tpu(facts: &Facts<'_>) -> bool {
     let installs = facts.structure.statements.iter().any(|(statement, _)| {
         matches!(statement, Stmt::IpyEscapeCommand(command)

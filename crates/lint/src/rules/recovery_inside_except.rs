@@ -13,16 +13,16 @@ pub static RULE: Rule = Rule {
     name: "recovery-inside-except",
     family: Family::NeedlessMemory,
     severity: Severity::Warning,
-    summary: "the model is run again while the caught out-of-memory error holds its tensors",
+    summary: "the model runs again while the caught out-of-memory error holds its tensors",
     docs: "\
 ## What it does
 Finds handlers of out-of-memory errors that run the model again, or call the function that failed
 again, inside the `except` block.
 
 ## Why it costs memory
-The exception's traceback keeps every frame of the failed pass, and with them all its tensors. As
-long as the `except` block runs they cannot be freed, by `empty_cache()` or anything else: on the
-card, a model run again inside the block found 10.8 GB still held, and 0.16 GB behind it.
+The exception's traceback keeps every frame of the failed pass, and with them all its tensors. While
+the `except` block runs, nothing can free them, not even `empty_cache()`: in one measurement 10.8 GB
+was still held inside the block, and 0.16 GB after it.
 
 ## Example
 ```python
@@ -62,7 +62,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             (runs_a_model(facts, unit, call) || is_tried_again(facts, unit, rescue.tried, call))
                 && !is_on_the_processor(facts, call)
         });
-        // A function that calls itself tries the same again.
+        // A function that calls itself retries the same.
         let repeats = again.is_some_and(|call| {
             facts.value(&call.node.func).kind == Kind::Function(unit)
                 || is_tried_again(facts, unit, rescue.tried, call)
@@ -76,21 +76,20 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             report.add(
                 span(call.node),
                 format!(
-                    "`{}` runs while the error that was caught still holds the tensors of the \
-                     failed pass",
+                    "`{}` runs while the caught error still holds the tensors of the failed pass",
                     facts.text(&*call.node.func)
                 ),
-                "set a flag in `except`, and try again behind it",
+                "set a flag in the `except` block, and retry after it",
             );
         }
     }
 }
 
-/// Something that was handed in or made here (`model`, `self.step`) and failed is called again.
+/// Something that was passed in or made here (`model`, `self.step`) and failed is called again.
 fn is_tried_again(facts: &Facts<'_>, unit: UnitId, tried: BlockId, call: &Call<'_>) -> bool {
     let is_own = match &*call.node.func {
         Expr::Name(name) => bound_names(&facts.structure, unit).contains(&name.id.as_str()),
-        // An attribute that no method of the class stands for.
+        // An attribute that is not a method of the class.
         Expr::Attribute(function) => {
             matches!(&*function.value, Expr::Name(name) if name.id.as_str() == "self")
         }
@@ -105,7 +104,7 @@ fn is_tried_again(facts: &Facts<'_>, unit: UnitId, tried: BlockId, call: &Call<'
         })
 }
 
-/// What is tried again on the processor needs nothing on the card.
+/// A retry on the CPU needs nothing on the card.
 fn is_on_the_processor(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     given(call.node).any(|each| {
         facts.value(each).card.is_no()
@@ -114,7 +113,7 @@ fn is_on_the_processor(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     })
 }
 
-/// A model's call, a `backward()`, or a function of the file that does one of them.
+/// A model's call, a `backward()`, or a function in the file that does one of them.
 fn runs_a_model(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
     facts.callee_unit(call.node) == Some(unit)
         || facts.reaches(call.node, &|each| {

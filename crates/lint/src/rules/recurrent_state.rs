@@ -11,16 +11,16 @@ pub static RULE: Rule = Rule {
     name: "recurrent-state",
     family: Family::KeptGraphs,
     severity: Severity::Error,
-    summary: "a state is carried over training steps together with its graph",
+    summary: "a state is carried from step to step with its graph",
     docs: "\
 ## What it does
-Finds a state that a model takes and gives back (`output, state = model(inputs, state)`), in a
-loop that calls `backward(retain_graph=True)` in every step and never detaches the state.
+Finds a state that a model takes and returns (`output, state = model(inputs, state)`), in a loop that
+calls `backward(retain_graph=True)` in every step and never detaches the state.
 
 ## Why it costs memory
 The state's graph reaches back to the first step. With `retain_graph=True` none of it is freed:
 memory and the time of `backward()` grow with every step. (Without `retain_graph=True` the second
-step fails: \"Trying to backward through the graph a second time\". Detaching the state mends
+step fails: \"Trying to backward through the graph a second time\". Detaching the state fixes
 both.)
 
 ## Example
@@ -47,8 +47,8 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When backpropagation through all steps is meant; then call `backward()` once, after the last one.
-A state that a model keeps in itself is not looked at.
+When backpropagation through all steps is intended; then call `backward()` once, after the last one.
+A state stored inside the model is not reported.
 ",
     check,
 };
@@ -83,13 +83,13 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             report.add(
                 span(assign.statement),
                 format!("`{path}` carries the graph of all earlier steps into the next one"),
-                format!("detach it once per step: `{path} = {path}.detach()`, and leave out `retain_graph=True`"),
+                format!("detach it once per step: `{path} = {path}.detach()`, and remove `retain_graph=True`"),
             );
         }
     }
 }
 
-/// Whether all that a loop binds a path to hangs on its graph.
+/// Whether everything a loop binds a path to has a graph.
 fn keeps_graph<'a>(facts: &Facts<'a>, steps: BlockId, path: &'a str) -> bool {
     let unit = facts.structure.unit_of(steps);
     let mut keeps = true;

@@ -12,17 +12,17 @@ pub static RULE: Rule = Rule {
     name: "retain-graph",
     family: Family::KeptGraphs,
     severity: Severity::Warning,
-    summary: "a graph is retained although nothing goes back through it again",
+    summary: "a graph is retained, but not used by another backward pass",
     docs: "\
 ## What it does
-Finds `backward(retain_graph=True)` in a training loop (or in a function that does one step) where
-no other `backward()` or `autograd.grad` of the same step comes after it, and nothing of the graph
-is left for the next step.
+Finds `backward(retain_graph=True)` in a training loop (or in a function that does one step) where no
+other `backward()` or `autograd.grad` follows in the same step, and no part of the graph is used in
+the next step.
 
 ## Why it costs memory
-`backward()` normally frees the activations of each layer as it goes back. A retained graph keeps
-them all, through the optimizer's step and through the next forward pass, until the last name
-that holds on to it is bound anew.
+`backward()` normally frees the activations of each layer as it proceeds. A retained graph keeps them
+all, through the optimizer's step and the next forward pass, until the last variable that refers to
+it is rebound.
 
 ## Example
 ```python
@@ -43,9 +43,9 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When a second loss goes back through the same graph later in the step, or a state is carried over
-to the next one. Losses that are made of anything that may bring such a graph along are not
-reported, nor are those of models that other files make: they may keep a state.
+When a second loss backpropagates through the same graph later in the step, or a state is carried to
+the next one. Losses computed from anything that may carry such a graph are not reported, nor are
+those of models created in other files, which may keep a state.
 ",
     check,
 };
@@ -61,13 +61,13 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let unit = facts.structure.unit_of(call.place.block);
         let steps = match facts.structure.loop_around(call.place.block) {
             Some(steps) => steps,
-            // A function that does one step: nothing of the graph may leave it.
+            // A function that does one step: no part of the graph may leave it.
             None if unit != 0 && !returns_graph(facts, unit) && !keeps_on_self(facts, unit) => {
                 facts.structure.units[unit].block
             }
             None => continue,
         };
-        // Also in functions that are written inside the loop, such as closures for an optimizer.
+        // Also in functions defined inside the loop, such as closures for an optimizer.
         let again = facts.structure.calls.iter().any(|other| {
             other.place.order > call.place.order
                 && facts.structure.is_inside(other.place.block, steps)
@@ -90,16 +90,16 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         report.add_with(
             span(call.node),
             format!(
-                "the graph of `{}` is retained, but nothing goes back through it again",
+                "the graph of `{}` is retained, but no other backward pass uses it",
                 facts.text(loss)
             ),
-            "leave `retain_graph=True` out",
+            "remove `retain_graph=True`",
             fix,
         );
     }
 }
 
-/// Whether something goes back from what the loss was made of after the loop has ended.
+/// Whether anything differentiates the loss's inputs after the loop.
 fn outlives_its_loop(facts: &Facts<'_>, steps: BlockId, loss: &Expr) -> bool {
     let unit = facts.structure.unit_of(steps);
     let end = facts
@@ -116,7 +116,7 @@ fn outlives_its_loop(facts: &Facts<'_>, steps: BlockId, loss: &Expr) -> bool {
     })
 }
 
-/// Whether a function returns something that may hang on a graph.
+/// Whether a function returns something that may have a graph.
 fn returns_graph(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.structure.statements.iter().any(|(statement, place)| {
         facts.structure.unit_of(place.block) == unit
@@ -127,7 +127,7 @@ fn returns_graph(facts: &Facts<'_>, unit: UnitId) -> bool {
     })
 }
 
-/// Whether a function puts something with a graph into an object.
+/// Whether a function stores something with a graph in an object.
 fn keeps_on_self(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.assigns_in_unit(unit).any(|assign| {
         matches!(assign.target, Expr::Attribute(_)) && !facts.value(assign.value).graph.is_no()

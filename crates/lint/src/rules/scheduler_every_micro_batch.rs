@@ -12,15 +12,15 @@ pub static RULE: Rule = Rule {
     name: "scheduler-every-micro-batch",
     family: Family::Accumulation,
     severity: Severity::Warning,
-    summary: "the learning rate is changed in every micro-batch while gradients are accumulated",
+    summary: "the scheduler steps in every micro-batch while gradients are accumulated",
     docs: "\
 ## What it does
-Finds `scheduler.step()` in every micro-batch of a loop that steps its optimizer once in several.
+Finds `scheduler.step()` in every micro-batch of a loop that steps its optimizer once per several.
 
 ## Why it costs memory
-Accumulation is there to train with a large batch in the memory of a small one. A schedule counted
-in micro-batches runs as many times faster as a window has micro-batches, so that the run is not
-the one with the large batch.
+Gradient accumulation trains with a large batch in the memory of a small one. A schedule that counts
+micro-batches runs faster by the number of micro-batches in a window, so the run differs from one
+with the large batch.
 
 ## Example
 ```python
@@ -45,8 +45,8 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When the schedule was made for a count of micro-batches. A schedule whose length is not written in
-figures, and is not divided by the window, is taken for such a one.
+When the schedule is defined in micro-batches. A schedule whose length is not a literal number, and is
+not divided by the window, is assumed to be.
 ",
     check,
 };
@@ -66,14 +66,14 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                         facts.text(call.node),
                         facts.text(window.every.count)
                     ),
-                    "move it behind the optimizer's step, under the same condition",
+                    "move it after the optimizer's step, under the same condition",
                 );
             }
         }
     }
 }
 
-/// `scheduler.step()` without an argument: one with a fraction of the epoch counts by itself.
+/// `scheduler.step()` without an argument; a fractional epoch is its own count.
 fn is_schedule(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
     let Some((receiver, "step")) = facts.method(call.node) else {
         return false;
@@ -83,7 +83,7 @@ fn is_schedule(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
     }
     match facts.value(receiver).kind {
         Kind::Scheduler => true,
-        // Known by being asked for the learning rate, or by a call that hands one in.
+        // Recognised by a query for the learning rate, or by a call that passes one in.
         Kind::Unknown => facts.path(receiver).is_some_and(|path| {
             facts.calls_in_unit(unit).any(|other| {
                 matches!(facts.method(other.node), Some((asked, "get_last_lr" | "get_lr"))
@@ -94,7 +94,7 @@ fn is_schedule(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
     }
 }
 
-/// Whether a call of the unit gives a scheduler for the parameter of this name.
+/// Whether a call passes a scheduler for this parameter.
 fn is_handed_in(facts: &Facts<'_>, unit: UnitId, name: &str) -> bool {
     facts.structure.calls.iter().any(|call| {
         facts.value(&call.node.func).kind == Kind::Function(unit)
@@ -104,8 +104,8 @@ fn is_handed_in(facts: &Facts<'_>, unit: UnitId, name: &str) -> bool {
     })
 }
 
-/// Whether the schedule may count micro-batches: its length is given by something that knows nothing of
-/// the window (`steps_per_epoch=len(loader)`), or is multiplied by it.
+/// Whether the schedule may count micro-batches: its length does not depend on the window
+/// (`steps_per_epoch=len(loader)`), or is multiplied by it.
 fn is_made_for_batches(facts: &Facts<'_>, unit: UnitId, step: &Call<'_>, count: &Expr) -> bool {
     let Some(path) = facts
         .method(step.node)
@@ -148,7 +148,7 @@ fn settings<'a>(facts: &Facts<'a>, made: &'a Expr) -> Vec<&'a Expr> {
     parts
 }
 
-/// What a scheduler is made by: here, or by whoever hands it in.
+/// The call that creates a scheduler: here, or in the caller.
 fn creations<'a>(facts: &Facts<'a>, unit: UnitId, path: &str) -> Vec<&'a Expr> {
     let bound = |path: &str| -> Vec<&'a Expr> {
         let assigns = facts.structure.assigns.iter();
@@ -169,7 +169,7 @@ fn creations<'a>(facts: &Facts<'a>, unit: UnitId, path: &str) -> Vec<&'a Expr> {
     made
 }
 
-/// A length that is not written in figures: whoever chose it may have counted either way.
+/// A length that is not a literal: it may count either.
 fn is_given_length(call: &ExprCall) -> bool {
     const LENGTHS: &[&str] = &[
         "num_training_steps",

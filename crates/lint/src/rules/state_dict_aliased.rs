@@ -1,4 +1,4 @@
-//! `best = model.state_dict()` is not a copy: it follows the live weights.
+//! `best = model.state_dict()` is not a copy: it changes with the weights.
 
 use super::state_dict_copied_on_card::state_dict_of;
 use super::{Family, Report, Rule};
@@ -11,16 +11,15 @@ pub static RULE: Rule = Rule {
     name: "state-dict-aliased",
     family: Family::Placement,
     severity: Severity::Error,
-    summary: "a state dict is kept over training steps, but follows the live weights",
+    summary: "a state dict is kept across training steps, but changes with the weights",
     docs: "\
 ## What it does
-Finds `best = model.state_dict()` that is kept while training goes on and is loaded, saved or
-returned afterwards.
+Finds `best = model.state_dict()` that is kept while training continues, and then loaded, saved or
+returned.
 
 ## Why it costs memory
-It costs none, and that is the mistake: the tensors in a state dict are the model's own weights,
-not a copy. Every later step changes them, so what was kept as the best weights are the last
-ones.
+It costs none, and that is the mistake: the tensors in a state dict are the model's own weights, not
+a copy. Every later step changes them, so the \"best\" weights are in fact the last ones.
 
 ## Example
 ```python
@@ -51,9 +50,9 @@ model.load_state_dict(best)
 ```
 
 ## When it is fine
-When the state dict is saved at once, before the next step, or the last weights are meant. Only
-names that are bound where a metric is compared and read after the loop that trains, or bound
-before training and loaded into the same model after it, are reported.
+When the state dict is saved before the next step, or the last weights are intended. Only variables
+that are assigned where a metric is compared and read after the training loop, or assigned before
+training and loaded into the same model after it, are reported.
 ",
     check,
 };
@@ -111,7 +110,7 @@ fn is_kept_over_steps(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path
         .conditions(assign.place.block, steps)
         .iter()
         .any(|(test, _)| compares_a_metric(facts, assign.place.block, test));
-    // Moving the model makes new tensors of its weights, and leaves these alone.
+    // Moving the model creates new weight tensors and leaves these alone.
     let moved = facts.calls_inside(steps).any(|call| {
         matches!(facts.method(call.node), Some((receiver, "cpu" | "cuda" | "to"))
             if facts.value(receiver).is_module())
@@ -125,8 +124,8 @@ fn is_kept_over_steps(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path
     conditional && !moved && !stops && is_used_after(facts, unit, steps, path)
 }
 
-/// The best weights that an object (early stopping, a trainer) keeps for another method or for
-/// whoever has it, which then loads or saves them.
+/// The best weights that an object (early stopping, a trainer) keeps, for another method or a caller to
+/// load or save.
 fn is_kept_by_an_object(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>) -> bool {
     let Expr::Attribute(target) = assign.target else {
         return false;
@@ -147,8 +146,8 @@ fn is_kept_by_an_object(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>) ->
         })
 }
 
-/// Bound before training and loaded into the same model after it, or in each of its rounds: a
-/// copy of the first weights was meant.
+/// Bound before training and loaded into the same model after it, or in each of its iterations: a
+/// copy of the initial weights was intended.
 fn is_restored(
     facts: &Facts<'_>,
     unit: UnitId,
@@ -164,7 +163,7 @@ fn is_restored(
     if !bound_once || facts.structure.loop_around(assign.place.block).is_some() {
         return false;
     }
-    // `own[name] = value` makes it something else.
+    // `own[name] = value` modifies it.
     let changed = facts.assigns_in_unit(unit).any(|other| {
         matches!(other.target, Expr::Subscript(part) if facts.path(&part.value) == Some(path))
     }) || facts.calls_in_unit(unit).any(|call| {
@@ -196,7 +195,7 @@ fn is_restored(
         })
 }
 
-/// Whether a condition asks which of two values is larger, and neither counts the rounds: the
+/// Whether a condition asks which of two values is larger, and neither counts the iterations: the
 /// state that is kept there is the best one, not the last.
 fn compares_a_metric<'a>(facts: &Facts<'a>, block: BlockId, test: &'a Expr) -> bool {
     let unit = facts.structure.unit_of(block);
@@ -229,7 +228,7 @@ fn compares_a_metric<'a>(facts: &Facts<'a>, block: BlockId, test: &'a Expr) -> b
     compares
 }
 
-/// Whether a loop steps an optimizer, itself or in functions of the file.
+/// Whether a loop steps an optimizer, itself or in functions in the file.
 fn trains(facts: &Facts<'_>, rounds: BlockId) -> bool {
     facts
         .calls_inside(rounds)
@@ -242,7 +241,7 @@ fn takes_state(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         || facts.callee(call.node).as_deref() == Some("torch.save")
 }
 
-/// Whether a path is loaded, saved or returned behind a loop.
+/// Whether a path is loaded, saved or returned after a loop.
 fn is_used_after(facts: &Facts<'_>, unit: UnitId, steps: BlockId, path: &str) -> bool {
     let behind = |block: BlockId| !facts.structure.is_inside(block, steps);
     let used = facts.calls_in_unit(unit).any(|call| {

@@ -11,14 +11,14 @@ pub static RULE: Rule = Rule {
     name: "state-dict-copied-on-card",
     family: Family::Placement,
     severity: Severity::Warning,
-    summary: "a state dict is copied on the card, where it is only put away",
+    summary: "a state dict is copied on the card only to be stored",
     docs: "\
 ## What it does
-Finds a deep copy (or clones) of a state dict of a model on the card that is kept in a name and
-later only loaded, saved or returned.
+Finds a deep copy (or clones) of the state dict of a model on the card that is later only loaded,
+saved or returned.
 
 ## Why it costs memory
-The copy is made where the weights are: on the card. It stays there while training goes on, and
+The copy is made where the weights are: on the card. It stays there while training continues, and
 while a new best copy is made, the old one still exists: up to two more sets of weights.
 
 ## Example
@@ -42,8 +42,8 @@ model.load_state_dict(best)
 ```
 
 ## When it is fine
-When the copy is used in computations on the card (a moving average), which is not reported, or
-when the model is small beside its activations.
+When the model is small compared with its activations. A copy that is used in computations on the
+card (a moving average) is not reported.
 ",
     check,
 };
@@ -149,8 +149,8 @@ pub(super) fn state_dict_of<'a>(facts: &Facts<'a>, expression: &'a Expr) -> Opti
     }
 }
 
-/// Whether the copy is made in every round of a loop that trains: to go back to it at once, as in
-/// meta-learning, where the host would be far.
+/// Whether the copy is made in every iteration of a training loop, to be restored at once as in
+/// meta-learning, where a copy on the CPU would be slow.
 fn is_of_every_round(facts: &Facts<'_>, assign: &Assign<'_>) -> bool {
     facts
         .structure

@@ -16,13 +16,13 @@ pub static RULE: Rule = Rule {
     summary: "an accumulation window is set up, but the optimizer steps in every micro-batch",
     docs: "\
 ## What it does
-Finds a loop that divides its loss by the length of a window, or sets gradients to zero once per
-window, but calls `optimizer.step()` in every micro-batch.
+Finds a loop that divides its loss by the window length, or zeroes gradients once per window, but
+calls `optimizer.step()` in every micro-batch.
 
 ## Why it costs memory
-Accumulation is there to train with a large batch in the memory of a small one. With a step in every
-micro-batch the gradients of a window are applied again and again, or every step is as many times
-too small as the window has micro-batches.
+Gradient accumulation trains with a large batch in the memory of a small one. With a step in every
+micro-batch, the gradients of a window are applied repeatedly, or every step is too small by the
+number of micro-batches in a window.
 
 ## Example
 ```python
@@ -45,8 +45,8 @@ for i, (inputs, targets) in enumerate(loader):
 ```
 
 ## When it is fine
-When the gradients of earlier batches are meant to be applied again. A division by a number that no
-condition counts with is not taken for a window.
+When the gradients of earlier batches are to be applied again. A division by a number that no
+condition uses is not considered a window.
 ",
     check,
 };
@@ -95,7 +95,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                     facts.text(count),
                     facts.text(step.node)
                 ),
-                "step once per window, and set the gradients to zero right after",
+                "step once per window, and zero the gradients right after",
             );
         }
     }
@@ -116,7 +116,7 @@ fn zeroed_per_window<'a, 'f>(
         }
         found = match (found, facts.periodic(call, rounds)) {
             (None, Some((_, every))) if is_of(facts, call, step) => Some((call, every)),
-            // Another one, or one that runs in every round.
+            // Another one, or one that runs in every iteration.
             _ => return None,
         };
     }
@@ -136,15 +136,14 @@ fn is_of(facts: &Facts<'_>, zero: &Call<'_>, step: &Call<'_>) -> bool {
     }
 }
 
-/// The length of a window the loop counts with: a condition that holds once in so many rounds
-/// (around something else than the step), or the number of its rounds.
+/// The length of a window the loop counts with: a condition that holds once every n iterations
+/// (around something else than the step), or the number of its iterations.
 fn window_of<'a>(facts: &Facts<'a>, rounds: BlockId, step: &Call<'a>) -> Option<&'a Expr> {
     if let BlockKind::For(node) = facts.structure.blocks[rounds].kind
         && let Some(count) = range_count(&node.iter)
         && facts.constant(count) != Some(1)
     {
-        // With its gradients set to zero each time, every round over the same data is a step for
-        // itself.
+        // If gradients are zeroed each time, every iteration over the same data is its own step.
         let takes_data = facts
             .calls_inside(rounds)
             .any(|call| plain_callee(call.node) == Some("next"));
@@ -162,7 +161,7 @@ fn window_of<'a>(facts: &Facts<'a>, rounds: BlockId, step: &Call<'a>) -> Option<
         .next()
 }
 
-/// Whether a loss is divided by the window in this loop, on a way that leads to the step.
+/// Whether a loss is divided by the window in this loop, on a path that leads to the step.
 fn is_divided(
     facts: &Facts<'_>,
     rounds: BlockId,

@@ -12,15 +12,15 @@ pub static RULE: Rule = Rule {
     name: "summed-loss",
     family: Family::KeptGraphs,
     severity: Severity::Warning,
-    summary: "a loss is added to a running total together with its graph",
+    summary: "a loss is added to a running total with its graph",
     docs: "\
 ## What it does
-Finds a running total to which a loss is added, step after step, without `.item()` or `.detach()`.
+Finds a running total to which every step adds its loss without `.item()` or `.detach()`.
 
 ## Why it costs memory
-The total's graph reaches every loss that went into it. Without a `backward()` all activations of
-every step stay on the card: that is an error. After a `backward()` they are gone, and what grows
-with every step is the graph itself, in host memory, with whatever its nodes still hold.
+The total's graph reaches every loss that was added. Without `backward()`, all activations of every
+step stay on the card; that is reported as an error. After `backward()` they are freed, and what
+grows is the graph itself, in host memory, with whatever its nodes still hold.
 
 ## Example
 ```python
@@ -43,7 +43,7 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the total itself is backpropagated, or begins anew in every step.
+When the total itself is backpropagated, or is reset in every step.
 ",
     check,
 };
@@ -60,7 +60,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if !value.is_tensor()
             || !value.graph.is_yes()
             || facts.gradients_at(assign.statement).is_no()
-            // A list is made longer by what is added.
+            // `+=` extends a list.
             || facts.value(assign.target).kind == Kind::Container
         {
             continue;
@@ -95,7 +95,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let finding = report.add_with(
             span(assign.statement),
-            format!("`{total}` keeps {kept} of every step's `{name}`"),
+            format!("`{total}` keeps {kept} of `{name}` from every step"),
             "add `.item()` for a number, or `.detach()` for a tensor without its graph",
             Some(Fix::safe("Add `.detach()`", without_graph(facts, added))),
         );
@@ -105,8 +105,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Made of nothing but results of which nobody knows what they are, and which nothing backpropagates: an
-/// accuracy, a time.
+/// Computed only from unknown results that nothing backpropagates: an accuracy, a time.
 fn is_of_unknown_make(facts: &Facts<'_>, steps: BlockId, added: &Expr) -> bool {
     let unit = facts.structure.unit_of(steps);
     let (mut unknown, mut known) = (false, false);
@@ -125,7 +124,7 @@ fn is_of_unknown_make(facts: &Facts<'_>, steps: BlockId, added: &Expr) -> bool {
     unknown && !known
 }
 
-/// What is added to a total: of `total += x`, and of `total = total + x` either way round.
+/// What is added to a total: of `total += x`, and of `total = total + x` in either order.
 fn added<'a>(facts: &Facts<'a>, assign: &Assign<'a>, total: &str) -> Option<&'a Expr> {
     match assign.operator {
         Some(Operator::Add) => Some(assign.value),

@@ -1,4 +1,4 @@
-//! The last batch's graph is still there while evaluation runs.
+//! The last batch's graph stays alive during evaluation.
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
@@ -11,16 +11,16 @@ pub static RULE: Rule = Rule {
     name: "training-leftovers-in-evaluation",
     family: Family::Evaluation,
     severity: Severity::Note,
-    summary: "a training step's whole graph stays on the card while evaluation runs",
+    summary: "the graph of the last training step stays on the card during evaluation",
     docs: "\
 ## What it does
-Finds a model's output that a training loop leaves behind in a name with its graph still whole (it
-was never backpropagated, or with `retain_graph=True`), where the same function then evaluates
-without gradients while the name still holds it.
+Finds a variable that still holds a model's output, with its full graph, after a training loop (it
+was never backpropagated, or only with `retain_graph=True`), while the same function goes on to
+evaluate without gradients.
 
 ## Why it costs memory
-A name lives on after its loop. The graph that the last output hangs on keeps the activations of
-all layers, through the whole evaluation.
+A variable outlives its loop. The graph of the last output keeps the activations of all layers through
+the whole evaluation.
 
 ## Example
 ```python
@@ -60,9 +60,9 @@ for epoch in range(10):
 ```
 
 ## When it is fine
-When evaluation needs far less than training. After a plain `backward()` the activations are gone
-and only the output itself stays, which is not reported. Only outputs that are surely on the card
-are looked at, and only evaluation that this file runs right after the loop.
+When evaluation needs far less memory than training. After a plain `backward()` the activations are
+freed and only the output itself stays, which is not reported. Only outputs that are certainly on the
+card are reported, and only evaluation that the file runs right after the loop.
 ",
     check,
 };
@@ -90,9 +90,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         report.add(
             span(evaluation.node),
             format!(
-                "`{name}` of the last training step keeps its whole graph during this evaluation"
+                "`{name}` from the last training step keeps its full graph during this evaluation"
             ),
-            format!("`del {name}` after the loop, or leave its graph out where it is made"),
+            format!("`del {name}` after the loop, or compute it under `torch.no_grad()`"),
         );
     }
 }
@@ -116,7 +116,7 @@ fn last_order(facts: &Facts<'_>, block: BlockId) -> usize {
     calls.chain(statements).max().unwrap_or(0)
 }
 
-/// The first evaluation without gradients behind a loop, where the loop has surely run before.
+/// The first evaluation without gradients after a loop, where the loop has certainly run before.
 fn evaluation_after<'f, 'a>(
     facts: &'f Facts<'a>,
     unit: UnitId,
@@ -142,7 +142,7 @@ fn evaluation_after<'f, 'a>(
         })
 }
 
-/// An output on the card with a whole graph that a loop binds and nothing lets go of before evaluation.
+/// An output on the card with a whole graph that a loop binds and nothing frees before evaluation.
 fn leftover<'a>(
     facts: &Facts<'a>,
     unit: UnitId,

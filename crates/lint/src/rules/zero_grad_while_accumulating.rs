@@ -1,4 +1,4 @@
-//! `zero_grad()` in every micro-batch throws away what is being accumulated.
+//! `zero_grad()` in every micro-batch discards what was accumulated.
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
@@ -12,17 +12,17 @@ pub static RULE: Rule = Rule {
     name: "zero-grad-while-accumulating",
     family: Family::Accumulation,
     severity: Severity::Error,
-    summary: "gradients are set to zero in every micro-batch while they are accumulated",
+    summary: "gradients are zeroed in every micro-batch while they are accumulated",
     docs: "\
 ## What it does
-Finds a loop that steps once in several micro-batches, but calls `zero_grad()` in each of them;
-and `zero_grad()` before `backward()` inside `with accelerator.accumulate(...)`.
+Finds a loop that steps once per several micro-batches, but calls `zero_grad()` in each of them; and
+`zero_grad()` before `backward()` inside `with accelerator.accumulate(...)`.
 
 ## Why it costs memory
-Accumulation is there to train with a large batch in the memory of a small one. Here the step sees
-the gradients of its last micro-batch only: the others were computed for nothing. Accelerate skips
+Gradient accumulation trains with a large batch in the memory of a small one. Here the step sees
+only the gradients of its last micro-batch: the others were computed for nothing. Accelerate skips
 `zero_grad()` of a prepared optimizer in all micro-batches but the one that steps, and there a call
-before `backward()` erases what the others left.
+before `backward()` erases what the others accumulated.
 
 ## Example
 ```python
@@ -62,7 +62,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 report.add(
                     span(call.node),
                     format!(
-                        "`{}` throws away the gradients of all but one of `{}` micro-batches",
+                        "`{}` discards the gradients of all but one of `{}` micro-batches",
                         facts.text(call.node),
                         facts.text(window.every.count)
                     ),
@@ -90,7 +90,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                          what the others accumulated",
                         facts.text(call.node)
                     ),
-                    "move it behind the step",
+                    "move it after the step",
                 );
             }
         }
@@ -105,7 +105,7 @@ fn is_zero_grad(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     ))
 }
 
-/// Under a setting that the step does not stand under: it may be the one of those who do not accumulate.
+/// Under a setting that does not apply to the step: perhaps the case without accumulation.
 fn is_an_option(facts: &Facts<'_>, call: &Call<'_>, window: &Window<'_, '_>) -> bool {
     facts
         .structure

@@ -53,7 +53,7 @@ def train(model, loader, optimizer, n):
             optimizer.step()
             optimizer.zero_grad()
 
-# case: micro-batches in a loop of their own
+# case: micro-batches in a separate loop
 import torch
 import torch.nn.functional as F
 

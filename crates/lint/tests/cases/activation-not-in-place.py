@@ -1,4 +1,4 @@
-# case: a name of its own for each step
+# case: a separate name for each step
 import torch.nn.functional as F
 from torch import nn
 

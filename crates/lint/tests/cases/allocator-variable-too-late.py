@@ -88,7 +88,7 @@ if torch.cuda.is_available():
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 model = torch.nn.Linear(4, 4).cuda()
 
-# case: what stands above runs later
+# case: the code above runs later
 import os
 import torch
 

@@ -20,7 +20,7 @@ def train(data, optimizer, criterion, n):
             optimizer.step()  # <- found
             optimizer.zero_grad()
 
-# case: a block of the file inside the model, handed to another function
+# case: a block of the file inside the model, passed to another function
 from torch import nn
 from torch.utils.data import DataLoader
 

@@ -55,7 +55,7 @@ class Images(Dataset):
     def __getitem__(self, index):
         return to_card(self.images[index])
 
-# case: an iterable data set
+# case: an iterable dataset
 from torch.utils.data import IterableDataset
 
 class Stream(IterableDataset):
@@ -94,7 +94,7 @@ class Images(Dataset):
     def __getitem__(self, index):
         return self.images[index].to(self.device)
 
-# case: not a data set
+# case: not a dataset
 class Store:
     def __getitem__(self, index):
         return self.rows[index].cuda()

@@ -27,14 +27,14 @@ model.config.use_cache = True  # <- found
 trainer = Trainer(model, TrainingArguments("out", gradient_checkpointing=True))
 trainer.train()
 
-# case: switched off
+# case: disabled
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
 model = AutoModelForCausalLM.from_pretrained("gpt2", use_cache=False)
 trainer = Trainer(model, TrainingArguments("out", gradient_checkpointing=True))
 trainer.train()
 
-# case: switched on again after training
+# case: enabled again after training
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
 model = AutoModelForCausalLM.from_pretrained("gpt2")
@@ -74,7 +74,7 @@ def train(loader, optimizer):
         model(**batch).loss.backward()
         optimizer.step()
 
-# case: switched on to generate, and off again before the training
+# case: enabled to generate, and off again before the training
 from transformers import AutoModelForCausalLM, Trainer
 
 model = AutoModelForCausalLM.from_pretrained("gpt2")

@@ -75,7 +75,7 @@ def train(model, loader, optimizer, criterion, n):
             optimizer.step()
             optimizer.zero_grad()
 
-# case: clipping under a condition of its own with the same meaning
+# case: clipping under a separate condition with the same meaning
 import torch
 
 def train(model, loader, optimizer, criterion, n):
@@ -97,7 +97,7 @@ def train(model, loader, optimizer, criterion):
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
-# case: micro-batches in a loop of their own
+# case: micro-batches in a separate loop
 import torch
 
 def train(model, loader, optimizer, criterion, n):
@@ -137,7 +137,7 @@ def train(model, loader, optimizer, criterion):
             optimizer.step()
             optimizer.zero_grad()
 
-# case: a discriminator that is clipped and stepped in every round
+# case: a discriminator that is clipped and stepped in every iteration
 import torch
 
 def train(critic, generator, loader, first, second):
@@ -151,7 +151,7 @@ def train(critic, generator, loader, first, second):
             (-critic(generator(x)).mean()).backward()
             second.step()
 
-# case: on the round that steps
+# case: on the iteration that steps
 import torch
 
 def train(model, loader, optimizer, criterion):

@@ -125,7 +125,7 @@ def train(model, data, optimizer):
             optimizer.zero_grad()
             losses = []
 
-# case: emptied in every round
+# case: emptied in every iteration
 def train(model, loader, optimizer, criterion):
     losses = []
     for x, y in loader:
@@ -136,7 +136,7 @@ def train(model, loader, optimizer, criterion):
         print(losses)
         losses.clear()
 
-# case: returned losses that nobody backpropagated yet
+# case: returned losses that nothing has backpropagated yet
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -218,7 +218,7 @@ def train(model, data, optimizer, criterion):
         losses.append(loss)  # <- found
     return losses
 
-# case: a list that is begun anew when it is full
+# case: a list that is restarted when it is full
 def train(model, loader, optimizer, criterion):
     losses = []
     for x, y in loader:
@@ -324,7 +324,7 @@ def train(model, loader, optimizer, criterion):
         losses.append(loss.cpu().detach().numpy())
         losses.append(loss.tolist())
 
-# case: what a model gives beside its loss may be an accuracy
+# case: what a model returns next to its loss may be an accuracy
 def train(model, loader, optimizer):
     accuracies = []
     model.train()

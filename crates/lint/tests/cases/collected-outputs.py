@@ -135,7 +135,7 @@ def step(model, loader, optimizer, criterion, target):
     loss.backward()
     optimizer.step()
 
-# case: made anew for every batch
+# case: recreated for every batch
 import torch
 from torch.utils.data import DataLoader
 
@@ -156,7 +156,7 @@ def predict(model, loader, device):
         kept.append(model(x.to(device)))
     return kept
 
-# case: in one round only
+# case: in one iteration only
 import torch
 from torch import nn
 
@@ -363,7 +363,7 @@ def retrieve(model, loader):
     rows = torch.cat(rows)
     return (rows @ rows.t()).topk(5).indices.cpu()
 
-# case: the outputs of a batch's chunks, joined behind them
+# case: the outputs of a batch's chunks, joined after them
 import torch
 
 def train(model, loader, optimizer, criterion, accuracy):

@@ -135,7 +135,7 @@ def main(build, loader):
         nn.functional.mse_loss(model(x), y).backward()
         optimizer.step()
 
-# case: a part of a model, handed to a function that trains the whole
+# case: a part of a model, passed to a function that trains the whole
 from torch import nn
 from util import make_optimizer
 

@@ -24,7 +24,7 @@ def train(rows, steps):
         loss = model(x[chosen]).mean()
         loss.backward()
 
-# case: a tensor data set
+# case: a tensor dataset
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 

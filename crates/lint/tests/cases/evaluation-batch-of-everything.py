@@ -20,7 +20,7 @@ with torch.no_grad():
     for x, y in loader:
         print(net(x.cuda()).argmax(1))
 
-# case: given to a function of the file
+# case: given to a function in the file
 import torch
 from torch.utils.data import DataLoader
 from torchvision import models

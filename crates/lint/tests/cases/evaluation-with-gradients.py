@@ -148,7 +148,7 @@ def robust_accuracy(model, loader, criterion):
         adversarial = perturb(model, x, y, criterion)
         print(model(adversarial).argmax(1))
 
-# case: a function that hands on its output
+# case: a function that passes on its output
 def features(model, x):
     model.eval()
     return model(x)
@@ -339,7 +339,7 @@ def embed(model, loader):
     for x, y in loader:
         print(model(x).argmax(1).tolist())
 
-# case: one run that nobody looks at
+# case: one run whose output is unused
 import torch
 
 def calibrate(model, x):
@@ -395,7 +395,7 @@ if __name__ == "__main__":
     m.eval()
     print(m(torch.randn(1, 4)))
 
-# case: gradients are switched off for the whole file
+# case: gradients are disabled for the whole file
 import torch
 
 torch.set_grad_enabled(False)
@@ -405,7 +405,7 @@ def predict(model, loader, device):
     for x in loader:
         print(model(x.to(device)).argmax(1))
 
-# case: frozen by a function of the file
+# case: frozen by a function in the file
 def freeze(network):
     for p in network.parameters():
         p.requires_grad = False
@@ -513,7 +513,7 @@ def main():
 
 main()
 
-# case: wrapped behind its definition
+# case: wrapped after its definition
 import torch
 
 def evaluate(model, loader, device):
@@ -654,7 +654,7 @@ if __name__ == "__main__":
         example = torch.flip(example, [2])
     print(net(example))
 
-# case: handed on, and run without gradients there
+# case: passed on, and run without gradients there
 import functools
 import torch
 

@@ -20,7 +20,7 @@ def build():
         lr=1e-3,
     )
 
-# case: handed to a function of the file
+# case: passed to a function in the file
 import torch
 from torch import nn
 

@@ -99,7 +99,7 @@ def main(loader, criterion, optimizer, sample, target):
         criterion(model(x), y).backward()
         optimizer.step()
 
-# case: in a function of its own
+# case: in a separate function
 from torch import nn
 
 def look(model, sample):
@@ -144,7 +144,7 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 
-# case: a look at the output before the training, let go of
+# case: a look at the output before the training, released
 import torch
 from torch import nn
 

@@ -26,7 +26,7 @@ def train(model, loader, optimizer, criterion, n):
             optimizer.step()  # <- found
             optimizer.zero_grad()
 
-# case: the last round makes a step, too
+# case: the last iteration makes a step, too
 def train(model, loader, optimizer, criterion, n):
     for i, (x, y) in enumerate(loader):
         (criterion(model(x), y) / n).backward()
@@ -34,7 +34,7 @@ def train(model, loader, optimizer, criterion, n):
             optimizer.step()
             optimizer.zero_grad()
 
-# case: a step behind the loop
+# case: a step after the loop
 def train(model, loader, optimizer, criterion, n):
     for i, (x, y) in enumerate(loader):
         (criterion(model(x), y) / n).backward()
@@ -97,7 +97,7 @@ def train(model, loader, optimizer, criterion, n):
             optimizer.step()
             optimizer.zero_grad()
 
-# case: the first round makes a step, the last ones do not
+# case: the first iteration makes a step, the last ones do not
 def train(model, loader, optimizer, criterion, n):
     for i, (x, y) in enumerate(loader):
         (criterion(model(x), y) / n).backward()
@@ -131,7 +131,7 @@ def train(model, loader, optimizer, criterion, accumulate, n):
             optimizer.step()  # <- found
             optimizer.zero_grad()
 
-# case: a loader that goes round for ever
+# case: a loader that loops forever
 def forever(loader):
     while True:
         for batch in loader:
@@ -145,7 +145,7 @@ def train(model, loader, optimizer, criterion, n):
             optimizer.step()
             optimizer.zero_grad()
 
-# case: every round throws away what the others left
+# case: every iteration discards what the others left
 def train(model, loader, optimizer, criterion, n):
     for i, (x, y) in enumerate(loader):
         optimizer.zero_grad()
@@ -172,7 +172,7 @@ def train(model, loader, optimizer, criterion):
         optimizer.step()
         optimizer.zero_grad()
 
-# case: the rest is stepped by a function of the file
+# case: the rest is stepped by a function in the file
 def finish(optimizer):
     optimizer.step()
     optimizer.zero_grad()
@@ -219,7 +219,7 @@ for step, (x, y) in enumerate(loader, start=1):
     if completed >= most:
         break
 
-# case: the first rounds are skipped, the last ones are not
+# case: the first iterations are skipped, the last ones are not
 def train(model, loader, optimizer, criterion, count, start):
     for i, (x, y) in enumerate(loader):
         if i < start:

@@ -244,7 +244,7 @@ model = nn.Linear(4, 4)
 model.load_state_dict(torch.load("weights.pt"))
 print(model(torch.zeros(1, 4)))
 
-# case: a comment with parentheses behind the last argument
+# case: a comment with parentheses after the last argument
 import torch
 from torch import nn
 
@@ -265,7 +265,7 @@ vocabulary = torch.load("vocabulary.pt")
 model = nn.Embedding(len(vocabulary), 8).cuda()
 print(model(torch.zeros(1, dtype=torch.long).cuda()))
 
-# case: let go of before anything runs
+# case: released before anything runs
 import torch
 from torch import nn
 
@@ -334,7 +334,7 @@ def main(args, loader):
         for x in loader:
             print(model(x.cuda()).argmax(1))
 
-# case: a name that is bound anew to a fresh model
+# case: a name that is rebound to a fresh model
 import torch
 from models import Net, Tuned
 

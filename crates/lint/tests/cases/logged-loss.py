@@ -206,7 +206,7 @@ def train(model, loader, optimizer, criterion):
         wandb.log({"loss": loss})
         writer.add_scalar("loss", loss, step)
 
-# case: reset in every round
+# case: reset in every iteration
 class Meter:
     def __init__(self):
         self.total = 0

@@ -134,7 +134,7 @@ def train(model, loader, optimizer, criterion):
                 print("try a smaller batch")
             raise
 
-# case: the handler clears by a method of its own
+# case: the handler clears through its own method
 import torch
 
 class Trainer:

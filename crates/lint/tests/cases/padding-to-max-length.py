@@ -9,7 +9,7 @@ def train(model, loader, optimizer):
         model(**x, labels=y).loss.backward()
         optimizer.step()
 
-# case: in a function that prepares a data set for the trainer
+# case: in a function that prepares a dataset for the trainer
 from transformers import AutoTokenizer, Trainer
 
 tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
@@ -24,7 +24,7 @@ def prepare(examples):
 trainer = Trainer(model=model, train_dataset=data.map(prepare, batched=True))
 trainer.train()
 
-# case: the old form, of a tokenizer that is handed in
+# case: the old form, of a tokenizer that is passed in
 def encode(self, text):
     return self.tokenizer.encode_plus(
         text,

@@ -53,7 +53,7 @@ def safe(x):
     except (torch.OutOfMemoryError, ValueError):
         return forward(x.half())  # <- found
 
-# case: tried again behind the handler
+# case: retried after the handler
 import torch
 from torch import nn
 
@@ -126,7 +126,7 @@ class Scheduler:
             self.run(items[:half])  # <- found
             self.run(items[half:])
 
-# case: a model that is handed in, and an error of any kind that makes the cache be emptied
+# case: a model that is passed in, and a handler for any error that empties the cache
 import torch
 
 def predict(model, x):
@@ -159,7 +159,7 @@ def main(model, loader, optimizer, criterion):
         torch.cuda.empty_cache()
         print(model(x))
 
-# case: tried again on the processor
+# case: retried on the CPU
 import torch
 
 def predict(model, x):
@@ -171,7 +171,7 @@ def predict(model, x):
         model.cpu()
         return model(x.cpu())
 
-# case: a handler that counts, and the next round that tries again
+# case: a handler that counts, and the next iteration that retries
 import torch
 
 def train(model, loader, optimizer, criterion):

@@ -92,7 +92,7 @@ def train(model, loader, optimizer, criterion, state):
         loss.backward(retain_graph=True)
         optimizer.step()
 
-# case: packed anew by a function
+# case: repacked by a function
 def repackage(h):
     return tuple(each.detach() for each in h)
 
@@ -116,7 +116,7 @@ def train(cell, sequences, optimizer, criterion):
         loss.backward(retain_graph=True)
         optimizer.step()
 
-# case: begun anew for every batch
+# case: restarted for every batch
 def train(model, loader, optimizer, criterion):
     model.train()
     for x, y in loader:
@@ -161,7 +161,7 @@ def train(loader, optimizer, criterion):
         for part in hidden:
             part.detach_()
 
-# case: a name that every batch binds anew
+# case: a name that every batch rebinds
 import torch
 from torch import nn
 
@@ -178,7 +178,7 @@ def train(loader, optimizer, criterion):
         second.backward()
         optimizer.step()
 
-# case: the state is made anew for every sequence
+# case: the state is recreated for every sequence
 import torch
 from torch import nn
 

@@ -108,7 +108,7 @@ def step(loss, optimizer):
     loss.backward(retain_graph=True)
     optimizer.step()
 
-# case: gradients through the same graph in a function of the file
+# case: gradients through the same graph in a function in the file
 import torch
 
 def penalty(loss, weights):
@@ -199,7 +199,7 @@ def train(model, data, optimizer):
     for x, y in DataLoader(data):
         step(model, x, y, optimizer)
 
-# case: a step that hands on its outputs
+# case: a step that passes on its outputs
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -223,14 +223,14 @@ def gradients(actor, obs, optimizer):
         optimizer.zero_grad()
         fx.backward(retain_graph=True)
 
-# case: losses that are handed in may share layers
+# case: losses that are passed in may share layers
 def step(losses, optimizer):
     for idx, loss in enumerate(losses):
         loss.backward(retain_graph=True)
         optimizer.step()
         optimizer.zero_grad()
 
-# case: a function of the file uses a graph from before the loop
+# case: a function in the file uses a graph from before the loop
 import torch
 from torch import nn
 

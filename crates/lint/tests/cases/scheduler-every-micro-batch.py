@@ -1,4 +1,4 @@
-# case: the scheduler behind the condition
+# case: the scheduler after the condition
 import torch
 
 def train(model, loader, criterion, n):
@@ -103,7 +103,7 @@ def train(model, loader, criterion):
         optimizer.zero_grad()
         scheduler.step()
 
-# case: handed in by one caller of several
+# case: passed in by one caller of several
 import torch
 
 class Idle:

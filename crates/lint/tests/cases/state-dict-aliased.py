@@ -156,7 +156,7 @@ def load(model, pretrained):
             own[name].copy_(value)
     model.load_state_dict(own)
 
-# case: every round anew, the last one counts
+# case: recreated in every iteration, the last one counts
 def train(model, loader, optimizer, criterion):
     model.train()
     for x, y in loader:
@@ -178,7 +178,7 @@ def train(model, loader, optimizer, criterion, epochs):
             last = model.state_dict()
     model.load_state_dict(last)
 
-# case: the first weights are loaded again in every round
+# case: the first weights are loaded again in every iteration
 from torchvision import models
 
 def train(model, loader, optimizer, criterion):

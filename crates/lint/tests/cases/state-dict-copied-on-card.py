@@ -142,7 +142,7 @@ model = nn.Linear(4, 4)
 best = copy.deepcopy(model.state_dict())
 torch.save(best, "best.pt")
 
-# case: the weights to go back to in every round
+# case: the weights to go back to in every iteration
 import copy
 import torch
 from torch import nn

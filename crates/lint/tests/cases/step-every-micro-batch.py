@@ -33,7 +33,7 @@ def train(model, loader, criterion, args):
         if (i + 1) % args.accumulate == 0:
             scheduler.step()
 
-# case: micro-batches in a loop of their own, and the step inside
+# case: micro-batches in a separate loop, and the step inside
 import torch
 
 def train(model, batches, criterion, n):
@@ -56,7 +56,7 @@ def train(model, loader, optimizer, criterion, n):
             optimizer.step()
             optimizer.zero_grad()
 
-# case: micro-batches in a loop of their own, the step behind it
+# case: micro-batches in a separate loop, the step after it
 import torch
 
 def train(model, batches, criterion, n):
@@ -143,7 +143,7 @@ def train(model, loader, optimizer, criterion, scaler, args):
             scaler.scale(loss).backward()
             scaler.step(optimizer)
 
-# case: a branch of its own without a window
+# case: a separate branch without a window
 def train(model, loader, optimizer, criterion, scaler, args):
     for i, (x, y) in enumerate(loader):
         if args.mixed:

@@ -158,7 +158,7 @@ def train(students, optimizers, loader, teacher):
         epoch_loss += avg.item()
     teacher.parameters()
 
-# case: a sum of losses that are handed in
+# case: a sum of losses that are passed in
 def compute_aux_loss(aux_list, backward=False):
     aux_loss_sum = 0
     for aux_loss in aux_list:
@@ -167,7 +167,7 @@ def compute_aux_loss(aux_list, backward=False):
             aux_loss.backward()
     return aux_loss_sum
 
-# case: an epoch's total, begun anew in every epoch, is kept through the epoch
+# case: an epoch's total, restarted in every epoch, is kept through the epoch
 def train(model, loader, optimizer, criterion):
     for epoch in range(10):
         total = 0
@@ -215,7 +215,7 @@ def train(model, loader, optimizer, criterion):
         with torch.no_grad():
             total = total + loss
 
-# case: the outputs of one step, each gone backward, in a function of its own
+# case: the outputs of one step, each backpropagated, in a separate function
 def backward_all(outputs, y, criterion):
     total = 0
     for out in outputs:
@@ -356,7 +356,7 @@ def train(loader, optimizer, criterion):
         loss.backward()
         optimizer.step()
 
-# case: what a model gives beside its loss may be an accuracy
+# case: what a model returns next to its loss may be an accuracy
 def train(model, loader, optimizer):
     total = 0
     model.train()

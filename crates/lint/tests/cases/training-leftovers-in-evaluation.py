@@ -139,7 +139,7 @@ for epoch in range(10):
     del out
     test(net, held_out)
 
-# case: the loop is a function of its own
+# case: the loop is a separate function
 import torch
 from torchvision import models
 
@@ -283,7 +283,7 @@ def train(loader, optimizer, criterion):
             optimizer.step()
         evaluate(loader)
 
-# case: the training is a function of its own, whose names end with it
+# case: the training is a separate function, whose names end with it
 import torch
 from torch import nn
 

@@ -150,7 +150,7 @@ class Model(LightningModule):
             optimizer.step()
             optimizer.zero_grad()
 
-# case: a step of Lightning that throws away what it accumulates
+# case: a step of Lightning that discards what it accumulates
 from lightning import LightningModule
 
 class Model(LightningModule):
@@ -204,7 +204,7 @@ def train(model, loader, optimizer, criterion):
         if (i + 1) % 4 == 0:
             optimizer.step()
 
-# case: under a setting of its own, for those who do not accumulate
+# case: under a separate setting, for those who do not accumulate
 def train(model, loader, optimizer, criterion, args):
     for i, (x, y) in enumerate(loader):
         if args.plain:
@@ -214,7 +214,7 @@ def train(model, loader, optimizer, criterion, args):
             optimizer.step()
             optimizer.zero_grad()
 
-# case: the rounds without a step backpropagate in a branch of their own
+# case: the iterations without a step backpropagate in a branch of their own
 def train(model, loader, optimizer, criterion, count):
     for i, (x, y) in enumerate(loader):
         optimizer.zero_grad()  # <- found

@@ -164,7 +164,7 @@ impl Heap {
     }
 
     /// Pins a number to a node and freezes it. Only direct values of a dictionary that is being taken may
-    /// be named in [`Heap::replace`] later: what lies inside of them goes when they go.
+    /// be named in [`Heap::replace`] later: their contents are freed with them.
     ///
     /// Frozen means: the number was drawn from its content, so a file that
     /// changes the content afterwards is stopped with [`Error::TakenObjectUsed`](crate::Error).
@@ -233,7 +233,7 @@ impl Heap {
         self.add(Node::List(room))
     }
 
-    /// A tuple. Short ones of integers that were made lately are used again: nobody can change them.
+    /// A tuple. Recent short tuples of integers are shared, since they are immutable.
     #[inline]
     pub(crate) fn add_tuple(&mut self, items: &[Value]) -> NodeId {
         let &[Value::Int(first), Value::Int(second)] = items else {

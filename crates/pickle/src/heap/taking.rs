@@ -1,4 +1,4 @@
-//! Giving up what a taker took: room is used again, and memo slots say what happened.
+//! Frees what a taker took: space is reused, and memo slots say what happened.
 
 use std::mem::discriminant;
 
@@ -8,7 +8,7 @@ use crate::value::{Node, NodeId, Value};
 
 impl Heap {
     /// Says that `kept`, which must be frozen, is read as the same as `id`, a direct value of the
-    /// dictionary that is being taken: whoever asks the memo for `id` later gets `kept`, which then
+    /// dictionary that is being taken: a later read of `id` from the memo returns `kept`, which then
     /// [`stands_for_others`](Heap::stands_for_others). Returns whether that could be done; it cannot if
     /// the file has used `id` elsewhere already, or if one is a list and the other a tuple.
     pub fn replace(&mut self, id: NodeId, kept: NodeId) -> bool {
@@ -34,7 +34,7 @@ impl Heap {
     }
 
     /// Whether the memo may have given out this node for another one, by [`Heap::replace`]: then only
-    /// whoever replaced may rely on its content.
+    /// the code that replaced it may rely on its content.
     pub fn stands_for_others(&self, id: NodeId) -> bool {
         self.entries
             .get(id.index())
@@ -51,7 +51,7 @@ impl Heap {
         }
     }
 
-    /// Whether a dictionary can be taken out: empty so far, and known to nobody but its place on the
+    /// Whether a dictionary can be taken: empty so far, and referred to only by its place on the
     /// stack and at most one memo slot.
     pub(crate) fn is_takeable(&self, id: NodeId) -> bool {
         let Some(entry) = self.entries.get(id.index()) else {
@@ -61,7 +61,7 @@ impl Heap {
         fresh && self.is_in_one_place(id)
     }
 
-    /// Gives up a dictionary that was taken. It is empty: what it would hold is still on the stack.
+    /// Frees a dictionary that was taken. It is empty: its entries are still on the stack.
     #[inline]
     pub(crate) fn give_up(&mut self, id: NodeId) {
         let at = id.index();
@@ -74,9 +74,9 @@ impl Heap {
         self.free.push(id.0);
     }
 
-    /// Gives up a value of a dictionary that was taken, if nothing can refer to it any more.
+    /// Frees a value of a dictionary that was taken, if nothing can refer to it any more.
     pub(crate) fn give_up_if_unreachable(&mut self, id: NodeId) {
-        // A frozen one may stand for others: whoever froze it may still name it in `replace`.
+        // A frozen one may stand for others: `replace` may still refer to it.
         if self.is_referred_to_once(id) && !self.entries[id.index()].frozen {
             self.free_unreachable(id);
         }

@@ -1,4 +1,4 @@
-//! What the machine says when it stops.
+//! The errors of the machine.
 
 use std::io::Read;
 

@@ -1,12 +1,12 @@
 //! Rehearses advice, one kind of change for each kind of advice.
 
 use ghostgpu_device::{Card, Catalogue};
-use ghostgpu_explain::{Advice, Effect, Trial};
+use ghostgpu_explain::{Advice, Candidate, Effect};
 use ghostgpu_rehearse::{Change, CodeChange, Outcome, Purpose, Rehearsal, Run, Runner, Stop};
 
 use super::Question;
 use super::fixed_lines::{self, Fixing, Kept, LOSSES, rules_for};
-use super::result::{Candidate, Failed, Made, NotRehearsed, Tried};
+use super::result::{Failed, Made, NotRehearsed, RehearsedCandidate, Tried};
 use super::script_options::switches;
 use super::step_growth::growth_per_step;
 
@@ -20,7 +20,7 @@ const LONGEST_SCRIPT_BYTES: usize = 1 << 20;
 pub struct Bench<'a> {
     pub(super) runner: &'a mut dyn Runner,
     pub(super) question: &'a Question<'a>,
-    candidates: Vec<Candidate>,
+    candidates: Vec<RehearsedCandidate>,
 }
 
 impl<'a> Bench<'a> {
@@ -32,7 +32,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    pub fn finish(self) -> Vec<Candidate> {
+    pub fn finish(self) -> Vec<RehearsedCandidate> {
         self.candidates
     }
 
@@ -47,9 +47,9 @@ impl<'a> Bench<'a> {
     /// The script fits and grows: what corrects lines is rehearsed, and works where the growth ends.
     pub fn against_growth(&mut self, growth_bytes: u64) -> Result<(), Stop> {
         for advice in self.question.advice {
-            match advice.trial {
-                Some(trial) => {
-                    if let Some(rules) = rules_for(trial) {
+            match advice.candidate {
+                Some(candidate) => {
+                    if let Some(rules) = rules_for(candidate) {
                         self.fixes(advice, rules, Some(growth_bytes))?;
                     }
                 }
@@ -61,19 +61,19 @@ impl<'a> Bench<'a> {
 
     pub fn leave_what_cannot_be_rehearsed(&mut self) {
         for advice in self.question.advice {
-            if advice.trial.is_none() {
+            if advice.candidate.is_none() {
                 self.keep(advice, Tried::Not(NotRehearsed::Impossible));
             }
         }
     }
 
     fn one(&mut self, advice: &Advice, needed_bytes: Option<u64>) -> Result<(), Stop> {
-        let Some(trial) = advice.trial else {
+        let Some(candidate) = advice.candidate else {
             self.keep(advice, Tried::Not(NotRehearsed::Impossible));
             return Ok(());
         };
-        match trial {
-            Trial::EmptyCard => {
+        match candidate {
+            Candidate::EmptyCard => {
                 let because = Failed::OnEmptyCardToo;
                 self.keep(
                     advice,
@@ -84,25 +84,25 @@ impl<'a> Bench<'a> {
                 );
                 Ok(())
             }
-            Trial::ExpandableSegments => self.setting(advice, "expandable_segments:True"),
-            Trial::MaxSplitSize => self.setting(advice, "max_split_size_mb:128"),
-            Trial::SmallerBatch => self.smaller_batch(advice),
-            Trial::LargerCard => self.larger_card(advice, needed_bytes),
-            Trial::ShorterSamples => self.shorter_samples(advice),
-            Trial::MendedLosses | Trial::MendedOutputs | Trial::MendedState => {
-                self.fixes(advice, rules_for(trial).unwrap_or_default(), None)
+            Candidate::ExpandableSegments => self.setting(advice, "expandable_segments:True"),
+            Candidate::MaxSplitSize => self.setting(advice, "max_split_size_mb:128"),
+            Candidate::SmallerBatch => self.smaller_batch(advice),
+            Candidate::LargerCard => self.larger_card(advice, needed_bytes),
+            Candidate::ShorterSamples => self.shorter_samples(advice),
+            Candidate::FixedLosses | Candidate::FixedOutputs | Candidate::FixedState => {
+                self.fixes(advice, rules_for(candidate).unwrap_or_default(), None)
             }
-            Trial::Autocast => self.code(advice, CodeChange::Autocast),
-            Trial::Checkpointing => self.code(advice, CodeChange::Checkpointing),
-            Trial::Bfloat16Weights => self.code(advice, CodeChange::Bfloat16Weights),
-            Trial::LeanOptimizer => self.code(advice, CodeChange::LeanOptimizer),
-            Trial::NoGradEvaluation => self.code(advice, CodeChange::NoGradEvaluation),
-            Trial::SmallEvaluationBatch => self.code(advice, CodeChange::SmallEvaluationBatch),
-            Trial::DropGradients => self.code(advice, CodeChange::DropGradients),
-            Trial::DropLast => self.code(advice, CodeChange::DropLast),
-            Trial::NoCudnnBenchmark => self.code(advice, CodeChange::NoCudnnBenchmark),
-            Trial::LeaveRoom => self.code(advice, CodeChange::LeaveRoom),
-            Trial::NoLimit => self.code(advice, CodeChange::NoLimit),
+            Candidate::Autocast => self.code(advice, CodeChange::Autocast),
+            Candidate::Checkpointing => self.code(advice, CodeChange::Checkpointing),
+            Candidate::Bfloat16Weights => self.code(advice, CodeChange::Bfloat16Weights),
+            Candidate::LeanOptimizer => self.code(advice, CodeChange::LeanOptimizer),
+            Candidate::NoGradEvaluation => self.code(advice, CodeChange::NoGradEvaluation),
+            Candidate::SmallEvaluationBatch => self.code(advice, CodeChange::SmallEvaluationBatch),
+            Candidate::DropGradients => self.code(advice, CodeChange::DropGradients),
+            Candidate::DropLast => self.code(advice, CodeChange::DropLast),
+            Candidate::NoCudnnBenchmark => self.code(advice, CodeChange::NoCudnnBenchmark),
+            Candidate::LeaveRoom => self.code(advice, CodeChange::LeaveRoom),
+            Candidate::NoLimit => self.code(advice, CodeChange::NoLimit),
         }
     }
 
@@ -118,7 +118,7 @@ impl<'a> Bench<'a> {
     }
 
     pub(super) fn keep_with_effect(&mut self, advice: &Advice, effect: Effect, tried: Tried) {
-        self.candidates.push(Candidate {
+        self.candidates.push(RehearsedCandidate {
             advice: Some(advice.clone()),
             effect,
             tried,
@@ -277,7 +277,7 @@ impl<'a> Bench<'a> {
             let what = format!("the script's own {}", switch.word);
             let run = self.rehearse(&what, vec![Change::Word(switch.word.clone())])?;
             let tried = self.judged(Made::Switch(switch.word), Outcome::of(&run));
-            self.candidates.push(Candidate {
+            self.candidates.push(RehearsedCandidate {
                 advice: None,
                 effect: switch.effect,
                 tried,

@@ -1,6 +1,6 @@
 //! Advice to correct a line: the linter finds the line, and its fix is rehearsed on a copy of the text.
 
-use ghostgpu_explain::Trial;
+use ghostgpu_explain::Candidate;
 use ghostgpu_lint::fixing::fix_alone;
 use ghostgpu_lint::{Diagnostic, Fix, RULES, Settings, Source, examine};
 
@@ -22,11 +22,11 @@ const STATE: &[&str] = &[
 ];
 
 /// The rules whose fixes are rehearsed; none where the advice is not about lines.
-pub fn rules_for(trial: Trial) -> Option<&'static [&'static str]> {
-    match trial {
-        Trial::MendedLosses => Some(LOSSES),
-        Trial::MendedOutputs => Some(OUTPUTS),
-        Trial::MendedState => Some(STATE),
+pub fn rules_for(candidate: Candidate) -> Option<&'static [&'static str]> {
+    match candidate {
+        Candidate::FixedLosses => Some(LOSSES),
+        Candidate::FixedOutputs => Some(OUTPUTS),
+        Candidate::FixedState => Some(STATE),
         _ => None,
     }
 }

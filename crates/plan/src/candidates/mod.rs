@@ -1,6 +1,6 @@
 //! What helps against an out-of-memory error: advice is rehearsed, one candidate after the other.
 //!
-//! Every piece of advice becomes a [`Candidate`]: it works, it fails, or it was not rehearsed, and each
+//! Every piece of advice becomes a [`RehearsedCandidate`]: it works, it fails, or it was not rehearsed, and each
 //! says why. [`Made`] is what was changed, as data.
 
 mod bench;
@@ -18,7 +18,7 @@ use ghostgpu_rehearse::{Outcome, Rehearsal, Run, Runner, SizePoint, Stop};
 use crate::need::{Need, need};
 use bench::Bench;
 pub use fixed_lines::{FixedLine, NoFix};
-pub use result::{AsItIs, Candidate, Candidates, Failed, Made, NotRehearsed, Tried};
+pub use result::{AsItIs, Candidates, Failed, Made, NotRehearsed, RehearsedCandidate, Tried};
 use step_growth::growth_per_step;
 
 /// What may help, with which script, on which card.

@@ -12,7 +12,7 @@ use crate::largest_batch::NotFound;
 pub struct Candidates {
     pub as_it_is: AsItIs,
     /// In the order of the advice, the script's own switches last.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<RehearsedCandidate>,
 }
 
 /// The script without any change.
@@ -34,7 +34,7 @@ pub enum AsItIs {
 
 /// A change that may help, and what it came to.
 #[derive(Debug)]
-pub struct Candidate {
+pub struct RehearsedCandidate {
     /// Where it comes from; none for what the script itself offers.
     pub advice: Option<Advice>,
     /// What it does to the training's numbers.

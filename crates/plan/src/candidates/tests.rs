@@ -1,4 +1,4 @@
-use ghostgpu_explain::{Effect, Trial};
+use ghostgpu_explain::{Candidate, Effect};
 use ghostgpu_rehearse::{
     Change, CodeChange, Dimension, Purpose, Rehearsal, Run, SizePointReport, Stop,
 };
@@ -11,14 +11,14 @@ use crate::made_up::{
 
 const GIB: u64 = 1 << 30;
 
-fn advice(what: &str, trial: Option<Trial>) -> Advice {
+fn advice(what: &str, candidate: Option<Candidate>) -> Advice {
     Advice {
         what: what.to_owned(),
         command: String::new(),
         why: String::new(),
         effect: Effect::Precision,
-        trial,
-        untried_because: None,
+        candidate,
+        not_rehearsed_because: None,
     }
 }
 
@@ -58,11 +58,11 @@ fn too_large(helps: impl Fn(&Rehearsal) -> Option<Result<Run, Stop>> + 'static) 
 #[test]
 fn each_piece_of_advice_works_or_fails_or_says_why_it_was_not_rehearsed() {
     let all = [
-        advice("checkpointing", Some(Trial::Checkpointing)),
-        advice("autocast", Some(Trial::Autocast)),
-        advice("segments", Some(Trial::ExpandableSegments)),
-        advice("another card", Some(Trial::LargerCard)),
-        advice("losses", Some(Trial::MendedLosses)),
+        advice("checkpointing", Some(Candidate::Checkpointing)),
+        advice("autocast", Some(Candidate::Autocast)),
+        advice("segments", Some(Candidate::ExpandableSegments)),
+        advice("another card", Some(Candidate::LargerCard)),
+        advice("losses", Some(Candidate::FixedLosses)),
         advice("8 bits", None),
     ];
     let mut runner = too_large(|rehearsal| match rehearsal.changes.as_slice() {
@@ -137,8 +137,8 @@ fn each_piece_of_advice_works_or_fails_or_says_why_it_was_not_rehearsed() {
 #[test]
 fn sizes_are_rehearsed_in_forks() {
     let all = [
-        advice("batch", Some(Trial::SmallerBatch)),
-        advice("shorter", Some(Trial::ShorterSamples)),
+        advice("batch", Some(Candidate::SmallerBatch)),
+        advice("shorter", Some(Candidate::ShorterSamples)),
     ];
     let at_loader = SizePointReport {
         is_found: true,
@@ -207,7 +207,7 @@ fn a_signal_while_the_need_is_measured_ends_everything() {
         true => interrupted(),
         false => does_not_fit(),
     });
-    let all = [advice("segments", Some(Trial::ExpandableSegments))];
+    let all = [advice("segments", Some(Candidate::ExpandableSegments))];
     let result = ask(&mut runner, &all, "");
     assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
     assert_eq!(runner.seen.len(), 2);
@@ -216,8 +216,8 @@ fn a_signal_while_the_need_is_measured_ends_everything() {
 #[test]
 fn a_candidate_at_its_time_limit_fails_and_the_next_is_rehearsed() {
     let all = [
-        advice("segments", Some(Trial::ExpandableSegments)),
-        advice("split", Some(Trial::MaxSplitSize)),
+        advice("segments", Some(Candidate::ExpandableSegments)),
+        advice("split", Some(Candidate::MaxSplitSize)),
     ];
     let mut runner = too_large(|rehearsal| match rehearsal.changes.as_slice() {
         [Change::Variable { value, .. }] if value.starts_with("expandable") => Some(times_out()),
@@ -239,7 +239,7 @@ fn a_candidate_at_its_time_limit_fails_and_the_next_is_rehearsed() {
 fn a_script_that_fits_needs_no_help() {
     let mut runner = MadeUp::new(|_| fits(GIB));
     let all = [
-        advice("segments", Some(Trial::ExpandableSegments)),
+        advice("segments", Some(Candidate::ExpandableSegments)),
         advice("8 bits", None),
     ];
     let found = ask(&mut runner, &all, "").expect("a run");

@@ -1,4 +1,4 @@
-//! The descriptor interface: follows the descriptors that a program builds, and writes down what
+//! The descriptor interface: follows the descriptors that a program builds, and records what
 //! heuristics propose for a graph and what workspace a plan takes.
 
 use std::ffi::c_void;
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn cudnnBackendGetAttribute(
     status
 }
 
-/// Heuristics have filled these configurations: remember what is in each, and write down the list.
+/// Heuristics have filled these configurations: remembers the contents of each, and records the list.
 fn proposed(heuristics: &Descriptor, results: &[Object]) {
     let (graph, mode) = {
         let contents = heuristics.contents();

@@ -1,20 +1,20 @@
-//! The beginning of an exact replay: what there was before the first entry.
+//! The beginning of an exact replay: the state before the first entry.
 
 use super::ExactRun;
 use crate::ids::{Address, BlockId};
-use crate::replay::circumstances::Circumstances;
+use crate::replay::environment::Environment;
 use crate::replay::images::images;
 use crate::replay::sizes::RequestSizes;
 use crate::replay::warning::Warning;
 
 impl ExactRun<'_> {
-    /// Takes over what there was before the first entry.
+    /// Takes over the state before the first entry.
     pub(super) fn adopt(&mut self) {
-        let Circumstances {
+        let Environment {
             release, settings, ..
-        } = self.circumstances;
+        } = self.environment;
         let sizes = RequestSizes::new(*release, settings);
-        let total = self.circumstances.total_or_large();
+        let total = self.environment.total_or_large();
         let reserve = settings.expandable_reserve(total);
         let operations = &self.recording.operations;
         let (images, warnings) = images(&self.start, operations, &sizes, reserve);

@@ -2,7 +2,7 @@
 
 use ghostgpu_device::DeviceSheet;
 use ghostgpu_plan::candidates::{
-    self, Candidate, Candidates, Failed, FixedLine, Made, NoFix, NotRehearsed, Tried,
+    self, Candidates, Failed, FixedLine, Made, NoFix, NotRehearsed, RehearsedCandidate, Tried,
 };
 use ghostgpu_plan::largest_batch::NotFound;
 use ghostgpu_rehearse::{SizePoint, with_value};
@@ -58,7 +58,7 @@ pub fn trials(
     trials
 }
 
-fn add(candidate: Candidate, typed: &Typed, trials: &mut Trials) {
+fn add(candidate: RehearsedCandidate, typed: &Typed, trials: &mut Trials) {
     let advice = candidate.advice;
     let advised = advice.as_ref().map(|advice| advice.what.clone());
     match candidate.tried {
@@ -80,7 +80,7 @@ fn add(candidate: Candidate, typed: &Typed, trials: &mut Trials) {
                 peaks,
                 total_bytes,
                 is_other_card: matches!(made, Made::Card(_)),
-                trial: advice.and_then(|advice| advice.trial),
+                candidate: advice.and_then(|advice| advice.candidate),
             });
         }
         Tried::Fails { made, because } => {
@@ -96,7 +96,7 @@ fn add(candidate: Candidate, typed: &Typed, trials: &mut Trials) {
         }
         Tried::Not(NotRehearsed::Impossible) => trials.untried.extend(advice),
         Tried::Not(because) => {
-            let advice = advice.map(|advice| advice.untried(why_not(&because)));
+            let advice = advice.map(|advice| advice.not_rehearsed(why_not(&because)));
             trials.untried.extend(advice);
         }
     }

@@ -39,7 +39,7 @@ pub fn guess(
         card.total_bytes.abs_diff(total).saturating_mul(100) <= total * SAME_CARD_PERCENT
     };
     let named = log
-        .circumstances
+        .environment
         .cards
         .iter()
         .filter_map(|name| catalogue.find(name).ok())

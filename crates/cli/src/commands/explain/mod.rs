@@ -36,7 +36,7 @@ struct LogSummary<'a> {
     bytes: u64,
     /// Failures that were counted, but not kept.
     left_out: u64,
-    circumstances: &'a ghostgpu_explain::Circumstances,
+    environment: &'a ghostgpu_explain::Environment,
     memory_prints: &'a [ghostgpu_explain::Series],
 }
 
@@ -84,7 +84,7 @@ fn as_json(
         log: LogSummary {
             bytes: log.bytes,
             left_out: log.left_out,
-            circumstances: &log.circumstances,
+            environment: &log.environment,
             memory_prints: &log.memory_prints,
         },
         trials,

@@ -1,6 +1,6 @@
 //! What rehearsals said about advice.
 
-use ghostgpu_explain::{Advice, Effect, Trial, Unhelpful};
+use ghostgpu_explain::{Advice, Candidate, Effect, Unhelpful};
 use serde::Serialize;
 
 use ghostgpu_rehearse::Peaks;
@@ -56,7 +56,7 @@ pub struct Works {
     pub is_other_card: bool,
     /// The kind of advice it is.
     #[serde(skip)]
-    pub trial: Option<Trial>,
+    pub candidate: Option<Candidate>,
 }
 
 /// Advice that was tried in vain.
@@ -82,8 +82,8 @@ impl Trials {
 
     /// A rehearsal has shown that this helps, whatever the log alone suggests.
     pub fn contradicts(&self, unhelpful: &Unhelpful) -> bool {
-        let mut working = self.works.iter().map(|works| works.trial);
-        unhelpful.trial.is_some() && working.any(|trial| trial == unhelpful.trial)
+        let mut working = self.works.iter().map(|works| works.candidate);
+        unhelpful.candidate.is_some() && working.any(|candidate| candidate == unhelpful.candidate)
     }
 
     /// The script fits as it is, or with something that was tried.
@@ -128,7 +128,7 @@ impl Trials {
         let untried: Vec<String> = self
             .untried
             .iter()
-            .map(|advice| match &advice.untried_because {
+            .map(|advice| match &advice.not_rehearsed_because {
                 Some(because) => format!("{}: {because}", advice.what),
                 None => advice.what.clone(),
             })
@@ -199,7 +199,7 @@ pub(super) mod tests {
             peaks: peaks(6),
             total_bytes: 12 * GIB,
             is_other_card: false,
-            trial: None,
+            candidate: None,
         }
     }
 
@@ -244,10 +244,12 @@ pub(super) mod tests {
             command: String::new(),
             why: String::new(),
             effect: Effect::Precision,
-            trial: None,
-            untried_because: None,
+            candidate: None,
+            not_rehearsed_because: None,
         };
-        trials.untried.push(advice.untried("needs bitsandbytes"));
+        trials
+            .untried
+            .push(advice.not_rehearsed("needs bitsandbytes"));
         trials.rank();
         insta::assert_snapshot!(text(&trials));
     }

@@ -54,13 +54,11 @@ fn table() -> String {
 pub fn page(name: &str) -> Result<String, Failure> {
     match RULES.iter().find(|rule| rule.name == name) {
         Some(rule) => Ok(catalogue::page(rule)),
-        None => Err(
-            Failure::new(format!("there is no rule `{name}`")).with_hint(
-                match names::closest(name) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => "`ghostgpu lint --rules` lists the rules".to_owned(),
-                },
-            ),
-        ),
+        None => Err(Failure::new(format!("unknown rule `{name}`")).with_hint(
+            match names::closest(name) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "`ghostgpu lint --rules` lists the rules".to_owned(),
+            },
+        )),
     }
 }

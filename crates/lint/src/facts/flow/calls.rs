@@ -1,4 +1,4 @@
-//! Reads calls: functions of the file by what they return, imported ones by their names.
+//! Evaluates calls: functions of the file by what they return, imported ones by name.
 
 use super::Reader;
 use crate::facts::paths::path;
@@ -28,7 +28,7 @@ impl<'a> Reader<'_, 'a> {
         let graph = given
             .iter()
             .fold(Truth::No, |all, (_, value)| match value.kind {
-                // A model, a function or a number among the arguments brings no graph.
+                // A model, a function or a number among the arguments has no graph.
                 Kind::Unknown | Kind::Tensor | Kind::Container | Kind::Tuple(_) => {
                     all.or(value.graph)
                 }
@@ -67,7 +67,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Calling a module: its output hangs on its parameters wherever gradients are recorded.
+    /// Calling a module: its output depends on its parameters wherever gradients are enabled.
     pub(super) fn run_module(
         &mut self,
         callee: &'a Expr,
@@ -113,7 +113,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// A function of the file: notes what it is given and gives what it returned.
+    /// A function of the file: records its arguments and returns its known result.
     pub(super) fn apply(
         &mut self,
         unit: UnitId,
@@ -142,7 +142,7 @@ impl<'a> Reader<'_, 'a> {
                 else {
                     continue;
                 };
-                // A tuple's number holds for one round only: what is handed on is its outline.
+                // A tuple's id is valid for one pass only: its shape is passed on instead.
                 let value = match value.kind {
                     Kind::Tuple(_) => Value {
                         kind: Kind::Container,
@@ -159,7 +159,7 @@ impl<'a> Reader<'_, 'a> {
         let returned = self.summaries[unit].returns;
         let returned = match returned.kind {
             Kind::Unset => return Value::UNKNOWN,
-            // Numbered in this round if the unit was already read, else in the last one.
+            // The id is from this pass if the unit was already read, else from the last one.
             Kind::Tuple(id) if id >= self.flow.tuples.len() => Value {
                 kind: Kind::Unknown,
                 ..returned
@@ -253,8 +253,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Nothing is known of what an unknown function does with what it is given, but for the mode
-    /// it runs in.
+    /// Nothing is known about the result of an unknown function except the mode it runs in.
     fn unknown_result(&self) -> Value {
         let graph = if self.frame.mode.is_no() {
             Truth::No
@@ -343,12 +342,12 @@ pub(super) fn device_text(text: &str) -> Truth {
     }
 }
 
-/// Whether a call goes through an object, so that the first parameter is that object.
+/// Whether a call is a method call, so that the first parameter is the object.
 fn is_bound(call: &ExprCall, reader: &Reader<'_, '_>, unit: UnitId) -> bool {
     matches!(&*call.func, Expr::Attribute(_)) && reader.structure.takes_object(unit)
 }
 
-/// Clocks and mathematics of Python itself.
+/// Python's own clocks and math functions.
 fn gives_numbers(name: &str) -> bool {
     ["time.", "timeit.", "math.", "random."]
         .iter()

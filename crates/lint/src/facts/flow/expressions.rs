@@ -1,4 +1,4 @@
-//! Reads expressions: what they are, made of what.
+//! Evaluates expressions.
 
 use super::Reader;
 use crate::facts::paths::path;
@@ -40,7 +40,7 @@ impl<'a> Reader<'_, 'a> {
                 }
                 joined
             }
-            // `x is None`, `x in names`: a truth value, whatever is compared.
+            // `x is None`, `x in names`: a bool, whatever is compared.
             Expr::Compare(comparison)
                 if comparison.ops.iter().all(|operator| {
                     matches!(
@@ -155,7 +155,7 @@ impl<'a> Reader<'_, 'a> {
                 Value::UNKNOWN
             }
             Expr::Lambda(lambda) => {
-                // Its parameters hide names of the unit; its body is read for its calls.
+                // Its parameters shadow names of the unit; its body is read for its calls.
                 let before = self.frame.values.clone();
                 if let Some(parameters) = &lambda.parameters {
                     for parameter in parameters.iter() {
@@ -235,7 +235,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// A path nothing is known of but its use.
+    /// A path of which only the use is known.
     fn by_use(&self, expression: &'a Expr) -> Value {
         match path(self.text, expression) {
             Some(path) => self.refined(path, Value::UNKNOWN, span(expression).start),
@@ -269,7 +269,7 @@ impl<'a> Reader<'_, 'a> {
     /// One element of a value that has several.
     pub(super) fn part_of(&self, value: Value) -> Value {
         match value.kind {
-            // Which part of a model's output is the loss is not known.
+            // It is unknown which part of a model's output is the loss.
             Kind::Tensor => Value {
                 scalar: Truth::Maybe,
                 ..value
@@ -292,7 +292,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// What a loop over an expression takes in each round.
+    /// What a loop over an expression yields in each iteration.
     pub(super) fn element_of(&mut self, iterated: &'a Expr) -> Value {
         if let Expr::Call(call) = iterated {
             let arguments = &call.arguments.args;
@@ -399,7 +399,7 @@ fn tensor_attribute(receiver: Value, name: &str) -> Value {
     }
 }
 
-/// The number of a constant index (`x[0]`, `x[-1]`).
+/// The value of a constant index (`x[0]`, `x[-1]`).
 fn constant_index(slice: &Expr) -> Option<isize> {
     match slice {
         Expr::NumberLiteral(ast::ExprNumberLiteral {

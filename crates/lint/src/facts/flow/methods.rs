@@ -1,4 +1,4 @@
-//! Reads method calls: what tensors, modules, optimizers and containers give.
+//! Evaluates method calls on tensors, modules, optimizers and containers.
 
 use super::Reader;
 use crate::facts::torch_names::{method_gives_number, method_reduces, method_without_gradient};
@@ -6,7 +6,7 @@ use crate::facts::value::{Kind, Truth, Value};
 use crate::python::{ExprAttribute, ExprCall};
 
 impl<'a> Reader<'_, 'a> {
-    /// What a method gives; nothing if the receiver is of a kind that says nothing about it.
+    /// What a method returns; `None` if the receiver's kind does not tell.
     pub(super) fn method(
         &mut self,
         call: &'a ExprCall,
@@ -120,7 +120,7 @@ impl<'a> Reader<'_, 'a> {
             ("cuda", _) => Truth::Yes,
             ("cpu", _) => Truth::No,
             (_, Some(device)) => match self.device_is_card(device) {
-                // A type alone leaves it where it is.
+                // A dtype alone does not move it.
                 Truth::Maybe if is_type(device) => receiver.card,
                 found => found,
             },
@@ -152,7 +152,7 @@ impl<'a> Reader<'_, 'a> {
             }),
             "forward" => Some(self.run_module(&function.value, class, given)),
             "zero_grad" | "load_state_dict" => Some(Value::plain(Kind::None)),
-            // Lightning's own methods of logging give nothing back.
+            // Lightning's logging methods return nothing.
             "log" | "log_dict" => Some(Value::plain(Kind::None)),
             _ => None,
         }
@@ -202,7 +202,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Methods that say what they give whatever they are called on.
+    /// Methods whose result is the same for any receiver.
     fn unknown_method(&mut self, call: &'a ExprCall, name: &str, receiver: Value) -> Option<Value> {
         match name {
             "item" | "tolist" | "numpy" => Some(Value::number()),
@@ -216,7 +216,7 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// `torch.float16`, `dtype`: `.to` of a type.
+/// `torch.float16`, `dtype`: `.to` with a dtype.
 fn is_type(expression: &crate::python::Expr) -> bool {
     use crate::python::Expr;
     match expression {

@@ -1,10 +1,10 @@
-//! Follows values through the code: within a function in the order of its statements, across the
-//! functions of the file by what they are given and what they return.
+//! Tracks values through the code: within a function in statement order, across the functions of the
+//! file by arguments and return values.
 //!
-//! Every unit is read as written, branches apart and joined after, loops twice so that what one
-//! round leaves behind is seen in the next. What a unit is called with and what it returns is
-//! carried into the next round over all units, until nothing changes or [`ROUNDS`] are done:
-//! what is still open then stays open ([`Truth::Maybe`]), and rules report only what is sure.
+//! Every unit is read in order, branches separately and then joined, loops twice so that the second
+//! iteration sees what the first one left. Arguments and return values of a unit are carried into the
+//! next pass over all units, until nothing changes or after [`ROUNDS`] passes: what is still open then
+//! stays open ([`Truth::Maybe`]), and rules report only what is certain.
 
 mod calls;
 mod expressions;
@@ -20,10 +20,10 @@ use super::usage::{Usages, class_of};
 use super::value::{Kind, Truth, Value};
 use crate::python::{Expr, Ranged, TextRange};
 
-/// How often all units are read at most.
+/// The most passes over all units.
 const ROUNDS: usize = 4;
 
-/// What is known of every expression, and of the mode of every call and assignment.
+/// What is known about every expression, and the mode of every call and assignment.
 #[derive(Debug, Default)]
 pub struct Flow {
     values: FxHashMap<TextRange, Value>,
@@ -32,7 +32,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// What an expression is, at the last time it is read.
+    /// The value of an expression, from its last evaluation.
     pub fn value(&self, expression: &impl Ranged) -> Value {
         self.values
             .get(&expression.range())
@@ -40,7 +40,7 @@ impl Flow {
             .unwrap_or(Value::UNKNOWN)
     }
 
-    /// Whether gradients are recorded where a call or an assignment stands.
+    /// Whether gradients are enabled at a call or an assignment.
     pub fn gradients_at(&self, place: &impl Ranged) -> Truth {
         self.modes
             .get(&place.range())
@@ -57,17 +57,17 @@ impl Flow {
     }
 }
 
-/// What is carried from one round to the next about a unit.
+/// What is carried from one pass to the next about a unit.
 #[derive(Debug, Clone, PartialEq)]
 struct Summary {
-    /// What it is called with, in the order of its parameters.
+    /// Its arguments, in the order of its parameters.
     given: Vec<Value>,
     returns: Value,
-    /// Whether gradients are recorded where it is called; open while no call was seen.
+    /// Whether gradients are enabled where it is called; open while no call was seen.
     mode: Option<Truth>,
 }
 
-/// Follows the values of a file.
+/// Tracks the values of a file.
 pub fn follow<'a>(
     text: &'a str,
     structure: &Structure<'a>,
@@ -114,12 +114,12 @@ struct Reader<'f, 'a> {
     imports: &'f Imports<'a>,
     usages: &'f Usages<'a>,
     flow: Flow,
-    /// Which classes of the file are modules.
+    /// Which classes in the file are modules.
     modules: Vec<bool>,
     summaries: Vec<Summary>,
-    /// What the methods of a class put into `self`.
+    /// What the methods of a class store on `self`.
     attributes: FxHashMap<(ClassId, &'a str), Value>,
-    /// What each unit left in its names: what its inner functions find there.
+    /// The final values of each unit's names, which its inner functions see.
     exits: Vec<FxHashMap<&'a str, Value>>,
     frame: Frame<'a>,
     changed: bool,
@@ -134,7 +134,7 @@ struct Frame<'a> {
     /// The places of the longer paths that begin with a path: `model.head` of `model`.
     below: FxHashMap<&'a str, Vec<usize>>,
     values: Vec<Value>,
-    /// Whether gradients are recorded here.
+    /// Whether gradients are enabled here.
     mode: Truth,
     /// How many loops are around: inner ones are read once.
     loops: usize,
@@ -164,7 +164,7 @@ impl<'a> Reader<'_, 'a> {
         } else {
             exit.returns
         };
-        // Tuples are numbered anew in every round: their numbers alone are no change.
+        // Tuples get new ids in every pass: the ids alone are not a change.
         let same = match (returns.kind, self.summaries[id].returns.kind) {
             (Kind::Tuple(_), Kind::Tuple(_)) => true,
             _ => returns == self.summaries[id].returns,
@@ -178,7 +178,7 @@ impl<'a> Reader<'_, 'a> {
             .collect();
     }
 
-    /// What a parameter is: what the file's own calls give, else what its use says.
+    /// The value of a parameter: from calls in the file, else from its use.
     fn parameter(&self, id: UnitId, index: usize, name: &'a str) -> Value {
         let unit = &self.structure.units[id];
         if index == 0
@@ -204,7 +204,7 @@ impl<'a> Reader<'_, 'a> {
         self.refined(name, value, 0)
     }
 
-    /// What the annotation of a parameter says it is.
+    /// The value that a parameter's annotation tells.
     fn annotated(&self, id: UnitId, index: usize) -> Option<Value> {
         let node = self.structure.units[id].node?;
         let annotation = node.parameters.iter().nth(index)?.annotation()?;
@@ -228,7 +228,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// What a path holds here: in this unit, in `self`, in the units around it.
+    /// The value of a path here: in this unit, on `self`, in the enclosing units.
     fn get(&self, path: &str) -> Option<Value> {
         if let Some(slot) = self.frame.slots.get(path) {
             let value = self.frame.values[*slot];
@@ -267,10 +267,10 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Binds a path to a value: attributes of `self` are seen by the other methods, too.
+    /// Binds a path to a value; other methods see attributes of `self` too.
     fn bind(&mut self, path: &'a str, value: Value, byte: usize) {
         let value = self.refined(path, value, byte);
-        // What hung on the old value is gone: `model = other` forgets `model.head`.
+        // Attributes of the old value are gone: `model = other` forgets `model.head`.
         for slot in self.frame.below.get(path).into_iter().flatten() {
             self.frame.values[*slot] = Value::UNSET;
         }
@@ -287,12 +287,12 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// What the use of a path adds to what is known of its value.
+    /// What the use of a path adds to what is known about its value.
     fn refined(&self, path: &str, value: Value, byte: usize) -> Value {
         let open = match value.kind {
             Kind::Unknown => true,
             Kind::Tensor => value.graph == Truth::Maybe,
-            // What `torch.load` gives may be a whole model.
+            // The result of `torch.load` may be a whole model.
             Kind::StateDict => true,
             _ => false,
         };
@@ -364,10 +364,10 @@ fn parameter_count(unit: &Unit<'_>) -> usize {
 }
 
 /// Which classes are modules: those that derive from one, or that have a `forward` and a base
-/// that is not of this file.
+/// that is not in this file.
 fn module_classes(structure: &Structure<'_>, imports: &Imports<'_>) -> Vec<bool> {
     let mut modules = vec![false; structure.classes.len()];
-    // Classes may derive from later ones only in odd files; two passes see those, too.
+    // A second pass handles classes that derive from later ones.
     for _ in 0..2 {
         for (id, class) in structure.classes.iter().enumerate() {
             modules[id] = modules[id]

@@ -1,4 +1,4 @@
-//! Whether gradients are recorded in a function: by its decorators, its framework, its callers.
+//! Whether gradients are enabled in a function: by its decorators, its framework, its callers.
 
 use super::Reader;
 use crate::facts::structure::{ClassId, UnitId};
@@ -7,7 +7,7 @@ use crate::facts::value::Truth;
 use crate::python::Expr;
 
 impl Reader<'_, '_> {
-    /// Whether gradients are recorded in a unit: its decorators, its framework, its callers.
+    /// Whether gradients are enabled in a unit: its decorators, its framework, its callers.
     pub(super) fn mode_of(&self, id: UnitId) -> Truth {
         let unit = &self.structure.units[id];
         if let Some(mode) = self.own_mode(id) {
@@ -38,8 +38,8 @@ impl Reader<'_, '_> {
                 })
     }
 
-    /// What a function switches itself, whoever calls it: by a decorator, or by being wrapped behind
-    /// its definition (`evaluate = torch.no_grad()(evaluate)`).
+    /// The mode a function sets itself: by a decorator, or by being wrapped after its definition
+    /// (`evaluate = torch.no_grad()(evaluate)`).
     pub(super) fn own_mode(&self, id: UnitId) -> Option<Truth> {
         let unit = &self.structure.units[id];
         let decorated = unit.node.and_then(|node| {
@@ -80,7 +80,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// A function inside another that nobody is seen to call may run wherever that one runs.
+    /// An inner function without visible callers may run wherever the outer one runs.
     fn outer_mode(&self, id: UnitId) -> Truth {
         match self.structure.units[id].parent {
             Some(outer) if outer != 0 && self.mode_of(outer).is_no() => Truth::Maybe,
@@ -89,8 +89,8 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether a decorator or a context of the script's own speaks of gradients or inference
-/// (`@smart_inference_mode()`): it may switch them off.
+/// Whether the name of a custom decorator or context mentions gradients or inference
+/// (`@smart_inference_mode()`): it may disable gradients.
 pub(super) fn may_switch_gradients(called: &Expr) -> bool {
     let name = match called {
         Expr::Name(name) => name.id.as_str(),

@@ -1,4 +1,4 @@
-//! Reads statements in order: branches apart, loops twice.
+//! Evaluates statements in order: branches separately, loops twice.
 
 use super::Reader;
 use crate::facts::each_expression;
@@ -34,7 +34,7 @@ impl<'a> Reader<'_, 'a> {
                 if let Some(class) = class {
                     self.set(node.name.as_str(), Value::plain(Kind::Class(class)));
                 }
-                // Class attributes are read for their calls; their names are the class's.
+                // Class attributes are read for their calls; their names belong to the class.
                 for inner in &node.body {
                     if !matches!(inner, Stmt::FunctionDef(_) | Stmt::ClassDef(_)) {
                         self.statement(inner);
@@ -133,7 +133,7 @@ impl<'a> Reader<'_, 'a> {
         false
     }
 
-    /// `torch.set_grad_enabled(False)` as a statement holds from there on, and so does a context that
+    /// `torch.set_grad_enabled(False)` as a statement applies from there on, and so does a context that
     /// is entered by a call: `stack.enter_context(torch.no_grad())`.
     fn global_mode(&mut self, expression: &'a Expr) {
         let Expr::Call(call) = expression else {
@@ -281,7 +281,7 @@ impl<'a> Reader<'_, 'a> {
         self.block(&node.finalbody) || ended
     }
 
-    /// Goes back to what names held before; names met since are not assigned on this way.
+    /// Restores the earlier values of names; names seen since are unassigned on this path.
     fn restore(&mut self, values: &[Value]) {
         let all = self.frame.values.len();
         self.frame.values.clear();
@@ -289,7 +289,7 @@ impl<'a> Reader<'_, 'a> {
         self.frame.values.resize(all, Value::UNSET);
     }
 
-    /// Adds the present way to what the ways so far left behind.
+    /// Joins the current path into the earlier ones.
     fn merge(&mut self, after: &mut Option<Vec<Value>>) {
         let Some(ways) = after else {
             *after = Some(self.frame.values.clone());
@@ -311,7 +311,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Binds a target, taking it apart where it has parts.
+    /// Binds a target, unpacking it where needed.
     pub(super) fn assign(&mut self, target: &'a Expr, value: Value, byte: usize) {
         match target {
             Expr::Tuple(ast::ExprTuple { elts, .. }) | Expr::List(ast::ExprList { elts, .. }) => {
@@ -347,7 +347,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// A container that is given one more element.
+    /// Adds an element to a container.
     pub(super) fn put_into(&mut self, container: &'a Expr, value: Value) {
         let held = self.eval(container);
         if held.kind == Kind::Container

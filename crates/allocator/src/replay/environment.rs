@@ -1,4 +1,4 @@
-//! Under which circumstances a recording was made.
+//! The environment in which a recording was made.
 
 use super::groups::Premises;
 use super::sizes::RequestSizes;
@@ -9,18 +9,18 @@ use crate::settings::Settings;
 
 /// What is known about the process that was recorded.
 #[derive(Clone, Debug)]
-pub struct Circumstances {
+pub struct Environment {
     pub release: Release,
     pub settings: Settings,
-    /// The memory of the card, as its properties say.
+    /// The card's total memory, from its properties.
     pub total_bytes: Option<u64>,
-    /// What a memory fraction allowed, `None` if there was none or nobody knows.
+    /// The limit from a memory fraction; `None` if there was none or it is unknown.
     pub limit_bytes: Option<u64>,
-    /// What the driver could give to the allocator.
+    /// How much the allocator could get from the driver.
     pub capacity_bytes: Option<u64>,
 }
 
-impl Circumstances {
+impl Environment {
     #[must_use]
     pub fn new(release: Release, settings: Settings) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Circumstances {
         }
     }
 
-    /// What cannot be known from a recording made under these self.
+    /// What a recording made in this environment leaves unknown.
     pub(super) fn doubts(&self, start: &Start) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let release = self.release;

@@ -1,15 +1,15 @@
-//! What else a log says that matters: the card's name, the release of PyTorch.
+//! The environment of a training as its log shows it: cards, PyTorch release, operating system.
 
 use serde::Serialize;
 
 use crate::families::pattern;
 
-/// What was found by the way.
+/// Where the training ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Circumstances {
+pub struct Environment {
     /// Names of cards, in order of appearance.
     pub cards: Vec<String>,
-    /// `2.1`, of PyTorch.
+    /// The PyTorch release, such as `2.1`.
     pub torch: Option<String>,
     /// The log was written on Windows.
     pub is_windows: bool,
@@ -34,7 +34,7 @@ pub const NEEDLES: [&str; 16] = [
     ":\\",
 ];
 
-/// After so many lines, names have been said often enough.
+/// No more matching lines than this are read: names repeat.
 const MOST_LINES: u32 = 400;
 const MOST_CARDS: usize = 8;
 
@@ -51,10 +51,10 @@ pattern!(
     r#"File "[A-Za-z]:\\|^[A-Za-z]:\\\S*\.(?:py|cc|cpp)|\\site-packages\\"#
 );
 
-/// Reads lines until enough is known.
+/// Collects the environment from lines until enough is known.
 #[derive(Debug, Default)]
 pub struct Reader {
-    found: Circumstances,
+    found: Environment,
     lines: u32,
 }
 
@@ -70,7 +70,7 @@ impl Reader {
         self.lines += 1;
         if let Some(found) = CARD.find(line) {
             let name = found.as_str().trim();
-            // `NVIDIA A…` may begin any sentence: a card's name has the vendor or the series.
+            // A bare `A100` may be any word: a card's name has the vendor or the series.
             let is_card =
                 name.starts_with("NVIDIA") || !name.starts_with(['A', 'B', 'H', 'L', 'T']);
             let is_tesla = name.starts_with("Tesla");
@@ -87,7 +87,7 @@ impl Reader {
         self.found.is_windows |= WINDOWS.find(line).is_some();
     }
 
-    pub fn finish(self) -> Circumstances {
+    pub fn finish(self) -> Environment {
         self.found
     }
 }
