@@ -73,7 +73,7 @@ struct Progress {
 }
 
 impl Progress {
-    const TEXT: &str = "it does not fit; running again with unlimited memory to find the need";
+    const TEXT: &str = "does not fit; finding the need with unlimited memory";
 
     fn show(&mut self, elapsed: Duration) {
         if elapsed < QUIET_FOR {
