@@ -115,7 +115,7 @@ SHAPES: list[tuple[str, list[int], str]] = [
     ("torch.unique_consecutive(x)", [8192], "are different"),
     ("torch.unique_consecutive(x, dim=1)", [64, 128], "all 128 slices along dimension 1"),
     ("torch.bincount(x[0].long(), minlength=10)", [10], "no value is minlength or more"),
-    ("torch.repeat_interleave(x, x[:, 0].long(), dim=0)", [64, 128], "each of the repeats of repeat_interleave() is 1"),
+    ("torch.repeat_interleave(x, x[:, 0].long(), dim=0)", [64, 128], "each of the repeats"),
 ]
 
 

@@ -25,15 +25,18 @@ pub enum Detail {
     Everything,
 }
 
+/// Where these options stand in help: behind a command's own.
+const LAST: usize = 900;
+
 /// The options of every command that choose how much it says.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct DetailOptions {
-    /// Say everything that is known, not only what fits one screen
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    /// Show everything that is known, not only what fits on one screen
+    #[arg(short, long, global = true, display_order = LAST, conflicts_with = "quiet")]
     verbose: bool,
 
-    /// Say only the verdict: no details, no progress, no notes
-    #[arg(short, long, global = true)]
+    /// Show only the verdict, without details, notes or progress
+    #[arg(short, long, global = true, display_order = LAST)]
     quiet: bool,
 }
 

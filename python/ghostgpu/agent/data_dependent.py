@@ -141,9 +141,7 @@ class ShapeAssumptions:
     ) -> Any:
         values = self._known.of(repeats)
         if values is None and output_size is None and repeats.numel():
-            self._assume(
-                f"each of the repeats of repeat_interleave() is 1: {_shape(repeats)}"
-            )
+            self._assume(f"each of the repeats of repeat_interleave() is 1: {_shape(repeats)}")
         # PyTorch reads their sum, and whether all are positive.
         with self._readbacks.answering(repeats.numel() if values is None else int(values.sum())):
             return original(repeats, output_size=output_size)

@@ -36,8 +36,8 @@ fn ran_out(explanation: &Explanation) -> Headline {
         (Kind::CudaAllocator | Kind::HipAllocator, Some(asked), Some(free), Some(total)) => {
             let device = figures
                 .device
-                .map_or("the GPU".to_owned(), |device| format!("GPU {device}"));
-            format!("memory of {device}: {asked} asked for, {free} free of {total}")
+                .map_or("GPU".to_owned(), |device| format!("GPU {device}"));
+            format!("{device} memory: {asked} asked for, {free} free of {total}")
         }
         _ => title(finding),
     };

@@ -11,6 +11,7 @@ use super::fragmentation::{AtFailure, Failed, of_failure, of_state};
 use super::{top, what_helps};
 use crate::output::print_all;
 use crate::snapshot_file;
+use crate::terminal::{self, Detail};
 use ghostgpu_text::{Sheet, grouped, human};
 
 /// Show a snapshot on one screen: state, peak, holders, fragmentation, what helps
@@ -64,7 +65,7 @@ fn most_interesting(snapshot: &Snapshot) -> Option<usize> {
 }
 
 fn render(snapshot: &Snapshot, device: usize, arguments: &Arguments) -> String {
-    let mut sheet = crate::terminal::sheet();
+    let mut sheet = terminal::sheet();
     let ledger = Ledger::new(snapshot, device);
     let failed = Failed::last_of(snapshot, device);
     headline(&mut sheet, snapshot, device, &arguments.file);
@@ -151,15 +152,15 @@ fn state(sheet: &mut Sheet, snapshot: &Snapshot, device: usize) {
         0 => String::new(),
         bytes => format!(", {} freed but still used by another stream", human(bytes)),
     };
-    sheet.section(
+    sheet.paragraph(
         "at the end",
-        [format!(
+        &format!(
             "reserved {} in {} segments: allocated {}, cached {}{pending}",
             human(reserved),
             grouped(segments),
             human(allocated),
             human(cached)
-        )],
+        ),
     );
 }
 
@@ -175,17 +176,21 @@ fn peak(sheet: &mut Sheet, snapshot: &Snapshot, ledger: &Ledger) {
             (before, _) => format!("{event}, {:.3} s before the end", before as f64 / 1e6),
         }
     };
+    let exact = |bytes: u64| match terminal::detail() {
+        Detail::Everything => format!("  {:>15} bytes", grouped(bytes)),
+        _ => String::new(),
+    };
     let mut lines = vec![
         format!(
-            "live       {:>10}  {:>15} bytes  ({})",
+            "live       {:>10}{}  ({})",
             human(peak.live_bytes),
-            grouped(peak.live_bytes),
+            exact(peak.live_bytes),
             place(&peak)
         ),
         format!(
-            "reserved   {:>10}  {:>15} bytes  ({})",
+            "reserved   {:>10}{}  ({})",
             human(reserved.reserved_bytes),
-            grouped(reserved.reserved_bytes),
+            exact(reserved.reserved_bytes),
             place(&reserved)
         ),
     ];
