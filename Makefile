@@ -163,4 +163,27 @@ lint-rules-page: ## Write docs/lint-rules.md anew, from the rules
 .PHONY: clean
 clean: ## Remove what was built here; environments and tools in the test cache stay
 	cargo clean
-	rm -rf build dist python/*.egg-info python/ghostgpu/_native .mypy_cache .ruff_cache .pytest_cache
+	rm -rf build dist docs/book prebuilt python/*.egg-info python/ghostgpu/_native .mypy_cache .ruff_cache .pytest_cache
+
+.PHONY: test-docs
+test-docs: build ## Links, commands and sessions of README and docs, and the translation of the README
+	$(pythons); "$$reference" -m pytest -n 2 tests/docs
+
+test: test-docs
+
+.PHONY: renew-docs
+renew-docs: build ## Write what commands print now into README and docs; then read the difference
+	$(pythons); GHOSTGPU_RENEW_DOCS=1 "$$reference" -m pytest tests/docs/test_outputs.py
+
+.PHONY: docs
+docs: ## Build the book of docs/ into docs/book
+	scripts/mdbook "$(GHOSTGPU_TEST_CACHE)/tools"
+
+.PHONY: wheel
+wheel: ## Build a manylinux wheel and a source distribution into dist/, and check that they install without cargo
+	$(pythons); \
+	python=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/wheel" tests/environments/wheel.txt); \
+	scripts/wheel "$$python" dist; \
+	GHOSTGPU_DIST=$(CURDIR)/dist "$$python" -m pytest tests/package/wheel_checks.py
+
+test-all: wheel
