@@ -74,7 +74,7 @@ lint-python: ## ruff and mypy
 	"$$reference" -m ruff check .; \
 	"$$reference" -m ruff format --check .; \
 	"$$reference" -m mypy python/ghostgpu python/tests; \
-	for part in tests/e2e tests/exports tests/allocator tests/package tests/page tests/lint; do \
+	for part in tests/e2e tests/exports tests/allocator tests/package tests/page tests/lint tests/docs; do \
 		"$$reference" -m mypy --untyped-calls-exclude torch "$$part"; \
 	done; \
 	"$$reference" -m mypy --untyped-calls-exclude torch examples bench; \

@@ -42,6 +42,9 @@ class BuildWithNativeParts(build_py):
         package_dir = ROOT / "python" if self.editable_mode else Path(self.build_lib)
         target = package_dir / "ghostgpu" / "_native"
         target.mkdir(parents=True, exist_ok=True)
+        # What an earlier build left under names that are no longer used.
+        for old in {path.name for path in target.iterdir()} - {file.name for file in built}:
+            (target / old).unlink()
         for file in built:
             # To a new name first: the old file may be running.
             temporary = target / f".{file.name}.new"
