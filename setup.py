@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
@@ -52,12 +52,15 @@ class BuildWithNativeParts(build_py):
             temporary.replace(target / file.name)
 
 
+class NativeDistribution(Distribution):
+    """Goes where things for one platform go: auditwheel refuses native parts anywhere else."""
+
+    def has_ext_modules(self) -> bool:
+        return True
+
+
 class PlatformWheel(bdist_wheel):
     """A wheel for this platform that any Python 3 can use."""
-
-    def finalize_options(self) -> None:
-        super().finalize_options()
-        self.root_is_pure = False
 
     def get_tag(self) -> tuple[str, str, str]:
         _, _, platform = super().get_tag()
@@ -117,4 +120,7 @@ def artifacts(message: dict[str, Any]) -> list[tuple[str, str]]:
     return [(kind, name) for kind in message["target"]["kind"] for name in message["filenames"]]
 
 
-setup(cmdclass={"build_py": BuildWithNativeParts, "bdist_wheel": PlatformWheel})
+setup(
+    distclass=NativeDistribution,
+    cmdclass={"build_py": BuildWithNativeParts, "bdist_wheel": PlatformWheel},
+)
