@@ -100,12 +100,13 @@ lint-python: ## ruff and mypy
 	"$$reference" -m mypy conftest.py; \
 	"$$reference" -m mypy --scripts-are-modules scripts/check-dependencies; \
 	"$$reference" -m mypy --scripts-are-modules scripts/run-phases; \
-	for part in tests/rules tests/e2e tests/exports tests/allocator tests/package tests/page tests/lint; do \
+	for part in tests/rules tests/e2e tests/exports tests/allocator tests/package tests/page tests/lint tests/docs; do \
 		"$$reference" -m mypy --untyped-calls-exclude torch "$$part"; \
 	done; \
 	"$$reference" -m mypy --untyped-calls-exclude torch examples bench; \
 	"$$reference" -m mypy --untyped-calls-exclude torch attacks fuzz crates/pickle/tests crates/trace/tests; \
 	for part in ground_truth/harness ground_truth/cudnn ground_truth/tables ground_truth/allocator \
+		ground_truth/verdicts/measure.py \
 		ground_truth/test_*.py; do \
 		"$$reference" -m mypy --config-file ground_truth/mypy.ini "$$part"; \
 	done
@@ -193,4 +194,23 @@ lint-rules-page: ## Write docs/lint-rules.md anew, from the rules
 .PHONY: clean
 clean: ## Remove what was built here; environments and tools in the test cache stay
 	cargo clean
-	rm -rf build dist python/*.egg-info python/ghostgpu/_native .mypy_cache .ruff_cache .pytest_cache
+	rm -rf build dist docs/book prebuilt python/*.egg-info python/ghostgpu/_native .mypy_cache .ruff_cache .pytest_cache
+
+.PHONY: test-docs
+test-docs: build ## Links, commands and sessions of README and docs, and the translation of the README
+	$(first_python); "$$reference" -m pytest -n 2 tests/docs
+
+.PHONY: renew-docs
+renew-docs: build ## Write what commands print now into README and docs; then read the difference
+	$(first_python); GHOSTGPU_RENEW_DOCS=1 "$$reference" -m pytest tests/docs/test_outputs.py
+
+.PHONY: docs
+docs: ## Build the book of docs/ into docs/book
+	scripts/mdbook "$(GHOSTGPU_TEST_CACHE)/tools"
+
+.PHONY: wheel
+wheel: ## Build a manylinux wheel and a source distribution into dist/, and check that they install without cargo
+	$(pythons); \
+	python=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/wheel" tests/environments/wheel.txt); \
+	scripts/wheel "$$python" dist; \
+	GHOSTGPU_DIST=$(CURDIR)/dist "$$python" -m pytest tests/package/wheel_checks.py

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-TEST_PYTHONS = (os.environ.get("GHOSTGPU_TEST_PYTHON") or sys.executable).split(os.pathsep)
-
-# Variables that would make the installed command use parts of the checkout.
-CHECKOUT_VARIABLES = ("GHOSTGPU_LIBRARY", "GHOSTGPU_AGENT_DIR", "GHOSTGPU_COMMAND", "PYTHONPATH")
+from installed import ALLOCATES_ONE_GIB, REPOSITORY, TEST_PYTHONS, empty_environment, run
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A fresh environment with nothing but this project in it."""
-    folder = tmp_path_factory.mktemp("installed") / "environment with a space"
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    folder = empty_environment(tmp_path_factory.mktemp("installed") / "environment with a space")
     pip = [str(folder / "bin/python"), "-m", "pip", "--disable-pip-version-check"]
     # In the default target folder, what was built for the tests is used again.
     subprocess.run([*pip, "install", "--quiet", str(REPOSITORY)], check=True)
     yield folder
-
-
-def run(environment: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if name not in CHECKOUT_VARIABLES}
-    return subprocess.run(
-        [str(environment / "bin" / words[0]), *words[1:]],
-        cwd=environment,
-        env={**clean, **variables},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
 
 
 def test_nothing_else_is_installed(environment: Path) -> None:
@@ -74,7 +53,7 @@ def test_without_torch_the_command_says_so(environment: Path, tmp_path: Path) ->
 
 def test_another_environments_torch_is_rehearsed(environment: Path, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text("import torch\ntorch.zeros(1 << 28, device='cuda')\nprint(torch.__file__)\n")
+    script.write_text(ALLOCATES_ONE_GIB)
     words = ("run", "--gpu", "h200", "--python", TEST_PYTHONS[0], str(script))
     done = run(environment, "ghostgpu", *words)
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
-"""Writes the README's section on exactness from a replay, so that no figure in it is typed by hand.
+"""Writes the figures of docs/exactness.md from a replay, so that none is typed by hand.
 
-    python ground_truth/harness/readme_section.py replay --largest-batch replayed.json \\
-        --write README.md
+    python ground_truth/harness/exactness_page.py replay --largest-batch replayed.json \\
+        --write docs/exactness.md
 
 `replay` is what `run_all.py` left when it ran on the virtual card, and `replayed.json` what
 `largest_batch.py` left. Without `--write` the section is printed.
@@ -24,7 +24,7 @@ from deviations import Deviation, read_deviations
 
 HERE = Path(__file__).resolve().parent
 REAL = HERE.parent / "h200"
-BEGIN = "<!-- exactness:begin (written by ground_truth/harness/readme_section.py) -->"
+BEGIN = "<!-- exactness:begin (written by ground_truth/harness/exactness_page.py) -->"
 END = "<!-- exactness:end -->"
 MIB = 1 << 20
 
@@ -150,7 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("replay", type=Path)
     parser.add_argument("--largest-batch", type=Path)
-    parser.add_argument("--write", type=Path, metavar="README")
+    parser.add_argument("--write", type=Path, metavar="PAGE")
     options = parser.parse_args()
     ours = read_searches(options.largest_batch) if options.largest_batch else {}
     text = section(

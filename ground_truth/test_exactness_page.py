@@ -1,7 +1,8 @@
-"""The README's figures follow from a replay."""
+"""The figures of docs/exactness.md follow from a replay, and the READMEs repeat them."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "harness"))
 
 from compare import compare_case
 from deviations import Deviation
-from readme_section import BEGIN, END, replace_section, section
+from exactness_page import BEGIN, END, replace_section, section
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PAGE = REPOSITORY / "docs/exactness.md"
 
 
 def result(name: str, family: str, allocated: int) -> dict[str, Any]:
@@ -60,6 +64,15 @@ def test_only_what_stands_between_the_marks_is_replaced() -> None:
         replace_section("no marks", "new figures\n")
 
 
-def test_the_readme_has_the_marks() -> None:
-    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text()
-    assert replace_section(readme, "") != readme
+def test_the_page_has_the_marks() -> None:
+    page = PAGE.read_text()
+    assert replace_section(page, "") != page
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_the_readme_has_the_figures_of_the_page(name: str) -> None:
+    found = re.search(r"\*\*(\d+) of (\d+) cases are equal", PAGE.read_text())
+    assert found is not None
+    sentence = re.search(r"\*\*[^*]*H200[^*]*\*\*", (REPOSITORY / name).read_text())
+    assert sentence is not None
+    assert sorted(re.findall(r"\b\d+\b", sentence[0])) == sorted(found.groups())
