@@ -1,7 +1,7 @@
 """Whole trainings end on the virtual card with the memory that they need on the real one.
 
 Every job runs without a limit, at the smallest limit that a real H200 needed, and 2 MiB below it
-(`verdicts/measure.py --check`).
+(`verdicts/smallest_limits.py --check`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHECKED = SENTINELS if is_short() else tuple(RECORDED)
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("verdicts")
-    words = [str(VERDICTS / "measure.py"), "--out", str(out), "--workers", "2"]
+    words = [str(VERDICTS / "smallest_limits.py"), "--out", str(out), "--workers", "2"]
     words += ["--check", str(RECORDING), "--jobs", ",".join(CHECKED)]
     done = subprocess.run([*ghostgpu(*PLAIN), *words], capture_output=True, text=True, check=False)
     written = out / "verdicts.json"

@@ -1,7 +1,7 @@
 """Runs short scripts on the available card and records the memory of each.
 
-Every script runs in a fork of this process, which has imported torch and does not use the card before
-the last of them has ended: as fresh as a process of its own, without an import each.
+Every script runs in a fork of this process, which has imported torch and does not use the card
+before the last of them has ended: as fresh as a process of its own, without an import each.
 """
 
 from __future__ import annotations

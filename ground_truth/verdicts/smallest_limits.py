@@ -1,7 +1,8 @@
 """The smallest memory at which whole trainings end on a real card, and their largest batches.
 
-    python ground_truth/verdicts/measure.py --out DIR [--jobs a,b] [--workers 8]
-    ghostgpu run --gpu h200 --steps 0 -- python ground_truth/verdicts/measure.py --out DIR \\
+    python ground_truth/verdicts/smallest_limits.py --out DIR [--jobs a,b] [--workers 8]
+    ghostgpu run --gpu h200 --steps 0 -- \\
+        python ground_truth/verdicts/smallest_limits.py --out DIR \\
         --check ground_truth/h200/verdicts/verdicts.json
 
 The second asks a card only about the two neighbours that were recorded: much quicker than a search.
@@ -229,7 +230,7 @@ def main() -> None:
             # Written after each, so that a run that is cut off leaves what it had.
             path.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
     facts = {
-        "command": "python ground_truth/verdicts/measure.py --out DIR",
+        "command": "python ground_truth/verdicts/smallest_limits.py --out DIR",
         "environment": environment_facts(True),
         "verdicts": dict(sorted(results.items())),
     }
