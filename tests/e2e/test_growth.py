@@ -67,7 +67,7 @@ for images, labels in DataLoader(data, batch_size=8):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "the script goes through no DataLoader"),
+        ((), "the script iterates no DataLoader"),
         (("--arg", "--batch"), "the script has no argument `--batch`; it has --batch-size"),
     ],
 )

@@ -176,7 +176,7 @@ for inputs in DataLoader(torch.randn(10, 4), batch_sampler=Pairs()):
 @pytest.mark.parametrize(
     ("script", "words", "sentence", "hint"),
     [
-        (LOOP, (), "the script never went through a torch.utils.data.DataLoader", "--batch-size"),
+        (LOOP, (), "the script never iterated a torch.utils.data.DataLoader", "--batch-size"),
         (LOOP, ("--arg", "--batch"), "the script has no argument `--batch`", "`--batch-size`"),
         (OWN_SAMPLER, (), "takes its batches from a Pairs, which has no `batch_size`", "--arg"),
     ],

@@ -7,7 +7,28 @@
 //! corrected lines save.
 //!
 //! Nothing here starts a process, opens a file or prints. A stop of any rehearsal ends the question. What
-//! is found is data; how it is said is up to the caller, except for [`words`].
+//! is found is data; how it is said is up to the caller, except for the ends of sentences in `words`.
+//!
+//! ```
+//! use ghostgpu_plan::{Need, need};
+//! use ghostgpu_rehearse::{Change, Ending, Findings, Rehearsal, Rehearse, Run, Stop};
+//!
+//! /// A job that takes nothing.
+//! struct Idle;
+//!
+//! impl Rehearse for Idle {
+//!     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
+//!         assert_eq!(rehearsal.changes, [Change::UnlimitedMemory]);
+//!         Ok(Run::new(Ending::Exited(0), Findings::default()))
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Stop> {
+//! let measured = need(&mut Idle, &[], false)?;
+//! assert!(matches!(measured.need, Need::Measured { device_bytes: 0, .. }));
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod candidates;
 pub mod fixes;

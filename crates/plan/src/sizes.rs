@@ -95,14 +95,8 @@ pub fn by_runs<T>(
     changes: &[Change],
     work: impl FnOnce(&mut AtPoint) -> Result<T, Stop>,
 ) -> Result<T, Stop> {
-    struct Whole<'a>(&'a mut dyn Runner);
-    impl Rehearse for Whole<'_> {
-        fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
-            self.0.rehearse(rehearsal)
-        }
-    }
     work(&mut AtPoint {
-        rehearse: &mut Whole(runner),
+        rehearse: runner,
         point,
         changes,
         count: 0,

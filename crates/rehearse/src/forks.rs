@@ -30,7 +30,7 @@ use crate::process::Ending;
 use crate::rehearse::{Held, Rehearsal, Rehearse};
 use crate::run_dir::RunDir;
 use crate::stop::Stop;
-use crate::whole::{ScriptOutput, capacity, changed, log_of, seen_in, start};
+use crate::whole::{ScriptOutput, capacity, changed, log_of, start};
 use crate::{SizePoint, SizePointReport};
 
 const SOCKET_NAME: &str = "probes.socket";
@@ -102,7 +102,7 @@ impl Forks {
         let run = script.end()?;
         Ok(Held::Ended {
             // What the script itself reported at its end says more.
-            seen: seen_in(&run).unwrap_or(greeting),
+            seen: run.size_point().cloned().unwrap_or(greeting),
             run: Box::new(run),
         })
     }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::SizePoint;
 use crate::change::Change;
 use crate::environment;
 use crate::failure::Failure;
@@ -21,7 +22,6 @@ use crate::rehearse::{Held, Rehearsal, Rehearse, Runner};
 use crate::run_dir::RunDir;
 use crate::stop::Stop;
 use crate::written_files::remove_written_files;
-use crate::{SizePoint, SizePointReport};
 
 /// Where the script's output goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +55,6 @@ impl WholeRuns {
             observer,
             output: ScriptOutput::Kept,
         }
-    }
-
-    pub fn prepared(&self) -> &Prepared {
-        &self.prepared
     }
 
     /// From now on, the script's output goes there.
@@ -175,11 +171,6 @@ pub(crate) fn log_of(run_dir: &RunDir) -> PathBuf {
 pub(crate) fn capacity(session: &ghostgpu_session::Session) -> Option<u64> {
     let card = session.devices.first()?;
     (!session.elastic).then_some(card.total_bytes)
-}
-
-/// What was seen of a size point in a run that is over.
-pub(crate) fn seen_in(run: &Run) -> Option<SizePointReport> {
-    run.size_point().cloned()
 }
 
 fn set_environment(command: &mut Command, prepared: &Prepared, run_dir: &RunDir) {

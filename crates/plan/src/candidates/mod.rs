@@ -81,22 +81,13 @@ fn as_it_is(runner: &mut dyn Runner) -> Result<AsItIs, Stop> {
         Outcome::DoesNotFit(place) => AsItIs::DoesNotFit {
             place,
             // The card's own answer first: what would the job need?
-            needed_bytes: match need(&mut Whole(runner), &[], false)?.need {
+            needed_bytes: match need(runner, &[], false)?.need {
                 Need::Measured { device_bytes, .. } => Some(device_bytes),
                 Need::Unknown(_) => None,
             },
         },
         Outcome::Fails { reason, .. } => AsItIs::Fails(reason),
     })
-}
-
-/// A runner's whole runs.
-struct Whole<'a>(&'a mut dyn Runner);
-
-impl ghostgpu_rehearse::Rehearse for Whole<'_> {
-    fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
-        self.0.rehearse(rehearsal)
-    }
 }
 
 #[cfg(test)]

@@ -127,7 +127,9 @@ pub fn confirm(runner: &mut dyn Rehearse, found: &mut Found) -> Result<(Confirma
     }
     let purpose = Purpose::Confirmation { batch: found.batch };
     let changes = with_batch(&found.point, found.batch);
-    let run = runner.rehearse(&Rehearsal::figures(purpose, changes))?;
+    // A batch that was found is told, also where the run that was to confirm it did not end in time.
+    let result = runner.rehearse(&Rehearsal::figures(purpose, changes));
+    let run = Run::even_if_timed_out(result)?;
     let confirmation = match (Outcome::of(&run), found.outcomes.get(&found.batch)) {
         (Outcome::Fits(whole), Some(Outcome::Fits(fork))) if whole == *fork => Confirmation::Equal,
         (Outcome::Fits(_), _) => Confirmation::FitsDifferently,

@@ -68,15 +68,29 @@ fn a_script_that_waits_is_searched_in_forks_and_confirmed_by_a_whole_run() {
 }
 
 #[test]
-fn a_whole_run_that_does_not_fit_contradicts_the_forks() {
+fn a_whole_run_that_does_not_fit_or_end_contradicts_the_forks() {
+    for whole in [does_not_fit, times_out] {
+        let answer = move |rehearsal: &Rehearsal| match rehearsal.purpose {
+            Purpose::Confirmation { .. } => whole(),
+            _ => training(rehearsal),
+        };
+        let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
+        let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
+        let (confirmation, _) = confirm(&mut runner, &mut found).expect("a run");
+        assert_eq!(confirmation, Confirmation::Contradicts);
+    }
+}
+
+#[test]
+fn an_interrupt_while_a_batch_is_confirmed_is_passed_on() {
     let answer = |rehearsal: &Rehearsal| match rehearsal.purpose {
-        Purpose::Confirmation { .. } => does_not_fit(),
+        Purpose::Confirmation { .. } => interrupted(),
         _ => training(rehearsal),
     };
     let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
     let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
-    let (confirmation, _) = confirm(&mut runner, &mut found).expect("a run");
-    assert_eq!(confirmation, Confirmation::Contradicts);
+    let result = confirm(&mut runner, &mut found);
+    assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
 }
 
 #[test]

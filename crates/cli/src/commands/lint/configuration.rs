@@ -143,7 +143,7 @@ fn absolute(path: &Path) -> PathBuf {
         false => path,
     };
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    super::files::normal(&path)
+    ghostgpu_lint_files::normal(&path)
 }
 
 fn failure(path: &Path, error: ConfigError) -> Failure {

@@ -2,25 +2,22 @@
 
 mod arguments;
 mod configuration;
-mod files;
 mod measure;
-mod one_file;
 mod rules;
-mod workers;
 
 use std::path::PathBuf;
 
 pub use arguments::Arguments;
 use arguments::Format;
 use configuration::Configurations;
-use files::{Files, Found};
 use ghostgpu_lint::fixing::Wanted;
 use ghostgpu_lint::formats::{self, Totals};
 use ghostgpu_lint::{FileReport, diagnostic::Diagnostic};
-use one_file::{Mending, Outcome, deal_with};
+use ghostgpu_lint_files::{Checked, Files, Fixing, Found, check, on_all_cores};
 
 use crate::failure::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
 use crate::output::print_all;
+use crate::progress::Progress;
 use crate::terminal::{self, Stream};
 
 /// The exit code of "something was found".
@@ -41,22 +38,25 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     refuse_options_of_measuring(arguments)?;
     let mut configurations = Configurations::new(arguments)?;
     let found = files_to_check(arguments, &mut configurations)?;
-    let mending = mending(arguments);
-    let outcomes: Vec<Outcome> = workers::on_all_cores(&found, |file| {
-        deal_with(file, &configurations.settings(&file.path), mending)
+    let fixing = fixing(arguments);
+    let progress = Progress::new("checking files", found.len());
+    let done = |count| progress.done(count);
+    let outcomes: Vec<Checked> = on_all_cores(&found, done, |file| {
+        check(file, &configurations.settings(&file.path), fixing)
     })
     .into_iter()
     .zip(&found)
     .map(|(outcome, file)| outcome.unwrap_or_else(|fault| faulty(file, &fault)))
     .collect();
+    drop(progress);
     let has_changes = outcomes.iter().any(|outcome| !outcome.diff.is_empty());
     let diff: String = outcomes
         .iter()
         .map(|outcome| outcome.diff.as_str())
         .collect();
     let reports: Vec<FileReport> = outcomes.into_iter().map(|outcome| outcome.report).collect();
-    let fails = match mending {
-        Mending::Show(_) => {
+    let fails = match fixing {
+        Fixing::Show(_) => {
             print_all(&diff)?;
             complain(&reports);
             has_changes
@@ -111,7 +111,7 @@ fn files_to_check(
         [] => &here,
         paths => paths,
     };
-    let Files { mut found, empty } = files::find(paths);
+    let Files { mut found, empty } = ghostgpu_lint_files::find(paths);
     for file in &found {
         configurations.learn(&file.path)?;
     }
@@ -130,15 +130,15 @@ fn files_to_check(
     Ok(found)
 }
 
-fn mending(arguments: &Arguments) -> Mending {
+fn fixing(arguments: &Arguments) -> Fixing {
     let wanted = match arguments.unsafe_fixes {
         true => Wanted::All,
         false => Wanted::Safe,
     };
     match (arguments.diff, arguments.fix || arguments.unsafe_fixes) {
-        (true, _) => Mending::Show(wanted),
-        (false, true) => Mending::Write(wanted),
-        (false, false) => Mending::Nothing,
+        (true, _) => Fixing::Show(wanted),
+        (false, true) => Fixing::Write(wanted),
+        (false, false) => Fixing::Nothing,
     }
 }
 
@@ -165,8 +165,8 @@ fn complain(reports: &[FileReport]) {
 }
 
 /// A fault of ours must not hide what was found elsewhere.
-fn faulty(found: &Found, fault: &str) -> Outcome {
-    Outcome::problem(
+fn faulty(found: &Found, fault: &str) -> Checked {
+    Checked::problem(
         found,
         format!("a fault of ghostgpu's own kept it from being checked: {fault}"),
     )

@@ -31,20 +31,23 @@ fn tell_faults_once() {
     });
 }
 
-/// The answers of `work` for every item, in their order. `Err` is a fault of ours with one item:
-/// the others have their answers all the same.
+/// The answers of `work` for every item, in their order; `done` hears how many there are. `Err` is a fault
+/// of ours with one item: the others have their answers all the same.
 pub fn on_all_cores<T: Sync, R: Send>(
     items: &[T],
+    done: impl Fn(usize) + Sync,
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<Result<R, String>> {
     tell_faults_once();
     let next = AtomicUsize::new(0);
+    let count = AtomicUsize::new(0);
     let answers: Mutex<Vec<Option<Result<R, String>>>> =
         Mutex::new(items.iter().map(|_| None).collect());
     let run = || {
         let mut own = Vec::new();
         while let Some((index, item)) = take(&next, items) {
             own.push((index, guarded(|| work(item))));
+            done(count.fetch_add(1, Ordering::Relaxed) + 1);
         }
         let mut answers = answers
             .lock()
@@ -99,7 +102,7 @@ mod tests {
     #[test]
     fn answers_come_in_the_order_of_the_items() {
         let items: Vec<usize> = (0..1_000).collect();
-        let answers: Vec<usize> = on_all_cores(&items, |item| item * 2)
+        let answers: Vec<usize> = on_all_cores(&items, |_| {}, |item| item * 2)
             .into_iter()
             .map(|answer| answer.expect("no fault"))
             .collect();
@@ -111,10 +114,14 @@ mod tests {
 
     #[test]
     fn a_fault_with_one_item_leaves_the_others_alone() {
-        let answers = on_all_cores(&[1, 2, 3], |item| {
-            assert_ne!(*item, 2, "two is no good");
-            *item
-        });
+        let answers = on_all_cores(
+            &[1, 2, 3],
+            |_| {},
+            |item| {
+                assert_ne!(*item, 2, "two is no good");
+                *item
+            },
+        );
         assert_eq!(answers[0], Ok(1));
         assert!(
             answers[1]
@@ -126,6 +133,6 @@ mod tests {
 
     #[test]
     fn nothing_to_do_is_done() {
-        assert!(on_all_cores(&[] as &[usize], |item| *item).is_empty());
+        assert!(on_all_cores(&[] as &[usize], |_| {}, |item| *item).is_empty());
     }
 }

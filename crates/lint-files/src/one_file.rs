@@ -1,4 +1,4 @@
-//! One file: read, checked, perhaps mended.
+//! One file: read, checked, perhaps fixed.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -8,11 +8,11 @@ use ghostgpu_lint::fixing::{Fixed, Wanted, fix};
 use ghostgpu_lint::source::LARGEST;
 use ghostgpu_lint::{FileReport, Settings, Source, Unreadable, diff, examine};
 
-use super::files::{Found, unreadable};
+use crate::files::{Found, unreadable};
 
 /// What is to be done with fixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mending {
+pub enum Fixing {
     Nothing,
     Write(Wanted),
     Show(Wanted),
@@ -20,13 +20,13 @@ pub enum Mending {
 
 /// What came of a file.
 #[derive(Default)]
-pub struct Outcome {
+pub struct Checked {
     pub report: FileReport,
     /// What fixes would change, where that is to be shown.
     pub diff: String,
 }
 
-impl Outcome {
+impl Checked {
     /// About a file that could not be dealt with.
     pub fn problem(found: &Found, problem: String) -> Self {
         Self {
@@ -40,52 +40,53 @@ impl Outcome {
     }
 }
 
-pub fn deal_with(found: &Found, settings: &Settings, mending: Mending) -> Outcome {
+/// Checks one file, and does with fixes what is wanted.
+pub fn check(found: &Found, settings: &Settings, fixing: Fixing) -> Checked {
     if let Some(problem) = &found.problem {
-        return Outcome::problem(found, problem.clone());
+        return Checked::problem(found, problem.clone());
     }
     let contents = match read(&found.path) {
         Ok(contents) => contents,
-        Err(error) => return Outcome::problem(found, unreadable(&found.path, &error)),
+        Err(error) => return Checked::problem(found, unreadable(&found.path, &error)),
     };
     let source = match source(&found.path, &contents) {
         Ok(source) => source,
         // A folder may hold notebooks of other languages.
         Err(Unreadable::NotPython) if !found.was_named => {
-            let mut outcome = Outcome::problem(found, String::new());
-            outcome.report.problem = None;
-            return outcome;
+            let mut checked = Checked::problem(found, String::new());
+            checked.report.problem = None;
+            return checked;
         }
-        Err(error) => return Outcome::problem(found, error.to_string()),
+        Err(error) => return Checked::problem(found, error.to_string()),
     };
-    let mut outcome = Outcome::default();
-    let report = &mut outcome.report;
+    let mut checked = Checked::default();
+    let report = &mut checked.report;
     report.path = found.shown.clone();
-    let source = match mending {
-        Mending::Nothing => {
+    let source = match fixing {
+        Fixing::Nothing => {
             report.diagnostics = examine(&source, settings);
             source
         }
-        Mending::Write(wanted) | Mending::Show(wanted) => {
+        Fixing::Write(wanted) | Fixing::Show(wanted) => {
             let before = source.contents();
             let fixed = match fix(source, settings, wanted) {
                 Ok(fixed) => fixed,
-                Err(error) => return Outcome::problem(found, format!("cannot be fixed: {error}")),
+                Err(error) => return Checked::problem(found, format!("cannot be fixed: {error}")),
             };
             let after = fixed.source.contents();
             report.problem = problem_of(&fixed);
-            match mending {
-                Mending::Show(_) => outcome.diff = diff::unified(&found.shown, &before, &after),
+            match fixing {
+                Fixing::Show(_) => checked.diff = diff::unified(&found.shown, &before, &after),
                 _ if after == before => {}
                 _ => {
                     if let Err(error) = replace(&found.path, &contents, &after) {
-                        // Nothing was mended, so everything is still to be said.
+                        // Nothing was fixed, so everything is still to be said.
                         let source = source_again(&found.path, &contents);
                         report.diagnostics =
                             source.iter().flat_map(|it| examine(it, settings)).collect();
                         report.source = source;
                         report.problem = Some(format!("cannot be written: {error}"));
-                        return outcome;
+                        return checked;
                     }
                 }
             }
@@ -96,7 +97,7 @@ pub fn deal_with(found: &Found, settings: &Settings, mending: Mending) -> Outcom
     };
     // Of a file about which nothing is said, nothing will be shown.
     report.source = Some(source).filter(|_| !report.diagnostics.is_empty());
-    outcome
+    checked
 }
 
 /// A fix that was left out is a fault of ours: the user should know that something is still there.
