@@ -6,8 +6,8 @@ With `--near EARLIER.json`, an earlier answer is tried first: when it fits and t
 not, the search ends after two rehearsals.
 
 Every batch size runs in a fresh process (forked before CUDA is used, so that nothing is imported
-twice) and trains three steps. All results are kept, not only the largest: both sides must agree
-on each.
+twice) and trains three steps. All results are kept, not only the largest: both sides must agree on
+each.
 """
 
 from __future__ import annotations

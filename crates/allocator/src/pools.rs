@@ -219,13 +219,6 @@ impl Pools {
         }
     }
 
-    /// The set of a stream in half a pool, if it is there.
-    pub(crate) fn find_set(&self, pool: u32, kind: PoolKind, stream: StreamId) -> Option<u32> {
-        let sets = &self.pool(pool).halves[kind.index()].sets;
-        let found = sets.iter().find(|&&(other, _)| other == stream)?;
-        Some(found.1)
-    }
-
     /// Creates this many sets before they are needed.
     pub(crate) fn reserve_sets(&mut self, sets: usize) {
         self.sets.reserve(sets);

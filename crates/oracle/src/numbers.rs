@@ -14,7 +14,6 @@ pub mod kind {
     pub const CONVOLUTION_BACKWARD_FILTER: i32 = 11;
     pub const CONVOLUTION_BACKWARD_DATA: i32 = 12;
     pub const OPERATION_GRAPH: i32 = 15;
-    pub const VARIANT_PACK: i32 = 16;
     pub const TENSOR: i32 = 17;
     pub const KERNEL_CACHE: i32 = 34;
     pub const DEVICE_PROPERTIES: i32 = 38;
@@ -31,7 +30,6 @@ pub mod attribute {
     pub const CONFIG_INTERMEDIATE_INFO: i32 = 301;
     pub const CONFIG_KNOB_CHOICES: i32 = 302;
     pub const CONFIG_WORKSPACE_BYTES: i32 = 303;
-    pub const PLAN_HANDLE: i32 = 400;
     pub const PLAN_ENGINE_CONFIG: i32 = 401;
     pub const PLAN_WORKSPACE_BYTES: i32 = 402;
     pub const PLAN_COMPUTED_INTERMEDIATE_IDS: i32 = 403;
@@ -39,14 +37,11 @@ pub mod attribute {
     pub const PLAN_DEVICE: i32 = 407;
     pub const KNOB_CHOICE_TYPE: i32 = 600;
     pub const KNOB_CHOICE_VALUE: i32 = 601;
-    pub const GRAPH_HANDLE: i32 = 800;
     pub const GRAPH_OPERATIONS: i32 = 801;
-    pub const GRAPH_ENGINE_COUNT: i32 = 802;
     pub const TENSOR_DATA_TYPE: i32 = 901;
     pub const TENSOR_DIMENSIONS: i32 = 902;
     pub const TENSOR_STRIDES: i32 = 903;
     pub const TENSOR_UNIQUE_ID: i32 = 906;
-    pub const TENSOR_IS_VIRTUAL: i32 = 907;
     pub const VARIANT_PACK_WORKSPACE: i32 = 1003;
     pub const KNOB_INFO_TYPE: i32 = 1200;
     pub const KNOB_INFO_MAXIMUM: i32 = 1201;

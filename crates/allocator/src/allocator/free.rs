@@ -59,11 +59,6 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         in_use.map(|(number, block)| (Address(block.address), BlockId(number)))
     }
 
-    /// The live or pending block that starts at `address`.
-    pub fn block_at(&self, address: Address) -> Option<BlockId> {
-        self.find(address).map(BlockId)
-    }
-
     #[inline]
     fn request_free(&mut self, number: u32) {
         let block = &mut self.blocks[number];

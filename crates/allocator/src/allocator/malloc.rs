@@ -169,14 +169,6 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.settings.expandable_segments && !(self.behaviour.expandable_follows_pool && custom)
     }
 
-    /// The set to search for a request, its size, and whether expandable segments serve it.
-    pub(super) fn where_to_look(&self, request: Request) -> Option<(u32, u64, bool)> {
-        let (size, kind) = self.size_and_kind(request.bytes);
-        let pool = self.pool_of(request).ok()?;
-        let set = self.pools.find_set(pool, kind, request.stream)?;
-        Some((set, size, self.is_expandable_for(pool)))
-    }
-
     /// Up to 2.9 the option alone decided how large blocks are split.
     fn splits_as_expandable(&self, quest: &Quest) -> bool {
         if self.behaviour.expandable_follows_pool {

@@ -195,11 +195,6 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         &mut self.sink
     }
 
-    /// Returns driver and sink.
-    pub fn into_parts(self) -> (D, S) {
-        (self.driver, self.sink)
-    }
-
     #[inline(always)]
     fn tell(&mut self, action: Action, address: u64, bytes: u64, set: u32) {
         let set = &self.pools.sets[set as usize];

@@ -4,7 +4,6 @@ use super::Allocator;
 use crate::driver::Driver;
 use crate::ids::{PoolId, StreamId, ThreadId};
 use crate::pools::{DEFAULT_POOL, PoolError, PoolOptions, Scope, ScopeFilter};
-use crate::structures::blocks::State;
 use crate::trace::TraceSink;
 
 impl<D: Driver, S: TraceSink> Allocator<D, S> {
@@ -137,12 +136,5 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             self.scopes.iter().find(accepts)
         };
         scope.map_or(DEFAULT_POOL, |scope| scope.pool)
-    }
-
-    /// Whether a block waits for other streams.
-    pub fn has_pending_frees(&self) -> bool {
-        self.blocks
-            .iter()
-            .any(|(_, block)| block.state == State::Pending)
     }
 }

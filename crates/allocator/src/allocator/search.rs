@@ -2,9 +2,7 @@
 //! and expandable blocks.
 
 use super::Allocator;
-use super::malloc::Request;
 use crate::driver::Driver;
-use crate::rounding::ABSURD_BYTES;
 use crate::structures::blocks::{NONE, State};
 use crate::structures::entry::Entry;
 use crate::structures::size_bins::SizeBins;
@@ -27,15 +25,6 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
             }
             None => NONE,
         }
-    }
-
-    /// Whether a request would be served without the driver.
-    pub fn has_cached_block(&self, request: Request) -> bool {
-        if request.bytes == 0 || request.bytes >= ABSURD_BYTES {
-            return false;
-        }
-        let quest = self.where_to_look(request);
-        quest.is_some_and(|(set, size, exp)| self.best_fit(set, size, exp).is_some())
     }
 
     #[inline]

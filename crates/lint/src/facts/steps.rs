@@ -23,12 +23,6 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a call is a scheduler's step.
-    pub fn is_scheduler_step(&self, call: &Call<'a>) -> bool {
-        matches!(self.method(call.node), Some((receiver, "step"))
-            if self.value(receiver).kind == Kind::Scheduler)
-    }
-
     /// Whether a loop runs once per batch: it backpropagates or steps an optimizer directly in
     /// it (not only in a loop further inside), or iterates over a `DataLoader`.
     pub fn is_step_loop(&self, block: BlockId) -> bool {
