@@ -116,11 +116,11 @@ test-rules: ## Tests of the test run itself
 
 .PHONY: test-python
 test-python: build ## Tests of the agent
-	$(first_python); "$$reference" -m pytest -n 2 python/tests
+	$(first_python); "$$reference" -m pytest -n 2 --dist worksteal python/tests
 
 .PHONY: test-e2e
 test-e2e: build ## Whole rehearsals through the command, with every tested torch
-	$(pythons); "$$reference" -m pytest -n 2 tests/e2e
+	$(pythons); "$$reference" -m pytest -n 2 --dist worksteal tests/e2e
 
 .PHONY: test-exports
 test-exports: ## Exports of recorded snapshots, opened by readers that are not ours
