@@ -76,7 +76,7 @@ lint-dependencies-in-full: ## The same by `cargo deny`, which reads the licences
 .PHONY: build-tests
 build-tests: ## Build the tests of the crates
 	if cargo nextest --version >/dev/null 2>&1; then \
-		cargo nextest run --workspace --locked --no-run; \
+		cargo nextest run --workspace --locked --tests --no-run; \
 	else \
 		cargo test --workspace --locked --no-run; \
 	fi
@@ -85,7 +85,7 @@ build-tests: ## Build the tests of the crates
 test-rust: ## Tests of the crates, against the symbols that every tested torch imports
 	$(pythons); unset GHOSTGPU_LIBRARY GHOSTGPU_AGENT_DIR; \
 	if cargo nextest --version >/dev/null 2>&1; then \
-		cargo nextest run --workspace --locked; \
+		cargo nextest run --workspace --locked --tests; \
 		cargo test --workspace --locked --doc --quiet; \
 	else \
 		cargo test --workspace --locked --quiet; \
