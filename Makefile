@@ -76,7 +76,7 @@ lint-dependencies-in-full: ## The same by `cargo deny`, which reads the licences
 .PHONY: build-tests
 build-tests: ## Build the tests of the crates
 	if cargo nextest --version >/dev/null 2>&1; then \
-		cargo nextest run --workspace --locked --no-run; \
+		cargo nextest run --workspace --locked --tests --no-run; \
 	else \
 		cargo test --workspace --locked --no-run; \
 	fi
@@ -85,7 +85,7 @@ build-tests: ## Build the tests of the crates
 test-rust: ## Tests of the crates, against the symbols that every tested torch imports
 	$(pythons); unset GHOSTGPU_LIBRARY GHOSTGPU_AGENT_DIR; \
 	if cargo nextest --version >/dev/null 2>&1; then \
-		cargo nextest run --workspace --locked; \
+		cargo nextest run --workspace --locked --tests; \
 		cargo test --workspace --locked --doc --quiet; \
 	else \
 		cargo test --workspace --locked --quiet; \
@@ -117,11 +117,11 @@ test-rules: ## Tests of the test run itself
 
 .PHONY: test-python
 test-python: build ## Tests of the agent
-	$(first_python); "$$reference" -m pytest -n 2 python/tests
+	$(first_python); "$$reference" -m pytest -n 2 --dist worksteal python/tests
 
 .PHONY: test-e2e
 test-e2e: build ## Whole rehearsals through the command, with every tested torch
-	$(pythons); "$$reference" -m pytest -n 2 tests/e2e
+	$(pythons); "$$reference" -m pytest -n 2 --dist worksteal tests/e2e
 
 .PHONY: test-exports
 test-exports: ## Exports of recorded snapshots, opened by readers that are not ours
