@@ -69,11 +69,11 @@ fn what_is_no_recording_is_refused_and_nothing_is_written() {
         ("none.ghost", "cannot read `none.ghost`: No such file"),
         (
             "other.pickle",
-            "this is no recording of GhostGPU's (at byte 0)",
+            "a report is made of what `ghostgpu run --record FILE` or",
         ),
         ("half.ghost", "the recording ends too early, at byte"),
         ("newer.ghost", "this recording has format 9"),
-        (".", "Is a directory"),
+        (".", "is a folder"),
     ] {
         let outcome = world.run(&["report", file, "--to", "json", "-o", "out.json"]);
         outcome.assert_failure(sentence);

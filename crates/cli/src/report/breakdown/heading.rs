@@ -1,13 +1,21 @@
-//! What was rehearsed, and the answer that was found.
+//! What was recorded, and the answer that was found.
 
-use ghostgpu_recording::Recording;
+use ghostgpu_recording::{Recording, Source};
 use ghostgpu_text::{Sheet, human};
-use serde_json::Value;
 
 pub(super) fn add(sheet: &mut Sheet, recording: &Recording) {
     let about = &recording.about;
     if let Some(answer) = answer_in_words(recording) {
         sheet.section("fits", [answer]);
+    }
+    if about.source == Source::Snapshot {
+        let settings = match about.allocator_settings.as_str() {
+            "" => String::new(),
+            settings => format!(", {settings}"),
+        };
+        let text = format!("{}{settings}", about.command.join(" "));
+        sheet.paragraph("snapshot", &text);
+        return;
     }
     let steps = match about.steps {
         1 => "1 optimizer step".to_owned(),
@@ -24,11 +32,11 @@ pub(super) fn add(sheet: &mut Sheet, recording: &Recording) {
 /// The headline of `ghostgpu run`, from the answer inside the recording.
 fn answer_in_words(recording: &Recording) -> Option<String> {
     let about = &recording.about;
-    let answer: Value = serde_json::from_str(&about.answer_json).ok()?;
-    let fits = answer.get("fits")?.as_bool()?;
+    let answer = about.answer.as_ref()?;
+    let fits = answer.fits?;
     let need = match fits {
-        true => answer.get("peak_device_bytes")?.as_u64(),
-        false => answer.get("needed_device_bytes")?.as_u64(),
+        true => Some(answer.peak_device_bytes),
+        false => answer.needed_device_bytes,
     };
     Some(format!(
         "{}: {} has {}, the job needs {}",

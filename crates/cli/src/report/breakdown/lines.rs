@@ -1,7 +1,7 @@
 //! The lines that made what is there at the peak.
 
-use ghostgpu_ledger::recording::{CardLedger, Place, Places};
-use ghostgpu_recording::{Category, Frame};
+use ghostgpu_ledger::{CardLedger, Place, Places};
+use ghostgpu_recording::{Category, Frame, Source};
 
 use super::made_of::percent;
 use crate::report::text::Look;
@@ -19,7 +19,11 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     }
     let places = Places::of(ledger.recording(), ledger.card());
     let total = sums.iter().map(|sum| sum.held.requested_bytes()).sum();
-    let mut table = Table::new(&["line", ">at the peak", ">", "mostly"]);
+    let mostly = match ledger.recording().about.source {
+        Source::Rehearsal => "mostly",
+        Source::Snapshot => "",
+    };
+    let mut table = Table::new(&["line", ">at the peak", ">", mostly]);
     for sum in sums.iter().take(MOST_LINES) {
         let bytes = sum.held.requested_bytes();
         let mostly = sum.held.requested.largest();
@@ -27,9 +31,10 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
             shown(&places, &sum.place, look),
             human(bytes),
             percent(bytes, total),
-            mostly
-                .map_or("", |(category, _)| short_title(category))
-                .to_owned(),
+            match mostly {
+                Some((Category::Unknown, _)) | None => String::new(),
+                Some((category, _)) => short_title(category).to_owned(),
+            },
         ]);
     }
     sheet.table("lines", &table);
@@ -39,6 +44,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
 pub(super) fn short_title(category: Category) -> &'static str {
     match category {
         Category::Activation => "activations",
+        Category::Unknown => "of an unknown owner",
         other => other.title(),
     }
 }

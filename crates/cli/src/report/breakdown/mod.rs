@@ -1,5 +1,6 @@
 //! What a run's memory was made of, on one screen: categories, stages, modules, lines, growth.
 
+mod failures;
 mod formula;
 mod growth;
 mod heading;
@@ -10,9 +11,13 @@ mod modules;
 mod stages;
 
 use super::text::Look;
-use ghostgpu_ledger::recording::CardLedger;
-use ghostgpu_recording::Recording;
+use ghostgpu_ledger::CardLedger;
+use ghostgpu_recording::{Recording, Source};
 use ghostgpu_text::{Sheet, human};
+
+/// What a snapshot does not say.
+const UNKNOWN: &str = "whose memory it is, steps and stages, modules, the rest of the card: a snapshot does not say \
+                       (`ghostgpu snapshot show` says what helps)";
 
 /// The report on a recording alone.
 pub fn breakdown_report(recording: &Recording, look: Look) -> String {
@@ -33,6 +38,13 @@ pub(super) fn add_breakdown(sheet: &mut Sheet, recording: &Recording, look: Look
     made_of::add(sheet, &ledger);
     if recording.cards.len() > 1 {
         add_other_cards(sheet, &ledger);
+    }
+    if recording.about.source == Source::Snapshot {
+        failures::add(sheet, &ledger);
+        lines::add(sheet, &ledger, look);
+        holders::add(sheet, &ledger, look);
+        sheet.paragraph("not known", UNKNOWN);
+        return;
     }
     stages::add(sheet, &ledger);
     let rule = ledger.rule_of_thumb();
