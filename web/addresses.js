@@ -179,12 +179,12 @@ export class AddressMap {
   // how many allocations of the window cannot be seen.
   drawAllocations(context, perByte) {
     const { view, card, overview } = this.page;
-    const { begin, end, addressPlace, sizePlace, block, origin, originCategory } = card.details;
+    const { begin, end, addressPlace, sizePlace, block, origin, originGroup } = card.details;
     const ratio = devicePixelRatio || 1;
     const [columns, rows] = [Math.round(this.plotWidth * ratio), Math.round(this.height * ratio)];
     const image = context.createImageData(columns, rows);
     const pixels = new Uint32Array(image.data.buffer);
-    const colours = overview.document.category_names.map((name) => pixelOf(colour(name)));
+    const colours = overview.document.group_colours.map((name) => pixelOf(colour(name ?? "unknown")));
     this.moments = this.momentsOfColumns(columns);
     const { moments } = this;
     const rowsPerByte = perByte * ratio;
@@ -210,7 +210,7 @@ export class AddressMap {
       if (last - first > 4 * ratio && end[i] !== NEVER) last -= 1;
       const room = [(last - first) / ratio, (bottom - top) / ratio];
       if (room[0] > LABELLED[0] && room[1] > LABELLED[1]) labelled.push([i, first / ratio, top / ratio, ...room]);
-      const pixel = colours[originCategory[origin[i]]];
+      const pixel = colours[originGroup[origin[i]]];
       for (let row = top; row < bottom; row++) pixels.fill(pixel, row * columns + first, row * columns + last);
     }
     const picture = new OffscreenCanvas(columns, rows);
@@ -225,7 +225,7 @@ export class AddressMap {
     const { overview } = this.page;
     const words = describeAllocation(this.page, i);
     const text = fittingText(context, `${size(words.block)} ${words.name || words.operator}`, wide - 10);
-    context.fillStyle = inkOn(overview.document.category_names[this.page.card.details.category(i)]);
+    context.fillStyle = inkOn(overview.document.group_colours[this.page.card.details.group(i)]);
     context.fillText(text, this.left + x + 5, y + Math.min(high / 2, 12));
   }
 
@@ -364,7 +364,8 @@ export class AddressMap {
       at < 0 ? (direction > 0 ? 0 : live.length - 1) : Math.min(live.length - 1, Math.max(0, at + direction));
     view.select(live[next]);
     const words = describeAllocation(this.page, live[next]);
-    announce(`${size(words.block)}, ${words.category}, ${words.name || words.module}`);
+    const owner = this.page.isSnapshot ? words.line : `${words.category}, ${words.name || words.module}`;
+    announce(`${size(words.block)}, ${owner}`);
   }
 
   // Shows an allocation's whole life, or as much of it as can be, and its surroundings.
@@ -387,7 +388,7 @@ export function allocationWords(page, i) {
   return [
     make("p", {}, make("b", {}, size(words.block)), ` ${words.category}`),
     name ? make("p", {}, name) : null,
-    make("p", {}, `${words.module} · ${words.operator}`),
+    page.isSnapshot ? null : make("p", {}, `${words.module} · ${words.operator}`),
     make("p", { class: "soft" }, words.line),
     make("p", { class: "soft" }, `from ${words.from} to ${words.until}`),
   ].filter((each) => each !== null);

@@ -17,13 +17,13 @@ export class Card {
     const about = overview.document;
     Object.assign(this, about.cards[place]);
     this.place = place;
-    this.categoryCount = about.categories.length;
+    this.groupCount = about.groups.length;
     this.totalBytes = about.gpu_total_bytes;
     this.lastEvent = Math.max(0, this.events - 1);
     const column = (name) => readColumn(overview, `card${place}.${name}`);
     this.stretches = {
       event: column("event"),
-      values: [...about.categories.keys()].map((each) => column(`category${each}`)),
+      values: [...about.groups.keys()].map((each) => column(`group${each}`)),
       reservedHighest: column("reserved_highest"),
     };
     this.stretches.values.push(column("rounding"), column("reserved"));
@@ -32,17 +32,17 @@ export class Card {
     this.recentSamples = new Map();
   }
 
-  // After the last of the categories: rounding, and all that is reserved.
+  // After the last of the groups: rounding, and all that is reserved.
   get roundingAt() {
-    return this.categoryCount;
+    return this.groupCount;
   }
 
   get reservedAt() {
-    return this.categoryCount + 1;
+    return this.groupCount + 1;
   }
 
   get valueCount() {
-    return this.categoryCount + 2;
+    return this.groupCount + 2;
   }
 
   loadDetails() {
@@ -58,7 +58,7 @@ export class Card {
     return upperBound(firstEvent, event) - 1;
   }
 
-  // Everything that is held after an event: requested bytes of each category, rounding, reserved.
+  // Everything that is held after an event: requested bytes of each group, rounding, reserved.
   valuesAt(event) {
     if (this.details) return this.details.valuesAt(event);
     const at = Math.min(this.stretches.event.length - 1, Math.floor(event / this.events_per_stretch));
@@ -157,8 +157,12 @@ class Details {
     this.addresses = readColumn(section, "addresses");
     this.requested = readColumn(section, "requested_bytes");
     this.block = readColumn(section, "block_bytes");
-    this.originCategory = readColumn(section, "origin_category", Uint8Array);
-    for (const name of ["name", "module", "operator", "stack"]) {
+    this.originGroup = readColumn(section, "origin_group", Uint8Array);
+    this.pools = {
+      stream: readColumn(section, "pool_stream"),
+      number: readColumn(section, "pool_number"),
+    };
+    for (const name of ["name", "module", "operator", "stack", "pool"]) {
       this[name] = readColumn(section, `origin_${name}`, Uint32Array);
     }
     this.segmentChanges = {
@@ -187,8 +191,8 @@ class Details {
     return this.requested[this.sizePlace[i]];
   }
 
-  category(i) {
-    return this.originCategory[this.origin[i]];
+  group(i) {
+    return this.originGroup[this.origin[i]];
   }
 
   // For each event the allocation that began (plus one) or ended (minus that); 0 for what is neither.
@@ -201,7 +205,8 @@ class Details {
     return at;
   }
 
-  // Goes through all events once, and remembers what was held before each stretch of them.
+  // Goes through all events once, and remembers what was held before each stretch of them. `add` and `apply` are the
+  // only sums that the browser makes again, so that any moment is exact; tests/page holds them equal to the ledger's.
   sweepOnce() {
     const { card } = this;
     const { valueCount, events_per_stretch: width } = card;
@@ -226,7 +231,7 @@ class Details {
 
   add(values, i, sign) {
     const requested = this.requestedBytes(i) * sign;
-    values[this.category(i)] += requested;
+    values[this.group(i)] += requested;
     values[this.card.roundingAt] += this.blockBytes(i) * sign - requested;
   }
 

@@ -2,7 +2,7 @@
 
 import { NEVER } from "./card.js";
 import { readColumn } from "./data.js";
-import { count, several } from "./format.js";
+import { count, hexadecimal, several } from "./format.js";
 
 // What the numbers of origins stand for.
 export class Names {
@@ -17,14 +17,14 @@ export class Names {
 
   frame(id) {
     const [file, line, functionName, owner] = this.frames[id] ?? ["?", 0, "?", 2];
-    return { file, line, functionName, owner: ["user", "package", "torch"][owner] };
+    return { file, line, functionName, owner: ["user", "package", "torch", "native"][owner] };
   }
 
   // The line to blame: the innermost of the user's own code, else of a package, else any.
   userFrame(stack) {
     const frames = [...(this.stacks[stack] ?? [])].map((id) => this.frame(id));
     const of = (owner) => frames.find((frame) => frame.owner === owner);
-    return of("user") ?? of("package") ?? frames[0];
+    return of("user") ?? of("package") ?? of("torch") ?? frames[0];
   }
 
   modulePath(module) {
@@ -37,9 +37,33 @@ export function placeWords(page, origin) {
   const { names } = page;
   const { details } = page.card;
   const frame = names.userFrame(details.stack[origin]);
-  if (frame) return `${frame.file}:${frame.line} ${frame.functionName}`;
+  if (frame) return frameWords(frame);
+  if (page.isSnapshot) return "(no stack recorded)";
   const operator = names.operators[details.operator[origin]] || "(unknown)";
   return `${operator} of ${names.modulePath(details.module[origin])}`;
+}
+
+function frameWords({ file, line, functionName }) {
+  return file === "" ? functionName : `${file}:${line} ${functionName}`;
+}
+
+// What the map of holders is ordered by: modules; without them, files and their lines.
+export function holderPath(page, origin) {
+  const { names } = page;
+  const { details } = page.card;
+  if (!page.isSnapshot) return names.modulePath(details.module[origin]).split(".");
+  const frame = names.userFrame(details.stack[origin]);
+  if (!frame) return ["(no stack recorded)"];
+  const file = frame.file.split(/[/\\]/).pop();
+  return file === "" ? [frame.functionName] : [file, `${frame.line} ${frame.functionName}`];
+}
+
+// Stream and pool of an origin; where both are the default, nothing is worth saying.
+export function poolWords(page, origin) {
+  const { details } = page.card;
+  const pool = details.pool[origin];
+  const [stream, number] = [details.pools.stream[pool], details.pools.number[pool]];
+  return `${stream === 0 ? "default stream" : `stream ${hexadecimal(stream)}`}${number === 0 ? "" : `, private pool ${number}`}`;
 }
 
 // The whole stack of an origin, innermost first, without what is torch's own unless there is nothing else.
@@ -47,14 +71,15 @@ export function stackWords(page, origin) {
   const { names } = page;
   const frames = [...(names.stacks[page.card.details.stack[origin]] ?? [])].map((id) => names.frame(id));
   if (frames.length === 0) return placeWords(page, origin);
-  const others = frames.filter((frame) => frame.owner !== "torch");
+  const others = frames.filter((frame) => frame.owner === "user" || frame.owner === "package");
   const shown = others.length > 0 ? others : frames;
-  return shown.map((frame) => `${frame.file}:${frame.line} ${frame.functionName}`).join(" ← ");
+  return shown.map(frameWords).join(" ← ");
 }
 
-// "backward, step 1", for an event.
+// "backward, step 1", for an event; nothing where nobody watched the script.
 export function stageWords(card, overview, event) {
   const at = card.phaseIndexAt(event);
+  if (card.phases.firstEvent.length === 0) return "";
   if (at < 0) return "before the first stage";
   return phaseWords(card, overview, at);
 }
@@ -64,17 +89,22 @@ export function phaseWords(card, overview, at) {
   return `${overview.document.stages[stage[at]]}, step ${count(step[at] + 1)}`;
 }
 
+// "event 7, backward, step 1"
+export function eventWords(card, overview, event) {
+  const stage = stageWords(card, overview, event);
+  return `event ${count(event)}${stage === "" ? "" : `, ${stage}`}`;
+}
+
 // Everything about one allocation, as words.
 export function describeAllocation(page, i) {
   const { card, overview, names } = page;
   const details = card.details;
   const origin = details.origin[i];
   const [begin, end] = [details.begin[i], details.end[i]];
-  const from = begin === 0 ? "before the recording" : `event ${count(begin - 1)}`;
-  const until = end === NEVER ? "the end" : `event ${count(end - 1)}`;
   return {
-    category: overview.document.categories[details.originCategory[origin]],
-    colourName: overview.document.category_names[details.originCategory[origin]],
+    // Of a snapshot, the group is a line, which is said by itself.
+    category: page.isSnapshot ? "" : overview.document.groups[details.originGroup[origin]],
+    colourName: overview.document.group_colours[details.originGroup[origin]],
     name: names.texts[details.name[origin]] || "",
     module: names.modulePath(details.module[origin]),
     moduleClass: names.modules[details.module[origin]]?.[1] || "",
@@ -84,8 +114,9 @@ export function describeAllocation(page, i) {
     requested: details.requestedBytes(i),
     block: details.blockBytes(i),
     address: details.address(i),
-    from: begin === 0 ? from : `${from} (${stageWords(card, overview, begin - 1)})`,
-    until: end === NEVER ? "the recording's end" : `${until} (${stageWords(card, overview, end - 1)})`,
+    from: begin === 0 ? "before the recording" : eventWords(card, overview, begin - 1),
+    until: end === NEVER ? "the recording's end" : eventWords(card, overview, end - 1),
+    pool: poolWords(page, origin),
     lifetime: lifetimeWords(begin, end, card.events),
   };
 }

@@ -2,7 +2,7 @@
 
 import { AddressMap } from "./addresses.js";
 import { Card } from "./card.js";
-import { Names, describeAllocation, stageWords } from "./moment.js";
+import { Names, describeAllocation, eventWords } from "./moment.js";
 import { SegmentMap, segmentsOf } from "./segments.js";
 import { Timeline, allocatedBytes } from "./timeline.js";
 import { Treemap } from "./treemap.js";
@@ -17,6 +17,7 @@ import { startTheme } from "./theme.js";
 class Page {
   constructor(overview) {
     this.overview = overview;
+    this.isSnapshot = overview.document.source === "snapshot";
     this.names = null;
     this.timeline = new Timeline(this, byId("timeline"), byId("minimap"));
     this.addresses = new AddressMap(this, byId("addresses"));
@@ -84,15 +85,15 @@ class Page {
     const { view, card, overview } = this;
     const values = card.valuesAt(view.moment);
     const kind = view.moment === card.peak_event ? "At the peak" : "At the moment";
-    const stage = stageWords(card, overview, view.moment);
-    byId("moment-title").textContent = `${kind}: event ${count(view.moment)}, ${stage}`;
+    const words = eventWords(card, overview, view.moment);
+    byId("moment-title").textContent = card.events === 0 ? "The state" : `${kind}: ${words}`;
     byId("composition").replaceChildren(compositionTable(this, values, segments));
     const slider = byId("timeline");
     slider.setAttribute("aria-valuemax", String(card.lastEvent));
     slider.setAttribute("aria-valuenow", String(view.moment));
     slider.setAttribute(
       "aria-valuetext",
-      `event ${count(view.moment)}, ${stage}, ${size(allocatedBytes(card, values))} allocated`,
+      `${words}, ${size(allocatedBytes(card, values))} allocated`,
     );
   }
 
@@ -175,6 +176,10 @@ function selectionWords(page, i) {
     make("li", { class: frame.owner }, make("code", {}, `${frame.file}:${frame.line}`), ` ${frame.functionName}`),
   );
   const fact = (title, ...content) => [make("dt", {}, title), make("dd", {}, ...content)];
+  const owner = [
+    ...fact("module", words.moduleClass ? `${words.module} (${words.moduleClass})` : words.module),
+    ...fact("operator", words.operator),
+  ];
   return [
     make(
       "div",
@@ -188,13 +193,20 @@ function selectionWords(page, i) {
       {},
       ...fact("size", `${exactBytes(words.block)}, of which ${exactBytes(words.requested)} were requested`),
       ...(words.name ? fact("name", words.name) : []),
-      ...fact("module", words.moduleClass ? `${words.module} (${words.moduleClass})` : words.module),
-      ...fact("operator", words.operator),
-      ...fact("address", hexadecimal(words.address)),
+      ...(page.isSnapshot ? fact("line", words.line) : owner),
+      ...fact("address", `${hexadecimal(words.address)}${segmentWords(page, words.address)}`),
+      ...fact("pool", words.pool),
       ...fact("lifetime", `${words.lifetime}: from ${words.from} to ${words.until}`),
       ...fact("stack", frames.length > 0 ? make("ol", { class: "stack" }, ...frames) : "none was recorded"),
     ),
   ];
+}
+
+// The segment around an address at the moment.
+function segmentWords(page, address) {
+  const segments = page.card.details.segmentsAt(page.view.moment);
+  const around = segments.find(({ from, to }) => from <= address && address < to);
+  return around ? `, in the segment of ${size(around.to - around.from)} at ${hexadecimal(around.from)}` : "";
 }
 
 // The rest of the document stands behind this script.

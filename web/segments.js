@@ -99,7 +99,7 @@ export class SegmentMap {
     for (const { cell, x, line, wide } of this.pieces) {
       const y = line * LINE;
       if (cell.i !== null) {
-        context.fillStyle = colour(overview.document.category_names[card.details.category(cell.i)]);
+        context.fillStyle = colour(overview.document.group_colours[card.details.group(cell.i)]);
         context.fillRect(x, y, wide > 2.5 ? wide - 0.5 : wide, BAR);
         continue;
       }
@@ -216,7 +216,13 @@ export class SegmentMap {
     const piece = this.pieces.find((each) => each.cell === cell);
     const box = this.canvas.getBoundingClientRect();
     if (piece) showTooltip(box.left + piece.x, box.top + piece.line * LINE + BAR, ...this.words(cell));
-    const what = cell.i === null ? "free" : describeAllocation(this.page, cell.i).category;
+    const what = cell.i === null ? "free" : blockWords(this.page, cell.i);
     announce(`${size(cell.to - cell.from)}, ${what}`);
   }
+}
+
+// What is in a block: its category, or the line that made it where nobody knows more.
+function blockWords(page, i) {
+  const words = describeAllocation(page, i);
+  return page.isSnapshot ? words.line : words.category;
 }

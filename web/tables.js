@@ -2,8 +2,8 @@
 
 import { allocatedBytes, bands, cachedBytes } from "./timeline.js";
 import { byId, make, swatch } from "./elements.js";
-import { count, exactBytes, hexadecimal, percent, size } from "./format.js";
-import { describeAllocation, phaseWords, placeWords, stackWords } from "./moment.js";
+import { count, exactBytes, hexadecimal, percent, several, size } from "./format.js";
+import { describeAllocation, phaseWords, placeWords, poolWords, stackWords } from "./moment.js";
 import { fragmentation } from "./segments.js";
 import { sortableTable } from "./table.js";
 
@@ -23,6 +23,7 @@ function textColumn(title, value) {
 export function compositionTable(page, values, segments) {
   const { card, overview } = page;
   const total = values[card.reservedAt] + card.outside_bytes;
+  const onCard = page.isSnapshot ? [] : [["on the card", total]];
   const row = (attributes, first, bytes) =>
     make(
       "tr",
@@ -36,21 +37,21 @@ export function compositionTable(page, values, segments) {
   for (const band of bands(overview).reverse()) {
     const bytes = band.of(card, values);
     rows.push(row({ "data-key": band.key, "data-bytes": String(bytes) }, [swatch(band.key), band.title], bytes));
-    if (band.key === "cached" && segments) {
+    if (band.key === "cached" && segments && bytes > 0) {
       rows.push(row({ class: "part" }, ["unusable by fragmentation"], fragmentation(segments).stuck));
     }
   }
   const head = make(
     "tr",
     {},
-    make("th", { scope: "col" }, "category"),
+    make("th", { scope: "col" }, page.isSnapshot ? "line" : "category"),
     make("th", { scope: "col", class: "number" }, "bytes"),
     make("th", { scope: "col", class: "number" }, "share"),
   );
   const sums = [
     ["allocated", allocatedBytes(card, values)],
     ["reserved", values[card.reservedAt]],
-    ["on the card", total],
+    ...onCard,
   ].map(([title, bytes]) => row({ class: "total", "data-key": title, "data-bytes": String(bytes) }, [title], bytes));
   return make(
     "table",
@@ -106,14 +107,15 @@ export function allocationsTable(page, live, zoomTo) {
     if (!words.has(i)) words.set(i, describeAllocation(page, i));
     return words.get(i);
   };
+  const owner = [textColumn("module", (i) => of(i).module), textColumn("operator", (i) => of(i).operator)];
   const columns = [
     bytesColumn("block", (i) => details.blockBytes(i)),
     exactColumn("requested bytes", (i) => details.requestedBytes(i)),
-    textColumn("category", (i) => of(i).category),
-    textColumn("name", (i) => of(i).name),
-    textColumn("module", (i) => of(i).module),
-    textColumn("operator", (i) => of(i).operator),
+    ...(page.isSnapshot ? [] : [textColumn("category", (i) => of(i).category)]),
+    ...(page.isSnapshot && !hasNames(page) ? [] : [textColumn("name", (i) => of(i).name)]),
+    ...(page.isSnapshot ? [] : owner),
     textColumn("line", (i) => of(i).line),
+    ...(page.isSnapshot ? [textColumn("pool", (i) => of(i).pool)] : []),
     { title: "since", value: (i) => details.begin[i], show: (i) => of(i).from },
     { title: "address", value: (i) => details.address(i), show: (i) => hexadecimal(of(i).address) },
   ];
@@ -125,13 +127,28 @@ export function allocationsTable(page, live, zoomTo) {
   return [sortableTable(columns, live, { caption, choose })];
 }
 
+// Whether a recording calls anything by a name.
+function hasNames(page) {
+  return page.names.texts.length > 1;
+}
+
+// What the reader may group by: what can be known.
+function groupings(page) {
+  if (!page.isSnapshot) return GROUPINGS;
+  const named = hasNames(page) ? [GROUP_BY_NAME] : [];
+  return [GROUP_BY_LINE, GROUP_BY_STACK, ["pool", poolWords], ...named];
+}
+
+const GROUP_BY_LINE = ["line", placeWords];
+const GROUP_BY_STACK = ["stack", stackWords];
+const GROUP_BY_NAME = ["name", (page, origin) => page.names.texts[page.card.details.name[origin]] || "(no name)"];
 const GROUPINGS = [
   ["module", (page, origin) => page.names.modulePath(page.card.details.module[origin])],
-  ["line", placeWords],
-  ["stack", stackWords],
+  GROUP_BY_LINE,
+  GROUP_BY_STACK,
   ["operator", (page, origin) => page.names.operators[page.card.details.operator[origin]] || "(unknown)"],
-  ["name", (page, origin) => page.names.texts[page.card.details.name[origin]] || "(no name)"],
-  ["category", (page, origin) => page.overview.document.categories[page.card.details.originCategory[origin]]],
+  GROUP_BY_NAME,
+  ["category", (page, origin) => page.overview.document.groups[page.card.details.originGroup[origin]]],
 ];
 
 // Who holds how much, by what the reader asks for.
@@ -160,9 +177,10 @@ export function holdersTable(page, live) {
     ];
     box.replaceChildren(sortableTable(columns, [...rows.values()], { caption: "Live at the chosen moment." }));
   };
-  const options = GROUPINGS.map(([title], at) => make("option", { value: String(at) }, title));
-  const choice = make("select", { on: { change: () => show(GROUPINGS[Number(choice.value)]) } }, ...options);
-  show(GROUPINGS[0]);
+  const all = groupings(page);
+  const options = all.map(([title], at) => make("option", { value: String(at) }, title));
+  const choice = make("select", { on: { change: () => show(all[Number(choice.value)]) } }, ...options);
+  show(all[0]);
   return [make("label", { class: "choose" }, "Grouped by ", choice), box];
 }
 
@@ -190,16 +208,26 @@ export function figures(page) {
       make("dt", {}, title),
       make("dd", { title: exactBytes(bytes) }, size(bytes), make("small", {}, note)),
     );
+  const cached = figure(
+    "Cached at the peak",
+    cachedBytes(card, values),
+    `${percent(cachedBytes(card, values), values[card.reservedAt])} of reserved`,
+  );
+  if (page.isSnapshot) {
+    const failed = card.out_of_memory.map(([, bytes]) => bytes);
+    return [
+      figure("Peak live", card.peak_requested_bytes, "as it was requested"),
+      figure("Peak reserved", card.reserved_peak_bytes, exactBytes(card.reserved_peak_bytes)),
+      cached,
+      ...(failed.length > 0 ? [figure("Failed request", failed.at(-1), several(failed.length, "failure", "failures"))] : []),
+    ];
+  }
   const onCard = card.reserved_peak_bytes + card.outside_bytes;
   return [
     figure("Peak allocated", card.peak_allocated_bytes, exactBytes(card.peak_allocated_bytes)),
     figure("Peak reserved", card.reserved_peak_bytes, exactBytes(card.reserved_peak_bytes)),
     figure("Peak on the card", onCard, "with CUDA context and libraries"),
-    figure(
-      "Cached at the peak",
-      cachedBytes(card, values),
-      `${percent(cachedBytes(card, values), values[card.reservedAt])} of reserved`,
-    ),
+    cached,
     figure("The card", card.totalBytes, overview.document.gpu),
   ];
 }

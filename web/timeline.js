@@ -16,12 +16,16 @@ export function leftMargin(width) {
   return width < 500 ? 52 : 66;
 }
 
-// The bands from the bottom up: where each is in a moment's values, its colour, its words.
+// The bands from the bottom up: where each is in a moment's values, its colour, its words. What a recording cannot
+// know has none.
 export function bands(overview) {
-  const { categories, category_names: names } = overview.document;
+  const { groups, group_colours: colours, source } = overview.document;
+  const outside = { key: "outside", title: "CUDA context and libraries", of: (card) => card.outside_bytes };
   return [
-    { key: "outside", title: "CUDA context and libraries", of: (card) => card.outside_bytes },
-    ...names.map((key, at) => ({ key, title: categories[at], of: (card, values) => values[at] })),
+    ...(source === "snapshot" ? [] : [outside]),
+    ...groups
+      .map((title, at) => ({ key: colours[at], title, of: (card, values) => values[at] }))
+      .filter((band) => band.key !== null),
     { key: "rounding", title: "rounding", of: (card, values) => values[card.roundingAt] },
     { key: "cached", title: "cached, unused", of: (card, values) => cachedBytes(card, values) },
   ];
@@ -84,7 +88,7 @@ export class Timeline {
     this.context = context;
     this.left = leftMargin(width);
     this.plotWidth = width - this.left - MARGIN_RIGHT;
-    this.bottom = height - MARGIN_BOTTOM;
+    this.bottom = height - (card.phases.firstEvent.length > 0 ? MARGIN_BOTTOM : 6);
     const needed = card.reserved_peak_bytes + card.outside_bytes;
     // A card much larger than the job would press the job to the floor: then its line is out of sight.
     this.showsCapacity = card.totalBytes > 0 && card.totalBytes <= 1.6 * needed;
@@ -328,7 +332,7 @@ export class Timeline {
     return make(
       "tr",
       {},
-      make("td", {}, make("b", {}, "on the card")),
+      make("td", {}, make("b", {}, this.page.isSnapshot ? "reserved" : "on the card")),
       make("td", { class: "number" }, make("b", {}, size(total))),
     );
   }

@@ -1,21 +1,26 @@
-// What is live at the moment, as a treemap by module: area is bytes, colour is category.
+// What is live at the moment, as a treemap by module, or by file and line: area is bytes, colour is the group.
 
 import { byId, make } from "./elements.js";
 import { colour, inkOn } from "./theme.js";
 import { exactBytes, percent, several, size } from "./format.js";
 import { hideTooltip, showTooltip } from "./canvas.js";
+import { holderPath } from "./moment.js";
 
 const HEADER = 17;
 // Below this a module's inside cannot be told apart; it is drawn as one cell.
 const SMALLEST_GROUP = [54, 40];
 const SMALLEST_CELL = 3;
 
+const BY_MODULE =
+  "by module: what belongs to a parameter is its module's, the rest is of the module that was running.";
+const BY_LINE = "by file and line: the innermost of the user's own code, else of a package, else of PyTorch.";
+
 // Layer 2 stands before layer 10.
 const inOrder = new Intl.Collator("en", { numeric: true });
 
-// The tree of modules with their bytes. A module's own allocations are leaves, one for each category.
+// The tree of modules with their bytes. A module's own allocations are leaves, one for each group.
 export function moduleTree(page, live) {
-  const { card, names, overview } = page;
+  const { card, overview } = page;
   const { details } = card;
   const root = node("everything", []);
   const perOrigin = new Map();
@@ -27,7 +32,7 @@ export function moduleTree(page, live) {
     perOrigin.set(origin, entry);
   }
   for (const [origin, { bytes, blocks }] of perOrigin) {
-    const parts = names.modulePath(details.module[origin]).split(".");
+    const parts = holderPath(page, origin);
     let at = root;
     grow(at, bytes, blocks);
     parts.forEach((part, depth) => {
@@ -35,11 +40,11 @@ export function moduleTree(page, live) {
       at = at.children.get(part);
       grow(at, bytes, blocks);
     });
-    const category = details.originCategory[origin];
+    const category = details.originGroup[origin];
     // Not a name that a module can have: it holds a space.
     const key = ` ${category}`;
     if (!at.children.has(key)) {
-      const leaf = node(overview.document.categories[category], [...at.path, key]);
+      const leaf = node(page.isSnapshot ? at.label : overview.document.groups[category], [...at.path, key]);
       leaf.category = category;
       at.children.set(key, leaf);
     }
@@ -152,7 +157,7 @@ export class Treemap {
     this.place(shown, 0, 0, Math.floor(width), Math.floor(height), cells);
     this.box.replaceChildren(...cells);
     byId("modules-caption").textContent =
-      `${size(shown.bytes)} in ${several(shown.blocks, "block", "blocks")}, by module: what belongs to a parameter is its module's, the rest is of the module that was running. Rounding is counted with its block.`;
+      `${size(shown.bytes)} in ${several(shown.blocks, "block", "blocks")}, ${this.page.isSnapshot ? BY_LINE : BY_MODULE} Rounding is counted with its block.`;
   }
 
   drawPath() {
@@ -191,7 +196,7 @@ export class Treemap {
 
   cell(at, label, category, left, top, wide, high, path) {
     const { overview } = this.page;
-    const name = category === null ? null : overview.document.category_names[category];
+    const name = category === null ? null : overview.document.group_colours[category];
     const text = wide > 30 && high > 13 ? label : "";
     const second = name !== null && wide > 60 && high > 32 ? size(at.bytes) : "";
     const words = `${at.path.filter((part) => !part.startsWith(" ")).join(".") || at.label}`;

@@ -1,6 +1,7 @@
 //! Properties that hold for any bytes. The crates' own tests also run them over the corpus.
 
-use ghostgpu_ledger::{By, Ledger, Moment};
+use ghostgpu_attribution::recording_of_snapshot;
+use ghostgpu_ledger::{By, CardLedger, Groups, Moment};
 use ghostgpu_pickle::{Limits, Node, Value};
 use ghostgpu_trace::{Event, EventContext, Events, NameId, OpenError, Snapshot, StackId};
 
@@ -46,8 +47,8 @@ pub fn check_pickle(bytes: &[u8]) {
     }
 }
 
-/// Streaming and reading as a whole agree, writing and reading again changes nothing, and the ledger
-/// adds up.
+/// Streaming and reading as a whole agree, writing and reading again changes nothing, and the
+/// recording of it adds up.
 pub fn check_snapshot(bytes: &[u8]) {
     let streamed = ghostgpu_trace::read_bytes(bytes, LIMITS);
     let whole = ghostgpu_trace::read_bytes_as_a_whole(bytes, LIMITS);
@@ -67,7 +68,7 @@ pub fn check_snapshot(bytes: &[u8]) {
     };
     assert_same(&streamed, &whole);
     check_writing(&streamed);
-    check_ledger(&streamed);
+    check_recording(&streamed);
 }
 
 fn assert_same(first: &Snapshot, second: &Snapshot) {
@@ -188,21 +189,27 @@ fn check_writing(snapshot: &Snapshot) {
     assert_eq!(kinds(snapshot), kinds(&again));
 }
 
-/// The ledger's levels are what is live then, and its curve reaches the peak.
-fn check_ledger(snapshot: &Snapshot) {
-    for device in snapshot.active_devices().into_iter().take(4) {
-        let ledger = Ledger::new(snapshot, device);
-        for by in [By::Line, By::Function, By::Stack, By::Category, By::Size] {
-            let holders = ledger.holders(ledger.peak().moment, by);
-            let sum = holders
-                .holders
-                .iter()
-                .fold(0u64, |sum, holder| sum.saturating_add(holder.bytes));
-            assert_eq!(sum, holders.bytes, "{by:?}");
+/// As a recording it does not contradict itself, and the ledger's levels are what is live then.
+fn check_recording(snapshot: &Snapshot) {
+    let mut snapshot = snapshot.clone();
+    let devices = snapshot.active_devices().len();
+    let recording = recording_of_snapshot(&mut snapshot);
+    assert_eq!(recording.check(), Ok(()));
+    assert_eq!(recording.cards.len(), devices);
+    let groups = Groups::of(&recording);
+    for card in recording.cards.iter().take(4) {
+        let ledger = CardLedger::new(&recording, card);
+        for by in [By::Line, By::Function, By::Stack, By::Name, By::Size] {
+            let holders = ledger.held_by(ledger.peak().moment, by);
+            let sum = holders.holders.iter().fold(0u64, |sum, holder| {
+                sum.saturating_add(holder.requested_bytes)
+            });
+            assert_eq!(sum, holders.requested_bytes, "{by:?}");
         }
-        assert!(
-            ledger.live_at(Moment(usize::MAX)).len() >= ledger.live_at(ledger.end().moment).len()
+        assert_eq!(
+            ledger.live_at(Moment(usize::MAX)).count(),
+            ledger.live_at(ledger.end().moment).count()
         );
-        assert!(ledger.curve(7).len() <= 7);
+        assert!(ledger.overview(&groups, 7).stretches.len() <= 7);
     }
 }

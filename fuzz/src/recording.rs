@@ -5,12 +5,12 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use ghostgpu_ledger::recording::CardLedger;
+use ghostgpu_ledger::CardLedger;
 use ghostgpu_recording::Recording;
 use ghostgpu_recording::file::{FileError, Limits, read, write};
 use ghostgpu_report::{
-    RecordingJsonOptions, RecordingPerfettoOptions, write_recording_json, write_recording_perfetto,
-    write_recording_pprof,
+    JsonOptions, PerfettoOptions, Selection, write_folded, write_html, write_json, write_perfetto,
+    write_pprof,
 };
 
 /// Small, so that a file that needs more is rejected quickly.
@@ -30,8 +30,8 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut parts = bytes.splitn(2, |byte| *byte == 255);
     let names = parts.next().unwrap_or_default();
     let card = parts.next().unwrap_or_default();
-    let mut file = b"\x89ghost\r\n\x01\0\0\0".to_vec();
-    for (kind, values) in [(1, &[0; 8][..]), (2, names), (3, card), (4, &[])] {
+    let mut file = b"\x89ghost\r\n\x02\0\0\0".to_vec();
+    for (kind, values) in [(1, &[0; 10][..]), (2, names), (3, card), (4, &[])] {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::none());
         encoder
             .write_all(values)
@@ -88,12 +88,13 @@ fn check_contents(recording: &Recording) {
     }
     let mut out = Vec::new();
     let nothing_fails = "a vector takes everything";
-    write_recording_json(recording, &RecordingJsonOptions::default(), &mut out)
-        .expect(nothing_fails);
-    write_recording_pprof(recording, &mut out).expect(nothing_fails);
-    let options = RecordingPerfettoOptions {
+    write_json(recording, &JsonOptions::default(), &mut out).expect(nothing_fails);
+    write_pprof(recording, Selection::default(), &mut out).expect(nothing_fails);
+    write_folded(recording, Selection::default(), &mut out).expect(nothing_fails);
+    let options = PerfettoOptions {
         min_block_bytes: 0,
-        ..RecordingPerfettoOptions::default()
+        ..PerfettoOptions::default()
     };
-    write_recording_perfetto(recording, &options, &mut out).expect(nothing_fails);
+    write_perfetto(recording, &options, &mut out).expect(nothing_fails);
+    write_html(recording, &mut out).expect(nothing_fails);
 }

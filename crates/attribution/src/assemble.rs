@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use ghostgpu_recording::{
-    Allocation, AllocationId, CardMemory, Category, Event, ModuleId, NameId, Names, OperatorId,
-    Phase, Recording, SegmentChange, Stage,
+    Allocation, AllocationId, CardMemory, Category, Event, Failure, ModuleId, NameId, Names,
+    OperatorId, Phase, PoolId, Recording, SegmentChange, Stage,
 };
 use ghostgpu_session::memory_log::{LogEntry, OwnerKind, Totals};
 use ghostgpu_trace::{DeviceTrace, EventKind, Snapshot};
@@ -19,7 +19,7 @@ pub type Outside<'a> = &'a dyn Fn(u32) -> u64;
 /// Puts the recording of a process together; what it is about is left to the caller.
 pub fn assemble(log: &[u8], snapshot: &Snapshot, outside: Outside) -> Recording {
     let mut names = names_of_log(log);
-    let mut stacks = Stacks::new(snapshot);
+    let mut stacks = Stacks::new(snapshot.stacks.len());
     let mut warnings: Vec<String> = snapshot.warnings.iter().map(ToString::to_string).collect();
     let mut cards = Vec::new();
     for trace in &snapshot.traces {
@@ -30,7 +30,7 @@ pub fn assemble(log: &[u8], snapshot: &Snapshot, outside: Outside) -> Recording 
             continue;
         }
         let mut card = Card::new(CardLog::new(log, device), &mut names);
-        card.go_through(trace, &mut stacks);
+        card.go_through(trace, snapshot, &mut stacks);
         if card.unmatched > 0 {
             warnings.push(format!(
                 "{} allocations of device {device} are in PyTorch's history but not in the memory log: \
@@ -89,7 +89,7 @@ impl<'a> Card<'a> {
         }
     }
 
-    fn go_through(&mut self, trace: &DeviceTrace, stacks: &mut Stacks) {
+    fn go_through(&mut self, trace: &DeviceTrace, snapshot: &Snapshot, stacks: &mut Stacks) {
         let first_time = trace.events.get(0).map_or(0, |event| event.time_us);
         self.memory.phases.push(Phase {
             stage: Stage::Script,
@@ -101,10 +101,16 @@ impl<'a> Card<'a> {
             let change = SegmentChange {
                 address: event.address,
                 bytes: event.bytes,
+                is_small: event.bytes <= 2 << 20,
+                is_expandable: matches!(
+                    event.kind,
+                    EventKind::SegmentMap | EventKind::SegmentUnmap
+                ),
+                ..SegmentChange::default()
             };
             match event.kind {
                 EventKind::Alloc => {
-                    let stack = stacks.bring(event.stack, self.names);
+                    let stack = stacks.bring(event.stack, snapshot, self.names);
                     let id = self.allocate(event.address, event.bytes, stack);
                     self.push(Event::Allocate(id), time_us);
                 }
@@ -116,16 +122,23 @@ impl<'a> Card<'a> {
                 }
                 EventKind::SegmentAlloc | EventKind::SegmentMap => {
                     self.counted.reserved_bytes += event.bytes;
-                    self.push(Event::Reserve(change), time_us);
+                    let event = self.memory.reserve(change);
+                    self.push(event, time_us);
                 }
                 EventKind::SegmentFree | EventKind::SegmentUnmap => {
                     let reserved = &mut self.counted.reserved_bytes;
                     *reserved = reserved.saturating_sub(event.bytes);
-                    self.push(Event::Release(change), time_us);
+                    let event = self.memory.release(change);
+                    self.push(event, time_us);
                 }
                 EventKind::Oom => {
-                    let requested_bytes = event.bytes;
-                    self.push(Event::OutOfMemory { requested_bytes }, time_us);
+                    let event = self.memory.fail(Failure {
+                        requested_bytes: event.bytes,
+                        driver_free_bytes: event.device_free_bytes,
+                        stack: stacks.bring(event.stack, snapshot, self.names),
+                        ..Failure::default()
+                    });
+                    self.push(event, time_us);
                 }
                 EventKind::FreeCompleted
                 | EventKind::Snapshot
@@ -184,6 +197,7 @@ impl<'a> Card<'a> {
             module: ModuleId(known(module, self.names.modules.len())),
             operator: OperatorId(known(operator, self.names.operators.len())),
             stack,
+            pool: PoolId(0),
         });
         self.evidence.push(Evidence {
             made_in: Some(self.stage),
@@ -221,6 +235,7 @@ impl<'a> Card<'a> {
                     module: ModuleId(0),
                     operator: OperatorId(0),
                     stack: ghostgpu_recording::StackId(0),
+                    pool: PoolId(0),
                 });
                 self.evidence.push(Evidence::default());
                 id
@@ -303,7 +318,7 @@ impl<'a> Card<'a> {
             step: self.stage.1,
             is_out_of_memory: last_events
                 .iter()
-                .any(|event| matches!(event, Event::OutOfMemory { .. })),
+                .any(|event| matches!(event, Event::OutOfMemory(_))),
         };
         for (allocation, evidence) in self.memory.allocations.iter_mut().zip(&self.evidence) {
             allocation.category = evidence.category(end);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use ghostgpu_ledger::owner_of;
-use ghostgpu_recording::{Frame, FrameId, FrameOwner, Module, Names, StackId};
+use crate::frame_owner::owner_of;
+use ghostgpu_recording::{Frame, FrameId, Module, NameId, Names, StackId};
 use ghostgpu_session::memory_log::{LogEntry, LogReader};
 use ghostgpu_trace::Snapshot;
 
@@ -55,31 +55,37 @@ fn put<T: Clone + Default>(list: &mut Vec<T>, number: u32, value: T) {
 }
 
 /// Brings stacks of a snapshot into a recording's names, each once, without the agent's own frames.
-pub struct Stacks<'a> {
-    snapshot: &'a Snapshot,
-    stacks: HashMap<ghostgpu_trace::StackId, StackId>,
+#[derive(Debug)]
+pub struct Stacks {
+    /// By the snapshot's numbers.
+    stacks: Vec<Option<StackId>>,
     frames: HashMap<ghostgpu_trace::FrameId, Option<FrameId>>,
 }
 
-impl<'a> Stacks<'a> {
-    pub fn new(snapshot: &'a Snapshot) -> Self {
+impl Stacks {
+    /// For a snapshot with so many stacks.
+    pub fn new(count: usize) -> Self {
         Self {
-            snapshot,
-            stacks: HashMap::new(),
+            stacks: vec![None; count],
             frames: HashMap::new(),
         }
     }
 
-    pub fn bring(&mut self, stack: ghostgpu_trace::StackId, names: &mut Names) -> StackId {
-        if let Some(&known) = self.stacks.get(&stack) {
+    pub fn bring(
+        &mut self,
+        stack: ghostgpu_trace::StackId,
+        snapshot: &Snapshot,
+        names: &mut Names,
+    ) -> StackId {
+        let known = self.stacks.get(stack.0 as usize).copied().flatten();
+        if let Some(known) = known {
             return known;
         }
-        let frames: Vec<FrameId> = self
-            .snapshot
+        let frames: Vec<FrameId> = snapshot
             .stacks
             .frames_of(stack)
             .iter()
-            .filter_map(|&frame| self.bring_frame(frame, names))
+            .filter_map(|&frame| self.bring_frame(frame, snapshot, names))
             .collect();
         let id = if frames.is_empty() {
             StackId::default()
@@ -87,22 +93,29 @@ impl<'a> Stacks<'a> {
             names.stacks.push(frames);
             StackId(names.stacks.len() as u32 - 1)
         };
-        self.stacks.insert(stack, id);
+        if let Some(place) = self.stacks.get_mut(stack.0 as usize) {
+            *place = Some(id);
+        }
         id
     }
 
-    fn bring_frame(&mut self, id: ghostgpu_trace::FrameId, names: &mut Names) -> Option<FrameId> {
+    fn bring_frame(
+        &mut self,
+        id: ghostgpu_trace::FrameId,
+        snapshot: &Snapshot,
+        names: &mut Names,
+    ) -> Option<FrameId> {
         if let Some(&known) = self.frames.get(&id) {
             return known;
         }
-        let frame = self.snapshot.stacks.frame(id);
-        let file = self.snapshot.names.text(frame.file);
+        let frame = snapshot.stacks.frame(id);
+        let file = snapshot.names.text(frame.file);
         let brought = (!is_agent(file)).then(|| {
             names.frames.push(Frame {
                 file: file.to_owned(),
                 line: u32::try_from(frame.line).unwrap_or(0),
-                function: self.snapshot.names.text(frame.function).to_owned(),
-                owner: owner(file),
+                function: snapshot.names.text(frame.function).to_owned(),
+                owner: owner_of(file),
             });
             FrameId(names.frames.len() as u32 - 1)
         });
@@ -111,56 +124,37 @@ impl<'a> Stacks<'a> {
     }
 }
 
+/// Brings texts of a snapshot into a recording's names, each once.
+#[derive(Debug, Default)]
+pub struct Texts {
+    known: HashMap<ghostgpu_trace::NameId, NameId>,
+}
+
+impl Texts {
+    pub fn bring(
+        &mut self,
+        name: ghostgpu_trace::NameId,
+        from: &ghostgpu_trace::Names,
+        names: &mut Names,
+    ) -> NameId {
+        if name == ghostgpu_trace::NameId::EMPTY {
+            return NameId(0);
+        }
+        *self.known.entry(name).or_insert_with(|| {
+            names.texts.push(from.text(name).to_owned());
+            NameId(names.texts.len() as u32 - 1)
+        })
+    }
+}
+
 /// What GhostGPU puts between the script and torch.
 fn is_agent(file: &str) -> bool {
     file.contains("/ghostgpu/agent/")
 }
 
-fn owner(file: &str) -> FrameOwner {
-    match owner_of(file) {
-        ghostgpu_ledger::FrameOwner::User => FrameOwner::User,
-        _ if is_torch(file) => FrameOwner::Torch,
-        _ => FrameOwner::Package,
-    }
-}
-
-/// PyTorch itself, what it generates, and Python's own library.
-fn is_torch(file: &str) -> bool {
-    match file.rsplit_once("-packages/") {
-        Some((_, inside)) => inside.starts_with("torch/"),
-        None => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn frames_belong_to_the_user_a_package_or_torch() {
-        for (file, expected) in [
-            ("/home/me/train.py", FrameOwner::User),
-            (
-                "/v/lib/python3.11/site-packages/torch/nn/modules/linear.py",
-                FrameOwner::Torch,
-            ),
-            (
-                "/v/lib/python3.11/site-packages/transformers/trainer.py",
-                FrameOwner::Package,
-            ),
-            (
-                "/v/lib/python3.11/site-packages/torchvision/models/vgg.py",
-                FrameOwner::Package,
-            ),
-            ("/usr/lib/python3.11/runpy.py", FrameOwner::Torch),
-            (
-                "/tmp/ghostgpu-1/cache/inductor/ab/cab.py",
-                FrameOwner::Torch,
-            ),
-        ] {
-            assert_eq!(owner(file), expected, "{file}");
-        }
-    }
 
     #[test]
     fn a_number_out_of_all_proportion_gets_no_name() {

@@ -1,14 +1,16 @@
-//! A recording of a rehearsal, from a file.
+//! A recording, from a file.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use ghostgpu_recording::Recording;
-use ghostgpu_recording::file::{FileError, Limits, read};
+use ghostgpu_recording::file::{FileError, Limits, is_recording, read};
 
 use crate::failure::Failure;
+use crate::snapshot_file;
 
-/// Opens a recording; what is none is refused in one sentence.
+/// Opens a recording of a rehearsal, or a memory snapshot as one; what is neither is refused in one sentence.
 pub fn open(path: &Path) -> Result<Recording, Failure> {
     let cannot_open = |error: &FileError| {
         let failure = Failure::new(format!("cannot read `{}`: {error}", path.display()));
@@ -20,8 +22,23 @@ pub fn open(path: &Path) -> Result<Recording, Failure> {
             _ => failure.with_hint("a recording is what `ghostgpu run --record FILE` writes"),
         }
     };
-    let file = File::open(path).map_err(|error| cannot_open(&error.into()))?;
-    read(file, Limits::default()).map_err(|error| cannot_open(&error))
+    let mut file = File::open(path).map_err(|error| cannot_open(&error.into()))?;
+    // A folder opens, and then cannot be read; the snapshot's reader says so.
+    let mut first = Vec::new();
+    let is_recording = match file.by_ref().take(8).read_to_end(&mut first) {
+        Ok(_) => is_recording(&first),
+        Err(_) => false,
+    };
+    if !is_recording {
+        let mut snapshot = snapshot_file::open(path).map_err(|failure| {
+            failure.with_hint(
+                "a report is made of what `ghostgpu run --record FILE` or \
+                 torch.cuda.memory._dump_snapshot(\"file.pickle\") writes",
+            )
+        })?;
+        return Ok(snapshot_file::recording_of(&mut snapshot, path));
+    }
+    read(first.as_slice().chain(file), Limits::default()).map_err(|error| cannot_open(&error))
 }
 
 #[cfg(test)]

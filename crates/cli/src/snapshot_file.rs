@@ -1,7 +1,9 @@
-//! A memory snapshot from a file, and the device in it that is meant.
+//! A memory snapshot from a file, as it is or as a recording, and the device in it that is meant.
 
 use std::path::Path;
 
+use ghostgpu_ledger::CardLedger;
+use ghostgpu_recording::Recording;
 use ghostgpu_trace::{OpenError, Snapshot};
 
 use crate::failure::Failure;
@@ -19,6 +21,42 @@ fn cannot_open(error: &OpenError) -> Failure {
             "a snapshot is what torch.cuda.memory._dump_snapshot(\"file.pickle\") writes",
         ),
     }
+}
+
+/// A snapshot as a recording, which takes the snapshot's events.
+pub fn recording_of(snapshot: &mut Snapshot, path: &Path) -> Recording {
+    let mut recording = ghostgpu_attribution::recording_of_snapshot(snapshot);
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    recording.about.command = vec![name.to_string_lossy().into_owned()];
+    recording
+}
+
+/// The card of a recording that was asked for, or the only one with events.
+pub fn card_with_history(recording: &Recording, wanted: Option<usize>) -> Result<usize, Failure> {
+    let cards = recording.cards.iter();
+    let with_events: Vec<usize> = cards
+        .filter(|card| !card.events.is_empty())
+        .map(|card| card.index as usize)
+        .collect();
+    choose(&with_events, &indices(recording), wanted)
+}
+
+/// The card of a recording that was asked for, or the only one.
+pub fn card_with_memory(recording: &Recording, wanted: Option<usize>) -> Result<usize, Failure> {
+    let all = indices(recording);
+    choose(&all, &all, wanted)
+}
+
+fn indices(recording: &Recording) -> Vec<usize> {
+    let cards = recording.cards.iter();
+    cards.map(|card| card.index as usize).collect()
+}
+
+/// What the ledger says about one card of a recording.
+pub fn ledger_of(recording: &Recording, index: usize) -> Option<CardLedger<'_>> {
+    let mut cards = recording.cards.iter();
+    let card = cards.find(|card| card.index as usize == index)?;
+    Some(CardLedger::new(recording, card))
 }
 
 /// The device that was asked for, or the only one with a history.

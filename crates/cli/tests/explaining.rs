@@ -53,7 +53,7 @@ fn a_log_is_explained_from_a_file_and_from_a_pipe() {
     for expected in [
         "situation      fragmentation",
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py",
-        "torch.cuda.empty_cache(): PyTorch did just that",
+        "torch.cuda.empty_cache(): PyTorch did this",
     ] {
         assert!(full.stdout.contains(expected), "{}", full.stdout);
     }

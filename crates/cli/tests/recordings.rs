@@ -73,13 +73,10 @@ fn what_is_no_recording_is_refused_and_nothing_is_written() {
     std::fs::write(world.path("work/newer.ghost"), newer).expect("file");
     for (file, sentence) in [
         ("none.ghost", "cannot read `none.ghost`: No such file"),
-        (
-            "other.pickle",
-            "this is no recording of GhostGPU's (at byte 0)",
-        ),
+        ("other.pickle", "`other.pickle` is damaged: byte 11"),
         ("half.ghost", "the recording ends too early, at byte"),
         ("newer.ghost", "this recording has format 9"),
-        (".", "Is a directory"),
+        (".", "is a folder"),
     ] {
         let outcome = world.run(&["report", file, "--to", "json", "-o", "out.json"]);
         outcome.assert_failure(sentence);

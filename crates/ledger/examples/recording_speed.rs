@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ghostgpu_ledger::recording::CardLedger;
+use ghostgpu_ledger::CardLedger;
 use ghostgpu_recording::file::{Limits, read, write};
 use ghostgpu_recording::made_up::{EVENTS_PER_LAYER_AND_STEP, MadeUp, recording};
 

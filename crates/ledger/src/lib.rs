@@ -1,36 +1,63 @@
-//! Whose bytes they are, and when.
+//! Whose bytes they are, and when: every sum over a recording is made here.
 //!
-//! A [`Snapshot`](ghostgpu_trace::Snapshot) goes in; what was live at each moment, when it was most,
-//! and who held it come out. Pure: it reads no file and prints nothing.
+//! A [`Recording`](ghostgpu_recording::Recording) goes in, of a rehearsal or of a memory snapshot, and
+//! [`CardLedger::new`] goes once through the events of one of its cards. Then
 //!
-//! - [`Ledger::new`] goes once through the events of a device. Allocations older than the recording are
-//!   found by undoing the events from the final state: what is live at the end and was not allocated in
-//!   the trace, and what was freed in it without having been allocated;
-//! - [`Ledger::peak`] is the moment with most live bytes, [`Ledger::live_at`] what was live at any moment;
-//! - [`Ledger::segments_at`] is the memory itself at a moment, block by block;
-//! - [`Ledger::holders`] sums that up by line, function, stack, category or size.
+//! - [`CardLedger::peak`] and its like say when there was most, [`CardLedger::overview`] how it went up and down;
+//! - [`CardLedger::accounts`] says what the card's memory is made of at a moment, with nothing left over;
+//! - [`CardLedger::segments_at`] is the memory itself at a moment, block by block;
+//! - [`CardLedger::held_by`] sums up what is live by line, function, stack, name or size, and
+//!   [`CardLedger::by_module`], [`CardLedger::by_place`], [`CardLedger::by_operator`] and [`CardLedger::holders`] by
+//!   owner;
+//! - [`CardLedger::stages`] and [`CardLedger::phases`] say what came and went in each stage;
+//! - [`CardLedger::growth`] finds memory that grows from step to step;
+//! - [`CardLedger::rule_of_thumb`] puts the classic formula beside the exact figures.
 //!
-//! A block is live from `alloc` to `free_completed`: until then nobody else can have its memory. Bytes
-//! are those that were asked for; a block's own size is at least that rounded up, see
-//! [`Allocation::block_bytes`].
-//!
-//! A [`Recording`](ghostgpu_recording::Recording) of a rehearsal says more than a snapshot, and has a ledger of
-//! its own in [`recording`].
+//! A block counts from its `Allocate` to its `Free`: until then nobody else can have its memory. Sums are exact; where
+//! a recording contradicts itself they stop at zero, and nothing here panics. Pure: it reads no file, prints nothing,
+//! and does not know who made a recording.
 
 #![forbid(unsafe_code)]
 
-mod allocation;
-mod annotations;
-mod curve;
+mod accounts;
+mod by_category;
+mod cached;
+mod card_ledger;
+mod groups;
+mod growth;
+mod held;
+mod held_by;
 mod holders;
-mod ledger;
-pub mod recording;
-mod rounding;
+mod modules;
+mod moment;
+mod operators;
+mod overview;
+mod owner_module;
+mod phase_sums;
+mod places;
+mod rule_of_thumb;
 mod segments_at;
-mod user_frames;
+mod stages;
+mod steps;
+mod sweep;
 
-pub use allocation::{Allocation, Origin};
-pub use curve::CurvePoint;
-pub use holders::{By, Holder, Holders};
-pub use ledger::{Ledger, Level, Moment};
-pub use user_frames::{FrameOwner, UserFrames, owner_of};
+pub use accounts::{Accounts, Part};
+pub use by_category::ByCategory;
+pub use card_ledger::CardLedger;
+pub use groups::{Groups, MOST_GROUPS};
+pub use growth::{Growth, GrowthSource};
+pub use held::Held;
+pub use held_by::{By, Holder, Holders};
+pub use holders::HolderGroup;
+pub use modules::{ModuleNode, ModuleTree};
+pub use moment::{Level, Moment};
+pub use operators::OperatorSum;
+pub use overview::{Overview, Stretch};
+pub use owner_module::OwnerModules;
+pub use phase_sums::PhaseSums;
+pub use places::{Place, PlaceSum, Places};
+pub use rule_of_thumb::{Difference, LayerEstimate, OptimizerKind, RuleOfThumb};
+pub use segments_at::{Block, Segment};
+pub use stages::{StageFlow, Stages, TrainingPart};
+pub use steps::StepSummary;
+pub use sweep::{Sweep, SweepState};

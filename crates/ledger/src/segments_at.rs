@@ -1,238 +1,171 @@
-//! The segments and blocks that there were at a moment: the final state, with everything undone that
-//! came after the moment.
+//! The memory itself at a moment: segments, and the blocks that cover them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
-use ghostgpu_trace::{Block, BlockState, EventKind, PoolId, Segment, SegmentKind, StackId};
+use ghostgpu_recording::{
+    Allocation, AllocationId, CardMemory, Event, Pool, ReservedRanges, SegmentChange,
+};
 
-use crate::allocation::Allocation;
-use crate::ledger::{Ledger, Moment};
+use crate::card_ledger::CardLedger;
+use crate::moment::Moment;
 
-/// What the driver is asked for when a request up to 1 MiB finds nothing.
-const SMALL_SEGMENT_BYTES: u64 = 2 << 20;
-
-/// A range that the driver gave, without what is in it.
-#[derive(Debug, Clone, Copy)]
-struct Range {
-    bytes: u64,
-    stream: u64,
-    kind: SegmentKind,
-    pool: Option<PoolId>,
-    is_expandable: bool,
-    stack: StackId,
+/// Memory that the allocator has from the driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    pub address: u64,
+    pub bytes: u64,
+    pub pool: Pool,
+    pub is_small: bool,
+    pub is_expandable: bool,
+    /// In the order of their addresses, covering the segment.
+    pub blocks: Vec<Block>,
 }
 
-impl Ledger<'_> {
-    /// The segments at a moment, in the order of addresses, each covered by its blocks.
-    ///
-    /// Sizes of live blocks are those of [`live_at`](Self::live_at). Which pool a segment was in that
-    /// is gone at the end is known only from torch 2.12 on; it counts as the default pool otherwise.
+/// A piece of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    pub address: u64,
+    pub bytes: u64,
+    /// What is live in it; none if it is free for reuse.
+    pub allocation: Option<AllocationId>,
+    /// It was given back, and another stream may still use it.
+    pub is_pending: bool,
+}
+
+impl Segment {
+    /// Bytes of the blocks that something is live in.
+    pub fn live_bytes(&self) -> u64 {
+        let live = self.blocks.iter().filter(|one| one.allocation.is_some());
+        live.fold(0, |sum, one| sum.saturating_add(one.bytes))
+    }
+
+    pub fn free_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.live_bytes())
+    }
+
+    pub fn largest_free_bytes(&self) -> u64 {
+        let free = self.blocks.iter().filter(|one| one.allocation.is_none());
+        free.map(|one| one.bytes).max().unwrap_or(0)
+    }
+}
+
+/// The ranges that are reserved at a moment.
+pub(crate) fn reserved_at(card: &CardMemory, moment: Moment) -> ReservedRanges {
+    let mut reserved = ReservedRanges::default();
+    for change in &card.reserved_before {
+        reserved.reserve(*change);
+    }
+    let until = card
+        .segment_changes()
+        .take_while(|one| (one.0 as usize) < moment.0);
+    for (_, is_reserved, change) in until {
+        match is_reserved {
+            true => reserved.reserve(change),
+            false => reserved.release(change),
+        }
+    }
+    reserved
+}
+
+impl CardLedger<'_> {
+    /// The segments at a moment, in the order of addresses. Touching pieces of an expandable one are one.
     pub fn segments_at(&self, moment: Moment) -> Vec<Segment> {
-        let live = self.live_at(moment);
-        let waiting = self.waiting_at(moment);
-        self.ranges_at(moment)
+        let mut live: Vec<(AllocationId, &Allocation)> = self.live_at(moment).collect();
+        live.sort_by_key(|(_, one)| one.address);
+        let pending = self.pending_at(moment);
+        let mut next = 0;
+        joined(&reserved_at(self.card, moment))
             .into_iter()
-            .map(|(address, range)| {
-                let first = live.partition_point(|block| block.address < address);
-                let end = address.saturating_add(range.bytes);
-                let inside = live[first..].iter().take_while(|block| block.address < end);
-                self.segment(address, &range, inside, &waiting)
+            .map(|range| {
+                while live
+                    .get(next)
+                    .is_some_and(|(_, one)| one.address < range.address)
+                {
+                    next += 1;
+                }
+                let inside = live[next..]
+                    .iter()
+                    .take_while(|(_, one)| one.address < range.end());
+                self.segment(range, inside, &pending)
             })
             .collect()
     }
 
-    /// Addresses of blocks whose free was asked for and had not happened.
-    fn waiting_at(&self, moment: Moment) -> HashSet<u64> {
-        let mut waiting = HashSet::new();
-        let events = self.events;
-        for at in 0..moment.0.min(events.len()) {
-            match events.kinds()[at] {
-                EventKind::FreeRequested => {
-                    waiting.insert(events.addresses()[at]);
-                }
-                EventKind::FreeCompleted => {
-                    waiting.remove(&events.addresses()[at]);
-                }
-                _ => {}
-            }
-        }
-        waiting
-    }
-
-    fn ranges_at(&self, moment: Moment) -> BTreeMap<u64, Range> {
-        let mut ranges: BTreeMap<u64, Range> = self
-            .snapshot
-            .segments_of(self.device())
-            .map(|segment| {
-                let range = Range {
-                    bytes: segment.total_bytes,
-                    stream: segment.stream,
-                    kind: segment.kind,
-                    pool: segment.pool,
-                    is_expandable: segment.is_expandable,
-                    stack: segment.stack,
-                };
-                (segment.address, range)
-            })
-            .collect();
-        let events = self.events;
-        for at in (moment.0.min(events.len())..events.len()).rev() {
-            let (address, bytes) = (events.addresses()[at], events.bytes()[at]);
-            match events.kinds()[at] {
-                EventKind::SegmentAlloc => {
-                    ranges.remove(&address);
-                }
-                EventKind::SegmentFree => {
-                    ranges.insert(address, self.range_of_event(at, false));
-                }
-                EventKind::SegmentMap => cut(&mut ranges, address, bytes),
-                EventKind::SegmentUnmap => {
-                    join(&mut ranges, address, self.range_of_event(at, true))
-                }
-                _ => {}
-            }
-        }
-        ranges
-    }
-
-    fn range_of_event(&self, at: usize, is_expandable: bool) -> Range {
-        let events = self.events;
-        let context = events.context(events.contexts()[at]);
-        let bytes = events.bytes()[at];
-        Range {
-            bytes,
-            stream: context.stream,
-            // Pages of small pools are as large as their segments, those of large ones larger.
-            kind: if bytes <= SMALL_SEGMENT_BYTES {
-                SegmentKind::Small
-            } else {
-                SegmentKind::Large
-            },
-            pool: context.pool,
-            is_expandable,
-            stack: events.stacks()[at],
-        }
-    }
-
-    fn segment<'a>(
+    fn segment<'b>(
         &self,
-        address: u64,
-        range: &Range,
-        live: impl Iterator<Item = &'a Allocation>,
-        waiting: &HashSet<u64>,
+        range: SegmentChange,
+        live: impl Iterator<Item = &'b (AllocationId, &'b Allocation)>,
+        pending: &HashSet<AllocationId>,
     ) -> Segment {
-        let end = address.saturating_add(range.bytes);
         let mut blocks = Vec::new();
-        let mut at = address;
+        let mut at = range.address;
         let free = |from: u64, to: u64| Block {
             address: from,
             bytes: to - from,
-            requested_bytes: None,
-            state: BlockState::Inactive,
-            stack: StackId::NONE,
-            forward_stack: StackId::NONE,
-            history: Vec::new(),
+            allocation: None,
+            is_pending: false,
         };
-        for block in live {
-            if block.address > at {
-                blocks.push(free(at, block.address));
+        for (id, one) in live {
+            // A recording may contradict itself: no block reaches into another, or behind its segment.
+            let from = one.address.max(at);
+            let to = one.address.saturating_add(one.block_bytes).min(range.end());
+            if to <= from {
+                continue;
             }
-            // A file may contradict itself: no block reaches behind its segment.
-            let bytes = block.block_bytes.min(end - block.address);
-            at = block.address + bytes;
+            if from > at {
+                blocks.push(free(at, from));
+            }
             blocks.push(Block {
-                address: block.address,
-                bytes,
-                requested_bytes: Some(block.bytes),
-                state: if waiting.contains(&block.address) {
-                    BlockState::PendingFree
-                } else {
-                    BlockState::Allocated
-                },
-                stack: block.stack,
-                forward_stack: StackId::NONE,
-                history: Vec::new(),
+                address: from,
+                bytes: to - from,
+                allocation: Some(*id),
+                is_pending: pending.contains(id),
             });
+            at = to;
         }
-        if at < end {
-            blocks.push(free(at, end));
+        if at < range.end() {
+            blocks.push(free(at, range.end()));
         }
-        let sum = |counts: fn(&Block) -> bool| -> u64 {
-            let counted = blocks.iter().filter(|block| counts(block));
-            counted.map(|block| block.bytes).sum()
-        };
+        let pools = &self.card.pools;
         Segment {
-            device: self.device() as i64,
-            address,
-            total_bytes: range.bytes,
-            allocated_bytes: sum(|block| block.state == BlockState::Allocated),
-            active_bytes: sum(|block| block.state.is_active()),
-            requested_bytes: Some(
-                blocks
-                    .iter()
-                    .filter(|block| block.state.is_active())
-                    .map(Block::live_bytes)
-                    .sum(),
-            ),
-            stream: range.stream,
-            kind: range.kind,
-            pool: range.pool,
+            address: range.address,
+            bytes: range.bytes,
+            pool: pools
+                .get(range.pool.0 as usize)
+                .copied()
+                .unwrap_or_default(),
+            is_small: range.is_small,
             is_expandable: range.is_expandable,
-            stack: range.stack,
-            forward_stack: StackId::NONE,
             blocks,
         }
     }
-}
 
-/// Undoes a mapping: the part of a range is not there any more.
-fn cut(ranges: &mut BTreeMap<u64, Range>, address: u64, bytes: u64) {
-    let Some((&start, &range)) = ranges.range(..=address).next_back() else {
-        return;
-    };
-    let (end, cut_end) = (
-        start.saturating_add(range.bytes),
-        address.saturating_add(bytes),
-    );
-    if address >= end {
-        return;
-    }
-    ranges.remove(&start);
-    if start < address {
-        let bytes = address - start;
-        ranges.insert(start, Range { bytes, ..range });
-    }
-    if cut_end < end {
-        let bytes = end - cut_end;
-        ranges.insert(cut_end, Range { bytes, ..range });
+    /// What was given back by a moment and had not ended.
+    fn pending_at(&self, moment: Moment) -> HashSet<AllocationId> {
+        let events = self.card.events.iter().take(moment.0);
+        events
+            .filter_map(|event| match event {
+                Event::FreeRequested(id) if self.is_live(*id, moment) => Some(*id),
+                _ => None,
+            })
+            .collect()
     }
 }
 
-/// Undoes an unmapping: the part is there again, one with its neighbours.
-fn join(ranges: &mut BTreeMap<u64, Range>, address: u64, mut range: Range) {
-    let mut start = address;
-    let alike = |other: &Range| other.is_expandable && other.stream == range.stream;
-    if let Some((&before, &other)) = ranges.range(..address).next_back()
-        && before.saturating_add(other.bytes) == address
-        && alike(&other)
-    {
-        ranges.remove(&before);
-        start = before;
-        range = Range {
-            bytes: range.bytes.saturating_add(other.bytes),
-            ..other
-        };
+fn joined(ranges: &ReservedRanges) -> Vec<SegmentChange> {
+    let mut all: Vec<SegmentChange> = Vec::new();
+    for range in ranges.iter() {
+        match all.last_mut() {
+            Some(last)
+                if last.end() == range.address
+                    && last.is_expandable
+                    && range.is_expandable
+                    && last.pool == range.pool =>
+            {
+                last.bytes = last.bytes.saturating_add(range.bytes);
+            }
+            _ => all.push(*range),
+        }
     }
-    let after = start.saturating_add(range.bytes);
-    if let Some(&other) = ranges.get(&after)
-        && other.is_expandable
-        && other.stream == range.stream
-    {
-        ranges.remove(&after);
-        range = Range {
-            bytes: range.bytes.saturating_add(other.bytes),
-            ..other
-        };
-    }
-    ranges.insert(start, range);
+    all
 }

@@ -1,7 +1,7 @@
 //! The categories of a moment add up to what the allocator has, at every moment of any recording.
 
 use ghostgpu_ledger::Moment;
-use ghostgpu_ledger::recording::{CardLedger, Part, Sweep};
+use ghostgpu_ledger::{CardLedger, Part, Sweep};
 use ghostgpu_recording::made_up::{ByHand, MadeUp, Origin, recording, recording_at_random};
 use ghostgpu_recording::{CardMemory, Category, Event, Recording};
 use proptest::prelude::*;
@@ -26,8 +26,12 @@ fn counted_plainly(card: &CardMemory, moment: usize) -> (u64, u64, u64) {
         .collect();
     for event in &card.events[..moment] {
         match event {
-            Event::Reserve(one) => segments.push((one.address, one.address + one.bytes)),
-            Event::Release(one) => {
+            Event::Reserve(id) => {
+                let one = card.change(*id);
+                segments.push((one.address, one.address + one.bytes));
+            }
+            Event::Release(id) => {
+                let one = card.change(*id);
                 let (from, to) = (one.address, one.address + one.bytes);
                 segments = segments
                     .iter()

@@ -1,6 +1,6 @@
 //! Memory that grows from step to step is found, and an ordinary training raises no alarm.
 
-use ghostgpu_ledger::recording::{CardLedger, Growth};
+use ghostgpu_ledger::{CardLedger, Growth};
 use ghostgpu_recording::made_up::{ByHand, MadeUp, Origin, recording};
 use ghostgpu_recording::{AllocationId, Category, Recording, Stage};
 

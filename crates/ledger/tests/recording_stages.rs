@@ -1,6 +1,6 @@
 //! What came, went and stayed in each stage of a made-up training.
 
-use ghostgpu_ledger::recording::{CardLedger, StageFlow, Stages, TrainingPart};
+use ghostgpu_ledger::{CardLedger, StageFlow, Stages, TrainingPart};
 use ghostgpu_recording::made_up::{MadeUp, recording, recording_at_random};
 use ghostgpu_recording::{Category, Recording, Stage};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Who holds memory: modules with everything below them, lines of the user's code, operators.
 
-use ghostgpu_ledger::recording::CardLedger;
+use ghostgpu_ledger::CardLedger;
 use ghostgpu_recording::made_up::{ByHand, Origin};
 use ghostgpu_recording::{Category, Recording, Stage};
 

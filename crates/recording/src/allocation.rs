@@ -1,6 +1,8 @@
 //! One block of memory, from the moment that it was handed out to the moment that it came back.
 
+use crate::events::PoolId;
 use crate::names::{ModuleId, NameId, OperatorId, StackId};
+use crate::recording::Source;
 
 /// A place in [`CardMemory::allocations`](crate::CardMemory::allocations).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,11 +31,13 @@ pub enum Category {
     Kept,
     /// Nothing of the above, and gone by then.
     Temporary,
+    /// Nobody looked: a snapshot does not say whose memory it is.
+    Unknown,
 }
 
 impl Category {
     /// All of them, in the order in which reports show them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Parameter,
         Self::Buffer,
         Self::Gradient,
@@ -43,7 +47,13 @@ impl Category {
         Self::Workspace,
         Self::Kept,
         Self::Temporary,
+        Self::Unknown,
     ];
+
+    /// Whether a recording from this source can say that an allocation is of the category.
+    pub fn is_known_to(self, source: Source) -> bool {
+        (self == Self::Unknown) == (source == Source::Snapshot)
+    }
 
     /// The word for it in JSON, and in the interchange with the agent.
     pub const fn name(self) -> &'static str {
@@ -57,6 +67,7 @@ impl Category {
             Self::Workspace => "workspace",
             Self::Kept => "kept",
             Self::Temporary => "temporary",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -72,6 +83,7 @@ impl Category {
             Self::Workspace => "library workspaces",
             Self::Kept => "kept by the script",
             Self::Temporary => "temporaries",
+            Self::Unknown => "owner unknown",
         }
     }
 }
@@ -89,10 +101,12 @@ pub struct Allocation {
     /// The event that ended it, as an index; `None` if it lived to the recording's end.
     pub freed_at: Option<u32>,
     pub category: Category,
-    /// Its name among its kind (a parameter's, that of the parameter a gradient belongs to), or none.
+    /// Its name among its kind (a parameter's, that of the parameter a gradient belongs to), or none. Of a
+    /// snapshot's, what the snapshot calls it: an annotation, or the range of `record_function` it was made in.
     pub name: NameId,
     /// The module that was running, or the one whose gradients were being computed.
     pub module: ModuleId,
     pub operator: OperatorId,
     pub stack: StackId,
+    pub pool: PoolId,
 }

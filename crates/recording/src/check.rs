@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use crate::allocation::AllocationId;
-use crate::events::Event;
+use crate::events::{Event, Pool, PoolId};
 use crate::names::{Module, Names};
 use crate::recording::{CardMemory, Recording};
 
@@ -85,13 +85,51 @@ impl CardMemory {
             self.events.len(),
             self.times_us.len()
         );
+        self.check_lists(names)?;
         self.check_allocations(names)?;
         self.check_events()?;
         self.check_phases()
     }
 
+    fn check_lists(&self, names: &Names) -> Result<(), Inconsistency> {
+        for range in &self.ranges {
+            must!(
+                (range.name.0 as usize) < names.texts.len(),
+                "a range has no name {}",
+                range.name.0
+            );
+        }
+        let is_known = |pool: PoolId| (pool.0 as usize) < self.pools.len();
+        must!(
+            self.pools.first() == Some(&Pool::default()),
+            "the first pool is not the default one"
+        );
+        for segment in self.reserved_before.iter().chain(&self.changes) {
+            must!(
+                is_known(segment.pool),
+                "a segment has no pool {}",
+                segment.pool.0
+            );
+        }
+        for failure in &self.failures {
+            must!(
+                is_known(failure.pool) && (failure.stack.0 as usize) < names.stacks.len(),
+                "a failed request has no pool {} or no stack {}",
+                failure.pool.0,
+                failure.stack.0
+            );
+        }
+        Ok(())
+    }
+
     fn check_allocations(&self, names: &Names) -> Result<(), Inconsistency> {
         for (at, one) in self.allocations.iter().enumerate() {
+            must!(
+                (one.pool.0 as usize) < self.pools.len(),
+                "allocation {at} has pool {}, and there are {}",
+                one.pool.0,
+                self.pools.len()
+            );
             let numbers = [
                 ("name", one.name.0, names.texts.len()),
                 ("module", one.module.0, names.modules.len()),
@@ -150,6 +188,7 @@ impl CardMemory {
             allocated.is_some() && reserved.is_some(),
             "more memory than 64 bits can count"
         );
+        let (mut changes, mut failures) = (0_usize, 0_usize);
         for (at, event) in self.events.iter().enumerate() {
             let of = |id: AllocationId| self.allocations.get(id.0 as usize);
             let moment = Some(at as u32);
@@ -172,7 +211,21 @@ impl CardMemory {
                     let bytes = one.map_or(0, |one| one.block_bytes);
                     allocated = allocated.and_then(|sum| sum.checked_sub(bytes));
                 }
-                Event::Reserve(change) | Event::Release(change) => {
+                Event::FreeRequested(id) => {
+                    let now = at as u32;
+                    let is_live = of(id).is_some_and(|one| {
+                        one.allocated_at.is_none_or(|begin| begin < now)
+                            && one.freed_at.is_none_or(|end| end > now)
+                    });
+                    must!(is_live, "event {at} gives back what is not live");
+                }
+                Event::Reserve(id) | Event::Release(id) => {
+                    must!(
+                        id.0 as usize == changes && changes < self.changes.len(),
+                        "event {at} is about another range than the next"
+                    );
+                    changes += 1;
+                    let change = self.change(id);
                     must!(
                         change.address.checked_add(change.bytes).is_some(),
                         "event {at} is about memory beyond the last address"
@@ -187,19 +240,30 @@ impl CardMemory {
                         "event {at} gives back more memory than is reserved"
                     );
                 }
-                Event::OutOfMemory { .. } => {}
+                Event::OutOfMemory(id) => {
+                    must!(
+                        id.0 as usize == failures && failures < self.failures.len(),
+                        "event {at} is about another failed request than the next"
+                    );
+                    failures += 1;
+                }
+                Event::Other => {}
             }
             must!(
                 allocated.is_some() && reserved.is_some(),
                 "event {at}: more memory than 64 bits can count"
             );
         }
+        must!(
+            changes == self.changes.len() && failures == self.failures.len(),
+            "ranges or failed requests belong to no event"
+        );
         Ok(())
     }
 
     fn check_phases(&self) -> Result<(), Inconsistency> {
         must!(
-            self.events.is_empty() || self.phases.first().is_some_and(|one| one.first_event == 0),
+            self.phases.is_empty() || self.phases.first().is_some_and(|one| one.first_event == 0),
             "no stage has the first event"
         );
         let mut last = 0;

@@ -1,8 +1,9 @@
-//! What happened to the memory of a rehearsal's cards, and whose memory it was.
+//! What happened to the memory of a process's cards, and whose memory it was.
 //!
-//! A [`Recording`] is where the parts of GhostGPU meet that explain memory: the command line puts it
-//! together from what the agent and the stand-in library saw, the ledger counts it, the reports draw it.
-//! It holds facts and no sums:
+//! A [`Recording`] is where the parts of GhostGPU meet that explain memory. `attribution` makes it, of what the
+//! agent and the stand-in library saw in a rehearsal, or of a memory snapshot that PyTorch wrote on any card; the
+//! ledger counts it, the reports draw it. [`Source`] says which, and so what can be known. It holds facts and no
+//! sums:
 //!
 //! - per card, every event in its order ([`Event`]): an allocation begins or ends, the allocator gets
 //!   memory from the driver or gives it back, memory runs out;
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod allocation;
+mod answer;
 mod check;
 mod events;
 pub mod file;
@@ -27,10 +29,13 @@ pub mod made_up_transformer;
 mod names;
 mod phases;
 mod recording;
+mod reserved_ranges;
 
 pub use allocation::{Allocation, AllocationId, Category};
+pub use answer::{Answer, DevicePeak, Gpu, Verdict, Versions};
 pub use check::Inconsistency;
-pub use events::{Event, SegmentChange};
+pub use events::{ChangeId, Event, Failure, FailureId, Pool, PoolId, SegmentChange};
 pub use names::{Frame, FrameId, FrameOwner, Module, ModuleId, NameId, Names, OperatorId, StackId};
-pub use phases::{Phase, Stage};
-pub use recording::{About, CardMemory, Recording};
+pub use phases::{NamedRange, Phase, Stage};
+pub use recording::{About, CardMemory, Recording, Source};
+pub use reserved_ranges::ReservedRanges;

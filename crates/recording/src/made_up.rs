@@ -10,8 +10,9 @@ pub use at_random::recording_at_random;
 pub use by_hand::{ByHand, Origin};
 
 use crate::{
-    About, Allocation, AllocationId, CardMemory, Category, Event, Frame, FrameId, FrameOwner,
-    Module, ModuleId, NameId, Names, OperatorId, Phase, Recording, SegmentChange, StackId, Stage,
+    About, Allocation, AllocationId, CardMemory, Category, Event, Failure, Frame, FrameId,
+    FrameOwner, Module, ModuleId, NameId, Names, OperatorId, Phase, PoolId, Recording,
+    SegmentChange, StackId, Stage,
 };
 
 const MIB: u64 = 1 << 20;
@@ -159,9 +160,11 @@ impl Maker {
         }
         self.enter(Stage::Evaluation);
         let answer = self.allocate(2 * MIB, Category::Temporary, 0, 1);
-        self.push(Event::OutOfMemory {
+        let failed = self.card.fail(Failure {
             requested_bytes: 90_000 * MIB,
+            ..Failure::default()
         });
+        self.push(failed);
         self.release(answer);
     }
 
@@ -207,6 +210,7 @@ impl Maker {
             module: ModuleId(layer + 2),
             operator: OperatorId(operator),
             stack: StackId(if category == Category::Gradient { 0 } else { 1 }),
+            pool: PoolId(0),
         });
         self.push(Event::Allocate(id));
         id
@@ -219,8 +223,10 @@ impl Maker {
             let change = SegmentChange {
                 address: self.reserved_to,
                 bytes: SEGMENT_BYTES,
+                ..SegmentChange::default()
             };
-            self.push(Event::Reserve(change));
+            let reserved = self.card.reserve(change);
+            self.push(reserved);
             self.reserved_to += SEGMENT_BYTES;
         }
         address
@@ -244,7 +250,7 @@ impl Maker {
                 gpu_total_bytes: 12 << 30,
                 capability: "8.6".to_owned(),
                 steps: self.training.steps,
-                answer_json: "{}".to_owned(),
+                ..About::default()
             },
             names: self.names,
             cards: vec![self.card],

@@ -8,8 +8,8 @@ mod allocator;
 mod names;
 
 use crate::{
-    About, Allocation, AllocationId, CardMemory, Category, Event, ModuleId, NameId, OperatorId,
-    Phase, Recording, StackId, Stage,
+    About, Allocation, AllocationId, Answer, CardMemory, Category, Event, Failure, ModuleId,
+    NameId, OperatorId, Phase, PoolId, Recording, StackId, Stage, Verdict,
 };
 use allocator::SplittingAllocator;
 use names::{Block, Vocabulary};
@@ -173,7 +173,8 @@ impl Maker {
         if self.step % 25 == 24 {
             // `torch.cuda.empty_cache()`.
             for change in self.memory.give_back() {
-                self.push(Event::Release(change));
+                let event = self.card.release(change);
+                self.push(event);
             }
         }
     }
@@ -224,7 +225,11 @@ impl Maker {
         let answer = self.plain(24 * MIB, Category::Temporary, module, "aten::linear", stack);
         if !self.fits() {
             let requested_bytes = self.training.gpu_total_bytes;
-            self.push(Event::OutOfMemory { requested_bytes });
+            let event = self.card.fail(Failure {
+                requested_bytes,
+                ..Failure::default()
+            });
+            self.push(event);
         }
         self.free(answer);
     }
@@ -280,7 +285,8 @@ impl Maker {
     ) -> AllocationId {
         let (address, segment) = self.memory.allocate(bytes.next_multiple_of(512));
         if let Some(change) = segment {
-            self.push(Event::Reserve(change));
+            let event = self.card.reserve(change);
+            self.push(event);
         }
         let operator = self.words.operator(operator);
         let now = self.card.events.len() as u32;
@@ -317,6 +323,7 @@ impl Maker {
             module,
             operator: OperatorId(0),
             stack: StackId(0),
+            pool: PoolId(0),
         });
         id
     }
@@ -332,16 +339,20 @@ impl Maker {
 
     fn finish(self) -> Recording {
         let device_bytes = self.peak_reserved_bytes + self.card.outside_bytes;
-        let answer_json = format!(
-            "{{\"fits\": {}, \"peak_allocated_bytes\": {}, \"peak_reserved_bytes\": {}, \
-             \"peak_device_bytes\": {}, \"needed_device_bytes\": {device_bytes}, \"steps\": {}, \
-             \"assumptions\": [\"this training is made up\"]}}",
-            self.fits(),
-            self.peak_allocated_bytes,
-            self.peak_reserved_bytes,
-            device_bytes.min(self.training.gpu_total_bytes),
-            self.training.steps,
-        );
+        let answer = Answer {
+            fits: Some(self.fits()),
+            verdict: match self.fits() {
+                true => Verdict::Fits,
+                false => Verdict::DoesNotFit,
+            },
+            peak_allocated_bytes: Some(self.peak_allocated_bytes),
+            peak_reserved_bytes: Some(self.peak_reserved_bytes),
+            peak_device_bytes: device_bytes.min(self.training.gpu_total_bytes),
+            needed_device_bytes: Some(device_bytes),
+            steps: self.training.steps.into(),
+            assumptions: vec!["this training is made up".to_owned()],
+            ..Answer::default()
+        };
         Recording {
             about: About {
                 command: ["train.py", "--batch-size", "16"]
@@ -352,7 +363,8 @@ impl Maker {
                 gpu_total_bytes: self.training.gpu_total_bytes,
                 capability: "8.6".to_owned(),
                 steps: self.training.steps,
-                answer_json,
+                answer: Some(answer),
+                ..About::default()
             },
             names: self.words.names,
             cards: vec![self.card],

@@ -42,9 +42,11 @@ pub enum FrameOwner {
     Package,
     /// PyTorch itself, or Python's library.
     Torch,
+    /// C++, or anything that is no Python file.
+    Native,
 }
 
-/// One frame of a Python stack.
+/// One frame of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     pub file: String,

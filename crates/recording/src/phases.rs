@@ -1,5 +1,7 @@
 //! What the script was doing.
 
+use crate::names::NameId;
+
 /// The stages of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
@@ -54,8 +56,18 @@ impl Stage {
     }
 }
 
+/// A stretch of time with a name that the script gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedRange {
+    pub name: NameId,
+    /// Microseconds since the card's first event.
+    pub begin_us: u64,
+    /// The same; `None` if it was open at the end.
+    pub end_us: Option<u64>,
+}
+
 /// An interval of a card's events in one stage of one step. Phases follow each other without gaps and
-/// cover all events.
+/// cover all events, or there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
     pub stage: Stage,

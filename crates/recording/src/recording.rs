@@ -1,11 +1,12 @@
 //! The recording as a whole.
 
 use crate::allocation::Allocation;
-use crate::events::Event;
+use crate::answer::Answer;
+use crate::events::{ChangeId, Event, Failure, FailureId, Pool, SegmentChange};
 use crate::names::Names;
-use crate::phases::Phase;
+use crate::phases::{NamedRange, Phase};
 
-/// What happened in one process of a rehearsal.
+/// What happened to the memory of one process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
     pub about: About,
@@ -16,9 +17,21 @@ pub struct Recording {
     pub warnings: Vec<String>,
 }
 
-/// What was rehearsed, where, and with which result.
+/// Who watched the memory, and so what can be known about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// GhostGPU, in a rehearsal: owners, stages, modules and the rest of the card are known.
+    #[default]
+    Rehearsal,
+    /// PyTorch's own allocator, in a memory snapshot: stacks, sizes, lifetimes, segments, streams, and
+    /// nothing else. Its allocations are of the category [`Unknown`](crate::Category::Unknown).
+    Snapshot,
+}
+
+/// What was recorded, where, and with which result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
+    pub source: Source,
     /// The script and its arguments.
     pub command: Vec<String>,
     pub torch: String,
@@ -26,28 +39,114 @@ pub struct About {
     pub gpu: String,
     pub gpu_total_bytes: u64,
     pub capability: String,
+    /// How the allocator was set, as in `PYTORCH_CUDA_ALLOC_CONF`; empty if that is not known.
+    pub allocator_settings: String,
     /// Optimizer steps that were complete at the end.
     pub steps: u32,
-    /// The answer of the rehearsal: the document that `ghostgpu run --json` writes.
-    pub answer_json: String,
+    /// The answer of the rehearsal, if it was one.
+    pub answer: Option<Answer>,
 }
 
 /// What happened on one card.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CardMemory {
     pub index: u32,
-    /// On the card, but not from PyTorch's allocator: the CUDA context and what libraries hold.
+    /// On the card, but not from PyTorch's allocator: the CUDA context and what libraries hold. 0 in a
+    /// recording of a [snapshot](Source::Snapshot), which does not say.
     pub outside_bytes: u64,
+    /// Streams and pools; the first is the default one.
+    pub pools: Vec<Pool>,
     /// Memory that PyTorch's allocator had reserved before the first event.
-    pub reserved_before: Vec<crate::SegmentChange>,
+    pub reserved_before: Vec<SegmentChange>,
     pub allocations: Vec<Allocation>,
     pub events: Vec<Event>,
-    /// Time of each event in microseconds since the first; as many as there are events.
+    /// What events reserve and release, in their order.
+    pub changes: Vec<SegmentChange>,
+    /// Requests that failed, in the order of their events.
+    pub failures: Vec<Failure>,
+    /// When the first event happened, in microseconds since 1970; 0 if that is not known.
+    pub began_us: u64,
+    /// Time of each event in microseconds since the first; as many as there are events. All are 0 where
+    /// times were not recorded.
     pub times_us: Vec<u64>,
+    /// What the script was doing; empty if nobody looked.
     pub phases: Vec<Phase>,
+    /// Ranges that the script itself named with `record_function`.
+    pub ranges: Vec<NamedRange>,
+}
+
+impl Default for CardMemory {
+    fn default() -> Self {
+        Self {
+            index: 0,
+            outside_bytes: 0,
+            pools: vec![Pool::default()],
+            reserved_before: Vec::new(),
+            allocations: Vec::new(),
+            events: Vec::new(),
+            changes: Vec::new(),
+            failures: Vec::new(),
+            began_us: 0,
+            times_us: Vec::new(),
+            phases: Vec::new(),
+            ranges: Vec::new(),
+        }
+    }
 }
 
 impl CardMemory {
+    /// Takes down a range, and gives the event that reserves it, to be pushed next.
+    pub fn reserve(&mut self, change: SegmentChange) -> Event {
+        self.changes.push(change);
+        Event::Reserve(ChangeId(self.changes.len() as u32 - 1))
+    }
+
+    /// Takes down a range, and gives the event that releases it, to be pushed next.
+    pub fn release(&mut self, change: SegmentChange) -> Event {
+        self.changes.push(change);
+        Event::Release(ChangeId(self.changes.len() as u32 - 1))
+    }
+
+    /// Takes down a failed request, and gives its event, to be pushed next.
+    pub fn fail(&mut self, failure: Failure) -> Event {
+        self.failures.push(failure);
+        Event::OutOfMemory(FailureId(self.failures.len() as u32 - 1))
+    }
+
+    /// The range that an event reserves or releases; an empty one if there is none.
+    pub fn change(&self, id: ChangeId) -> SegmentChange {
+        self.changes.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// The request that failed in an event; an empty one if there is none.
+    pub fn failure(&self, id: FailureId) -> Failure {
+        self.failures
+            .get(id.0 as usize)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Every range that was reserved or released, with its event and whether it was reserved.
+    pub fn segment_changes(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (u32, bool, SegmentChange)> + '_ {
+        let events = self.events.iter().enumerate();
+        events.filter_map(|(at, event)| match *event {
+            Event::Reserve(id) => Some((at as u32, true, self.change(id))),
+            Event::Release(id) => Some((at as u32, false, self.change(id))),
+            _ => None,
+        })
+    }
+
+    /// Every request that failed, with its event.
+    pub fn failed_requests(&self) -> impl DoubleEndedIterator<Item = (u32, Failure)> + '_ {
+        let events = self.events.iter().enumerate();
+        events.filter_map(|(at, event)| match *event {
+            Event::OutOfMemory(id) => Some((at as u32, self.failure(id))),
+            _ => None,
+        })
+    }
+
     /// The phase that an event belongs to.
     pub fn phase_of(&self, event: u32) -> Option<&Phase> {
         let after = self

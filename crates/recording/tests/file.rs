@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use ghostgpu_recording::file::{FileError, Limits, read, write};
 use ghostgpu_recording::made_up::{MadeUp, recording, recording_at_random};
-use ghostgpu_recording::{Event, Recording};
+use ghostgpu_recording::{Event, FailureId, Recording};
 use proptest::prelude::*;
 
 fn written(recording: &Recording) -> Vec<u8> {
@@ -39,7 +39,7 @@ proptest! {
 
     #[test]
     fn any_bytes_after_the_head_are_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let mut file = b"\x89ghost\r\n\x01\0\0\0".to_vec();
+        let mut file = b"\x89ghost\r\n\x02\0\0\0".to_vec();
         file.extend(bytes);
         if let Err(error) = read_all(&file) {
             prop_assert!(error.offset().expect("a place") <= file.len() as u64, "{}", error);
@@ -95,7 +95,7 @@ fn a_file_with_any_byte_changed_is_refused_or_says_something_that_holds() {
 }
 
 fn head() -> Vec<u8> {
-    b"\x89ghost\r\n\x01\0\0\0".to_vec()
+    b"\x89ghost\r\n\x02\0\0\0".to_vec()
 }
 
 fn push_section(file: &mut Vec<u8>, kind: u8, values: &[u8]) {
@@ -114,13 +114,15 @@ fn no_names() -> Vec<u8> {
 
 /// A card with one allocation of 512 bytes, and events of these kinds with these values.
 fn a_card(kinds: &[u8], values: &[u8]) -> Vec<u8> {
-    let mut card = vec![0, 0, 0, 1, 0, 4, 4, 0, 0, 0, 0, 0];
+    // Its number, what is outside, the default pool, nothing reserved before, the allocation.
+    let mut card = vec![0, 0, 1, 0, 0, 0, 1, 0, 4, 4, 0, 0, 0, 0, 0, 0];
     card.push(kinds.len() as u8);
     card.extend(kinds);
     card.extend(values);
-    card.extend(vec![0; kinds.len()]);
-    // One stage, from the first event on.
-    card.extend([1, 0, 0, 0]);
+    // When it began, and the times.
+    card.extend(vec![0; 1 + kinds.len()]);
+    // One stage, from the first event on, and no ranges.
+    card.extend([1, 0, 0, 0, 0]);
     card
 }
 
@@ -153,12 +155,12 @@ fn hostile_files_are_refused_in_one_sentence() {
             "this is no recording of GhostGPU's (at byte 0)",
         ),
         (
-            b"\x89ghost\n\x01\0\0\0".to_vec(),
+            b"\x89ghost\n\x02\0\0\0".to_vec(),
             "this is no recording of GhostGPU's (at byte 0)",
         ),
         (
-            b"\x89ghost\r\n\x02\0\0\0 whatever".to_vec(),
-            "this recording has format 2, and this GhostGPU reads format 1 (at byte 8)",
+            b"\x89ghost\r\n\x03\0\0\0 whatever".to_vec(),
+            "this recording has format 3, and this GhostGPU reads format 2 (at byte 8)",
         ),
         (head(), "the recording ends too early, at byte 12"),
         (promise, "the recording ends too early, at byte 21"),
@@ -198,11 +200,11 @@ fn hostile_files_are_refused_in_one_sentence() {
         (card(&[1, 1], &[0, 0]), "allocation 0 ends twice"),
         (card(&[1, 0], &[0, 0]), "allocation 0 ends before it begins"),
         (
-            card(&[3], &[0, 9]),
+            card(&[3], &[0, 9, 0, 0]),
             "event 0 gives back more memory than is reserved",
         ),
         (
-            card(&[2], &[1, 9]),
+            card(&[2], &[1, 9, 0, 0]),
             "event 0 is about memory beyond the last address",
         ),
     ] {
@@ -217,7 +219,7 @@ fn a_small_file_of_very_many_events_stops_at_the_limit() {
     // Ten million events of nothing in some kilobytes.
     let mut file = head();
     push_section(&mut file, 2, &no_names());
-    let mut card = vec![0, 0, 0, 0];
+    let mut card = vec![0, 0, 1, 0, 0, 0, 0];
     card.extend([0x80, 0xad, 0xe2, 0x04]);
     card.extend(vec![4; 10_000_000]);
     push_section(&mut file, 3, &card);
@@ -241,7 +243,7 @@ fn a_recording_that_contradicts_itself_is_not_written() {
         "{error}"
     );
     let mut wrong = small();
-    wrong.cards[0].events[5] = Event::OutOfMemory { requested_bytes: 1 };
+    wrong.cards[0].events[5] = Event::OutOfMemory(FailureId(0));
     assert!(write(&wrong, Vec::new()).is_err());
     let mut wrong = small();
     wrong.cards[0].phases.remove(0);

@@ -5,11 +5,9 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use ghostgpu_attribution::recording_of_snapshot;
 use ghostgpu_recording::file::{Limits, read};
-use ghostgpu_report::{
-    At, JsonOptions, MemoryVizOptions, PerfettoOptions, RecordingJsonOptions,
-    RecordingPerfettoOptions, Selection,
-};
+use ghostgpu_report::{At, JsonOptions, MemoryVizOptions, PerfettoOptions, Selection};
 
 #[derive(Parser)]
 struct Arguments {
@@ -22,7 +20,7 @@ struct Arguments {
     #[arg(long, default_value = "peak")]
     at: String,
     #[arg(long)]
-    device: Option<usize>,
+    device: Option<u32>,
     #[arg(long)]
     min_block_bytes: Option<u64>,
     #[arg(long)]
@@ -45,80 +43,58 @@ enum To {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    if arguments
+    let out = BufWriter::new(File::create(&arguments.out)?);
+    let is_recording = arguments
         .file
         .extension()
-        .is_some_and(|ending| ending == "ghost")
-    {
-        return export_recording(&arguments);
-    }
-    let snapshot = ghostgpu_trace::open(&arguments.file)?;
-    let out = BufWriter::new(File::create(&arguments.out)?);
-    let device = arguments.device;
+        .is_some_and(|ending| ending == "ghost");
+    let recording = match is_recording {
+        true => read(File::open(&arguments.file)?, Limits::default())?,
+        false => {
+            let mut snapshot = ghostgpu_trace::open(&arguments.file)?;
+            if let To::MemoryViz = arguments.to {
+                let options = MemoryVizOptions {
+                    max_events: arguments.max_events,
+                };
+                return Ok(ghostgpu_report::write_memory_viz(&snapshot, &options, out)?);
+            }
+            recording_of_snapshot(&mut snapshot)
+        }
+    };
+    let card = arguments.device;
     let at = match arguments.at.as_str() {
         "peak" => At::Peak,
         "end" => At::End,
         event => At::Event {
-            device: device.unwrap_or(0),
+            card: card.unwrap_or(0),
             event: event.parse()?,
         },
     };
-    let selection = Selection { at, device };
+    let selection = Selection { at, card };
     match arguments.to {
-        To::Pprof => ghostgpu_report::write_pprof(&snapshot, selection, out)?,
-        To::Folded => ghostgpu_report::write_folded(&snapshot, selection, out)?,
+        To::Pprof => ghostgpu_report::write_pprof(&recording, selection, out)?,
+        To::Folded => ghostgpu_report::write_folded(&recording, selection, out)?,
         To::Json => {
             let options = JsonOptions {
-                device,
+                card,
                 ..JsonOptions::default()
             };
-            ghostgpu_report::write_json(&snapshot, &options, out)?;
+            ghostgpu_report::write_json(&recording, &options, out)?;
         }
         To::Perfetto => {
             let usual = PerfettoOptions::default();
             let options = PerfettoOptions {
-                device,
+                card,
                 min_block_bytes: arguments.min_block_bytes.unwrap_or(usual.min_block_bytes),
                 max_blocks: arguments.max_blocks.unwrap_or(usual.max_blocks),
                 max_counter_points: arguments
                     .max_counter_points
                     .unwrap_or(usual.max_counter_points),
             };
-            let summary = ghostgpu_report::write_perfetto(&snapshot, &options, out)?;
+            let summary = ghostgpu_report::write_perfetto(&recording, &options, out)?;
             println!("{summary:?}");
         }
-        To::MemoryViz => {
-            let options = MemoryVizOptions {
-                max_events: arguments.max_events,
-            };
-            ghostgpu_report::write_memory_viz(&snapshot, &options, out)?;
-        }
-    }
-    Ok(())
-}
-
-fn export_recording(arguments: &Arguments) -> anyhow::Result<()> {
-    let recording = read(File::open(&arguments.file)?, Limits::default())?;
-    let out = BufWriter::new(File::create(&arguments.out)?);
-    match arguments.to {
-        To::Pprof => ghostgpu_report::write_recording_pprof(&recording, out)?,
-        To::Json => {
-            let options = RecordingJsonOptions::default();
-            ghostgpu_report::write_recording_json(&recording, &options, out)?;
-        }
-        To::Perfetto => {
-            let usual = RecordingPerfettoOptions::default();
-            let options = RecordingPerfettoOptions {
-                min_block_bytes: arguments.min_block_bytes.unwrap_or(usual.min_block_bytes),
-                max_blocks: arguments.max_blocks.unwrap_or(usual.max_blocks),
-                max_counter_points: arguments
-                    .max_counter_points
-                    .unwrap_or(usual.max_counter_points),
-            };
-            let summary = ghostgpu_report::write_recording_perfetto(&recording, &options, out)?;
-            println!("{summary:?}");
-        }
-        To::Folded | To::MemoryViz => anyhow::bail!("recordings are not written in this format"),
+        To::MemoryViz => anyhow::bail!("only a snapshot is written in this format"),
     }
     Ok(())
 }

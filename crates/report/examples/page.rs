@@ -1,4 +1,4 @@
-//! Writes the page of a made-up training: `page --out FILE`, for tests and benchmarks of the page.
+//! Writes the page of a made-up training, or of a snapshot: `page --out FILE`, for tests and benchmarks of the page.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -6,9 +6,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
+use ghostgpu_attribution::recording_of_snapshot;
+use ghostgpu_ledger::{CardLedger, Groups};
 use ghostgpu_recording::made_up::recording_at_random;
 use ghostgpu_recording::made_up_transformer::{MadeUpTransformer, recording};
-use ghostgpu_recording::{CardMemory, Event, ModuleId, NameId, OperatorId, Recording, StackId};
+use ghostgpu_recording::{
+    Answer, CardMemory, Event, ModuleId, NameId, OperatorId, Recording, StackId,
+};
 use serde_json::{Value, json};
 
 /// A name as nobody's friend would choose it.
@@ -31,6 +35,9 @@ struct Arguments {
     card_mib: u64,
     #[arg(long, default_value = "usual")]
     kind: Kind,
+    /// The page of this snapshot.
+    #[arg(long)]
+    snapshot: Option<PathBuf>,
     /// Another number gives another recording at random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -57,7 +64,15 @@ enum Kind {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let mut recording = make(&arguments);
+    let mut recording = match &arguments.snapshot {
+        Some(path) => {
+            let mut recording = recording_of_snapshot(&mut ghostgpu_trace::open(path)?);
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            recording.about.command = vec![name.into_owned()];
+            recording
+        }
+        None => make(&arguments),
+    };
     match arguments.kind {
         Kind::Usual | Kind::AtRandom => {}
         Kind::TwoCards => {
@@ -128,7 +143,7 @@ fn make_wild(recording: &mut Recording) {
     card.events.reverse();
     card.phases.reverse();
     recording.about.gpu_total_bytes = u64::MAX;
-    recording.about.answer_json = "[".to_owned();
+    recording.about.answer = Some(Answer::default());
 }
 
 fn make_hostile(recording: &mut Recording) {
@@ -162,11 +177,16 @@ fn facts(recording: &Recording) -> Value {
         "modules": recording.names.modules.iter().map(|module| &module.path).collect::<Vec<_>>(),
         "names": recording.names.texts,
         "operators": recording.names.operators,
-        "cards": recording.cards.iter().map(card_facts).collect::<Vec<_>>(),
+        "groups": Groups::of(recording).titles,
+        "cards": recording
+            .cards
+            .iter()
+            .map(|card| card_facts(recording, card))
+            .collect::<Vec<_>>(),
     })
 }
 
-fn card_facts(card: &CardMemory) -> Value {
+fn card_facts(recording: &Recording, card: &CardMemory) -> Value {
     let allocations: Vec<Value> = card
         .allocations
         .iter()
@@ -186,13 +206,11 @@ fn card_facts(card: &CardMemory) -> Value {
         })
         .collect();
     let segments: Vec<Value> = card
-        .events
-        .iter()
-        .enumerate()
-        .filter_map(|(at, event)| match event {
-            Event::Reserve(change) => Some(json!([at, change.address, change.bytes])),
-            Event::Release(change) => Some(json!([at, change.address, -(change.bytes as i64)])),
-            _ => None,
+        .segment_changes()
+        .map(|(at, is_reserved, change)| {
+            let bytes = change.bytes as i64;
+            let sign = if is_reserved { 1 } else { -1 };
+            json!([at, change.address, sign * bytes])
         })
         .collect();
     let before: u64 = card
@@ -206,5 +224,24 @@ fn card_facts(card: &CardMemory) -> Value {
         "reserved_before": before,
         "allocations": allocations,
         "segments": segments,
+        "levels": levels(recording, card),
     })
+}
+
+/// What the ledger says after some three hundred events: requested bytes by group, allocated, reserved.
+fn levels(recording: &Recording, card: &CardMemory) -> Vec<Value> {
+    let groups = Groups::of(recording);
+    let overview = CardLedger::new(recording, card).overview(&groups, usize::MAX);
+    let every = overview.stretches.len().div_ceil(300).max(1);
+    let stretches = overview.stretches.iter().step_by(every);
+    stretches
+        .filter_map(|stretch| {
+            Some(json!({
+                "event": stretch.highest.moment.event()?,
+                "requested": stretch.requested[..groups.titles.len()],
+                "allocated": stretch.highest.allocated_bytes,
+                "reserved": stretch.highest.reserved_bytes,
+            }))
+        })
+        .collect()
 }

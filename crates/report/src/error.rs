@@ -10,11 +10,11 @@ use thiserror::Error;
 pub enum ReportError {
     #[error("cannot write: {0}")]
     Io(#[from] io::Error),
-    #[error("the snapshot has no device {device}; it has {}", listed(known))]
-    NoSuchDevice { device: usize, known: Vec<usize> },
-    #[error("device {device} has {events} events, and no event {event}")]
+    #[error("there is no device {card}{}", listed(known))]
+    NoSuchCard { card: u32, known: Vec<u32> },
+    #[error("device {card} has {events} events, and no event {event}")]
     NoSuchEvent {
-        device: usize,
+        card: u32,
         event: usize,
         events: usize,
     },
@@ -27,13 +27,12 @@ impl From<serde_json::Error> for ReportError {
     }
 }
 
-fn listed(devices: &[usize]) -> String {
-    match devices {
-        [] => "none with memory or events".to_owned(),
-        _ => devices
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", "),
+fn listed(cards: &[u32]) -> String {
+    match cards {
+        [] => ": none has memory or events".to_owned(),
+        _ => {
+            let numbers: Vec<String> = cards.iter().map(ToString::to_string).collect();
+            format!(", only {}", numbers.join(", "))
+        }
     }
 }

@@ -3,38 +3,50 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use ghostgpu_trace::Snapshot;
+use ghostgpu_recording::{Recording, StackId};
 
 use crate::error::ReportError;
-use crate::holdings::{Selection, holdings};
-use crate::origin::frames_from_outermost;
+use crate::selection::{Selection, chosen, counted_bytes};
+use crate::text;
 
 /// Writes what is live at a moment, one line for each stack, in the order of their texts.
 ///
-/// With several devices, the outermost frame is the device.
+/// With several cards, the outermost frame is the card.
 pub fn write_folded(
-    snapshot: &Snapshot,
+    recording: &Recording,
     selection: Selection,
     mut out: impl Write,
 ) -> Result<(), ReportError> {
-    let devices = holdings(snapshot, selection)?;
+    let cards = chosen(recording, selection)?;
     let mut bytes_by_line: BTreeMap<String, u64> = BTreeMap::new();
-    for device in &devices {
-        for (owner, held) in device
-            .by_owner
-            .iter()
-            .filter(|(_, held)| held.live_bytes > 0)
-        {
-            let mut frames = Vec::new();
-            if devices.len() > 1 {
-                frames.push(format!("device {}", device.device));
+    for (ledger, moment) in &cards {
+        // By stack, and for what has none whether it is older than the recording.
+        let mut bytes_by_stack: BTreeMap<(StackId, bool), u64> = BTreeMap::new();
+        for (_, one) in ledger.live_at(*moment) {
+            let is_older = one.stack == StackId(0) && one.allocated_at.is_none();
+            let bytes = bytes_by_stack.entry((one.stack, is_older)).or_default();
+            *bytes = bytes.saturating_add(counted_bytes(recording, one));
+        }
+        for ((stack, is_older), held) in bytes_by_stack.into_iter().filter(|one| one.1 > 0) {
+            let mut line = Vec::new();
+            if cards.len() > 1 {
+                line.push(format!("device {}", ledger.card().index));
             }
-            frames.extend(
-                frames_from_outermost(snapshot, owner.origin)
-                    .map(|frame| without_separators(&frame.text(snapshot))),
-            );
-            let bytes = bytes_by_line.entry(frames.join(";")).or_default();
-            *bytes = bytes.saturating_add(held.live_bytes);
+            let frames = text::frames(&recording.names, stack).rev();
+            let known = line.len();
+            line.extend(frames.map(|frame| without_separators(&text::frame(frame))));
+            if line.len() == known {
+                line.push(
+                    if is_older {
+                        text::OLDER
+                    } else {
+                        text::NO_STACK
+                    }
+                    .to_owned(),
+                );
+            }
+            let bytes = bytes_by_line.entry(line.join(";")).or_default();
+            *bytes = bytes.saturating_add(held);
         }
     }
     for (line, bytes) in bytes_by_line {
@@ -58,84 +70,52 @@ fn without_separators(frame: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ghostgpu_trace::{EventKind, StackId};
+    use ghostgpu_recording::Category;
+    use ghostgpu_recording::made_up::{ByHand, Origin};
 
     use super::*;
-    use crate::holdings::At;
-    use crate::test_snapshot::TestSnapshot;
+    use crate::selection::At;
 
-    fn folded(snapshot: &Snapshot, at: At) -> String {
-        let selection = Selection { at, device: None };
+    fn folded(recording: &Recording, selection: Selection) -> Result<String, ReportError> {
         let mut out = Vec::new();
-        write_folded(snapshot, selection, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        write_folded(recording, selection, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    fn at(at: At) -> Selection {
+        Selection { at, card: None }
     }
 
     #[test]
-    fn a_line_is_a_stack_from_the_outermost_frame_with_its_live_bytes() {
-        let mut test = TestSnapshot::new();
-        let linear = test.stack(&["linear@/torch/nn.py", "main@/home/me/train.py"]);
-        let step = test.stack(&["step@/torch/adam.py", "main@/home/me/train.py"]);
-        test.event_at(0, EventKind::Alloc, 0, 100, linear);
-        test.event_at(0, EventKind::Alloc, 512, 20, linear);
-        test.event_at(0, EventKind::Alloc, 1024, 5, step);
-        test.free(0, 100).free(2048, 8);
-        let peak = folded(&test.snapshot, At::Peak);
-        assert_eq!(
-            peak,
-            "(allocated before the trace) 8\n\
-             main (/home/me/train.py:1);linear (/torch/nn.py:1) 120\n\
-             main (/home/me/train.py:1);step (/torch/adam.py:1) 5\n"
-        );
-        let end = folded(&test.snapshot, At::End);
-        assert!(end.contains("linear (/torch/nn.py:1) 20\n"), "{end}");
-        let first = At::Event {
-            device: 0,
-            event: 0,
+    fn live_bytes_are_summed_by_stack_and_separators_are_replaced() {
+        let mut by_hand = ByHand::new();
+        let origin = Origin {
+            lines: &["a;b\nc.py:1", "main.py:2"],
+            ..Origin::default()
         };
-        let first = folded(&test.snapshot, first);
-        assert!(first.contains("linear (/torch/nn.py:1) 100\n"), "{first}");
+        by_hand.allocate(700, Category::Temporary, origin);
+        let gone = by_hand.allocate(100, Category::Temporary, Origin::default());
+        by_hand.allocate(300, Category::Temporary, origin);
+        by_hand.free(gone);
+        let recording = by_hand.recording;
+        let lines = "main (main.py:2);main (a:b c.py:1) 1536\n";
+        assert_eq!(folded(&recording, at(At::End)).unwrap(), lines);
+        let peak = format!("(no stack recorded) 512\n{lines}");
+        assert_eq!(folded(&recording, at(At::Peak)).unwrap(), peak);
     }
 
     #[test]
-    fn several_devices_are_told_apart_by_the_outermost_frame() {
-        let mut test = TestSnapshot::new();
-        test.event_at(1, EventKind::Alloc, 0, 7, StackId::NONE);
-        test.event_at(0, EventKind::Alloc, 0, 9, StackId::NONE);
+    fn a_moment_or_a_card_that_is_not_there_is_refused() {
+        let recording = ByHand::new().recording;
+        let refused = |selection| folded(&recording, selection).unwrap_err().to_string();
         assert_eq!(
-            folded(&test.snapshot, At::End),
-            "device 0;(no stack recorded) 9\ndevice 1;(no stack recorded) 7\n"
+            refused(at(At::Event { card: 0, event: 0 })),
+            "device 0 has 0 events, and no event 0"
         );
-    }
-
-    #[test]
-    fn a_frame_with_a_separator_stays_one_frame() {
-        let mut test = TestSnapshot::new();
-        let stack = test.stack(&["a;b\nc@x y.py"]);
-        test.event_at(0, EventKind::Alloc, 0, 7, stack);
-        assert_eq!(folded(&test.snapshot, At::End), "a:b c (x y.py:1) 7\n");
-    }
-
-    #[test]
-    fn a_moment_or_a_device_that_is_not_there_is_refused() {
-        let mut test = TestSnapshot::new();
-        test.alloc(0, 1);
-        let refused = |at, device| {
-            let selection = Selection { at, device };
-            let error = write_folded(&test.snapshot, selection, Vec::new()).unwrap_err();
-            error.to_string()
+        let missing = Selection {
+            at: At::Peak,
+            card: Some(3),
         };
-        let after = At::Event {
-            device: 0,
-            event: 1,
-        };
-        assert_eq!(
-            refused(after, None),
-            "device 0 has 1 events, and no event 1"
-        );
-        assert_eq!(
-            refused(At::Peak, Some(3)),
-            "the snapshot has no device 3; it has 0"
-        );
+        assert_eq!(refused(missing), "there is no device 3, only 0");
     }
 }

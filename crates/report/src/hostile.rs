@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use crate::test_snapshot::TestSnapshot;
 use crate::{
-    At, JsonOptions, MemoryVizOptions, PerfettoOptions, Selection, write_folded, write_json,
-    write_memory_viz, write_perfetto, write_pprof,
+    At, JsonOptions, MemoryVizOptions, PerfettoOptions, Selection, write_folded, write_html,
+    write_json, write_memory_viz, write_perfetto, write_pprof,
 };
 
 fn snapshots() -> impl Strategy<Value = TestSnapshot> {
@@ -43,11 +43,14 @@ fn snapshots() -> impl Strategy<Value = TestSnapshot> {
 /// All formats, one after the other.
 fn everything(test: &TestSnapshot) -> Vec<u8> {
     let snapshot = &test.snapshot;
+    let recording = &test.recording();
+    assert_eq!(recording.check(), Ok(()));
     let mut out = Vec::new();
+    write_html(recording, &mut out).unwrap();
     for at in [At::Peak, At::End] {
-        let selection = Selection { at, device: None };
-        write_pprof(snapshot, selection, &mut out).unwrap();
-        write_folded(snapshot, selection, &mut out).unwrap();
+        let selection = Selection { at, card: None };
+        write_pprof(recording, selection, &mut out).unwrap();
+        write_folded(recording, selection, &mut out).unwrap();
     }
     let options = PerfettoOptions {
         min_block_bytes: 0,
@@ -55,8 +58,8 @@ fn everything(test: &TestSnapshot) -> Vec<u8> {
         max_counter_points: 20,
         ..PerfettoOptions::default()
     };
-    write_perfetto(snapshot, &options, &mut out).unwrap();
-    write_json(snapshot, &JsonOptions::default(), &mut out).unwrap();
+    write_perfetto(recording, &options, &mut out).unwrap();
+    write_json(recording, &JsonOptions::default(), &mut out).unwrap();
     for max_events in [None, Some(5)] {
         let options = MemoryVizOptions { max_events };
         write_memory_viz(snapshot, &options, &mut out).unwrap();
@@ -88,7 +91,7 @@ proptest! {
             peak_bytes = peak_bytes.max(live.values().sum::<u64>());
         }
         let mut out = Vec::new();
-        write_folded(&test.snapshot, Selection::default(), &mut out).unwrap();
+        write_folded(&test.recording(), Selection::default(), &mut out).unwrap();
         let sum: u64 = String::from_utf8(out).unwrap().lines()
             .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
             .sum();

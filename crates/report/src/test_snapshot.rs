@@ -1,5 +1,7 @@
 //! Snapshots made by hand, for tests.
 
+use ghostgpu_attribution::recording_of_snapshot;
+use ghostgpu_recording::Recording;
 use ghostgpu_trace::{
     AllocatorSettings, Annotation, AnnotationStage, Block, BlockState, ContextId, DeviceTrace,
     Event, EventContext, EventKind, Events, Format, Frame, Names, PoolId, Segment, SegmentKind,
@@ -32,6 +34,11 @@ impl TestSnapshot {
                 pickle_bytes: 0,
             },
         }
+    }
+
+    /// The snapshot as a recording.
+    pub(crate) fn recording(&self) -> Recording {
+        recording_of_snapshot(&mut self.snapshot.clone())
     }
 
     /// A stack of frames `function@file:1`, given innermost first.

@@ -1,20 +1,33 @@
 //! Pools and frames as people read them.
 
-use ghostgpu_trace::{Frame, Names, PoolId};
+use ghostgpu_recording::{Frame, Names, Pool, StackId};
 
-/// A pool as people name it.
-pub(crate) fn pool(id: PoolId) -> String {
-    match id {
-        PoolId::DEFAULT => "default".to_owned(),
-        PoolId(graph, user) => format!("private ({graph}, {user})"),
+/// Said where no stack was recorded.
+pub(crate) const NO_STACK: &str = "(no stack recorded)";
+/// Said where nobody saw it being made.
+pub(crate) const OLDER: &str = "(allocated before the recording)";
+
+/// PyTorch's number of a pool as people name it.
+pub(crate) fn pool(pool: Pool) -> Option<String> {
+    match pool.number {
+        None => None,
+        Some((0, 0)) => Some("default".to_owned()),
+        Some((graph, user)) => Some(format!("private ({graph}, {user})")),
     }
 }
 
+/// The frames of a stack, innermost first.
+pub(crate) fn frames(names: &Names, stack: StackId) -> impl DoubleEndedIterator<Item = &Frame> {
+    let ids = names
+        .stacks
+        .get(stack.0 as usize)
+        .map_or(&[][..], |all| all);
+    ids.iter().filter_map(|id| names.frames.get(id.0 as usize))
+}
+
 /// A frame in one line: `function (file:line)`, as far as they are known.
-pub(crate) fn frame(frame: &Frame, names: &Names) -> String {
-    let function = names.text(frame.function);
-    let file = names.text(frame.file);
-    match (function, file) {
+pub(crate) fn frame(frame: &Frame) -> String {
+    match (frame.function.as_str(), frame.file.as_str()) {
         ("", "") => "(unknown)".to_owned(),
         (function, "") => function.to_owned(),
         ("", file) => format!("({file}:{})", frame.line),
@@ -23,40 +36,36 @@ pub(crate) fn frame(frame: &Frame, names: &Names) -> String {
 }
 
 /// A frame in few characters: `function file.py:line`.
-pub(crate) fn short_frame(frame: &Frame, names: &Names) -> String {
-    let function = names.text(frame.function);
-    let file = names.text(frame.file);
-    let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
+pub(crate) fn short_frame(frame: &Frame) -> String {
+    let file = frame.file.rsplit(['/', '\\']).next().unwrap_or(&frame.file);
     match file {
-        "" => function.to_owned(),
-        file => format!("{function} {file}:{}", frame.line),
+        "" => frame.function.clone(),
+        file => format!("{} {file}:{}", frame.function, frame.line),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ghostgpu_recording::FrameOwner;
+
     use super::*;
 
     #[test]
     fn a_frame_is_named_by_what_is_known_of_it() {
-        let mut names = Names::default();
-        let function = names.intern("forward");
-        let file = names.intern("/home/me/train.py");
-        let empty = names.intern("");
         let whole = Frame {
-            file,
-            function,
+            file: "/home/me/train.py".to_owned(),
+            function: "forward".to_owned(),
             line: 7,
-            fx: None,
+            owner: FrameOwner::User,
         };
-        assert_eq!(frame(&whole, &names), "forward (/home/me/train.py:7)");
-        assert_eq!(short_frame(&whole, &names), "forward train.py:7");
+        assert_eq!(frame(&whole), "forward (/home/me/train.py:7)");
+        assert_eq!(short_frame(&whole), "forward train.py:7");
         let text_only = Frame {
-            file: empty,
+            file: String::new(),
             line: 0,
             ..whole
         };
-        assert_eq!(frame(&text_only, &names), "forward");
-        assert_eq!(short_frame(&text_only, &names), "forward");
+        assert_eq!(frame(&text_only), "forward");
+        assert_eq!(short_frame(&text_only), "forward");
     }
 }

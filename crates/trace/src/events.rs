@@ -109,6 +109,19 @@ pub struct Events {
     context_ids: HashMap<EventContext, ContextId, SeededState>,
 }
 
+/// [`Events`], taken apart. The first six are of equal length.
+#[derive(Debug, Clone, Default)]
+pub struct EventColumns {
+    pub kinds: Vec<EventKind>,
+    /// For [`EventKind::Oom`] the driver's free bytes, as in the file.
+    pub addresses: Vec<u64>,
+    pub bytes: Vec<u64>,
+    pub times_us: Vec<i64>,
+    pub stacks: Vec<StackId>,
+    pub contexts: Vec<ContextId>,
+    pub known_contexts: Vec<EventContext>,
+}
+
 impl Events {
     pub fn len(&self) -> usize {
         self.kinds.len()
@@ -201,6 +214,19 @@ impl Events {
             self.known_contexts.push(context);
         }
         id
+    }
+
+    /// The columns themselves, so that each can be dropped when it is no longer needed.
+    pub fn into_columns(self) -> EventColumns {
+        EventColumns {
+            kinds: self.kinds,
+            addresses: self.addresses,
+            bytes: self.bytes,
+            times_us: self.times_us,
+            stacks: self.stacks,
+            contexts: self.contexts,
+            known_contexts: self.known_contexts,
+        }
     }
 
     /// Bytes that the columns occupy, about.

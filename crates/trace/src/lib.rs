@@ -35,7 +35,7 @@ mod write;
 mod zstd;
 
 pub use error::{CheckpointKind, OpenError};
-pub use events::{ContextId, Event, EventContext, EventKind, Events};
+pub use events::{ContextId, Event, EventColumns, EventContext, EventKind, Events};
 pub use file::{open, open_with};
 pub use ghostgpu_pickle::Limits;
 pub use names::{NameId, Names};

@@ -160,7 +160,7 @@ fn complete(memory: &mut Memory, answer: &Answer, prepared: &Prepared) -> anyhow
     if let Ok(folder) = std::env::current_dir() {
         relative_paths::shorten(&mut recording.names, &mut document, &folder);
     }
-    recording.about.answer_json = serde_json::to_string_pretty(&document)?;
+    recording.about.answer = Some(serde_json::from_value(document)?);
     Ok(())
 }
 

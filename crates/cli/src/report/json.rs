@@ -1,6 +1,6 @@
 //! The answer as JSON; `docs/run-json.md` describes it.
 
-use ghostgpu_report::{Breakdown, RecordingJsonOptions, recording_breakdown};
+use ghostgpu_report::{Breakdown, JsonOptions, breakdown};
 use serde::Serialize;
 
 use crate::answer::Answer;
@@ -30,12 +30,15 @@ pub fn json_report(
     memory: &Memory,
     scaling: Option<&Scaling>,
 ) -> anyhow::Result<String> {
-    let options = RecordingJsonOptions { max_rows: MAX_ROWS };
+    let options = JsonOptions {
+        card: None,
+        max_rows: MAX_ROWS,
+    };
     let document = Document {
         answer,
         breakdown: memory
             .recording()
-            .map(|recording| recording_breakdown(recording, &options)),
+            .map(|recording| breakdown(recording, &options)),
         breakdown_missing_because: memory.missing_because(),
         grows_with: scaling,
     };

@@ -1,7 +1,7 @@
 //! The peak on one screen: its figures, its largest parts, the line that holds most, what grows.
 
 use ghostgpu_ledger::Moment;
-use ghostgpu_ledger::recording::{Accounts, CardLedger, Growth, Place, Places};
+use ghostgpu_ledger::{Accounts, CardLedger, Growth, Place, Places};
 use ghostgpu_text::{Sheet, Table, grouped, human, shortened};
 
 use super::breakdown::{percent, place, short_title, when};

@@ -1,6 +1,6 @@
 //! The answer on one screen of 24 lines and 80 columns: does it fit, why not, what is it made of, what next.
 
-use ghostgpu_ledger::recording::CardLedger;
+use ghostgpu_ledger::CardLedger;
 use ghostgpu_session::OomReport;
 use ghostgpu_text::{Sheet, human, shortened};
 

@@ -6,9 +6,9 @@ use super::error::FileError;
 use super::packed::Packed;
 use super::unpacked::Unpacked;
 use crate::allocation::{Allocation, AllocationId, Category};
-use crate::events::{Event, SegmentChange};
+use crate::events::{ChangeId, Event, Failure, FailureId, Pool, PoolId, SegmentChange};
 use crate::names::{ModuleId, NameId, Names, OperatorId, StackId};
-use crate::phases::{Phase, Stage};
+use crate::phases::{NamedRange, Phase, Stage};
 use crate::recording::CardMemory;
 
 const ALLOCATE: u8 = 0;
@@ -16,30 +16,74 @@ const FREE: u8 = 1;
 const RESERVE: u8 = 2;
 const RELEASE: u8 = 3;
 const OUT_OF_MEMORY: u8 = 4;
+const FREE_REQUESTED: u8 = 5;
+const OTHER: u8 = 6;
+
+/// Bits of what a segment is.
+const IS_SMALL: u8 = 1;
+const IS_EXPANDABLE: u8 = 2;
 
 pub(super) fn write_card(card: &CardMemory, out: &mut Packed) -> io::Result<()> {
     out.number(card.index.into())?;
     out.number(card.outside_bytes)?;
+    write_pools(&card.pools, out)?;
     out.number(card.reserved_before.len() as u64)?;
-    write_segments(card.reserved_before.iter(), out)?;
+    write_segments(&card.reserved_before, out)?;
     write_allocations(&card.allocations, out)?;
     write_events(&card.events, out)?;
+    // As many as events are about them, in their order.
+    write_segments(&card.changes, out)?;
+    for failure in &card.failures {
+        write_failure(failure, out)?;
+    }
+    out.number(card.began_us)?;
     let mut before = 0;
     for time_us in &card.times_us {
         out.difference(*time_us, before)?;
         before = *time_us;
     }
-    write_phases(&card.phases, out)
+    write_phases(&card.phases, out)?;
+    write_ranges(&card.ranges, out)
 }
 
-fn write_segments<'a>(
-    segments: impl Iterator<Item = &'a SegmentChange>,
-    out: &mut Packed,
-) -> io::Result<()> {
+fn write_pools(pools: &[Pool], out: &mut Packed) -> io::Result<()> {
+    out.number(pools.len() as u64)?;
+    for pool in pools {
+        out.number(pool.stream)?;
+        match pool.number {
+            None => out.byte(0)?,
+            Some((first, second)) => {
+                out.byte(1)?;
+                out.number(first)?;
+                out.number(second)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_failure(failure: &Failure, out: &mut Packed) -> io::Result<()> {
+    out.number(failure.requested_bytes)?;
+    match failure.driver_free_bytes {
+        None => out.byte(0)?,
+        Some(bytes) => {
+            out.byte(1)?;
+            out.number(bytes)?;
+        }
+    }
+    out.number(failure.pool.0.into())?;
+    out.number(failure.stack.0.into())
+}
+
+fn write_segments(segments: &[SegmentChange], out: &mut Packed) -> io::Result<()> {
     let mut before = 0;
     for segment in segments {
         out.difference(segment.address, before)?;
         out.number(segment.bytes)?;
+        out.number(segment.pool.0.into())?;
+        out.byte(
+            u8::from(segment.is_small) * IS_SMALL + u8::from(segment.is_expandable) * IS_EXPANDABLE,
+        )?;
         before = segment.address;
     }
     Ok(())
@@ -60,7 +104,8 @@ fn write_allocations(all: &[Allocation], out: &mut Packed) -> io::Result<()> {
     write_differences(all, |one| one.name.0.into(), out)?;
     write_differences(all, |one| one.module.0.into(), out)?;
     write_differences(all, |one| one.operator.0.into(), out)?;
-    write_differences(all, |one| one.stack.0.into(), out)
+    write_differences(all, |one| one.stack.0.into(), out)?;
+    write_differences(all, |one| one.pool.0.into(), out)
 }
 
 fn write_differences(
@@ -84,7 +129,9 @@ fn write_events(events: &[Event], out: &mut Packed) -> io::Result<()> {
             Event::Free(_) => FREE,
             Event::Reserve(_) => RESERVE,
             Event::Release(_) => RELEASE,
-            Event::OutOfMemory { .. } => OUT_OF_MEMORY,
+            Event::OutOfMemory(_) => OUT_OF_MEMORY,
+            Event::FreeRequested(_) => FREE_REQUESTED,
+            Event::Other => OTHER,
         })?;
     }
     // Mostly each is the one after the one before.
@@ -100,18 +147,10 @@ fn write_events(events: &[Event], out: &mut Packed) -> io::Result<()> {
     for event in events {
         match event {
             Event::Allocate(id) => newest = id.0.into(),
-            Event::Free(id) => out.difference(newest, id.0.into())?,
+            Event::Free(id) | Event::FreeRequested(id) => {
+                out.difference(newest, id.0.into())?;
+            }
             _ => {}
-        }
-    }
-    let changes = events.iter().filter_map(|event| match event {
-        Event::Reserve(change) | Event::Release(change) => Some(change),
-        _ => None,
-    });
-    write_segments(changes, out)?;
-    for event in events {
-        if let Event::OutOfMemory { requested_bytes } = event {
-            out.number(*requested_bytes)?;
         }
     }
     Ok(())
@@ -129,20 +168,55 @@ fn write_phases(phases: &[Phase], out: &mut Packed) -> io::Result<()> {
     Ok(())
 }
 
+fn write_ranges(ranges: &[NamedRange], out: &mut Packed) -> io::Result<()> {
+    out.number(ranges.len() as u64)?;
+    for range in ranges {
+        out.number(range.name.0.into())?;
+        out.number(range.begin_us)?;
+        match range.end_us {
+            None => out.byte(0)?,
+            Some(end_us) => {
+                out.byte(1)?;
+                out.number(end_us)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn read_card(
     input: &mut Unpacked<'_, impl BufRead>,
     names: &Names,
 ) -> Result<CardMemory, FileError> {
     let index = input.short()?;
     let outside_bytes = input.number()?;
+    let pools = input.list(read_pool)?;
     let mut before = 0;
     let reserved_before = input.list(|input| {
         let change = read_segment(input, before)?;
         before = change.address;
         Ok(change)
     })?;
-    let mut allocations = read_allocations(input, names)?;
+    let mut allocations = read_allocations(input, names, pools.len())?;
     let events = read_events(input, &mut allocations)?;
+    let mut changes = Vec::new();
+    let mut failures = Vec::new();
+    let mut before = 0;
+    for event in &events {
+        if matches!(event, Event::Reserve(_) | Event::Release(_)) {
+            input.charge(size_of::<SegmentChange>())?;
+            let change = read_segment(input, before)?;
+            before = change.address;
+            changes.push(change);
+        }
+    }
+    for event in &events {
+        if matches!(event, Event::OutOfMemory(_)) {
+            input.charge(size_of::<Failure>())?;
+            failures.push(read_failure(input)?);
+        }
+    }
+    let began_us = input.number()?;
     let mut times_us = Vec::new();
     let mut before = 0;
     for _ in 0..events.len() {
@@ -151,14 +225,20 @@ pub(super) fn read_card(
         times_us.push(before);
     }
     let phases = read_phases(input)?;
+    let ranges = input.list(read_range)?;
     let card = CardMemory {
         index,
         outside_bytes,
+        pools,
         reserved_before,
         allocations,
         events,
+        changes,
+        failures,
+        began_us,
         times_us,
         phases,
+        ranges,
     };
     card.check(names).map_err(|what| FileError::Inconsistent {
         offset: input.offset,
@@ -171,15 +251,57 @@ fn read_segment(
     input: &mut Unpacked<'_, impl BufRead>,
     before: u64,
 ) -> Result<SegmentChange, FileError> {
+    let (address, bytes) = (input.difference(before)?, input.number()?);
+    let pool = PoolId(input.short()?);
+    let kind = input.byte()?;
+    if kind > IS_SMALL + IS_EXPANDABLE {
+        return Err(input.wrong(format!("no kind of segment has number {kind}")));
+    }
     Ok(SegmentChange {
-        address: input.difference(before)?,
-        bytes: input.number()?,
+        address,
+        bytes,
+        pool,
+        is_small: kind & IS_SMALL != 0,
+        is_expandable: kind & IS_EXPANDABLE != 0,
+    })
+}
+
+/// Whether something follows that need not be there.
+fn read_presence(input: &mut Unpacked<'_, impl BufRead>) -> Result<bool, FileError> {
+    match input.byte()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(input.wrong(format!("{other} is neither yes nor no"))),
+    }
+}
+
+fn read_pool(input: &mut Unpacked<'_, impl BufRead>) -> Result<Pool, FileError> {
+    let stream = input.number()?;
+    let number = match read_presence(input)? {
+        true => Some((input.number()?, input.number()?)),
+        false => None,
+    };
+    Ok(Pool { stream, number })
+}
+
+fn read_failure(input: &mut Unpacked<'_, impl BufRead>) -> Result<Failure, FileError> {
+    let requested_bytes = input.number()?;
+    let driver_free_bytes = match read_presence(input)? {
+        true => Some(input.number()?),
+        false => None,
+    };
+    Ok(Failure {
+        requested_bytes,
+        driver_free_bytes,
+        pool: PoolId(input.short()?),
+        stack: StackId(input.short()?),
     })
 }
 
 fn read_allocations(
     input: &mut Unpacked<'_, impl BufRead>,
     names: &Names,
+    pools: usize,
 ) -> Result<Vec<Allocation>, FileError> {
     let mut address = 0;
     let mut all = input.list(|input| {
@@ -195,6 +317,7 @@ fn read_allocations(
             module: ModuleId(0),
             operator: OperatorId(0),
             stack: StackId(0),
+            pool: PoolId(0),
         })
     })?;
     for one in &mut all {
@@ -247,6 +370,9 @@ fn read_allocations(
             one.stack = StackId(number);
         },
     )?;
+    read_numbers(input, &mut all, ("pool", pools), |one, number| {
+        one.pool = PoolId(number);
+    })?;
     Ok(all)
 }
 
@@ -272,17 +398,20 @@ fn read_events(
     input: &mut Unpacked<'_, impl BufRead>,
     allocations: &mut [Allocation],
 ) -> Result<Vec<Event>, FileError> {
-    let nowhere = SegmentChange {
-        address: 0,
-        bytes: 0,
+    let (mut changes, mut failures) = (0, 0);
+    let next = |count: &mut u32| {
+        *count = count.wrapping_add(1);
+        count.wrapping_sub(1)
     };
     let mut events = input.list(|input| {
         Ok(match input.byte()? {
             ALLOCATE => Event::Allocate(AllocationId(0)),
             FREE => Event::Free(AllocationId(0)),
-            RESERVE => Event::Reserve(nowhere),
-            RELEASE => Event::Release(nowhere),
-            OUT_OF_MEMORY => Event::OutOfMemory { requested_bytes: 0 },
+            RESERVE => Event::Reserve(ChangeId(next(&mut changes))),
+            RELEASE => Event::Release(ChangeId(next(&mut changes))),
+            OUT_OF_MEMORY => Event::OutOfMemory(FailureId(next(&mut failures))),
+            FREE_REQUESTED => Event::FreeRequested(AllocationId(0)),
+            OTHER => Event::Other,
             other => return Err(input.wrong(format!("no kind of event has number {other}"))),
         })
     })?;
@@ -305,28 +434,17 @@ fn read_events(
     for (at, event) in events.iter_mut().enumerate() {
         match event {
             Event::Allocate(id) => newest = u64::from(id.0),
-            Event::Free(id) => {
+            Event::Free(id) | Event::FreeRequested(id) => {
                 // Written as the newest minus this.
                 let number = newest.wrapping_sub(input.difference(0)?);
                 let one = allocation(input, allocations, number)?;
-                if one.freed_at.replace(at as u32).is_some() {
+                *id = AllocationId(number as u32);
+                let is_end = matches!(event, Event::Free(_));
+                if is_end && one.freed_at.replace(at as u32).is_some() {
                     return Err(input.wrong(format!("allocation {number} ends twice")));
                 }
-                *id = AllocationId(number as u32);
             }
             _ => {}
-        }
-    }
-    let mut before = 0;
-    for event in &mut events {
-        if let Event::Reserve(change) | Event::Release(change) = event {
-            *change = read_segment(input, before)?;
-            before = change.address;
-        }
-    }
-    for event in &mut events {
-        if let Event::OutOfMemory { requested_bytes } = event {
-            *requested_bytes = input.number()?;
         }
     }
     Ok(events)
@@ -342,6 +460,19 @@ fn allocation<'a>(
         .ok()
         .and_then(|number| allocations.get_mut(number));
     found.ok_or_else(|| input.wrong(format!("there are {count} allocations, and no {number}")))
+}
+
+fn read_range(input: &mut Unpacked<'_, impl BufRead>) -> Result<NamedRange, FileError> {
+    let (name, begin_us) = (NameId(input.short()?), input.number()?);
+    let end_us = match read_presence(input)? {
+        true => Some(input.number()?),
+        false => None,
+    };
+    Ok(NamedRange {
+        name,
+        begin_us,
+        end_us,
+    })
 }
 
 fn read_phases(input: &mut Unpacked<'_, impl BufRead>) -> Result<Vec<Phase>, FileError> {

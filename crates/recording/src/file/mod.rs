@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 89 "ghost" 0d 0a      eight bytes that no other format begins with, and that a text mode would change
-//! version               4 bytes, little endian: 1
+//! version               4 bytes, little endian: 2
 //! sections              kind (1 byte), packed length (8 bytes, little endian), data packed with zlib
 //!   1 about             what was rehearsed
 //!   2 names             texts, operators, modules, frames, stacks
@@ -32,8 +32,13 @@ pub use write::write;
 /// What a file begins with.
 const MAGIC: [u8; 8] = *b"\x89ghost\r\n";
 
+/// Whether a file that begins with these bytes says that it is a recording.
+pub fn is_recording(first: &[u8]) -> bool {
+    first.starts_with(&MAGIC)
+}
+
 /// The version that is written, and the latest that is read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The kinds of sections.
 mod kind {

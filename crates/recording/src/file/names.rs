@@ -6,9 +6,16 @@ use super::error::FileError;
 use super::packed::Packed;
 use super::unpacked::Unpacked;
 use crate::names::{Frame, FrameId, FrameOwner, Module, Names};
-use crate::recording::About;
+use crate::recording::{About, Source};
 
-const OWNERS: [FrameOwner; 3] = [FrameOwner::User, FrameOwner::Package, FrameOwner::Torch];
+const OWNERS: [FrameOwner; 4] = [
+    FrameOwner::User,
+    FrameOwner::Package,
+    FrameOwner::Torch,
+    FrameOwner::Native,
+];
+
+const SOURCES: [Source; 2] = [Source::Rehearsal, Source::Snapshot];
 
 pub(super) fn write_about(about: &About, warnings: &[String], out: &mut Packed) -> io::Result<()> {
     write_texts(&about.command, out)?;
@@ -16,10 +23,15 @@ pub(super) fn write_about(about: &About, warnings: &[String], out: &mut Packed) 
         &about.torch,
         &about.gpu,
         &about.capability,
-        &about.answer_json,
+        &about.allocator_settings,
     ] {
         out.text(text)?;
     }
+    out.text(&match &about.answer {
+        Some(answer) => serde_json::to_string(answer)?,
+        None => String::new(),
+    })?;
+    out.byte(about.source as u8)?;
     out.number(about.gpu_total_bytes)?;
     out.number(about.steps.into())?;
     write_texts(warnings, out)
@@ -32,13 +44,26 @@ pub(super) fn read_about(
     let torch = input.text()?;
     let gpu = input.text()?;
     let capability = input.text()?;
-    let answer_json = input.text()?;
+    let allocator_settings = input.text()?;
+    let answer = match input.text()?.as_str() {
+        "" => None,
+        text => Some(
+            serde_json::from_str(text)
+                .map_err(|error| input.wrong(format!("the answer cannot be read: {error}")))?,
+        ),
+    };
+    let source = usize::from(input.byte()?);
+    let source = *SOURCES
+        .get(source)
+        .ok_or_else(|| input.wrong(format!("no source has number {source}")))?;
     let about = About {
         command,
         torch,
         gpu,
         capability,
-        answer_json,
+        allocator_settings,
+        answer,
+        source,
         gpu_total_bytes: input.number()?,
         steps: input.short()?,
     };

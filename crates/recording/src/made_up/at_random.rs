@@ -1,8 +1,9 @@
 //! Recordings made at random: consistent, and with everything that may occur in any order.
 
 use crate::{
-    About, Allocation, AllocationId, CardMemory, Category, Event, Frame, FrameId, FrameOwner,
-    Module, ModuleId, NameId, Names, OperatorId, Phase, Recording, SegmentChange, StackId, Stage,
+    About, Allocation, AllocationId, CardMemory, Category, Event, Failure, Frame, FrameId,
+    FrameOwner, Module, ModuleId, NameId, NamedRange, Names, OperatorId, Phase, Pool, PoolId,
+    Recording, SegmentChange, StackId, Stage,
 };
 
 /// A consistent recording of about so many events on each of one to three cards.
@@ -20,7 +21,7 @@ pub fn recording_at_random(seed: u64, events: usize) -> Recording {
             gpu_total_bytes: dice.next(),
             capability: "9.0".to_owned(),
             steps: dice.below(9) as u32,
-            answer_json: "{}".to_owned(),
+            ..About::default()
         },
         names,
         cards,
@@ -86,6 +87,13 @@ fn card(dice: &mut Dice, names: &Names, index: u32, events: usize) -> CardMemory
     let mut card = CardMemory {
         index,
         outside_bytes: dice.next() >> 30,
+        pools: POOLS.to_vec(),
+        began_us: dice.next() >> 12,
+        ranges: vec![NamedRange {
+            name: NameId(dice.below(names.texts.len()) as u32),
+            begin_us: dice.next() >> 40,
+            end_us: (dice.below(2) == 0).then(|| dice.next() >> 40),
+        }],
         ..CardMemory::default()
     };
     let mut memory = Memory {
@@ -118,13 +126,20 @@ fn card(dice: &mut Dice, names: &Names, index: u32, events: usize) -> CardMemory
         match dice.below(10) {
             0 | 1 => {
                 let change = memory.segment(dice);
-                push(dice, &mut card, Event::Reserve(change));
+                let event = card.reserve(change);
+                push(dice, &mut card, event);
             }
             2..=5 => allocate(dice, names, &mut card, &mut memory, false),
             6..=8 => free(dice, &mut card, &mut memory),
             _ if dice.below(2) == 0 => {
                 let requested_bytes = dice.next();
-                push(dice, &mut card, Event::OutOfMemory { requested_bytes });
+                let event = card.fail(Failure {
+                    requested_bytes,
+                    driver_free_bytes: (dice.below(2) == 0).then(|| dice.next()),
+                    pool: a_pool(dice),
+                    stack: StackId(dice.below(names.stacks.len()) as u32),
+                });
+                push(dice, &mut card, event);
             }
             // A free range, whole or the beginning of it.
             _ if !memory.free.is_empty() => {
@@ -138,8 +153,10 @@ fn card(dice: &mut Dice, names: &Names, index: u32, events: usize) -> CardMemory
                     let change = SegmentChange {
                         address,
                         bytes: part,
+                        ..SegmentChange::default()
                     };
-                    push(dice, &mut card, Event::Release(change));
+                    let event = card.release(change);
+                    push(dice, &mut card, event);
                 }
             }
             _ => {}
@@ -155,8 +172,43 @@ impl Memory {
         // Some touch, some do not.
         self.next_address += bytes + 4096 * dice.below(2) as u64;
         self.free.push((address, bytes));
-        SegmentChange { address, bytes }
+        SegmentChange {
+            address,
+            bytes,
+            pool: a_pool(dice),
+            is_small: dice.below(2) == 0,
+            is_expandable: dice.below(2) == 0,
+        }
     }
+}
+
+const POOLS: [Pool; 3] = [
+    Pool {
+        stream: 0,
+        number: None,
+    },
+    Pool {
+        stream: 7,
+        number: Some((0, 0)),
+    },
+    Pool {
+        stream: 0,
+        number: Some((3, u64::MAX)),
+    },
+];
+
+/// One that a rehearsal can know.
+fn a_category(dice: &mut Dice) -> Category {
+    loop {
+        match dice.one_of(&Category::ALL) {
+            Category::Unknown => {}
+            known => return known,
+        }
+    }
+}
+
+fn a_pool(dice: &mut Dice) -> PoolId {
+    PoolId(dice.below(POOLS.len()) as u32)
 }
 
 fn push(dice: &mut Dice, card: &mut CardMemory, event: Event) {
@@ -194,11 +246,12 @@ fn allocate(
         block_bytes,
         allocated_at: (!is_older).then_some(card.events.len() as u32),
         freed_at: None,
-        category: dice.one_of(&Category::ALL),
+        category: a_category(dice),
         name: NameId(dice.below(names.texts.len()) as u32),
         module: ModuleId(dice.below(names.modules.len()) as u32),
         operator: OperatorId(dice.below(names.operators.len()) as u32),
         stack: StackId(dice.below(names.stacks.len()) as u32),
+        pool: a_pool(dice),
     });
     memory.live.push((id, address, block_bytes));
     if !is_older {
@@ -212,6 +265,10 @@ fn free(dice: &mut Dice, card: &mut CardMemory, memory: &mut Memory) {
     }
     let at = dice.below(memory.live.len());
     let (id, address, bytes) = memory.live.swap_remove(at);
+    if dice.below(4) == 0 {
+        push(dice, card, Event::FreeRequested(id));
+        push(dice, card, Event::Other);
+    }
     memory.free.push((address, bytes));
     card.allocations[id.0 as usize].freed_at = Some(card.events.len() as u32);
     push(dice, card, Event::Free(id));

@@ -2,7 +2,7 @@
 
 use crate::{
     Allocation, AllocationId, CardMemory, Category, Event, Frame, FrameId, FrameOwner, Module,
-    ModuleId, NameId, OperatorId, Phase, Recording, SegmentChange, StackId, Stage,
+    ModuleId, NameId, OperatorId, Phase, PoolId, Recording, SegmentChange, StackId, Stage,
 };
 
 /// A recording of one card under construction. Memory is reserved as it is needed, one segment for each
@@ -62,11 +62,21 @@ impl ByHand {
     }
 
     pub fn reserve(&mut self, address: u64, bytes: u64) {
-        self.push(Event::Reserve(SegmentChange { address, bytes }));
+        let event = self.card().reserve(SegmentChange {
+            address,
+            bytes,
+            ..SegmentChange::default()
+        });
+        self.push(event);
     }
 
     pub fn release(&mut self, address: u64, bytes: u64) {
-        self.push(Event::Release(SegmentChange { address, bytes }));
+        let event = self.card().release(SegmentChange {
+            address,
+            bytes,
+            ..SegmentChange::default()
+        });
+        self.push(event);
     }
 
     /// Allocates in a segment of its own.
@@ -97,6 +107,7 @@ impl ByHand {
             module: self.module(origin.module),
             operator: self.operator(origin.operator),
             stack: self.stack(origin.lines),
+            pool: PoolId(0),
         };
         let card = self.card();
         let id = AllocationId(card.allocations.len() as u32);

@@ -65,6 +65,8 @@ impl SplittingAllocator {
         SegmentChange {
             address,
             bytes: segment_bytes,
+            is_small,
+            ..SegmentChange::default()
         }
     }
 
@@ -154,7 +156,11 @@ impl SplittingAllocator {
                 let block = self.blocks[address];
                 block.is_free && block.bytes == *bytes
             })
-            .map(|(&address, &bytes)| SegmentChange { address, bytes })
+            .map(|(&address, &bytes)| SegmentChange {
+                address,
+                bytes,
+                ..SegmentChange::default()
+            })
             .collect();
         for change in &empty {
             let block = self.blocks[&change.address];

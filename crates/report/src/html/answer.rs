@@ -1,72 +1,66 @@
 //! The answer in one sentence, and what belongs to it, as HTML that needs no script to be read.
-//!
-//! The rehearsal's answer is a document from a file: a key that is missing or of another kind leaves its
-//! sentence out, and where nothing is known about fitting, the recording's own peak is said.
 
 use std::fmt::Write;
 
-use ghostgpu_recording::Recording;
-use serde_json::Value;
-
-use super::escape::Escaped;
-use super::sweep::Swept;
+use ghostgpu_recording::{Answer, Frame, FrameOwner, Recording, Source};
+use ghostgpu_session::StackFrame;
 use ghostgpu_text::human;
 
-pub(super) struct Answer {
-    document: Value,
-    gpu: String,
-    gpu_total_bytes: u64,
-    /// The most that was in use on any card, as the rehearsal says.
-    peak_device_bytes: u64,
-    /// The same, as the recording says.
-    recorded_peak_bytes: u64,
+use super::counted::Counted;
+use super::escape::Escaped;
+use super::unknown;
+use crate::text;
+
+/// What stands on top of the page and at its end.
+pub(super) struct Words<'a> {
+    recording: &'a Recording,
+    /// The rehearsal's own answer.
+    answer: Option<&'a Answer>,
+    counted: &'a [Counted],
 }
 
-impl Answer {
-    pub fn new(recording: &Recording, swept: &[Swept]) -> Self {
-        let document: Value =
-            serde_json::from_str(&recording.about.answer_json).unwrap_or(Value::Null);
-        let recorded_peak = recording
-            .cards
-            .iter()
-            .zip(swept)
-            .map(|(card, swept)| {
-                let reserved = swept.reserved_peak.reserved_bytes;
-                reserved.saturating_add(card.outside_bytes)
-            })
-            .max()
-            .unwrap_or(0);
+impl<'a> Words<'a> {
+    pub fn new(recording: &'a Recording, counted: &'a [Counted]) -> Self {
         Self {
-            peak_device_bytes: document["peak_device_bytes"]
-                .as_u64()
-                .unwrap_or(recorded_peak),
-            gpu: match recording.about.gpu.as_str() {
-                "" => "the card".to_owned(),
-                name => name.to_owned(),
-            },
-            gpu_total_bytes: recording.about.gpu_total_bytes,
-            recorded_peak_bytes: recorded_peak,
-            document,
+            recording,
+            answer: recording.about.answer.as_ref(),
+            counted,
         }
+    }
+
+    fn fits(&self) -> Option<bool> {
+        self.answer.and_then(|answer| answer.fits)
     }
 
     /// `fits`, `misfit` or `unknown`: what the sentence is coloured by.
     pub fn class(&self) -> &'static str {
-        match self.document["fits"].as_bool() {
+        match self.fits() {
             Some(true) => "fits",
             Some(false) => "misfit",
+            None if self.failure().is_some() => "misfit",
             None => "unknown",
         }
     }
 
     /// The verdict in a word or two, and the figures behind it; both plain text.
     pub fn sentence(&self) -> (&'static str, String) {
-        // A number and its unit stay on one line.
-        let size = |bytes| human(bytes).replace(' ', "\u{a0}");
-        let (gpu, total) = (&self.gpu, human(self.gpu_total_bytes));
-        let peak = human(self.peak_device_bytes);
-        let needed = self.document["needed_device_bytes"].as_u64().map(size);
-        match (self.document["fits"].as_bool(), needed) {
+        match self.recording.about.source {
+            Source::Rehearsal => self.of_rehearsal(),
+            Source::Snapshot => self.of_snapshot(),
+        }
+    }
+
+    fn of_rehearsal(&self) -> (&'static str, String) {
+        let about = &self.recording.about;
+        let gpu = match about.gpu.as_str() {
+            "" => "the card",
+            name => name,
+        };
+        let total = size(about.gpu_total_bytes);
+        let in_use = self.answer.map(|answer| answer.peak_device_bytes);
+        let peak = size(in_use.unwrap_or_else(|| self.recorded_peak_bytes()));
+        let needed = self.answer.and_then(|answer| answer.needed_device_bytes);
+        match (self.fits(), needed.map(size)) {
             (Some(true), _) => (
                 "It fits:",
                 format!("{gpu} has {total}, the job takes {peak}."),
@@ -86,57 +80,174 @@ impl Answer {
         }
     }
 
-    /// Where memory ran out, as HTML; empty when it did not.
-    pub fn out_of_memory(&self) -> String {
-        let oom = &self.document["oom"];
-        let Some(requested) = oom["requested_bytes"].as_u64() else {
-            return String::new();
-        };
-        let mut html = String::from("<p class=\"failed\"><strong>Out of memory</strong>");
-        if let (Some(step), Some(stage)) = (oom["step"].as_u64(), oom["stage"].as_str()) {
-            let step = step.saturating_add(1);
-            push(
-                &mut html,
-                format_args!(" in step {step} ({})", Escaped(stage)),
+    fn of_snapshot(&self) -> (&'static str, String) {
+        if let Some((_, last)) = self.failure() {
+            let left = match last.failure.driver_free_bytes {
+                Some(bytes) => format!(" and {} left on the card", size(bytes)),
+                None => String::new(),
+            };
+            return (
+                "Out of memory:",
+                format!(
+                    "a request for {} failed with {} reserved{left}.",
+                    size(last.failure.requested_bytes),
+                    size(last.reserved_bytes)
+                ),
             );
         }
-        if let Some(frame) = user_frame(oom["stack"].as_array().map_or(&[], Vec::as_slice)) {
-            let file = frame["file"].as_str().unwrap_or("?");
-            let line = frame["line"].as_u64().unwrap_or(0);
+        let highest = |bytes: fn(&Counted) -> u64| self.counted.iter().map(bytes).max();
+        let live = highest(|one| one.peak.requested_bytes).unwrap_or(0);
+        let reserved = highest(|one| one.peak_reserved.reserved_bytes).unwrap_or(0);
+        (
+            "Peak:",
+            format!(
+                "{} live and {} reserved by PyTorch's allocator.",
+                size(live),
+                size(reserved)
+            ),
+        )
+    }
+
+    /// The failed request of a snapshot that the page is about: the last of the first card that has one.
+    fn failure(&self) -> Option<(usize, &'a super::counted::LastFailure)> {
+        if self.recording.about.source == Source::Rehearsal {
+            return None;
+        }
+        let cards = self.counted.iter().enumerate();
+        let mut failed = cards.filter_map(|(at, one)| Some((at, one.last_failure.as_ref()?)));
+        failed.next()
+    }
+
+    /// The most that the recording has on any card.
+    fn recorded_peak_bytes(&self) -> u64 {
+        let cards = self.recording.cards.iter().zip(self.counted);
+        let peaks = cards.map(|(card, counted)| {
+            let reserved = counted.peak_reserved.reserved_bytes;
+            reserved.saturating_add(card.outside_bytes)
+        });
+        peaks.max().unwrap_or(0)
+    }
+
+    /// What was recorded, as HTML.
+    pub fn about(&self) -> String {
+        let about = &self.recording.about;
+        let mut facts = Vec::new();
+        match about.source {
+            Source::Rehearsal => {
+                if !about.torch.is_empty() {
+                    facts.push(format!("torch {}", Escaped(&about.torch)));
+                }
+                if !about.capability.is_empty() {
+                    facts.push(format!("compute capability {}", Escaped(&about.capability)));
+                }
+                facts.push(match about.steps {
+                    0 => "no optimizer step completed".to_owned(),
+                    1 => "1 optimizer step".to_owned(),
+                    steps => format!("{steps} optimizer steps"),
+                });
+            }
+            Source::Snapshot => {
+                facts.push("a memory snapshot from PyTorch".to_owned());
+                if !about.allocator_settings.is_empty() {
+                    facts.push(format!(
+                        "allocator set to {}",
+                        Escaped(&about.allocator_settings)
+                    ));
+                }
+            }
+        }
+        format!(
+            "<code>{}</code> <span>{}</span>",
+            Escaped(&about.command.join(" ")),
+            facts.join(" · ")
+        )
+    }
+
+    /// Where memory ran out, as HTML; empty when it did not.
+    pub fn out_of_memory(&self) -> String {
+        if let Some((card, last)) = self.failure() {
+            return self.snapshot_failure(card, last);
+        }
+        let Some(oom) = self.answer.and_then(|answer| answer.oom.as_ref()) else {
+            return String::new();
+        };
+        let mut html = format!(
+            "<p class=\"failed\"><strong>Out of memory</strong> in step {} ({})",
+            oom.step.saturating_add(1),
+            Escaped(&oom.stage)
+        );
+        if let Some(frame) = user_frame(&oom.stack) {
             push(
                 &mut html,
-                format_args!(", at <code>{}:{line}</code>", Escaped(file)),
+                format_args!(", at <code>{}:{}</code>", Escaped(&frame.file), frame.line),
             );
-            if let Some(source) = frame["source"].as_str().map(str::trim) {
+            if let Some(source) = &frame.source {
                 push(
                     &mut html,
-                    format_args!(": <code>{}</code>", Escaped(source)),
+                    format_args!(": <code>{}</code>", Escaped(source.trim())),
                 );
             }
         }
         push(
             &mut html,
             format_args!(
-                ". It asked for <data value=\"{requested}\">{}</data>.</p>",
-                human(requested)
+                ". It asked for <data value=\"{0}\">{1}</data>.</p>",
+                oom.requested_bytes,
+                human(oom.requested_bytes)
             ),
         );
-        if let Some(message) = oom["message"].as_str().filter(|text| !text.is_empty()) {
+        if !oom.message.is_empty() {
             push(
                 &mut html,
                 format_args!(
                     "<details class=\"words\"><summary>PyTorch's own words</summary><p>{}</p></details>",
-                    Escaped(message)
+                    Escaped(&oom.message)
                 ),
             );
         }
         html
     }
 
+    /// Where a snapshot's last request failed, with its stack.
+    fn snapshot_failure(&self, card: usize, last: &super::counted::LastFailure) -> String {
+        let index = self.recording.cards.get(card).map_or(0, |card| card.index);
+        let mut html = format!(
+            "<p class=\"failed\"><strong>The request that failed</strong> is event {} of device {index}",
+            ghostgpu_text::grouped(last.event.into())
+        );
+        let frames: Vec<&Frame> = text::frames(&self.recording.names, last.failure.stack).collect();
+        let line = frames.iter().min_by_key(|frame| frame.owner);
+        if let Some(frame) = line.filter(|frame| frame.owner != FrameOwner::Native) {
+            push(
+                &mut html,
+                format_args!(
+                    ", made at <code>{}:{}</code> in {}",
+                    Escaped(&frame.file),
+                    frame.line,
+                    Escaped(&frame.function)
+                ),
+            );
+        }
+        html.push_str(".</p>");
+        if !frames.is_empty() {
+            html.push_str(
+                "<details class=\"words\"><summary>Its stack</summary><ol class=\"stack\">",
+            );
+            for frame in frames {
+                push(
+                    &mut html,
+                    format_args!("<li>{}</li>", Escaped(&text::frame(frame))),
+                );
+            }
+            html.push_str("</ol></details>");
+        }
+        html
+    }
+
     /// A job that does not fit is recorded where it does: on a card without an end. As HTML.
     pub fn other_run(&self) -> &'static str {
-        let is_misfit = self.document["fits"].as_bool() == Some(false);
-        if is_misfit && self.recorded_peak_bytes > self.gpu_total_bytes {
+        let is_misfit = self.fits() == Some(false);
+        if is_misfit && self.recorded_peak_bytes() > self.recording.about.gpu_total_bytes {
             "<p class=\"rehearsed\">All figures and charts below are of a second run, on a card with \
              unlimited memory: they show what the job needs.</p>"
         } else {
@@ -145,20 +256,29 @@ impl Answer {
     }
 
     /// What the figures rest on, as HTML.
-    pub fn remarks(&self, warnings: &[String]) -> String {
-        let texts = |key: &str| -> Vec<&str> {
-            let list = self.document[key].as_array();
-            list.map_or(&[][..], Vec::as_slice)
-                .iter()
-                .filter_map(Value::as_str)
-                .collect()
+    pub fn remarks(&self) -> String {
+        fn texts(list: &[String]) -> Vec<&str> {
+            list.iter().map(String::as_str).collect()
+        }
+        let answered = |list: fn(&Answer) -> &[String]| {
+            self.answer
+                .map_or_else(Vec::new, |answer| texts(list(answer)))
         };
-        let warnings: Vec<&str> = warnings.iter().map(String::as_str).collect();
+        let is_snapshot = self.recording.about.source == Source::Snapshot;
+        let if_snapshot = |lines: &[&'static str]| match is_snapshot {
+            true => lines.to_vec(),
+            false => Vec::new(),
+        };
         let mut html = String::new();
         for (title, sentences) in [
-            ("Missing from this recording", warnings),
-            ("Assumed", texts("assumptions")),
-            ("Notes", texts("notes")),
+            ("What this snapshot says", if_snapshot(&unknown::KNOWN)),
+            ("What no snapshot can say", if_snapshot(&unknown::UNKNOWN)),
+            (
+                "Missing from this recording",
+                texts(&self.recording.warnings),
+            ),
+            ("Assumed", answered(|answer| &answer.assumptions)),
+            ("Notes", answered(|answer| &answer.notes)),
         ] {
             if sentences.is_empty() {
                 continue;
@@ -173,12 +293,16 @@ impl Answer {
     }
 }
 
+/// A number and its unit stay on one line.
+fn size(bytes: u64) -> String {
+    human(bytes).replace(' ', "\u{a0}")
+}
+
 /// The innermost line of the user's own code, else the innermost line; stacks are outermost first here.
-fn user_frame(stack: &[Value]) -> Option<&Value> {
-    stack
-        .iter()
-        .rev()
-        .find(|frame| frame["is_user_code"].as_bool() == Some(true))
+fn user_frame(stack: &[StackFrame]) -> Option<&StackFrame> {
+    let mut from_innermost = stack.iter().rev();
+    from_innermost
+        .find(|frame| frame.is_user_code)
         .or_else(|| stack.last())
 }
 
@@ -188,89 +312,4 @@ fn push(html: &mut String, text: std::fmt::Arguments<'_>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use ghostgpu_recording::About;
-
-    use super::*;
-
-    fn answer(json: &str) -> Answer {
-        let recording = Recording {
-            about: About {
-                gpu: "T4".to_owned(),
-                gpu_total_bytes: 15 << 30,
-                answer_json: json.to_owned(),
-                ..About::default()
-            },
-            ..Recording::default()
-        };
-        Answer::new(&recording, &[])
-    }
-
-    fn sentence(json: &str) -> String {
-        let (verdict, figures) = answer(json).sentence();
-        format!("{verdict} {figures}").replace('\u{a0}', " ")
-    }
-
-    #[test]
-    fn the_sentence_says_what_is_known() {
-        assert_eq!(
-            sentence(r#"{"fits": true, "peak_device_bytes": 1073741824}"#),
-            "It fits: T4 has 15.00 GiB, the job takes 1.00 GiB."
-        );
-        assert_eq!(
-            sentence(r#"{"fits": false, "needed_device_bytes": 17179869184}"#),
-            "It does not fit: T4 has 15.00 GiB, the job needs 16.00 GiB."
-        );
-        assert_eq!(
-            sentence(r#"{"fits": false, "peak_device_bytes": 1073741824}"#),
-            "It does not fit: T4 has 15.00 GiB, and 1.00 GiB were in use when a request failed."
-        );
-    }
-
-    #[test]
-    fn without_an_answer_only_the_peak_is_said() {
-        for nothing in ["{}", "", "not json", "[1]", r#"{"fits": "yes"}"#] {
-            assert_eq!(
-                sentence(nothing),
-                "Peak: 0 bytes in use on T4, which has 15.00 GiB."
-            );
-            assert_eq!(answer(nothing).out_of_memory(), "");
-            assert_eq!(answer(nothing).remarks(&[]), "");
-        }
-    }
-
-    #[test]
-    fn a_failed_request_is_told_with_its_line_and_nothing_of_it_is_markup() {
-        let json = r#"{"oom": {"requested_bytes": 2048, "step": 0, "stage": "forward", "message": "<b>",
-            "stack": [{"file": "<i>.py", "line": 7, "source": " x = y ", "is_user_code": true},
-                      {"file": "torch/f.py", "line": 9, "is_user_code": false}]}}"#;
-        let html = answer(json).out_of_memory();
-        assert!(
-            html.contains(
-                "in step 1 (forward), at <code>&lt;i&gt;.py:7</code>: <code>x = y</code>"
-            )
-        );
-        assert!(html.contains("<p>&lt;b&gt;</p>"));
-    }
-
-    #[test]
-    fn a_recording_beyond_the_card_is_said_to_be_of_another_run() {
-        let mut misfit = answer(r#"{"fits": false}"#);
-        assert_eq!(misfit.other_run(), "");
-        misfit.recorded_peak_bytes = 16 << 30;
-        assert!(misfit.other_run().contains("a second run"));
-        let mut fitting = answer(r#"{"fits": true}"#);
-        fitting.recorded_peak_bytes = 16 << 30;
-        assert_eq!(fitting.other_run(), "");
-    }
-
-    #[test]
-    fn warnings_and_assumptions_are_listed() {
-        let html = answer(r#"{"assumptions": ["a & b", 7]}"#).remarks(&["late".to_owned()]);
-        assert_eq!(
-            html,
-            "<h3>Missing from this recording</h3><ul><li>late</li></ul>\
-             <h3>Assumed</h3><ul><li>a &amp; b</li></ul>"
-        );
-    }
-}
+mod tests;

@@ -6,12 +6,11 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use ghostgpu_ledger::recording::OwnerModules;
-use ghostgpu_recording::{Allocation, CardMemory, Event, FrameOwner, Names};
+use ghostgpu_ledger::{Groups, OwnerModules, PhaseSums};
+use ghostgpu_recording::{Allocation, CardMemory, FrameOwner, Names};
 use serde_json::json;
 
 use super::section::{Coding, Section};
-use super::sweep::{PhaseSums, Swept};
 
 /// Values in the order in which they were met, each once.
 struct Interned<T> {
@@ -37,8 +36,8 @@ impl<T: Copy + Eq + Hash> Interned<T> {
     }
 }
 
-/// Category, name, module, operator, stack.
-type Origin = [u32; 5];
+/// Category, name, module, operator, stack, pool.
+type Origin = [u32; 6];
 
 fn origin_of(allocation: &Allocation) -> Origin {
     [
@@ -47,6 +46,7 @@ fn origin_of(allocation: &Allocation) -> Origin {
         allocation.module.0,
         allocation.operator.0,
         allocation.stack.0,
+        allocation.pool.0,
     ]
 }
 
@@ -74,16 +74,21 @@ impl<'a> Owners<'a> {
 }
 
 /// The allocations that began, in the order in which they did, and the segments.
-pub(super) fn card_section(card: &CardMemory, swept: &Swept, owners: &mut Owners<'_>) -> Section {
-    let mut order: Vec<u32> = (0..card.allocations.len() as u32)
-        .filter(|id| swept.lives[*id as usize].is_some())
-        .collect();
-    let life =
-        |id: &u32| swept.lives[*id as usize].expect("only those with a life are in the order");
-    // 0 is "older than the recording", so that these come first; the sort keeps equals in their order.
-    let begin = |id: &u32| life(id).begin.map_or(0, |event| u64::from(event) + 1);
-    order.sort_by_key(begin);
+pub(super) fn card_section(
+    card: &CardMemory,
+    phases: &[PhaseSums],
+    groups: &Groups,
+    owners: &mut Owners<'_>,
+) -> Section {
+    let mut order: Vec<u32> = (0..card.allocations.len() as u32).collect();
     let allocation = |id: &u32| &card.allocations[*id as usize];
+    // 0 is "older than the recording", so that these come first; the sort keeps equals in their order.
+    let begin = |id: &u32| {
+        allocation(id)
+            .allocated_at
+            .map_or(0, |event| u64::from(event) + 1)
+    };
+    order.sort_by_key(begin);
 
     let mut addresses: Vec<u64> = order.iter().map(|id| allocation(id).address).collect();
     addresses.sort_unstable();
@@ -95,12 +100,14 @@ pub(super) fn card_section(card: &CardMemory, swept: &Swept, owners: &mut Owners
         .map(|id| sizes.place((allocation(id).requested_bytes, allocation(id).block_bytes)))
         .collect();
     let mut owner_of = Vec::new();
+    let mut group_of = Vec::new();
     let origins_of: Vec<u64> = order
         .iter()
         .map(|id| {
             let place = origins.place(origin_of(allocation(id)));
             if owner_of.len() < origins.values.len() {
                 owner_of.push(owners.place(allocation(id)));
+                group_of.push(groups.group(allocation(id)) as u64);
             }
             place
         })
@@ -110,9 +117,8 @@ pub(super) fn card_section(card: &CardMemory, swept: &Swept, owners: &mut Owners
         place.unwrap_or_default() as u64
     };
     let lifetime = |id: &u32| {
-        let life = life(id);
-        let begin = life.begin.map_or(0, |event| u64::from(event) + 1);
-        life.end.map_or(0, |end| u64::from(end) + 1 - begin)
+        let end = allocation(id).freed_at.map(|event| u64::from(event) + 1);
+        end.map_or(0, |end| end.saturating_sub(begin(id)))
     };
 
     let mut section = Section::default();
@@ -129,13 +135,22 @@ pub(super) fn card_section(card: &CardMemory, swept: &Swept, owners: &mut Owners
         Coding::Plain,
         sizes.values.iter().map(|size| size.1),
     );
-    for (place, name) in [(0, "category"), (1, "name"), (3, "operator"), (4, "stack")] {
+    for (place, name) in [(1, "name"), (3, "operator"), (4, "stack"), (5, "pool")] {
         let values = origins.values.iter().map(|origin| u64::from(origin[place]));
         section.column(&format!("origin_{name}"), Coding::Plain, values);
     }
+    section.column("origin_group", Coding::Plain, group_of);
     section.column("origin_module", Coding::Plain, owner_of);
+    let streams = card.pools.iter().map(|pool| pool.stream);
+    section.column("pool_stream", Coding::Plain, streams);
+    // 0 is the default pool, or one that was not recorded.
+    let numbers = card.pools.iter().map(|pool| match pool.number {
+        None | Some((0, 0)) => 0,
+        Some((graph, user)) => graph.max(user),
+    });
+    section.column("pool_number", Coding::Plain, numbers);
     add_segments(&mut section, card);
-    add_phase_sums(&mut section, &swept.phases);
+    add_phase_sums(&mut section, phases);
     section
 }
 
@@ -149,22 +164,16 @@ fn add_phase_sums(section: &mut Section, phases: &[PhaseSums]) {
     add("came", &|it| it.came_bytes);
     add("went", &|it| it.went_bytes);
     add("stayed", &|it| it.stayed_bytes);
-    add("peak", &|it| it.peak_bytes);
-    add("peak_event", &|it| u64::from(it.peak_event));
+    add("peak", &|it| it.peak_allocated_bytes);
+    add("peak_event", &|it| it.peak.event().unwrap_or(0) as u64);
 }
 
 /// Kinds: 0 was there before, 1 was reserved, 2 was released.
 fn add_segments(section: &mut Section, card: &CardMemory) {
     let before = card.reserved_before.iter().map(|change| (0, 0, *change));
-    let later = card
-        .events
-        .iter()
-        .enumerate()
-        .filter_map(|(index, event)| match event {
-            Event::Reserve(change) => Some((1, index as u64, *change)),
-            Event::Release(change) => Some((2, index as u64, *change)),
-            _ => None,
-        });
+    let later = card.segment_changes().map(|(event, is_reserved, change)| {
+        (if is_reserved { 1 } else { 2 }, event.into(), change)
+    });
     let changes: Vec<_> = before.chain(later).collect();
     section.column("segment_kind", Coding::Plain, changes.iter().map(|it| it.0));
     section.column(
@@ -207,6 +216,7 @@ pub(super) fn names_section(
                 FrameOwner::User => 0,
                 FrameOwner::Package => 1,
                 FrameOwner::Torch => 2,
+                FrameOwner::Native => 3,
             };
             json!([frame.file, frame.line, frame.function, owner])
         })

@@ -8,32 +8,39 @@
 mod answer;
 mod base64;
 mod bundle;
+mod counted;
 mod details;
 mod escape;
 mod overview;
 mod section;
-mod sweep;
+mod unknown;
 
 use std::io::Write;
 
+use ghostgpu_ledger::Groups;
 use ghostgpu_recording::Recording;
 
 use crate::ReportError;
-use answer::Answer;
+use answer::Words;
+use counted::Counted;
 use escape::Escaped;
-use sweep::{Swept, sweep};
 
 const TEMPLATE: &str = include_str!("../../../../web/page.html");
 const STYLE: &str = include_str!("../../../../web/page.css");
 
 /// Writes the page. The same recording gives the same bytes.
 pub fn write_html(recording: &Recording, mut out: impl Write) -> Result<(), ReportError> {
-    let swept: Vec<Swept> = recording.cards.iter().map(sweep).collect();
+    let groups = Groups::of(recording);
+    let counted: Vec<Counted> = recording
+        .cards
+        .iter()
+        .map(|card| Counted::of(recording, card, &groups))
+        .collect();
     let mut rest = TEMPLATE;
     while let Some((before, after)) = rest.split_once("<!--{") {
         let (place, after) = after.split_once("}-->").unwrap_or((after, ""));
         out.write_all(before.as_bytes())?;
-        fill(place, recording, &swept, &mut out)?;
+        fill(place, recording, &groups, &counted, &mut out)?;
         rest = after;
     }
     out.write_all(rest.as_bytes())?;
@@ -45,33 +52,47 @@ pub fn write_html(recording: &Recording, mut out: impl Write) -> Result<(), Repo
 fn fill(
     place: &str,
     recording: &Recording,
-    swept: &[Swept],
+    groups: &Groups,
+    counted: &[Counted],
     out: &mut impl Write,
 ) -> Result<(), ReportError> {
     let about = &recording.about;
-    let answer = Answer::new(recording, swept);
+    let words = Words::new(recording, counted);
     match place {
         "title" => write!(out, "{}", Escaped(&about.command.join(" ")))?,
         "style" => write!(out, "<style>\n{STYLE}</style>")?,
         "answer" => {
-            let (verdict, figures) = answer.sentence();
+            let (verdict, figures) = words.sentence();
             write!(
                 out,
                 "<h1 class=\"{}\"><span>{verdict}</span> {}</h1>",
-                answer.class(),
+                words.class(),
                 Escaped(&figures)
             )?;
         }
-        "failed" => write!(out, "{}{}", answer.out_of_memory(), answer.other_run())?,
-        "rehearsed" => write_rehearsed(recording, out)?,
-        "remarks" => write!(out, "{}", answer.remarks(&recording.warnings))?,
-        "overview" => overview::overview_section(recording, swept)?.write("data-overview", out)?,
+        "failed" => write!(out, "{}{}", words.out_of_memory(), words.other_run())?,
+        "about" => write!(out, "{}", words.about())?,
+        "source" => write!(out, "{}", overview::source_name(about.source))?,
+        // Without owners and without stacks nobody holds anything.
+        "holders" => write!(
+            out,
+            "{}",
+            match groups.titles.len() {
+                1 => "unknown",
+                _ => "known",
+            }
+        )?,
+        "remarks" => write!(out, "{}", words.remarks())?,
+        "overview" => {
+            overview::overview_section(recording, groups, counted)?.write("data-overview", out)?
+        }
         "script" => write!(out, "<script>\n{}</script>", bundle::script())?,
         "details" => {
             let mut owners = details::Owners::of(&recording.names);
-            for (index, (card, swept)) in recording.cards.iter().zip(swept).enumerate() {
+            for (index, (card, counted)) in recording.cards.iter().zip(counted).enumerate() {
                 let class = format!("data-card{index}");
-                details::card_section(card, swept, &mut owners).write(&class, out)?;
+                let phases = &counted.phases;
+                details::card_section(card, phases, groups, &mut owners).write(&class, out)?;
             }
             details::names_section(&recording.names, &owners)?.write("data-names", out)?;
         }
@@ -80,30 +101,9 @@ fn fill(
     Ok(())
 }
 
-fn write_rehearsed(recording: &Recording, out: &mut impl Write) -> std::io::Result<()> {
-    let about = &recording.about;
-    let mut facts = Vec::new();
-    if !about.torch.is_empty() {
-        facts.push(format!("torch {}", Escaped(&about.torch)));
-    }
-    if !about.capability.is_empty() {
-        facts.push(format!("compute capability {}", Escaped(&about.capability)));
-    }
-    facts.push(match about.steps {
-        0 => "no optimizer step completed".to_owned(),
-        1 => "1 optimizer step".to_owned(),
-        steps => format!("{steps} optimizer steps"),
-    });
-    write!(
-        out,
-        "<code>{}</code> <span>{}</span>",
-        Escaped(&about.command.join(" ")),
-        facts.join(" · ")
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use ghostgpu_recording::Answer;
     use ghostgpu_recording::made_up::{self, MadeUp};
 
     use super::*;
@@ -142,8 +142,11 @@ mod tests {
         recording.about.gpu = hostile.to_owned();
         recording.about.torch = hostile.to_owned();
         recording.about.capability = hostile.to_owned();
-        recording.about.answer_json =
-            serde_json::json!({"assumptions": [hostile], "notes": [hostile]}).to_string();
+        recording.about.answer = Some(Answer {
+            assumptions: vec![hostile.to_owned()],
+            notes: vec![hostile.to_owned()],
+            ..Answer::default()
+        });
         recording.warnings = vec![hostile.to_owned()];
         for text in &mut recording.names.texts {
             *text = hostile.to_owned();

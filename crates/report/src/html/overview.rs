@@ -1,76 +1,119 @@
 //! What the page needs for its first picture: what was rehearsed, the peaks, and the timeline in as many
 //! stretches as a screen can show.
 
-use ghostgpu_recording::{CardMemory, Category, Event, Recording, Stage};
+use ghostgpu_ledger::{Groups, Level, PhaseSums, Stretch};
+use ghostgpu_recording::{CardMemory, Category, Recording, Source, Stage};
 use serde_json::{Value, json};
 
+use super::counted::Counted;
 use super::section::{Coding, Section};
-use super::sweep::{PhaseSums, Stretch, Swept};
 
 /// The version of the layout of the page's data; the page and its data are written together.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// Colours of the groups where categories are not known: names of the palette, those that are told apart best first.
+const LINE_COLOURS: [&str; 9] = [
+    "parameter",
+    "activation",
+    "optimizer_state",
+    "gradient",
+    "input",
+    "workspace",
+    "kept",
+    "buffer",
+    "temporary",
+];
 
 pub(super) fn overview_section(
     recording: &Recording,
-    swept: &[Swept],
+    groups: &Groups,
+    counted: &[Counted],
 ) -> Result<Section, serde_json::Error> {
     let about = &recording.about;
     let mut section = Section::default();
     section.say("format", FORMAT)?;
     section.say("gpu", &about.gpu)?;
     section.say("gpu_total_bytes", about.gpu_total_bytes)?;
-    section.say("categories", Category::ALL.map(Category::title))?;
-    section.say("category_names", Category::ALL.map(Category::name))?;
+    section.say("source", source_name(about.source))?;
+    section.say("groups", &groups.titles)?;
+    section.say("group_colours", colours(about.source, groups))?;
     section.say("stages", Stage::ALL.map(Stage::title))?;
     section.say("stage_names", Stage::ALL.map(Stage::name))?;
     let cards: Vec<Value> = recording
         .cards
         .iter()
-        .zip(swept)
-        .map(|(card, swept)| describe(card, swept))
+        .zip(counted)
+        .map(|(card, counted)| describe(card, counted))
         .collect();
     section.say("cards", cards)?;
-    for (place, swept) in swept.iter().enumerate() {
-        add_stretches(&mut section, place, &swept.stretches);
-        add_phases(&mut section, place, &swept.phases);
+    for (place, counted) in counted.iter().enumerate() {
+        add_stretches(&mut section, place, groups, &counted.overview.stretches);
+        add_phases(&mut section, place, &counted.phases);
     }
     Ok(section)
 }
 
-fn describe(card: &CardMemory, swept: &Swept) -> Value {
+pub(super) fn source_name(source: Source) -> &'static str {
+    match source {
+        Source::Rehearsal => "rehearsal",
+        Source::Snapshot => "snapshot",
+    }
+}
+
+/// The colour of each group, by its name in the style sheet; null for one that a recording of this source never has.
+fn colours(source: Source, groups: &Groups) -> Vec<Option<&'static str>> {
+    match source {
+        Source::Rehearsal => Category::ALL
+            .into_iter()
+            .map(|one| one.is_known_to(source).then_some(one.name()))
+            .collect(),
+        Source::Snapshot => {
+            let lines = groups.titles.len().saturating_sub(1);
+            let lines = LINE_COLOURS.into_iter().take(lines);
+            lines.chain(["unknown"]).map(Some).collect()
+        }
+    }
+}
+
+fn describe(card: &CardMemory, counted: &Counted) -> Value {
+    let overview = &counted.overview;
+    let event = |level: Level| level.moment.event().unwrap_or(0);
     let failed: Vec<Value> = card
-        .events
-        .iter()
-        .enumerate()
-        .filter_map(|(index, event)| match event {
-            Event::OutOfMemory { requested_bytes } => Some(json!([index, requested_bytes])),
-            _ => None,
-        })
+        .failed_requests()
+        .map(|(index, failure)| json!([index, failure.requested_bytes]))
         .collect();
     json!({
         "index": card.index,
         "outside_bytes": card.outside_bytes,
         "events": card.events.len(),
-        "events_per_stretch": swept.events_per_stretch,
-        "peak_event": swept.peak.event,
-        "peak_allocated_bytes": swept.peak.allocated_bytes,
-        "reserved_peak_event": swept.reserved_peak.event,
-        "reserved_peak_bytes": swept.reserved_peak.reserved_bytes,
+        "events_per_stretch": overview.events_per_stretch,
+        "peak_event": event(overview.peak),
+        "peak_allocated_bytes": overview.peak.allocated_bytes,
+        "peak_requested_bytes": overview.peak.requested_bytes,
+        "reserved_peak_event": event(overview.peak_reserved),
+        "reserved_peak_bytes": overview.peak_reserved.reserved_bytes,
         "out_of_memory": failed,
     })
 }
 
-fn add_stretches(section: &mut Section, place: usize, stretches: &[Stretch]) {
+fn add_stretches(section: &mut Section, place: usize, groups: &Groups, stretches: &[Stretch]) {
     let mut add = |name: &str, value: &dyn Fn(&Stretch) -> u64| {
         let name = format!("card{place}.{name}");
         section.column(&name, Coding::Delta, stretches.iter().map(value));
     };
-    add("event", &|it| u64::from(it.highest.event));
-    for category in 0..Category::ALL.len() {
-        let name = format!("category{category}");
-        add(&name, &|it| it.highest.requested_bytes[category]);
+    add("event", &|it| it.highest.moment.event().unwrap_or(0) as u64);
+    for group in 0..groups.titles.len() {
+        let name = format!("group{group}");
+        add(&name, &|it| it.requested[group]);
     }
-    add("rounding", &|it| it.highest.rounding_bytes());
+    add("rounding", &|it| {
+        let Level {
+            allocated_bytes,
+            requested_bytes,
+            ..
+        } = it.highest;
+        allocated_bytes.saturating_sub(requested_bytes)
+    });
     add("reserved", &|it| it.highest.reserved_bytes);
     add("reserved_highest", &|it| it.highest_reserved_bytes);
 }

@@ -1,165 +1,277 @@
-//! The types of the JSON document, in the order in which they are written.
+//! The types of the JSON report, in the order in which they are written.
 //!
 //! A field that is added keeps the version; one that changes its meaning or goes raises it.
 
 use std::collections::BTreeMap;
 
+use ghostgpu_recording::Answer;
 use serde::Serialize;
 
 /// Name and version of the document.
-pub(super) const SCHEMA: &str = "ghostgpu.snapshot/1";
+pub(super) const SCHEMA: &str = "ghostgpu.report/1";
+
+/// Bytes by the word for their category or part. All words that the recording can know are there, also those with
+/// nothing.
+pub(super) type ByName = BTreeMap<&'static str, u64>;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Document {
+pub(super) struct Document<'a> {
     pub(super) schema: &'static str,
-    pub(super) source: Source,
+    pub(super) about: About,
+    /// The document of `ghostgpu run --json`; null if the recording has none.
+    pub(super) answer: Option<&'a Answer>,
     pub(super) warnings: Vec<String>,
-    pub(super) settings: Settings,
-    pub(super) devices: Vec<Device>,
+    pub(super) cards: Vec<Card>,
+}
+
+/// What another document holds of this one: everything but what it says itself.
+#[derive(Debug, Serialize)]
+pub struct Breakdown {
+    pub(super) schema: &'static str,
+    pub(super) warnings: Vec<String>,
+    pub(super) cards: Vec<Card>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Source {
-    pub(super) format: &'static str,
-    pub(super) pickle_bytes: u64,
-}
-
-/// What the file does not say is null.
-#[derive(Debug, Serialize)]
-pub(super) struct Settings {
-    pub(super) text: Option<String>,
-    pub(super) max_split_bytes: Option<Limit>,
-    pub(super) garbage_collection_threshold: Option<f64>,
-    pub(super) expandable_segments: Option<bool>,
-    pub(super) release_lock_on_cudamalloc: Option<bool>,
-    pub(super) graph_capture_record_stream_reuse: Option<bool>,
-    pub(super) roundup_power2_divisions: BTreeMap<u64, u64>,
-    pub(super) trace_overflowed: Option<bool>,
-    pub(super) trace_max_entries: Option<u64>,
-}
-
-/// A number of bytes, or the word `unlimited`.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(super) enum Limit {
-    Bytes(u64),
-    Word(&'static str),
+pub(super) struct About {
+    pub(super) source: &'static str,
+    pub(super) command: Vec<String>,
+    pub(super) torch: String,
+    pub(super) gpu: String,
+    pub(super) gpu_total_bytes: u64,
+    pub(super) capability: String,
+    pub(super) allocator_settings: String,
+    pub(super) optimizer_steps: u32,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Device {
-    pub(super) device: usize,
-    pub(super) state: State,
-    pub(super) trace: Option<Trace>,
-    pub(super) peak_active: Peak,
-    pub(super) peak_reserved: Peak,
-    pub(super) holders_at_peak: Holders,
-    pub(super) holders_at_end: Holders,
-    pub(super) pools: Vec<PoolState>,
-    pub(super) segments: Vec<SegmentState>,
+pub(super) struct Card {
+    pub(super) card: u32,
+    pub(super) events: usize,
+    /// Since 1970; null if that is not known.
+    pub(super) began_us: Option<u64>,
+    pub(super) at_peak: Accounts,
+    pub(super) at_reserved_peak: Accounts,
+    pub(super) at_end: Accounts,
+    pub(super) stages: Option<Stages>,
+    pub(super) steps: Vec<Step>,
+    pub(super) modules: Vec<Module>,
+    pub(super) lines: Rows<Line>,
+    pub(super) operators: Option<Rows<Operator>>,
+    pub(super) holders: Rows<Holder>,
+    pub(super) rule_of_thumb: Option<RuleOfThumb>,
+    pub(super) growth: Option<Growth>,
+    pub(super) out_of_memory: Vec<OutOfMemory>,
+    pub(super) segments_at_end: Vec<Segment>,
 }
 
-/// Sums over segments and blocks when the snapshot was taken.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct State {
-    pub(super) segments: u64,
+/// Whose requests memory serves.
+#[derive(Debug, Serialize)]
+pub(super) struct Pool {
+    pub(super) stream: u64,
+    /// `[0, 0]` is the default pool; null where it was not recorded.
+    pub(super) pool: Option<(u64, u64)>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Segment {
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    #[serde(flatten)]
+    pub(super) pool: Pool,
+    pub(super) is_small: bool,
+    pub(super) is_expandable: bool,
+    pub(super) live_bytes: u64,
+    pub(super) requested_bytes: u64,
+    pub(super) blocks: usize,
+    pub(super) live_blocks: usize,
+    /// Of these, how many were given back while another stream may still use them.
+    pub(super) pending_blocks: usize,
+    pub(super) largest_free_block_bytes: u64,
+}
+
+/// A moment: after which event, when, and in which step and stage.
+#[derive(Debug, Serialize)]
+pub(super) struct Moment {
+    pub(super) event: Option<usize>,
+    pub(super) time_us: u64,
+    pub(super) step: Option<u32>,
+    pub(super) stage: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Accounts {
+    #[serde(flatten)]
+    pub(super) moment: Moment,
+    /// Null where only PyTorch's allocator was looked at.
+    pub(super) on_card_bytes: Option<u64>,
     pub(super) reserved_bytes: u64,
     pub(super) allocated_bytes: u64,
-    pub(super) active_bytes: u64,
-    /// Of active blocks.
-    pub(super) requested_bytes: Option<u64>,
-    pub(super) inactive_bytes: u64,
-    /// Of inactive blocks that share their segment with an active one: no flush releases them.
-    pub(super) inactive_pinned_bytes: u64,
-    pub(super) largest_inactive_block_bytes: u64,
-    pub(super) allocated_blocks: u64,
-    pub(super) pending_free_blocks: u64,
-    pub(super) inactive_blocks: u64,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Trace {
-    pub(super) events: usize,
-    pub(super) events_by_action: BTreeMap<&'static str, u64>,
-    pub(super) first_time_us: Option<i64>,
-    pub(super) last_time_us: Option<i64>,
-    pub(super) blocks_older_than_trace: usize,
-    pub(super) out_of_memory: Vec<OutOfMemory>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct OutOfMemory {
-    pub(super) event: usize,
-    pub(super) time_us: Option<i64>,
-    pub(super) bytes: u64,
-    pub(super) device_free_bytes: Option<u64>,
-}
-
-/// All sums at the moment of a peak. `event` is null if it was there from the beginning.
-#[derive(Debug, Serialize)]
-pub(super) struct Peak {
-    pub(super) event: Option<usize>,
-    pub(super) time_us: Option<i64>,
-    pub(super) active_requested_bytes: u64,
-    pub(super) active_bytes_at_least: u64,
-    pub(super) reserved_bytes: u64,
-}
-
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Holders {
     pub(super) requested_bytes: u64,
+    /// Adds up to `on_card_bytes`, or else to `reserved_bytes`.
+    pub(super) parts: ByName,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Stages {
+    pub(super) later_step: Option<u32>,
+    pub(super) optimizer_state_in_first_step_bytes: u64,
+    pub(super) rows: Vec<Stage>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Stage {
+    pub(super) part: &'static str,
+    pub(super) step: Option<u32>,
+    pub(super) stage: &'static str,
+    pub(super) phases: u32,
+    pub(super) first_event: usize,
+    pub(super) came_bytes: u64,
+    pub(super) went_bytes: u64,
+    pub(super) stayed_bytes: u64,
+    pub(super) peak_allocated_bytes: u64,
+    pub(super) peak_event: Option<usize>,
+    pub(super) came: ByName,
+    pub(super) went: ByName,
+    pub(super) stayed: ByName,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Step {
+    pub(super) step: u32,
+    pub(super) first_event: usize,
+    pub(super) is_complete: bool,
+    pub(super) peak_allocated_bytes: u64,
+    pub(super) peak_reserved_bytes: u64,
+    pub(super) allocated_after_bytes: u64,
+}
+
+/// Sums over live allocations.
+#[derive(Debug, Serialize)]
+pub(super) struct Held {
+    pub(super) requested_bytes: u64,
+    pub(super) block_bytes: u64,
     pub(super) blocks: u64,
-    pub(super) holders: Vec<Holder>,
+    pub(super) categories: ByName,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Module {
+    pub(super) path: String,
+    pub(super) class: String,
+    /// Place in this list.
+    pub(super) parent: Option<usize>,
+    pub(super) own_requested_bytes: u64,
+    #[serde(flatten)]
+    pub(super) held: Held,
+}
+
+/// The largest rows, and the sum of the others.
+#[derive(Debug, Serialize)]
+pub(super) struct Rows<T> {
+    pub(super) rows: Vec<T>,
+    pub(super) other_rows: usize,
     pub(super) other_requested_bytes: u64,
-    pub(super) other_blocks: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Line {
+    pub(super) place: String,
+    pub(super) frame: Option<Frame>,
+    #[serde(flatten)]
+    pub(super) held: Held,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Operator {
+    pub(super) operator: String,
+    pub(super) is_known: bool,
+    #[serde(flatten)]
+    pub(super) held: Held,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct Holder {
+    pub(super) category: &'static str,
     pub(super) requested_bytes: u64,
+    pub(super) block_bytes: u64,
     pub(super) blocks: u64,
-    pub(super) stream: u64,
-    pub(super) pool: Option<Pool>,
-    pub(super) category: Option<String>,
-    pub(super) origin: &'static str,
-    /// Innermost first; empty unless the origin is `stack`.
+    pub(super) place: String,
+    pub(super) module: String,
+    pub(super) operator: String,
+    /// Of the largest of them.
+    pub(super) name: String,
+    pub(super) largest_requested_bytes: u64,
+    #[serde(flatten)]
+    pub(super) pool: Pool,
+    /// Innermost first.
     pub(super) stack: Vec<Frame>,
 }
 
-/// `(0, 0)` is the default pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Pool(pub(super) u64, pub(super) u64);
-
 #[derive(Debug, Serialize)]
 pub(super) struct Frame {
-    pub(super) function: String,
     pub(super) file: String,
-    pub(super) line: u64,
-}
-
-/// Sums over the segments of one pool, stream and kind.
-#[derive(Debug, Serialize)]
-pub(super) struct PoolState {
-    pub(super) pool: Option<Pool>,
-    pub(super) stream: u64,
-    pub(super) kind: &'static str,
-    pub(super) is_expandable: bool,
-    #[serde(flatten)]
-    pub(super) state: State,
+    pub(super) line: u32,
+    pub(super) function: String,
+    pub(super) owner: &'static str,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct SegmentState {
-    pub(super) address: u64,
-    pub(super) pool: Option<Pool>,
-    pub(super) stream: u64,
-    pub(super) kind: &'static str,
-    pub(super) is_expandable: bool,
-    pub(super) total_bytes: u64,
-    pub(super) allocated_bytes: u64,
-    pub(super) active_bytes: u64,
-    pub(super) requested_bytes: Option<u64>,
+pub(super) struct RuleOfThumb {
+    pub(super) optimizer: &'static str,
+    pub(super) copies: u64,
+    pub(super) parameter_bytes: u64,
+    pub(super) output_bytes: u64,
+    pub(super) rule_bytes: u64,
+    pub(super) exact_bytes: u64,
+    pub(super) differences: Vec<Difference>,
+    pub(super) layers: Vec<Layer>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Difference {
+    pub(super) part: &'static str,
+    pub(super) bytes: i64,
+    pub(super) reason: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Layer {
+    pub(super) path: String,
+    pub(super) class: String,
+    pub(super) parameter_bytes: u64,
+    pub(super) output_bytes: u64,
+    pub(super) rule_bytes: u64,
+    pub(super) exact_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Growth {
+    pub(super) steps_compared: usize,
+    pub(super) bytes_per_step: u64,
+    pub(super) steps_until_full: Option<u64>,
+    pub(super) sources: Vec<GrowthSource>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct GrowthSource {
+    pub(super) place: String,
+    pub(super) category: &'static str,
+    pub(super) bytes_per_step: u64,
     pub(super) blocks: u64,
-    pub(super) active_blocks: u64,
-    pub(super) largest_inactive_block_bytes: u64,
+    pub(super) kept_in: String,
+    pub(super) bytes_at_ends: Vec<u64>,
+    pub(super) stack: Vec<Frame>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct OutOfMemory {
+    #[serde(flatten)]
+    pub(super) moment: Moment,
+    pub(super) requested_bytes: u64,
+    /// What the driver had left; null if that was not recorded.
+    pub(super) driver_free_bytes: Option<u64>,
+    #[serde(flatten)]
+    pub(super) pool: Pool,
+    pub(super) stack: Vec<Frame>,
 }

@@ -1,58 +1,59 @@
-//! Perfetto: a timeline of each device in the native trace format.
+//! Perfetto: a timeline of each card in the native trace format.
 //!
-//! A device is a track with, below it,
+//! A card is a track with, below it,
 //!
-//! - counters of allocated, active and reserved bytes;
-//! - the ranges that the user's `record_function` named;
-//! - what happened at one moment: out-of-memory errors, snapshots, pages of expandable segments;
-//! - segments, each a slice from `segment_alloc` to `segment_free`;
-//! - the largest blocks, each a slice from `alloc` to `free_completed` with its stack; inside it, the
-//!   time that it waited for another stream after its free was requested.
+//! - counters of allocated and reserved bytes; of what was asked for in each category, or of active bytes where
+//!   owners are not known;
+//! - the steps, and inside them the stages; the ranges that the script named itself;
+//! - what happened at one moment: failed requests, pages of expandable segments;
+//! - segments, each a slice for as long as it was reserved;
+//! - the largest blocks, each a slice for as long as it lived, with its owner and stack; inside it, the time that it
+//!   waited for another stream after it was given back.
 //!
-//! What lives when the snapshot is taken has no end. Small blocks are in the counters only: a timeline
-//! of millions of slices opens nowhere.
+//! What lives at the end has no end. Small blocks are in the counters only: a timeline of millions of slices opens
+//! nowhere.
 
-mod annotations;
-mod arguments;
+mod blocks;
+mod card;
 mod clock;
-pub(crate) mod counter;
-mod device;
-mod follower;
-pub(crate) mod lanes;
-pub(crate) mod packets;
-pub(crate) mod selection;
+mod counter;
+mod lanes;
+mod packets;
+mod segments;
+mod selection;
+mod steps;
 
 use std::io::Write;
 
-use ghostgpu_trace::Snapshot;
+use ghostgpu_recording::Recording;
 
 use crate::error::ReportError;
-use crate::holdings::{devices, events_of};
-use device::DeviceTimeline;
+use crate::selection::cards;
+use card::CardTimeline;
 use packets::Packets;
 
 /// What a timeline shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PerfettoOptions {
-    /// Only this device.
-    pub device: Option<usize>,
+    /// Only this card.
+    pub card: Option<u32>,
     /// Blocks of fewer requested bytes are in the counters only.
     pub min_block_bytes: u64,
-    /// At most so many blocks of one device are drawn, the largest first and among equals the oldest.
+    /// At most so many blocks of one card are drawn, the largest first and among equals the oldest.
     pub max_blocks: usize,
-    /// Each counter of a device has at most about so many points; its highs and lows are kept.
+    /// All counters of a card have at most about so many points; highs and lows are kept.
     pub max_counter_points: usize,
 }
 
 impl Default for PerfettoOptions {
     fn default() -> Self {
         Self {
-            device: None,
+            card: None,
             min_block_bytes: 1 << 20,
-            // With these, the largest file is some 100 MB for each device; Perfetto's page opens
-            // about 500 MB and not 1 GB.
+            // With these, the largest file is some 100 MB for each card; Perfetto's page opens about 500 MB and not
+            // 1 GB.
             max_blocks: 200_000,
-            max_counter_points: 500_000,
+            max_counter_points: 1_500_000,
         }
     }
 }
@@ -67,21 +68,18 @@ pub struct PerfettoSummary {
     pub blocks_left_out: u64,
 }
 
-/// Writes the timeline of a snapshot.
+/// Writes the timeline of a recording, and says how much of it was drawn.
 pub fn write_perfetto(
-    snapshot: &Snapshot,
+    recording: &Recording,
     options: &PerfettoOptions,
     out: impl Write,
 ) -> Result<PerfettoSummary, ReportError> {
-    let devices = devices(snapshot, options.device)?;
-    let mut packets = Packets::new(
-        snapshot,
-        devices.iter().find_map(|d| first_time_us(snapshot, *d)),
-        out,
-    )?;
+    let cards = cards(recording, options.card)?;
+    let some_time_us = cards.iter().map(|card| card.began_us).find(|us| *us > 0);
+    let mut packets = Packets::new(&recording.names, some_time_us, out)?;
     let mut summary = PerfettoSummary::default();
-    for device in devices {
-        let mut timeline = DeviceTimeline::new(snapshot, device, options, &mut packets)?;
+    for card in cards {
+        let mut timeline = CardTimeline::new(recording, card, options, &mut packets)?;
         timeline.write(&mut packets)?;
         summary.add(timeline.summary());
     }
@@ -90,14 +88,9 @@ pub fn write_perfetto(
 }
 
 impl PerfettoSummary {
-    pub(crate) fn add(&mut self, other: Self) {
+    fn add(&mut self, other: Self) {
         self.blocks_drawn += other.blocks_drawn;
         self.blocks_too_small += other.blocks_too_small;
         self.blocks_left_out += other.blocks_left_out;
     }
-}
-
-fn first_time_us(snapshot: &Snapshot, device: usize) -> Option<i64> {
-    let events = events_of(snapshot, device)?;
-    events.times_us().first().copied().filter(|us| *us > 0)
 }

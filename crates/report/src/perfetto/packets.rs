@@ -7,8 +7,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 
+use ghostgpu_recording::{FrameId, Names, StackId};
+
 use crate::protobuf::Message;
-use crate::stacks::Stacks;
+use crate::text;
 
 /// A track of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub(crate) enum Argument<'a> {
     Address(u64),
     Text(Cow<'a, str>),
     /// A stack by its number; innermost frame first.
-    Stack(u32),
+    Stack(StackId),
 }
 
 /// Something that begins or happens on a track.
@@ -35,14 +37,14 @@ pub(crate) struct Happening<'a> {
 
 /// Writes packets one by one.
 pub(crate) struct Packets<'a, W: Write> {
-    stacks: &'a dyn Stacks,
+    names: &'a Names,
     out: BufWriter<W>,
     tracks: u64,
     event_names: Interned,
     argument_names: Interned,
     texts: Interned,
     /// Numbers of the frames' texts: a frame is in very many stacks.
-    frame_texts: HashMap<u32, u64>,
+    frame_texts: HashMap<FrameId, u64>,
 }
 
 const PACKET: u32 = 1;
@@ -60,13 +62,9 @@ const EXPLICIT_ORDER: u64 = 3;
 
 impl<'a, W: Write> Packets<'a, W> {
     /// Begins a trace. Its clock is the wall clock if a time of it is known.
-    pub(crate) fn new(
-        stacks: &'a dyn Stacks,
-        some_time_us: Option<i64>,
-        out: W,
-    ) -> io::Result<Self> {
+    pub(crate) fn new(names: &'a Names, some_time_us: Option<u64>, out: W) -> io::Result<Self> {
         let mut packets = Self {
-            stacks,
+            names,
             out: BufWriter::with_capacity(1 << 16, out),
             tracks: 0,
             event_names: Interned::default(),
@@ -81,7 +79,7 @@ impl<'a, W: Write> Packets<'a, W> {
         if let Some(time_us) = some_time_us {
             // clock_snapshot = 6 { clocks = 1 { clock_id = 1, timestamp = 2 } }: packets without a
             // clock are of the boot's, which here runs with the wall clock.
-            let time_ns = time_us.saturating_mul(1000) as u64;
+            let time_ns = time_us.saturating_mul(1000);
             first.nested(6, |snapshot| {
                 for clock in [CLOCK_BOOTTIME, CLOCK_REALTIME] {
                     snapshot.nested(1, |message| {
@@ -202,8 +200,9 @@ impl<'a, W: Write> Packets<'a, W> {
                     annotation.number(17, self.texts.number(text, 29, &mut interned))
                 }
                 Argument::Stack(stack) => {
-                    for frame in self.stacks.frames(*stack) {
-                        let text = self.frame_text(frame, &mut interned);
+                    let frames = self.names.stacks.get(stack.0 as usize);
+                    for frame in frames.into_iter().flatten() {
+                        let text = self.frame_text(*frame, &mut interned);
                         // array_values = 12 { string_value_iid = 17 }
                         annotation.nested(12, |value| {
                             value.number(17, text);
@@ -217,11 +216,12 @@ impl<'a, W: Write> Packets<'a, W> {
         self.event(happening.time_ns, &event, &interned)
     }
 
-    fn frame_text(&mut self, id: u32, interned: &mut Message) -> u64 {
+    fn frame_text(&mut self, id: FrameId, interned: &mut Message) -> u64 {
         if let Some(number) = self.frame_texts.get(&id) {
             return *number;
         }
-        let text = self.stacks.frame_text(id);
+        let frame = self.names.frames.get(id.0 as usize);
+        let text = frame.map_or_else(String::new, text::frame);
         let number = self.texts.number(&text, 29, interned);
         self.frame_texts.insert(id, number);
         number

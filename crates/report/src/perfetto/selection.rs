@@ -1,10 +1,8 @@
 //! Which blocks are drawn: the largest, and not too many.
 
-use ghostgpu_trace::{EventKind, Events};
-
 use super::{PerfettoOptions, PerfettoSummary};
 
-/// Decides block by block, in the order of the trace.
+/// Decides block by block, in the order of the recording.
 #[derive(Debug)]
 pub(crate) struct BlockSelection {
     /// Larger ones are all drawn.
@@ -16,17 +14,9 @@ pub(crate) struct BlockSelection {
 }
 
 impl BlockSelection {
-    /// `older` are the sizes of blocks that are older than the trace.
-    pub(crate) fn new(
-        events: Option<&Events>,
-        older: impl Iterator<Item = u64>,
-        options: &PerfettoOptions,
-    ) -> Self {
-        let mut sizes: Vec<u64> = older
-            .chain(events.into_iter().flat_map(|events| {
-                let pairs = events.kinds().iter().zip(events.bytes());
-                pairs.filter_map(|(kind, bytes)| (*kind == EventKind::Alloc).then_some(*bytes))
-            }))
+    /// For blocks of these sizes.
+    pub(crate) fn new(sizes: impl Iterator<Item = u64>, options: &PerfettoOptions) -> Self {
+        let mut sizes: Vec<u64> = sizes
             .filter(|bytes| *bytes >= options.min_block_bytes)
             .collect();
         let (threshold_bytes, at_threshold_left) = match options.max_blocks.checked_sub(1) {
@@ -81,7 +71,7 @@ mod tests {
             max_blocks,
             ..PerfettoOptions::default()
         };
-        let mut selection = BlockSelection::new(None, sizes.iter().copied(), &options);
+        let mut selection = BlockSelection::new(sizes.iter().copied(), &options);
         sizes
             .iter()
             .copied()

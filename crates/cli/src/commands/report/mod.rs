@@ -1,12 +1,11 @@
-//! `ghostgpu report`: a recording for people and for other tools.
+//! `ghostgpu report`: a recording, or a memory snapshot, for people and for other tools.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ghostgpu_recording::Recording;
 use ghostgpu_report::{
-    RecordingJsonOptions, RecordingPerfettoOptions, write_html, write_recording_json,
-    write_recording_perfetto, write_recording_pprof,
+    JsonOptions, PerfettoOptions, Selection, write_html, write_json, write_perfetto, write_pprof,
 };
 
 use crate::failure::Failure;
@@ -16,20 +15,22 @@ use crate::report::breakdown_answer;
 use crate::terminal::{self, Look, Stream};
 use ghostgpu_text::grouped;
 
-/// Say what the memory of a recorded rehearsal was made of
+/// Say what memory was made of, from a recording or a memory snapshot
 ///
-/// `ghostgpu run --record FILE` makes a recording: every allocation with its owner. Nothing is run
-/// again.
+/// `ghostgpu run --record FILE` makes a recording: every allocation with its owner. A snapshot is
+/// what torch.cuda.memory._dump_snapshot(FILE) writes on any card, also compressed (.gz, .zst): every
+/// allocation with its stack. Nothing is run again, and nothing in a file is executed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   ghostgpu report train.ghost
   ghostgpu report train.ghost --to html -o train.html
+  ghostgpu report oom.pickle --to html -o oom.html
   ghostgpu report train.ghost --to json -o train.json
   ghostgpu report train.ghost --to pprof -o train.pb.gz && go tool pprof -top train.pb.gz
   ghostgpu report train.ghost --to perfetto -o train.perfetto-trace")]
 pub struct Arguments {
-    /// A recording
+    /// A recording, or a memory snapshot
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -44,7 +45,7 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// One screen: the peak, its largest parts, what grows; with --verbose also stages, modules, lines
+    /// One screen: the peak, its largest parts, what grows; with --verbose all that is known
     Text,
     /// All of that for programs; docs/report-json.md describes it
     Json,
@@ -91,13 +92,13 @@ fn write(
             out.write_all(breakdown_answer(recording, look).as_bytes())?;
         }
         Format::Json => {
-            write_recording_json(recording, &RecordingJsonOptions::default(), &mut out)?;
+            write_json(recording, &JsonOptions::default(), &mut out)?;
         }
         Format::Html => write_html(recording, &mut out)?,
-        Format::Pprof => write_recording_pprof(recording, &mut out)?,
+        Format::Pprof => write_pprof(recording, Selection::default(), &mut out)?,
         Format::Perfetto => {
-            let options = RecordingPerfettoOptions::default();
-            let summary = write_recording_perfetto(recording, &options, &mut out)?;
+            let options = PerfettoOptions::default();
+            let summary = write_perfetto(recording, &options, &mut out)?;
             if summary.blocks_left_out > 0 {
                 terminal::note(format_args!(
                     "{} of the smaller blocks are in the counters only",

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use ghostgpu_ledger::Ledger;
-use ghostgpu_trace::EventKind;
+use ghostgpu_ledger::CardLedger;
 
+use super::opened::{ledger, open};
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::output::print_all;
-use crate::snapshot_file;
 use ghostgpu_text::{human, parse_size};
 
 /// Fail if a snapshot is over a limit
@@ -61,27 +60,29 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             .with_hint("give --max-reserved, --max-live, --max-fragmentation or --no-oom")
             .into());
     }
-    let snapshot = snapshot_file::open(&arguments.file)?;
-    let devices = match arguments.device {
-        Some(_) => vec![snapshot_file::device_with_memory(
-            &snapshot,
-            arguments.device,
-        )?],
-        None => snapshot.active_devices(),
+    let (recording, warnings) = open(&arguments.file)?;
+    let ledgers: Vec<CardLedger> = match arguments.device {
+        Some(_) => vec![ledger(&recording, arguments.device)?.1],
+        None => {
+            let cards = recording.cards.iter();
+            cards
+                .map(|card| CardLedger::new(&recording, card))
+                .collect()
+        }
     };
-    if devices.is_empty() {
+    if ledgers.is_empty() {
         return Err(Failure::new("the snapshot has no memory and no events of any device").into());
     }
-    let checked: Vec<Checked> = devices
+    let checked: Vec<Checked> = ledgers
         .iter()
-        .flat_map(|&device| check(&Ledger::new(&snapshot, device), &snapshot, arguments))
+        .flat_map(|ledger| check(ledger, arguments))
         .collect();
     let mut text = String::new();
     for each in &checked {
         let word = if each.is_kept { "ok    " } else { "failed" };
         text.push_str(&format!("{word}  {}\n", each.sentence));
     }
-    for warning in &snapshot.warnings {
+    for warning in &warnings {
         text.push_str(&format!("note    {warning}\n"));
     }
     print_all(&text)?;
@@ -89,12 +90,8 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(if all_kept { 0 } else { EXIT_DOES_NOT_FIT })
 }
 
-fn check(
-    ledger: &Ledger,
-    snapshot: &ghostgpu_trace::Snapshot,
-    arguments: &Arguments,
-) -> Vec<Checked> {
-    let device = ledger.device();
+fn check(ledger: &CardLedger, arguments: &Arguments) -> Vec<Checked> {
+    let device = ledger.card().index;
     let mut checked = Vec::new();
     let mut size = |what: &str, found: u64, limit: Option<u64>| {
         if let Some(limit) = limit {
@@ -114,10 +111,14 @@ fn check(
         most_reserved.reserved_bytes,
         arguments.max_reserved,
     );
-    size("live at most", ledger.peak().live_bytes, arguments.max_live);
+    size(
+        "live at most",
+        ledger.peak().requested_bytes,
+        arguments.max_live,
+    );
     if let Some(limit) = arguments.max_fragmentation {
         let reserved = most_reserved.reserved_bytes;
-        let unused = reserved.saturating_sub(ledger.peak().block_bytes);
+        let unused = reserved.saturating_sub(ledger.peak().allocated_bytes);
         let found = match reserved {
             0 => 0.0,
             reserved => unused as f64 / reserved as f64 * 100.0,
@@ -132,14 +133,7 @@ fn check(
         });
     }
     if arguments.no_oom {
-        let traces = snapshot
-            .traces
-            .iter()
-            .filter(|trace| trace.device == device);
-        let failed = traces
-            .flat_map(|trace| trace.events.kinds())
-            .filter(|&&kind| kind == EventKind::Oom)
-            .count();
+        let failed = ledger.card().failures.len();
         checked.push(Checked {
             is_kept: failed == 0,
             sentence: format!("device {device}: {failed} requests failed, the limit is 0"),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ghostgpu_ledger::{By, Ledger, Moment};
-use ghostgpu_trace::Snapshot;
+use ghostgpu_ledger::By;
+use ghostgpu_recording::Recording;
 
 use super::moment::At;
+use super::opened::{ledger, open};
 use super::top::{ByWhat, others};
 use crate::output::print_all;
-use crate::snapshot_file;
 use ghostgpu_text::{Table, grouped, human, signed_change};
 
 /// Say what changed from one snapshot to another
@@ -60,8 +60,8 @@ struct Side {
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let read = |path: &PathBuf| -> anyhow::Result<Side> {
-        let snapshot = snapshot_file::open(path)?;
-        Ok(side(&snapshot, arguments)?)
+        let (recording, warnings) = open(path)?;
+        Ok(side(&recording, warnings, arguments)?)
     };
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let mut sheet = crate::terminal::sheet();
@@ -111,32 +111,28 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn side(snapshot: &Snapshot, arguments: &Arguments) -> Result<Side, crate::failure::Failure> {
-    let device = snapshot_file::device_with_memory(snapshot, arguments.device)?;
-    let ledger = Ledger::new(snapshot, device);
+fn side(
+    recording: &Recording,
+    warnings: Vec<String>,
+    arguments: &Arguments,
+) -> Result<Side, crate::failure::Failure> {
+    let (_, ledger) = ledger(recording, arguments.device)?;
     let moment = arguments.at.of(&ledger)?;
-    let found = ledger.holders(moment, By::from(arguments.by));
+    let found = ledger.held_by(moment, By::from(arguments.by));
     let mut holders: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for holder in &found.holders {
         let sum = holders.entry(holder.label.clone()).or_default();
-        sum.0 = sum.0.saturating_add(holder.bytes);
+        sum.0 = sum.0.saturating_add(holder.requested_bytes);
         sum.1 += holder.count;
     }
     Ok(Side {
-        live_bytes: found.bytes,
-        reserved_bytes: reserved_at(&ledger, moment),
-        peak_live_bytes: ledger.peak().live_bytes,
+        live_bytes: found.requested_bytes,
+        reserved_bytes: ledger.reserved_bytes(moment),
+        peak_live_bytes: ledger.peak().requested_bytes,
         peak_reserved_bytes: ledger.peak_reserved().reserved_bytes,
         holders,
-        warnings: snapshot.warnings.iter().map(ToString::to_string).collect(),
+        warnings,
     })
-}
-
-fn reserved_at(ledger: &Ledger, moment: Moment) -> u64 {
-    let segments = ledger.segments_at(moment);
-    segments
-        .iter()
-        .fold(0, |sum, segment| sum.saturating_add(segment.total_bytes))
 }
 
 struct Change<'a> {

@@ -57,7 +57,7 @@ enum Format {
     Perfetto,
     /// Stacks in one line each, for flame graphs
     Folded,
-    /// What `snapshot show` says, for programs
+    /// What `snapshot show` says and more, for programs; docs/report-json.md describes it
     Json,
     /// A snapshot that PyTorch's own page and script open
     MemoryViz,
@@ -78,30 +78,42 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             .into());
     }
     let output = Output::prepare(&arguments.out)?;
-    let snapshot = snapshot_file::open(&arguments.file)?;
+    let mut snapshot = snapshot_file::open(&arguments.file)?;
     if arguments.device.is_some() {
         snapshot_file::device_with_memory(&snapshot, arguments.device)?;
     }
+    if format == Format::MemoryViz {
+        let options = MemoryVizOptions {
+            max_events: arguments.last_events,
+        };
+        output.write_with(|out| Ok(write_memory_viz(&snapshot, &options, out)?))?;
+        return Ok(0);
+    }
+    let recording = snapshot_file::recording_of(&mut snapshot, &arguments.file);
+    drop(snapshot);
+    let card = arguments
+        .device
+        .and_then(|device| u32::try_from(device).ok());
     let selection = Selection {
         at: match arguments.at {
             At::Peak => ReportAt::Peak,
             At::End => ReportAt::End,
             At::Event(event) => ReportAt::Event {
-                device: snapshot_file::device_with_history(&snapshot, arguments.device)?,
+                card: snapshot_file::card_with_history(&recording, arguments.device)? as u32,
                 event,
             },
         },
-        device: arguments.device,
+        card,
     };
     output.write_with(|mut out: &mut dyn Write| {
         match format {
-            Format::Pprof => write_pprof(&snapshot, selection, &mut out)?,
+            Format::Pprof => write_pprof(&recording, selection, &mut out)?,
             Format::Perfetto => {
                 let options = PerfettoOptions {
-                    device: arguments.device,
+                    card,
                     ..PerfettoOptions::default()
                 };
-                let summary = write_perfetto(&snapshot, &options, &mut out)?;
+                let summary = write_perfetto(&recording, &options, &mut out)?;
                 if summary.blocks_left_out > 0 {
                     terminal::note(format_args!(
                         "{} of the smaller blocks are in the counters only",
@@ -109,20 +121,15 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
                     ));
                 }
             }
-            Format::Folded => write_folded(&snapshot, selection, &mut out)?,
+            Format::Folded => write_folded(&recording, selection, &mut out)?,
             Format::Json => {
                 let options = JsonOptions {
-                    device: arguments.device,
+                    card,
                     ..JsonOptions::default()
                 };
-                write_json(&snapshot, &options, &mut out)?;
+                write_json(&recording, &options, &mut out)?;
             }
-            Format::MemoryViz => {
-                let options = MemoryVizOptions {
-                    max_events: arguments.last_events,
-                };
-                write_memory_viz(&snapshot, &options, &mut out)?;
-            }
+            Format::MemoryViz => unreachable!("it is written of the snapshot itself"),
         }
         Ok(())
     })?;

@@ -1,12 +1,12 @@
 //! Why cached memory did not help, in words.
 
 use ghostgpu_allocator::{
-    CachedBlocks, PinnedSegment, PoolId, Refusal, Release, Settings, StreamId, Wanted, WhyNot,
+    Address, BlockState, BlockView, CachedBlocks, PinnedSegment, PoolId, PoolKind, Refusal,
+    Release, SegmentView, Settings, StreamId, Wanted, WhyNot,
 };
-use ghostgpu_ledger::{Ledger, Moment, UserFrames};
+use ghostgpu_ledger::{CardLedger, Moment, Places, Segment};
+use ghostgpu_recording::CardMemory;
 use ghostgpu_text::{grouped, human};
-use ghostgpu_trace::{EventKind, Segment, Snapshot};
-use ghostgpu_whatif::segment as in_words_of_the_replica;
 
 /// The last request that failed.
 #[derive(Debug, Clone, Copy)]
@@ -42,25 +42,16 @@ impl Failed {
         )
     }
 
-    pub fn last_of(snapshot: &Snapshot, device: usize) -> Option<Self> {
-        let trace = snapshot
-            .traces
-            .iter()
-            .find(|trace| trace.device == device)?;
-        let events = &trace.events;
-        let event = events
-            .kinds()
-            .iter()
-            .rposition(|&kind| kind == EventKind::Oom)?;
-        let found = events.get(event)?;
-        let context = events.context(found.context);
-        let pool = context.pool.unwrap_or_default();
+    pub fn last_of(card: &CardMemory) -> Option<Self> {
+        let (event, failure) = card.failed_requests().next_back()?;
+        let pool = card.pools.get(failure.pool.0 as usize);
+        let pool = pool.copied().unwrap_or_default();
         Some(Self {
-            event,
-            bytes: found.bytes,
-            stream: context.stream,
-            pool: PoolId(pool.0, pool.1),
-            driver_free_bytes: found.device_free_bytes.unwrap_or(0),
+            event: event as usize,
+            bytes: failure.requested_bytes,
+            stream: pool.stream,
+            pool: pool_id(pool.number),
+            driver_free_bytes: failure.driver_free_bytes.unwrap_or(0),
         })
     }
 }
@@ -76,10 +67,10 @@ pub(super) struct AtFailure {
 }
 
 impl AtFailure {
-    pub fn of(ledger: &Ledger, failed: Failed, settings: &Settings, release: Release) -> Self {
+    pub fn of(ledger: &CardLedger, failed: Failed, settings: &Settings, release: Release) -> Self {
         let wanted = failed.wanted(settings, release);
         let segments = ledger.segments_at(Moment(failed.event));
-        let reserved_bytes: u64 = segments.iter().map(|segment| segment.total_bytes).sum();
+        let reserved_bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
         let bound = if failed.driver_free_bytes < wanted.segment_size {
             Bound::Card {
                 capacity_bytes: reserved_bytes.saturating_add(failed.driver_free_bytes),
@@ -101,7 +92,7 @@ impl AtFailure {
 
 /// What each cached block had against a request that failed.
 pub(super) fn of_failure(
-    snapshot: &Snapshot,
+    ledger: &CardLedger,
     at_failure: &AtFailure,
     settings: &Settings,
 ) -> Vec<String> {
@@ -113,7 +104,7 @@ pub(super) fn of_failure(
         bound,
     } = at_failure;
     let (wanted, reserved) = (*wanted, *reserved);
-    let views: Vec<_> = segments.iter().map(in_words_of_the_replica).collect();
+    let views: Vec<_> = segments.iter().map(|one| view(ledger, one)).collect();
     let refusal = Refusal::of(wanted, &views, settings);
     let cached = refusal.cached_bytes();
     let (free_bytes, who) = match *bound {
@@ -156,18 +147,18 @@ pub(super) fn of_failure(
     ));
     let pins = refusal.cheapest_pins(free_bytes);
     if !pins.is_empty() {
-        sentences.push(pinned(snapshot, segments, pins));
+        sentences.push(pinned(ledger, segments, pins));
     }
     sentences
 }
 
 /// How much of a state without a failed request is cached, and what keeps it.
 pub(super) fn of_state(
-    snapshot: &Snapshot,
+    ledger: &CardLedger,
     segments: &[Segment],
     settings: &Settings,
 ) -> Vec<String> {
-    let views: Vec<_> = segments.iter().map(in_words_of_the_replica).collect();
+    let views: Vec<_> = segments.iter().map(|one| view(ledger, one)).collect();
     // A request that nothing serves: all that is cached is looked at.
     let wanted = Wanted {
         size: u64::MAX >> 1,
@@ -177,7 +168,7 @@ pub(super) fn of_state(
         pool: PoolId::DEFAULT,
     };
     let refusal = Refusal::of(wanted, &views, settings);
-    let reserved: u64 = segments.iter().map(|segment| segment.total_bytes).sum();
+    let reserved: u64 = segments.iter().map(|segment| segment.bytes).sum();
     let cached = refusal.cached_bytes();
     if reserved == 0 {
         return vec!["nothing is reserved".to_owned()];
@@ -199,10 +190,60 @@ pub(super) fn of_state(
         sentences.push(format!(
             "{} are kept by live blocks in the same segments; {}",
             human(held),
-            pinned(snapshot, segments, first)
+            pinned(ledger, segments, first)
         ));
     }
     sentences
+}
+
+fn pool_id(number: Option<(u64, u64)>) -> PoolId {
+    number.map_or(PoolId::DEFAULT, |(graph, user)| PoolId(graph, user))
+}
+
+/// A segment in the words of the allocator's replica.
+fn view(ledger: &CardLedger, segment: &Segment) -> SegmentView {
+    let blocks: Vec<BlockView> = segment
+        .blocks
+        .iter()
+        .map(|block| {
+            let one = block
+                .allocation
+                .and_then(|id| ledger.card().allocations.get(id.0 as usize));
+            BlockView {
+                address: Address(block.address),
+                size: block.bytes,
+                requested_size: one.map_or(0, |one| one.requested_bytes),
+                state: match (block.allocation, block.is_pending) {
+                    (None, _) => BlockState::Inactive,
+                    (Some(_), true) => BlockState::PendingFree,
+                    (Some(_), false) => BlockState::Allocated,
+                },
+            }
+        })
+        .collect();
+    let sum = |counts: fn(&BlockView) -> bool, size: fn(&BlockView) -> u64| {
+        let counted = blocks.iter().filter(|block| counts(block));
+        counted.map(size).fold(0, u64::saturating_add)
+    };
+    let is_active = |block: &BlockView| block.state != BlockState::Inactive;
+    SegmentView {
+        address: Address(segment.address),
+        total_size: segment.bytes,
+        allocated_size: sum(
+            |block| block.state == BlockState::Allocated,
+            |block| block.size,
+        ),
+        active_size: sum(is_active, |block| block.size),
+        requested_size: sum(is_active, |block| block.requested_size),
+        stream: StreamId(segment.pool.stream),
+        kind: match segment.is_small {
+            true => PoolKind::Small,
+            false => PoolKind::Large,
+        },
+        pool: pool_id(segment.pool.number),
+        is_expandable: segment.is_expandable,
+        blocks,
+    }
 }
 
 fn why_not(group: &CachedBlocks) -> String {
@@ -243,7 +284,7 @@ fn why_not(group: &CachedBlocks) -> String {
 }
 
 /// Which live blocks keep segments from going back, and whose they are.
-fn pinned(snapshot: &Snapshot, segments: &[Segment], pins: &[PinnedSegment]) -> String {
+fn pinned(ledger: &CardLedger, segments: &[Segment], pins: &[PinnedSegment]) -> String {
     let total: u64 = pins.iter().map(|pin| pin.total_bytes).sum();
     let live: u64 = pins.iter().map(PinnedSegment::live_bytes).sum();
     let count: usize = pins.iter().map(|pin| pin.live.len()).sum();
@@ -254,7 +295,7 @@ fn pinned(snapshot: &Snapshot, segments: &[Segment], pins: &[PinnedSegment]) -> 
         counted(count, "live block"),
         human(live)
     );
-    let owners = owners(snapshot, segments, pins);
+    let owners = owners(ledger, segments, pins);
     if !owners.is_empty() {
         sentence.push_str(&format!(": {}", owners.join(", ")));
     }
@@ -269,8 +310,8 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// Up to three lines that hold the blocks, the most bytes first.
-fn owners(snapshot: &Snapshot, segments: &[Segment], pins: &[PinnedSegment]) -> Vec<String> {
-    let frames = UserFrames::of(snapshot);
+fn owners(ledger: &CardLedger, segments: &[Segment], pins: &[PinnedSegment]) -> Vec<String> {
+    let places = Places::of(ledger.recording(), ledger.card());
     let mut sums: Vec<(String, u64)> = Vec::new();
     for pin in pins {
         let Some(segment) = segments.get(pin.index) else {
@@ -281,12 +322,13 @@ fn owners(snapshot: &Snapshot, segments: &[Segment], pins: &[PinnedSegment]) -> 
                 .blocks
                 .iter()
                 .find(|block| block.address == live.address.0);
-            let frame = block.and_then(|block| frames.frame(block.stack));
-            let Some(frame) = frame.map(|frame| snapshot.stacks.frame(frame)) else {
+            let id = block.and_then(|block| block.allocation);
+            let one = id.and_then(|id| ledger.card().allocations.get(id.0 as usize));
+            let frame = one.and_then(|one| places.frame_of(one.stack));
+            let Some(frame) = frame.and_then(|frame| places.frame(frame)) else {
                 continue;
             };
-            let file = snapshot.names.text(frame.file);
-            let place = format!("{file}:{}", frame.line);
+            let place = format!("{}:{}", frame.file, frame.line);
             match sums.iter_mut().find(|(known, _)| *known == place) {
                 Some((_, bytes)) => *bytes += live.size,
                 None => sums.push((place, live.size)),

@@ -5,6 +5,7 @@ mod diff;
 mod export;
 mod fragmentation;
 mod moment;
+mod opened;
 mod show;
 mod top;
 mod what_helps;

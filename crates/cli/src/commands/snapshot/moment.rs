@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use ghostgpu_ledger::{Ledger, Moment};
+use ghostgpu_ledger::{CardLedger, Moment};
 
 use crate::failure::Failure;
 use ghostgpu_text::grouped;
@@ -33,7 +33,7 @@ impl FromStr for At {
 
 impl At {
     /// The moment in a history; an event counts as having happened.
-    pub fn of(self, ledger: &Ledger) -> Result<Moment, Failure> {
+    pub fn of(self, ledger: &CardLedger) -> Result<Moment, Failure> {
         let end = ledger.end().moment;
         match self {
             Self::Peak => Ok(ledger.peak().moment),

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use ghostgpu_allocator::{Release, Settings};
-use ghostgpu_ledger::{By, Ledger, Level};
-use ghostgpu_trace::{BlockState, Format, Segment, Snapshot};
+use ghostgpu_ledger::{By, CardLedger, Level};
+use ghostgpu_report::write_html;
+use ghostgpu_trace::{BlockState, EventKind, Format, Snapshot};
 use ghostgpu_whatif::{History, Known};
 
 use super::fragmentation::{AtFailure, Failed, of_failure, of_state};
+use super::opened::ledger;
 use super::{top, what_helps};
-use crate::output::print_all;
+use crate::output::{Output, print_all};
 use crate::snapshot_file;
 use crate::terminal::{self, Detail};
 use ghostgpu_text::{Sheet, grouped, human};
@@ -19,6 +21,7 @@ use ghostgpu_text::{Sheet, grouped, human};
 #[command(after_help = "\
 Examples:
   ghostgpu snapshot show oom.pickle
+  ghostgpu snapshot show oom.pickle --report oom.html
   ghostgpu snapshot show oom.pickle.zst --device 1 --top 20")]
 pub(super) struct Arguments {
     /// A snapshot, also compressed (.gz, .zst)
@@ -33,66 +36,102 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N")]
     device: Option<usize>,
 
+    /// Also write a page for any browser with all of it, and more
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
     /// Replay the history to find out what helps, however long it is
     #[arg(long)]
     advise: bool,
 }
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    let snapshot = snapshot_file::open(&arguments.file)?;
-    let device = match arguments.device {
-        Some(_) => snapshot_file::device_with_memory(&snapshot, arguments.device)?,
-        None => most_interesting(&snapshot)
-            .map_or_else(|| snapshot_file::device_with_memory(&snapshot, None), Ok)?,
+    let page = arguments
+        .report
+        .as_deref()
+        .map(Output::prepare)
+        .transpose()?;
+    let mut snapshot = snapshot_file::open(&arguments.file)?;
+    let wanted = arguments.device.or_else(|| most_interesting(&snapshot));
+    let device = snapshot_file::device_with_memory(&snapshot, wanted)?;
+    let trace = snapshot.traces.iter().find(|trace| trace.device == device);
+    let events = trace.map_or(0, |trace| trace.events.len());
+    // The replay needs the snapshot's own events, which the recording takes.
+    let history = match events <= what_helps::QUICK_EVENTS || arguments.advise {
+        true => History::of(&snapshot, device, Known::default()).ok(),
+        false => None,
     };
-    print_all(&render(&snapshot, device, arguments))?;
+    let recording = snapshot_file::recording_of(&mut snapshot, &arguments.file);
+    let (_, ledger) = ledger(&recording, Some(device))?;
+    let shown = Shown {
+        snapshot: &snapshot,
+        device,
+        ledger: &ledger,
+        history,
+    };
+    print_all(&render(&shown, arguments))?;
+    if let Some(page) = page {
+        page.write_with(|out| Ok(write_html(&recording, out)?))?;
+    }
     Ok(0)
 }
 
-/// The device whose request failed last, or that has most memory.
+/// What one screen is about.
+struct Shown<'a> {
+    /// Without its events.
+    snapshot: &'a Snapshot,
+    device: usize,
+    ledger: &'a CardLedger<'a>,
+    history: Option<History>,
+}
+
+/// The device whose request failed, or that has most memory.
 fn most_interesting(snapshot: &Snapshot) -> Option<usize> {
     let devices = snapshot.active_devices();
-    let failed = devices
-        .iter()
-        .copied()
-        .find(|&device| Failed::last_of(snapshot, device).is_some());
+    let has_failed = |device: &usize| {
+        let mut traces = snapshot.traces.iter();
+        let trace = traces.find(|trace| trace.device == *device);
+        trace.is_some_and(|trace| trace.events.kinds().contains(&EventKind::Oom))
+    };
     let reserved = |device: &usize| -> u64 {
         let segments = snapshot.segments_of(*device);
         segments.fold(0, |sum, segment| sum.saturating_add(segment.total_bytes))
     };
+    let failed = devices.iter().copied().find(has_failed);
     // Of equal ones the first.
     failed.or_else(|| devices.into_iter().rev().max_by_key(reserved))
 }
 
-fn render(snapshot: &Snapshot, device: usize, arguments: &Arguments) -> String {
+fn render(shown: &Shown, arguments: &Arguments) -> String {
+    let Shown {
+        snapshot,
+        device,
+        ledger,
+        history,
+    } = shown;
     let mut sheet = terminal::sheet();
-    let ledger = Ledger::new(snapshot, device);
-    let failed = Failed::last_of(snapshot, device);
-    headline(&mut sheet, snapshot, device, &arguments.file);
-    state(&mut sheet, snapshot, device);
-    peak(&mut sheet, snapshot, &ledger);
-    failure(&mut sheet, &ledger, failed.as_ref());
-    let holders = ledger.holders(ledger.peak().moment, By::Line);
+    let failed = Failed::last_of(ledger.card());
+    headline(&mut sheet, snapshot, ledger, &arguments.file);
+    state(&mut sheet, snapshot, *device);
+    peak(&mut sheet, snapshot, ledger);
+    failure(&mut sheet, ledger, failed.as_ref());
+    let holders = ledger.held_by(ledger.peak().moment, By::Line);
     sheet.table("held by", &top::table(&holders, arguments.top));
 
-    let is_quick = ledger.end().moment.0 <= what_helps::QUICK_EVENTS;
-    let history = (is_quick || arguments.advise)
-        .then(|| History::of(snapshot, device, Known::default()).ok())
-        .flatten();
-    let (settings, release) = match &history {
+    let (settings, release) = match history {
         Some(history) => (history.settings.clone(), history.release),
         None => (Settings::default(), Release::REFERENCE),
     };
-    let at_failure = failed.map(|failed| AtFailure::of(&ledger, failed, &settings, release));
+    let at_failure = failed.map(|failed| AtFailure::of(ledger, failed, &settings, release));
     let words = match &at_failure {
-        Some(at_failure) => of_failure(snapshot, at_failure, &settings),
+        Some(at_failure) => of_failure(ledger, at_failure, &settings),
         None => {
-            let segments: Vec<Segment> = snapshot.segments_of(device).cloned().collect();
-            of_state(snapshot, &segments, &settings)
+            let segments = ledger.segments_at(ledger.end().moment);
+            of_state(ledger, &segments, &settings)
         }
     };
     sheet.list("fragmentation", &words);
-    if let Some(history) = &history {
+    if let Some(history) = history {
         let bound = at_failure.map(|at_failure| at_failure.bound);
         sheet.list("what helps", &what_helps::sentences(history, bound));
     } else if ledger.end().moment.0 > 0 {
@@ -110,20 +149,18 @@ fn render(snapshot: &Snapshot, device: usize, arguments: &Arguments) -> String {
     sheet.render()
 }
 
-fn headline(sheet: &mut Sheet, snapshot: &Snapshot, device: usize, file: &Path) {
-    let events: usize = snapshot.traces.iter().map(|trace| trace.events.len()).sum();
-    let devices = snapshot.active_devices();
+fn headline(sheet: &mut Sheet, snapshot: &Snapshot, ledger: &CardLedger, file: &Path) {
+    let cards = &ledger.recording().cards;
+    let events: usize = cards.iter().map(|card| card.events.len()).sum();
     let mut text = format!("{}: ", file.display());
     text.push_str(&match (snapshot.format, events) {
         (Format::SegmentsOnly, _) => "the segments alone, without a history".to_owned(),
         (_, 0) => "a state, without a history".to_owned(),
         (_, events) => format!("{} events", grouped(events as u64)),
     });
-    if devices.len() > 1 {
-        text.push_str(&format!(
-            ", {} devices; this is device {device}",
-            devices.len()
-        ));
+    if cards.len() > 1 {
+        let (count, shown) = (cards.len(), ledger.card().index);
+        text.push_str(&format!(", {count} devices; this is device {shown}"));
     }
     let settings = snapshot.settings.text.as_deref().unwrap_or_default();
     if !settings.is_empty() {
@@ -164,16 +201,18 @@ fn state(sheet: &mut Sheet, snapshot: &Snapshot, device: usize) {
     );
 }
 
-fn peak(sheet: &mut Sheet, snapshot: &Snapshot, ledger: &Ledger) {
+fn peak(sheet: &mut Sheet, snapshot: &Snapshot, ledger: &CardLedger) {
     let (peak, reserved, end) = (ledger.peak(), ledger.peak_reserved(), ledger.end());
     if end.moment.0 == 0 {
         return;
     }
     let place = |level: &Level| {
         let event = format!("event {}", grouped(level.moment.0.saturating_sub(1) as u64));
-        match (end.time_us - level.time_us, level.time_us) {
-            (_, 0) => event,
-            (before, _) => format!("{event}, {:.3} s before the end", before as f64 / 1e6),
+        let time_us = |level: &Level| ledger.time_us(level.moment);
+        let before = time_us(&end).saturating_sub(time_us(level));
+        match ledger.card().began_us {
+            0 => event,
+            _ => format!("{event}, {:.3} s before the end", before as f64 / 1e6),
         }
     };
     let exact = |bytes: u64| match terminal::detail() {
@@ -183,8 +222,8 @@ fn peak(sheet: &mut Sheet, snapshot: &Snapshot, ledger: &Ledger) {
     let mut lines = vec![
         format!(
             "live       {:>10}{}  ({})",
-            human(peak.live_bytes),
-            exact(peak.live_bytes),
+            human(peak.requested_bytes),
+            exact(peak.requested_bytes),
             place(&peak)
         ),
         format!(
@@ -204,7 +243,7 @@ fn peak(sheet: &mut Sheet, snapshot: &Snapshot, ledger: &Ledger) {
     sheet.section("peak", lines);
 }
 
-fn failure(sheet: &mut Sheet, ledger: &Ledger, failed: Option<&Failed>) {
+fn failure(sheet: &mut Sheet, ledger: &CardLedger, failed: Option<&Failed>) {
     let Some(failed) = failed else { return };
     let last = ledger.end().moment.0.saturating_sub(1);
     let when = match last - failed.event {

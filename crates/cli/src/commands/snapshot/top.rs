@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use ghostgpu_ledger::{By, Holders, Ledger};
-use ghostgpu_trace::Snapshot;
+use ghostgpu_ledger::{By, Holders};
+use ghostgpu_recording::Recording;
 use serde_json::json;
 
 use super::moment::At;
+use super::opened::{ledger, open};
 use crate::output::print_all;
-use crate::snapshot_file;
 use ghostgpu_text::{Table, grouped, human};
 
 /// Say who held the memory at a moment
@@ -64,20 +64,19 @@ impl From<ByWhat> for By {
             ByWhat::Line => Self::Line,
             ByWhat::Function => Self::Function,
             ByWhat::Stack => Self::Stack,
-            ByWhat::Category => Self::Category,
+            ByWhat::Category => Self::Name,
             ByWhat::Size => Self::Size,
         }
     }
 }
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    let snapshot = snapshot_file::open(&arguments.file)?;
-    let device = snapshot_file::device_with_memory(&snapshot, arguments.device)?;
-    let ledger = Ledger::new(&snapshot, device);
+    let (recording, warnings) = open(&arguments.file)?;
+    let (device, ledger) = ledger(&recording, arguments.device)?;
     let moment = arguments.at.of(&ledger)?;
-    let holders = ledger.holders(moment, arguments.by.into());
+    let holders = ledger.held_by(moment, arguments.by.into());
     if arguments.json {
-        let text = serde_json::to_string_pretty(&as_json(&snapshot, &holders, arguments.top))?;
+        let text = serde_json::to_string_pretty(&as_json(&recording, &holders, arguments.top))?;
         print_all(&(text + "\n"))?;
         return Ok(0);
     }
@@ -86,13 +85,12 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         "live",
         [format!(
             "{} in {} allocations on device {device}, {}",
-            human(holders.bytes),
+            human(holders.requested_bytes),
             grouped(holders.count),
             arguments.at.words()
         )],
     );
     sheet.table("held by", &table(&holders, arguments.top));
-    let warnings: Vec<String> = snapshot.warnings.iter().map(ToString::to_string).collect();
     sheet.list("notes", &warnings);
     print_all(&sheet.render())?;
     Ok(0)
@@ -101,23 +99,23 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
 /// The largest holders, and one line for all others.
 pub(super) fn table(holders: &Holders, most: usize) -> Table {
     let mut table = Table::new(&[">bytes", ">share", ">blocks", "holder"]);
-    let share = |bytes: u64| match holders.bytes {
+    let share = |bytes: u64| match holders.requested_bytes {
         0 => "-".to_owned(),
         all => format!("{:.1} %", bytes as f64 / all as f64 * 100.0),
     };
     for holder in holders.holders.iter().take(most) {
         table.push(vec![
-            human(holder.bytes),
-            share(holder.bytes),
+            human(holder.requested_bytes),
+            share(holder.requested_bytes),
             grouped(holder.count),
             holder.label.clone(),
         ]);
     }
     let rest = holders.holders.get(most..).unwrap_or_default();
     if !rest.is_empty() {
-        let bytes = rest
-            .iter()
-            .fold(0u64, |sum, holder| sum.saturating_add(holder.bytes));
+        let bytes = rest.iter().fold(0u64, |sum, holder| {
+            sum.saturating_add(holder.requested_bytes)
+        });
         table.push(vec![
             human(bytes),
             share(bytes),
@@ -136,28 +134,21 @@ pub(super) fn others(count: usize) -> String {
     }
 }
 
-fn as_json(snapshot: &Snapshot, holders: &Holders, most: usize) -> serde_json::Value {
+fn as_json(recording: &Recording, holders: &Holders, most: usize) -> serde_json::Value {
     let list: Vec<_> = holders
         .holders
         .iter()
         .take(most)
         .map(|holder| {
-            let frames = snapshot.stacks.frames_of(holder.stack).iter();
+            let frames = recording.names.stacks.get(holder.stack.0 as usize);
+            let frames = frames.into_iter().flatten();
             let stack: Vec<String> = frames
-                .map(|&id| {
-                    let frame = snapshot.stacks.frame(id);
-                    let text = |name| snapshot.names.text(name);
-                    format!(
-                        "{}:{} {}",
-                        text(frame.file),
-                        frame.line,
-                        text(frame.function)
-                    )
-                })
+                .filter_map(|id| recording.names.frames.get(id.0 as usize))
+                .map(|frame| format!("{}:{} {}", frame.file, frame.line, frame.function))
                 .collect();
             json!({
                 "label": holder.label,
-                "bytes": holder.bytes,
+                "bytes": holder.requested_bytes,
                 "block_bytes": holder.block_bytes,
                 "count": holder.count,
                 "older_count": holder.older_count,
@@ -168,7 +159,7 @@ fn as_json(snapshot: &Snapshot, holders: &Holders, most: usize) -> serde_json::V
     json!({
         "schema": "ghostgpu.snapshot.top/1",
         "events_before": holders.moment.0,
-        "bytes": holders.bytes,
+        "bytes": holders.requested_bytes,
         "block_bytes": holders.block_bytes,
         "count": holders.count,
         "holders": list,

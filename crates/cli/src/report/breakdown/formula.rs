@@ -1,6 +1,6 @@
 //! The rule of thumb beside the truth.
 
-use ghostgpu_ledger::recording::RuleOfThumb;
+use ghostgpu_ledger::RuleOfThumb;
 use ghostgpu_text::{Sheet, human};
 
 const MOST_DIFFERENCES: usize = 3;

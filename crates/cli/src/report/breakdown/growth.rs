@@ -1,6 +1,6 @@
 //! Memory that grows from step to step.
 
-use ghostgpu_ledger::recording::{CardLedger, GrowthSource, Places};
+use ghostgpu_ledger::{CardLedger, GrowthSource, Places};
 use ghostgpu_recording::Category;
 
 use super::lines::place;

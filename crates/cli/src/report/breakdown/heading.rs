@@ -1,14 +1,20 @@
-//! What was rehearsed, and the answer that was found.
+//! What was recorded, and the answer that was found.
 
-use ghostgpu_recording::Recording;
+use ghostgpu_recording::{Recording, Source};
 use ghostgpu_text::Sheet;
-use serde_json::Value;
 
 use crate::report::verdict::Headline;
 
 /// What was rehearsed: the command, torch, steps.
 pub(super) fn rehearsed(recording: &Recording) -> String {
     let about = &recording.about;
+    if about.source == Source::Snapshot {
+        let settings = match about.allocator_settings.as_str() {
+            "" => String::new(),
+            settings => format!(", {settings}"),
+        };
+        return format!("{}{settings}", about.command.join(" "));
+    }
     let steps = match about.steps {
         1 => "1 optimizer step".to_owned(),
         steps => format!("{steps} optimizer steps"),
@@ -27,18 +33,17 @@ pub(super) fn add(sheet: &mut Sheet, recording: &Recording) {
 /// The headline of `ghostgpu run`, from the answer inside the recording.
 pub(super) fn headline(recording: &Recording) -> Option<Headline> {
     let about = &recording.about;
-    let answer: Value = serde_json::from_str(&about.answer_json).ok()?;
-    let bytes = |name: &str| answer.get(name).and_then(Value::as_u64);
+    let answer = about.answer.as_ref()?;
     let count = recording.cards.len();
-    Some(match answer.get("fits")?.as_bool()? {
+    Some(match answer.fits? {
         true => Headline::fitting(
-            bytes("peak_device_bytes")?,
+            answer.peak_device_bytes,
             &about.gpu,
             about.gpu_total_bytes,
             count,
         ),
         false => Headline::not_fitting(
-            bytes("needed_device_bytes"),
+            answer.needed_device_bytes,
             &about.gpu,
             about.gpu_total_bytes,
             count,

@@ -1,7 +1,7 @@
 //! The largest holders at the peak, each with the stack that made it.
 
-use ghostgpu_ledger::recording::{CardLedger, HolderGroup};
-use ghostgpu_recording::{Frame, FrameOwner};
+use ghostgpu_ledger::{CardLedger, HolderGroup};
+use ghostgpu_recording::{Frame, FrameOwner, Source};
 
 use super::lines::{short_title, shown_file};
 use crate::terminal::Look;
@@ -56,7 +56,10 @@ fn stack(ledger: &CardLedger, holder: &HolderGroup, width: usize, look: Look) ->
         .filter_map(|id| names.frames.get(id.0 as usize))
         .collect();
     if frames.is_empty() {
-        return "  no Python stack: made by autograd or by a library".to_owned();
+        return match ledger.recording().about.source {
+            Source::Rehearsal => "  no Python stack: made by autograd or by a library".to_owned(),
+            Source::Snapshot => "  no stack was recorded".to_owned(),
+        };
     }
     let of_interest: Vec<&&Frame> = frames
         .iter()

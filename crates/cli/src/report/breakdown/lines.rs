@@ -1,7 +1,7 @@
 //! The lines that made what is there at the peak.
 
-use ghostgpu_ledger::recording::{CardLedger, Place, Places};
-use ghostgpu_recording::{Category, Frame};
+use ghostgpu_ledger::{CardLedger, Place, Places};
+use ghostgpu_recording::{Category, Frame, Source};
 
 use super::made_of::percent;
 use crate::terminal::Look;
@@ -19,7 +19,11 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     }
     let places = Places::of(ledger.recording(), ledger.card());
     let total = sums.iter().map(|sum| sum.held.requested_bytes()).sum();
-    let mut table = Table::new(&["line", ">at the peak", ">", "mostly"]);
+    let mostly = match ledger.recording().about.source {
+        Source::Rehearsal => "mostly",
+        Source::Snapshot => "",
+    };
+    let mut table = Table::new(&["line", ">at the peak", ">", mostly]);
     let width = sheet.text_width().saturating_sub(BESIDE_PLACE);
     for sum in sums.iter().take(MOST_LINES) {
         let bytes = sum.held.requested_bytes();
@@ -28,9 +32,10 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
             shown(&places, &sum.place, width, look),
             human(bytes),
             percent(bytes, total),
-            mostly
-                .map_or("", |(category, _)| short_title(category))
-                .to_owned(),
+            match mostly {
+                Some((Category::Unknown, _)) | None => String::new(),
+                Some((category, _)) => short_title(category).to_owned(),
+            },
         ]);
     }
     sheet.table("lines", &table);
@@ -40,6 +45,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
 pub(in crate::report) fn short_title(category: Category) -> &'static str {
     match category {
         Category::Activation => "activations",
+        Category::Unknown => "of an unknown owner",
         other => other.title(),
     }
 }

@@ -1,8 +1,8 @@
 //! The parts of a card's memory at its peak, which add up to all of it.
 
 use ghostgpu_ledger::Moment;
-use ghostgpu_ledger::recording::{Accounts, CardLedger, Part};
-use ghostgpu_recording::Stage;
+use ghostgpu_ledger::{Accounts, CardLedger, Part};
+use ghostgpu_recording::{Source, Stage};
 use ghostgpu_text::{Sheet, Table, grouped, human, wrap};
 
 /// Parts with less than one of so many of all bytes share a line.
@@ -23,7 +23,11 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger) {
     if !small.is_empty() {
         table.push(row("smaller parts (below)", small_bytes, total));
     }
-    table.push(row("all of it, on the card", total, total));
+    let all = match ledger.recording().about.source {
+        Source::Rehearsal => "all of it, on the card",
+        Source::Snapshot => "all of it, reserved by PyTorch",
+    };
+    table.push(row(all, total, total));
     let mut lines: Vec<String> = table.render().lines().map(str::to_owned).collect();
     if !small.is_empty() {
         lines.extend(wrap(&in_words(&small), sheet.text_width()));
@@ -62,7 +66,11 @@ pub(in crate::report) fn when(ledger: &CardLedger, moment: Moment) -> String {
     let event = moment.0.checked_sub(1);
     let phase = event.and_then(|event| ledger.card().phase_of(event as u32));
     match phase {
-        None => "before the recording".to_owned(),
+        // A snapshot knows events, and not what the script was doing.
+        None => match event {
+            Some(event) => format!("after event {}", grouped(event as u64)),
+            None => "before the recording".to_owned(),
+        },
         Some(phase) => match phase.stage {
             Stage::Moving => "while moving the model".to_owned(),
             stage => format!("in step {}, {}", u64::from(phase.step) + 1, stage.title()),

@@ -1,5 +1,6 @@
 //! What a run's memory was made of: on one screen, or in full with categories, stages, modules, lines, growth.
 
+mod failures;
 mod formula;
 mod growth;
 mod heading;
@@ -11,12 +12,16 @@ mod stages;
 
 use super::{one_line, peak};
 use crate::terminal::{Detail, Look};
-use ghostgpu_ledger::recording::CardLedger;
-use ghostgpu_recording::Recording;
+use ghostgpu_ledger::CardLedger;
+use ghostgpu_recording::{Recording, Source};
 use ghostgpu_text::{Sheet, human};
 
 pub(super) use lines::{place, short_title};
 pub(super) use made_of::{percent, when};
+
+/// What a snapshot does not say.
+const UNKNOWN: &str = "whose memory it is, steps and stages, modules, the rest of the card: a snapshot does not say \
+                       (`ghostgpu snapshot show` says what helps)";
 
 /// The answer to "whose memory was it?" from a recording alone, as much of it as is asked for.
 pub fn breakdown_answer(recording: &Recording, look: Look) -> String {
@@ -76,6 +81,13 @@ pub(super) fn add_breakdown(sheet: &mut Sheet, recording: &Recording, look: Look
     made_of::add(sheet, &ledger);
     if recording.cards.len() > 1 {
         add_other_cards(sheet, &ledger);
+    }
+    if recording.about.source == Source::Snapshot {
+        failures::add(sheet, &ledger);
+        lines::add(sheet, &ledger, look);
+        holders::add(sheet, &ledger, look);
+        sheet.paragraph("not known", UNKNOWN);
+        return;
     }
     stages::add(sheet, &ledger);
     let rule = ledger.rule_of_thumb();

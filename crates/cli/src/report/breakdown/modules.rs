@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ghostgpu_ledger::recording::{CardLedger, RuleOfThumb};
+use ghostgpu_ledger::{CardLedger, RuleOfThumb};
 
 use super::made_of::percent;
 use ghostgpu_text::{Sheet, Table, human, shortened};

@@ -1,6 +1,6 @@
 //! What came, went and stayed in each stage.
 
-use ghostgpu_ledger::recording::{CardLedger, StageFlow, TrainingPart};
+use ghostgpu_ledger::{CardLedger, StageFlow, TrainingPart};
 use ghostgpu_recording::{Category, Stage};
 
 use super::lines::short_title;

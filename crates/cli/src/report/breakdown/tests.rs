@@ -1,7 +1,7 @@
 //! The breakdown of made-up trainings, as a user would see it.
 
 use ghostgpu_recording::made_up::{ByHand, MadeUp, Origin, recording};
-use ghostgpu_recording::{CardMemory, Category, Recording, Stage};
+use ghostgpu_recording::{Answer, CardMemory, Category, Recording, Stage};
 
 use super::*;
 use crate::terminal::{PLAIN, assert_fits_one_screen};
@@ -27,8 +27,12 @@ fn a_training_with_adam() {
         layers: 12,
         steps: 3,
     });
-    training.about.answer_json =
-        r#"{"fits": true, "peak_device_bytes": 1234567890, "needed_device_bytes": 1}"#.to_owned();
+    training.about.answer = Some(Answer {
+        fits: Some(true),
+        peak_device_bytes: 1_234_567_890,
+        needed_device_bytes: Some(1),
+        ..Answer::default()
+    });
     insta::assert_snapshot!(shown(&training, PLAIN));
     let quiet = Look {
         detail: Detail::Quiet,

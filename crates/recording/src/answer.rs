@@ -1,0 +1,110 @@
+//! The answer of a rehearsal: does it fit?
+
+use ghostgpu_session::{AllocatorPeaks, OomReport, RefusedCall, StepPeaks};
+use serde::{Deserialize, Serialize};
+
+/// What a rehearsal came to, as plain data: the document of `ghostgpu run --json`, which `docs/run-json.md`
+/// describes. The text of `run` and the report page show the same.
+///
+/// A field that is added keeps the version of the document; one that changes its meaning or goes raises it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    /// Name and version of the document.
+    pub schema: String,
+    /// Null when the run ended before that was known.
+    pub fits: Option<bool>,
+    pub verdict: Verdict,
+    /// Highest of any process on any device; null when no process could report.
+    pub peak_allocated_bytes: Option<u64>,
+    pub peak_reserved_bytes: Option<u64>,
+    /// Highest of any device, all processes, context and libraries included.
+    pub peak_device_bytes: u64,
+    /// What the card would have to have; null when unknown.
+    pub needed_device_bytes: Option<u64>,
+    pub needed_allocated_bytes: Option<u64>,
+    pub needed_reserved_bytes: Option<u64>,
+    /// Why the need is unknown.
+    pub needed_unknown_because: Option<String>,
+    pub steps: u64,
+    pub stopped_by_step_limit: bool,
+    pub oom: Option<OomReport>,
+    pub recovered_ooms: Vec<OomReport>,
+    pub gpu: Gpu,
+    pub torch: Option<String>,
+    pub versions: Versions,
+    /// Sentences on which the figures rest.
+    pub assumptions: Vec<String>,
+    /// Remarks on which they do not.
+    pub notes: Vec<String>,
+    pub refused: Vec<RefusedCall>,
+    pub retries: u64,
+    pub allocations: u64,
+    pub devices: Vec<DevicePeak>,
+    /// The allocator's peaks on each device of the process that reserved most.
+    pub allocator_peaks: Vec<AllocatorPeaks>,
+    pub step_peaks: Vec<StepPeaks>,
+    /// How many Python processes used torch.
+    pub process_count: usize,
+    /// The exception that ended the script.
+    pub exception: Option<String>,
+    /// The script's own code; 128 and the signal for one that was killed.
+    pub script_exit_code: u8,
+    pub exit_code: u8,
+}
+
+/// What a run says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Fits,
+    DoesNotFit,
+    /// The script ended with a code of its own.
+    #[default]
+    ScriptFailed,
+    /// The script was killed by a signal that was not ours.
+    ScriptKilled,
+    TimedOut,
+    /// The script stopped at a call that is not simulated.
+    Refused,
+    /// The library was not loaded into the script.
+    PreloadBlocked,
+}
+
+impl Verdict {
+    /// Whether it fits, where that is known.
+    pub fn fits(self) -> Option<bool> {
+        match self {
+            Self::Fits => Some(true),
+            Self::DoesNotFit => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// The virtual card.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Gpu {
+    pub name: String,
+    pub total_bytes: u64,
+    pub capability: String,
+    pub count: usize,
+}
+
+/// Whose figures these are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Versions {
+    pub ghostgpu: String,
+    pub torch_cuda: Option<String>,
+    pub cudnn: Option<String>,
+    pub code_architectures: Vec<String>,
+}
+
+/// The most that was in use on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DevicePeak {
+    pub device: usize,
+    pub peak_device_bytes: u64,
+}
