@@ -43,6 +43,7 @@ mod self_lookup;
 mod slots;
 mod state;
 mod trace;
+mod virtual_device;
 mod visible_devices;
 
 /// Stores `value` where a C caller asked for it; callers may pass null for what they do not want.
