@@ -13,6 +13,9 @@ from typing import Any
 
 from .stacks import Frame
 
+FAULT = "GhostGPU's agent "
+"""How every sentence about a fault of the agent begins. The tests' helpers look for it."""
+
 
 @dataclass
 class DevicePeaks:
@@ -133,6 +136,13 @@ class Record:
     def assume(self, sentence: str) -> None:
         """Add a sentence on which the answer rests, once."""
         self._add(self.report.assumptions, sentence)
+
+    def fault(self, words: str) -> None:
+        """Add a fault of the agent, before all other assumptions."""
+        sentence = FAULT + words
+        with self._lock:
+            if sentence not in self.report.assumptions:
+                self.report.assumptions.insert(0, sentence)
 
     def note(self, sentence: str) -> None:
         """Add a remark on which the answer does not rest, once."""

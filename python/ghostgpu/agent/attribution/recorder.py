@@ -7,7 +7,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from ..guard import quietly
+from ..guard import install, quietly
 from ..report import RECORD
 from . import memory_log
 from .history import History
@@ -48,10 +48,16 @@ class MemoryRecorder:
         self._modules.after_root = self._after_root
         self._stages.before_backward = self._owners.note_saved
         self._stages.after_backward = self._owners.note_gradients
-        self._modules.install()
-        self._stages.install()
-        self._owners.install()
-        self._watch_optimizers()
+        for part, unknown, install_part in (
+            ("modules", "the modules that memory belongs to are not known", self._modules.install),
+            ("stages", "the stages of a step are not known", self._stages.install),
+            ("saved tensors", "what autograd has saved is not known", self._owners.install),
+            ("optimizers", "optimizer state is not known as such", self._watch_optimizers),
+            ("recording", "whose memory it is is not known", self._begin_with_cuda),
+        ):
+            install(part, unknown, install_part)
+
+    def _begin_with_cuda(self) -> None:
         self._torch.cuda._lazy_call(quietly(self._start))
 
     def note_sent(self, tensor: Any) -> None:
