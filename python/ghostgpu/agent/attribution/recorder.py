@@ -104,6 +104,7 @@ class MemoryRecorder:
         self._operators.start()
 
     def _before_root(self, module: Any, arguments: Any, options: Any) -> None:
+        self._operators.begin_call()
         is_evaluating = not self._torch.is_grad_enabled() and not _is_checkpointing()
         stage = memory_log.EVALUATION if is_evaluating else memory_log.FORWARD
         if self._stages.enter(stage):
@@ -111,6 +112,7 @@ class MemoryRecorder:
             self._owners.note_inputs(arguments, options)
 
     def _after_root(self, module: Any, result: Any) -> None:
+        self._operators.end_call()
         if self._stages.current not in (memory_log.EVALUATION, memory_log.FORWARD):
             return
         # A model that is not in training may never see a backward pass, where this would be done.
