@@ -56,3 +56,16 @@ pub(crate) unsafe fn write_out<T>(target: *mut T, value: T) {
         unsafe { target.write_unaligned(value) };
     }
 }
+
+/// Works with a variable of the calling thread; `None` when the thread is ending and has let go of it.
+///
+/// Programs call CUDA while their threads end, from destructors of their own. A panic there would cross
+/// the border to C, and with it end the program.
+pub(crate) fn with_threads_own<T, R>(
+    variable: &'static std::thread::LocalKey<std::cell::RefCell<T>>,
+    work: impl FnOnce(&mut T) -> R,
+) -> Option<R> {
+    variable
+        .try_with(|value| Some(work(&mut *value.try_borrow_mut().ok()?)))
+        .ok()?
+}

@@ -9,6 +9,7 @@ use ghostgpu_session::memory_log::LogEntry;
 use super::autograd_nodes::{ThreadNumber, current_thread, maker_of_announced_node};
 use super::log;
 use super::sequences::Sequences;
+use crate::with_threads_own;
 
 /// Where the agent writes the number of the module that a thread runs, without a call.
 #[repr(C)]
@@ -74,8 +75,7 @@ fn enter_made_by(announced: &str, maker_of: impl FnOnce(u64) -> Option<ThreadNum
         None => (name, Kind::Other),
     };
     let operator = number_of(name);
-    let _ = RANGES.try_with(|ranges| {
-        let ranges = &mut *ranges.borrow_mut();
+    with_threads_own(&RANGES, |ranges| {
         let depth = ranges.len();
         let node = ranges.first_mut().filter(|range| range.kind == Kind::Node);
         match (node, sequence) {
@@ -116,7 +116,7 @@ fn module_of(maker: Option<ThreadNumber>, sequence: u64) -> u32 {
 
 /// A thread leaves the range it entered last.
 pub fn leave() {
-    let _ = RANGES.try_with(|ranges| ranges.borrow_mut().pop());
+    with_threads_own(&RANGES, Vec::pop);
 }
 
 /// The operator and the module that the calling thread is in.
@@ -124,7 +124,7 @@ pub fn leave() {
 /// Of nested operators the outermost counts: `aten::linear`, and not the `aten::empty` inside of it.
 pub fn current() -> (u32, u32) {
     let module = own_module();
-    RANGES.with_borrow(|ranges| {
+    let found = with_threads_own(&RANGES, |ranges| {
         let outermost = ranges.iter().find(|range| range.kind != Kind::Other);
         let Some(range) = outermost.or(ranges.last()) else {
             return (0, module);
@@ -132,7 +132,8 @@ pub fn current() -> (u32, u32) {
         // A layer that is run again inside the backward pass knows its module itself.
         let module = if module == 0 { range.module } else { module };
         (range.operator, module)
-    })
+    });
+    found.unwrap_or((0, module))
 }
 
 /// The name in an announcement (`aten::mm, seq = 12, op_id = 7`), and the sequence number.
@@ -151,21 +152,23 @@ fn split(announced: &str) -> (&str, Option<u64>) {
 
 /// The operator's number in the log; its first use is announced there.
 fn number_of(name: &str) -> u32 {
-    KNOWN_OPERATORS.with_borrow_mut(|known| {
-        if let Some(&number) = known.get(name) {
-            return number;
-        }
-        static NUMBERS: LazyLock<Mutex<HashMap<Box<str>, u32>>> = LazyLock::new(Mutex::default);
-        let Ok(mut numbers) = NUMBERS.lock() else {
-            return 0;
-        };
-        let next = numbers.len() as u32 + 1;
-        let number = *numbers.entry(name.into()).or_insert_with(|| {
-            log::write(LogEntry::Operator { number: next, name });
-            next
-        });
-        known.insert(name.into(), number);
+    let known = with_threads_own(&KNOWN_OPERATORS, |known| known.get(name).copied()).flatten();
+    known.unwrap_or_else(|| {
+        let number = new_number_of(name);
+        with_threads_own(&KNOWN_OPERATORS, |known| known.insert(name.into(), number));
         number
+    })
+}
+
+fn new_number_of(name: &str) -> u32 {
+    static NUMBERS: LazyLock<Mutex<HashMap<Box<str>, u32>>> = LazyLock::new(Mutex::default);
+    let Ok(mut numbers) = NUMBERS.lock() else {
+        return 0;
+    };
+    let next = numbers.len() as u32 + 1;
+    *numbers.entry(name.into()).or_insert_with(|| {
+        log::write(LogEntry::Operator { number: next, name });
+        next
     })
 }
 
