@@ -11,6 +11,7 @@ use ghostgpu_session::{SESSION_VARIABLE, Session};
 
 use crate::ledger::Ledger;
 use crate::memory_window;
+use crate::real_library;
 pub use crate::virtual_device::VirtualDevice;
 use crate::visible_devices;
 
@@ -91,6 +92,13 @@ fn open_room(parents: Option<&Room>) -> Option<Room> {
             return None;
         }
     };
+    if let Some(major) = real_library::unknown_cuda_major() {
+        eprintln!(
+            "ghostgpu: this program uses CUDA {major}, which is not simulated (12 and 13 are), so it has \
+             no device"
+        );
+        return None;
+    }
     let run_dir = other_run_dir().unwrap_or_else(|| session.run_dir.clone());
     let Some(ledger) = Ledger::open(&run_dir) else {
         eprintln!("ghostgpu: the memory ledger of this run cannot be opened, so it has no device");

@@ -4,12 +4,12 @@ use std::ffi::OsStr;
 
 use serde::Serialize;
 
-use super::symbols::SymbolSurvey;
 use crate::layout::Layout;
 use crate::python::{
     Interpreter, Search, Support, TorchInstallation, cuda_libraries, find_interpreter, find_program,
 };
 use crate::run_dir::RunDir;
+use ghostgpu_symbols::SymbolSurvey;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,7 +1,6 @@
 //! `ghostgpu doctor`: what was found, whether it works together, and what to do if not.
 
 mod checks;
-mod symbols;
 
 use std::ffi::OsString;
 
@@ -89,8 +88,8 @@ fn as_text(diagnosis: &Diagnosis) -> String {
 #[cfg(test)]
 mod tests {
     use super::checks::Check;
-    use super::symbols::SymbolSurvey;
     use super::*;
+    use ghostgpu_symbols::SymbolSurvey;
 
     #[test]
     fn a_diagnosis_puts_the_advice_below_its_problem() {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ghostgpu_device::{Card, Catalogue, DeviceSheet};
 use ghostgpu_session::{CudnnSource, Session};
+use ghostgpu_symbols::SymbolSurvey;
 
 use super::arguments::Arguments;
 use crate::failure::Failure;
@@ -270,7 +271,10 @@ fn check_interpreter(
     let torch = TorchInstallation::read(torch_dir)?;
     match torch.support() {
         Support::Tested => {}
-        Support::Untested(sentence) => remarks.push(sentence),
+        Support::Untested(sentence) => {
+            let survey = SymbolSurvey::of_torch(torch_dir);
+            remarks.push(format!("{sentence}; {}", survey.remark()));
+        }
         Support::Unsupported(failure) => return Err(failure),
     }
     Ok(Some(torch))
