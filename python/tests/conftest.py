@@ -28,7 +28,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 REPOSITORY = Path(__file__).resolve().parents[2]
 INJECT = REPOSITORY / "python" / "ghostgpu" / "agent" / "inject"
 
-LEDGER_BYTES = 64 + 64 * 16 + 256 * (8 + 64 * 8)
+LEDGER_BYTES = 64 + 64 * 16 + 256 * (8 + 64 * 24)
 
 AGENT_FAULT = "GhostGPU's agent "
 """How the agent's sentences about its own faults begin (`agent/report.py`)."""
@@ -176,7 +176,7 @@ def rehearse_on_card(tmp_path: Path, h200_session: dict[str, Any]) -> Rehearse:
         fields.pop("run_dir")
         session = make_session(tmp_path, **fields)
         # The layout is in `crates/session/src/ledger.rs`: magic number, number of devices, zeros.
-        ledger = b"GHOSTLG1" + len(devices).to_bytes(8, "little")
+        ledger = b"GHOSTLG2" + len(devices).to_bytes(8, "little")
         (session.parent / "card.ledger").write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
         (tmp_path / "script.py").write_text(textwrap.dedent(script))
         variables = environment(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
-from conftest import GIB, MIB, Answered, Rehearse
+from conftest import GIB, MIB, REPOSITORY, Answered, Rehearse
+
+sys.path.insert(0, str(REPOSITORY / "tests" / "exports"))
+
+from ghost_file import read_ghost
 
 SAY = """
     import json, multiprocessing, os, time, torch
@@ -145,3 +150,44 @@ def test_workers_that_use_the_card_give_it_back(method: str, rehearse_reference:
     assert peaks[1] >= peaks[0] + 2 * 64 * MIB
     # Workers that leave the card alone cost nothing on it.
     assert peaks[0] == said(idle)["after"]
+
+
+NEIGHBOUR = (
+    SAY
+    + """
+    neighbours = {neighbours}
+    if neighbours:
+        to_parent, from_child = os.pipe()
+        to_child, from_parent = os.pipe()
+        child = os.fork()
+        if child == 0:
+            held = torch.empty(128 << 20, dtype=torch.uint8, device="cuda")
+            os.write(from_child, b"x")
+            os.read(to_child, 1)
+            os._exit(0)
+        os.read(to_parent, 1)
+    model = torch.nn.Linear(8192, 8192).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model(torch.ones(64, 8192, device="cuda")).sum().backward()
+    optimizer.step()
+    say(both=used())
+    if neighbours:
+        os.write(from_parent, b"x")
+        os.waitpid(child, 0)
+    """
+)
+
+
+def test_memory_of_another_process_is_no_part_of_the_context(rehearse: Rehearse) -> None:
+    options = ("--steps", "0", "--record", "run.ghost")
+    alone = rehearse(NEIGHBOUR.format(neighbours=False), *options).expect(0)
+    (card,) = read_ghost(alone.folder / "run.ghost").cards
+    together = rehearse(NEIGHBOUR.format(neighbours=True), *options).expect(0)
+    (shared_card,) = read_ghost(together.folder / "run.ghost").cards
+    assert shared_card.outside == card.outside
+    (device,) = together["devices"]
+    assert device["peak_device_bytes"] == said(together)["both"]
+    others = device["other_processes_bytes"]
+    assert others > 128 * MIB and others == device["peak_device_bytes"] - alone["peak_device_bytes"]
+    assert alone["devices"][0]["other_processes_bytes"] == 0
+    assert "of its peak, other processes had " in " ".join(together["assumptions"])

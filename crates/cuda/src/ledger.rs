@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use ghostgpu_session::ledger::{
-    LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC, MAX_DEVICES, MAX_PROCESSES, offset,
+    ENDED, LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC, MAX_DEVICES, MAX_PROCESSES, offset,
 };
 
 /// The mapped ledger and this process's place in it.
@@ -69,16 +69,33 @@ impl Ledger {
             let held = self
                 .word(offset::slot_used(self.slot(), device))
                 .load(Ordering::Acquire);
-            other.charge(device, held, None);
-            other
-                .word(offset::device_peak(device))
-                .fetch_max(self.peak_bytes(device), Ordering::AcqRel);
+            if other.charge(device, held, None) {
+                other.take_over_peaks(self, device);
+            }
         }
         self.base
             .store(other.base.load(Ordering::Acquire), Ordering::Release);
         self.slot.store(other.slot(), Ordering::Release);
         self.process.store(other.process(), Ordering::Release);
         true
+    }
+
+    /// Has this process's slot, in which nothing has happened yet, tell of the peaks of another.
+    fn take_over_peaks(&self, from: &Self, device: usize) {
+        for (target, source) in [
+            (offset::device_peak(device), offset::device_peak(device)),
+            (
+                offset::slot_peak(self.slot(), device),
+                offset::slot_peak(from.slot(), device),
+            ),
+            (
+                offset::slot_at_card_peak(self.slot(), device),
+                offset::slot_at_card_peak(from.slot(), device),
+            ),
+        ] {
+            let value = from.word(source).load(Ordering::Acquire);
+            self.word(target).store(value, Ordering::Release);
+        }
     }
 
     fn slot(&self) -> usize {
@@ -96,16 +113,37 @@ impl Ledger {
     }
 
     fn claim_slot(&self) -> Option<usize> {
-        let try_claim = |slot: usize| {
+        let is_claimed = |slot: usize, from: u64| {
             self.word(offset::slot_process(slot))
-                .compare_exchange(0, self.process(), Ordering::AcqRel, Ordering::Relaxed)
+                .compare_exchange(from, self.process(), Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         };
-        if let Some(slot) = (0..MAX_PROCESSES).find(|&slot| try_claim(slot)) {
-            return Some(slot);
+        let fresh = (0..MAX_PROCESSES).find(|&slot| is_claimed(slot, 0));
+        let slot = fresh.or_else(|| {
+            self.sweep_dead_processes();
+            (0..MAX_PROCESSES).find(|&slot| {
+                let owner = self
+                    .word(offset::slot_process(slot))
+                    .load(Ordering::Acquire);
+                is_ended(owner) && owner != u64::MAX && is_claimed(slot, owner)
+            })
+        })?;
+        for device in 0..MAX_DEVICES {
+            for field in [
+                offset::slot_peak(slot, device),
+                offset::slot_at_card_peak(slot, device),
+            ] {
+                self.word(field).store(0, Ordering::Release);
+            }
         }
-        self.sweep_dead_processes();
-        (0..MAX_PROCESSES).find(|&slot| try_claim(slot))
+        self.word(offset::SLOTS_CLAIMED)
+            .fetch_max(slot as u64 + 1, Ordering::AcqRel);
+        Some(slot)
+    }
+
+    fn slots_claimed(&self) -> usize {
+        let claimed = self.word(offset::SLOTS_CLAIMED).load(Ordering::Acquire);
+        (claimed as usize).min(MAX_PROCESSES)
     }
 
     /// What is in use on a card now. What ended processes held is free again.
@@ -123,7 +161,7 @@ impl Ledger {
     /// What each process of the run uses on a card: (process number, bytes).
     pub fn used_by_process(&self, device: usize) -> Vec<(u32, u64)> {
         self.sweep_dead_processes();
-        (0..MAX_PROCESSES)
+        (0..self.slots_claimed())
             .filter_map(|slot| {
                 let process = self
                     .word(offset::slot_process(slot))
@@ -152,11 +190,29 @@ impl Ledger {
             limit.is_none_or(|limit| after <= limit).then_some(after)
         });
         let Ok(before) = charged else { return false };
-        self.word(offset::device_peak(device))
-            .fetch_max(before + bytes, Ordering::AcqRel);
-        self.word(offset::slot_used(self.slot(), device))
+        let own_before = self
+            .word(offset::slot_used(self.slot(), device))
             .fetch_add(bytes, Ordering::AcqRel);
+        self.word(offset::slot_peak(self.slot(), device))
+            .fetch_max(own_before + bytes, Ordering::AcqRel);
+        let peak_before = self
+            .word(offset::device_peak(device))
+            .fetch_max(before + bytes, Ordering::AcqRel);
+        if before + bytes > peak_before {
+            self.note_shares_of_peak(device);
+        }
         true
+    }
+
+    /// Writes down what each process uses now that the card's use is higher than ever.
+    fn note_shares_of_peak(&self, device: usize) {
+        for slot in 0..self.slots_claimed() {
+            let used = self
+                .word(offset::slot_used(slot, device))
+                .load(Ordering::Acquire);
+            self.word(offset::slot_at_card_peak(slot, device))
+                .store(used, Ordering::Release);
+        }
     }
 
     /// Gives back what this process had charged.
@@ -170,10 +226,10 @@ impl Ledger {
     /// Returns the memory of processes that ended without giving it back. True if there were any.
     fn sweep_dead_processes(&self) -> bool {
         let mut swept = false;
-        for slot in 0..MAX_PROCESSES {
+        for slot in 0..self.slots_claimed() {
             let owner = self.word(offset::slot_process(slot));
             let process = owner.load(Ordering::Acquire);
-            if process == 0 || process == self.process() || is_alive(process) {
+            if process == 0 || process == self.process() || is_ended(process) || is_alive(process) {
                 continue;
             }
             // Only the one that clears the owner may return the slot's memory.
@@ -192,10 +248,15 @@ impl Ledger {
                     swept = true;
                 }
             }
-            owner.store(0, Ordering::Release);
+            owner.store(process | ENDED, Ordering::Release);
         }
         swept
     }
+}
+
+/// Whether the number in a slot says that its process has ended, or is being swept for that.
+fn is_ended(owner: u64) -> bool {
+    owner & ENDED != 0
 }
 
 /// Whether the process still runs. One that has ended but was not yet waited for by its parent no longer

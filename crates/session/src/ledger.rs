@@ -6,8 +6,10 @@
 //! ```text
 //! 0      magic
 //! 8      number of devices
+//! 16     number of slots that were ever claimed
 //! 64     per device: bytes in use now, most bytes ever in use
-//! 1088   per process: process number (0 = free slot), then bytes in use on each device
+//! 1088   per process: process number (0 = free slot), then for each device: bytes in use, the most
+//!        that the process ever used, what it used when the card's use was highest
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -15,13 +17,16 @@ use std::path::{Path, PathBuf};
 pub const LEDGER_FILE: &str = "card.ledger";
 pub const MAX_DEVICES: usize = 64;
 pub const MAX_PROCESSES: usize = 256;
-/// "GHOSTLG1", read as a little-endian number.
-pub const LEDGER_MAGIC: u64 = u64::from_le_bytes(*b"GHOSTLG1");
+/// "GHOSTLG2", read as a little-endian number.
+pub const LEDGER_MAGIC: u64 = u64::from_le_bytes(*b"GHOSTLG2");
+/// Set in the process number of a slot whose process has ended. The slot is claimed again only when
+/// no other is free: what its process used is of interest to the end of the run.
+pub const ENDED: u64 = 1 << 63;
 
 const WORD: usize = 8;
 const HEADER_BYTES: usize = 64;
 const SLOTS_OFFSET: usize = HEADER_BYTES + MAX_DEVICES * 2 * WORD;
-const SLOT_BYTES: usize = WORD + MAX_DEVICES * WORD;
+const SLOT_BYTES: usize = WORD + MAX_DEVICES * 3 * WORD;
 pub const LEDGER_BYTES: usize = SLOTS_OFFSET + MAX_PROCESSES * SLOT_BYTES;
 
 /// Byte offsets of the fields of the ledger.
@@ -40,8 +45,18 @@ pub mod offset {
         SLOTS_OFFSET + slot * SLOT_BYTES
     }
 
+    pub const SLOTS_CLAIMED: usize = 2 * WORD;
+
     pub const fn slot_used(slot: usize, device: usize) -> usize {
-        slot_process(slot) + WORD + device * WORD
+        slot_process(slot) + WORD + device * 3 * WORD
+    }
+
+    pub const fn slot_peak(slot: usize, device: usize) -> usize {
+        slot_used(slot, device) + WORD
+    }
+
+    pub const fn slot_at_card_peak(slot: usize, device: usize) -> usize {
+        slot_peak(slot, device) + WORD
     }
 }
 
@@ -50,6 +65,17 @@ pub mod offset {
 pub struct CardUse {
     pub used_bytes: u64,
     pub peak_bytes: u64,
+}
+
+/// What a process has used on one card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessUse {
+    pub process: u32,
+    pub device: usize,
+    /// The most that it ever used.
+    pub peak_bytes: u64,
+    /// What it used when the use of the card by all processes was highest.
+    pub at_card_peak_bytes: u64,
 }
 
 /// Why a ledger could not be read.
@@ -76,28 +102,59 @@ pub fn create_ledger(run_dir: &Path, devices: usize) -> Result<(), LedgerError> 
 
 /// Reads what every card holds and has held, in device order.
 pub fn read_ledger(run_dir: &Path) -> Result<Vec<CardUse>, LedgerError> {
-    let path = run_dir.join(LEDGER_FILE);
-    let bytes = match std::fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(source) => return Err(LedgerError::Access { path, source }),
-    };
-    let word = |offset: usize| -> Option<u64> {
-        let field = bytes.get(offset..offset + WORD)?;
-        Some(u64::from_le_bytes(field.try_into().ok()?))
-    };
-    let devices = match (bytes.len(), word(0), word(WORD)) {
-        (LEDGER_BYTES, Some(LEDGER_MAGIC), Some(devices)) if devices <= MAX_DEVICES as u64 => {
-            devices as usize
-        }
-        _ => return Err(LedgerError::Damaged { path }),
-    };
-    let cards = (0..devices).filter_map(|device| {
-        Some(CardUse {
-            used_bytes: word(offset::device_used(device))?,
-            peak_bytes: word(offset::device_peak(device))?,
-        })
+    let words = Words::read(run_dir)?;
+    let cards = (0..words.devices).map(|device| CardUse {
+        used_bytes: words.at(offset::device_used(device)),
+        peak_bytes: words.at(offset::device_peak(device)),
     });
     Ok(cards.collect())
+}
+
+/// Reads what each process has used on each card, processes that have ended included.
+pub fn read_process_use(run_dir: &Path) -> Result<Vec<ProcessUse>, LedgerError> {
+    let words = Words::read(run_dir)?;
+    let slots = (0..MAX_PROCESSES).filter(|&slot| words.at(offset::slot_process(slot)) != 0);
+    let uses = slots.flat_map(|slot| {
+        let words = &words;
+        (0..words.devices).map(move |device| ProcessUse {
+            process: (words.at(offset::slot_process(slot)) & !ENDED) as u32,
+            device,
+            peak_bytes: words.at(offset::slot_peak(slot, device)),
+            at_card_peak_bytes: words.at(offset::slot_at_card_peak(slot, device)),
+        })
+    });
+    Ok(uses.filter(|each| each.peak_bytes > 0).collect())
+}
+
+/// A ledger whose length and beginning are right.
+struct Words {
+    bytes: Vec<u8>,
+    devices: usize,
+}
+
+impl Words {
+    fn read(run_dir: &Path) -> Result<Self, LedgerError> {
+        let path = run_dir.join(LEDGER_FILE);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(source) => return Err(LedgerError::Access { path, source }),
+        };
+        let mut words = Self { bytes, devices: 0 };
+        let is_ledger = words.bytes.len() == LEDGER_BYTES && words.at(0) == LEDGER_MAGIC;
+        words.devices = match usize::try_from(words.at(WORD)) {
+            Ok(devices) if is_ledger && devices <= MAX_DEVICES => devices,
+            _ => return Err(LedgerError::Damaged { path }),
+        };
+        Ok(words)
+    }
+
+    /// The number at an offset; 0 beyond the end.
+    fn at(&self, offset: usize) -> u64 {
+        let field = self.bytes.get(offset..offset + WORD);
+        field
+            .and_then(|field| field.try_into().ok())
+            .map_or(0, u64::from_le_bytes)
+    }
 }
 
 #[cfg(test)]
@@ -128,10 +185,20 @@ mod tests {
         put(&mut bytes, offset::device_used(0), 10);
         put(&mut bytes, offset::device_peak(1), 1 << 40);
         put(&mut bytes, offset::slot_process(0), 4321);
+        put(&mut bytes, offset::slot_process(7), 4322 | ENDED);
+        put(&mut bytes, offset::slot_peak(7, 1), 30);
+        put(&mut bytes, offset::slot_at_card_peak(7, 1), 20);
         std::fs::write(&path, bytes).expect("file");
         let cards = read_ledger(folder.path()).expect("valid");
         assert_eq!(cards[0].used_bytes, 10);
         assert_eq!(cards[1].peak_bytes, 1 << 40);
+        let ended = ProcessUse {
+            process: 4322,
+            device: 1,
+            peak_bytes: 30,
+            at_card_peak_bytes: 20,
+        };
+        assert_eq!(read_process_use(folder.path()).expect("valid"), [ended]);
     }
 
     #[test]
@@ -142,11 +209,11 @@ mod tests {
             offset::slot_process(0)
         );
         assert_eq!(
-            offset::slot_used(0, MAX_DEVICES - 1) + WORD,
+            offset::slot_at_card_peak(0, MAX_DEVICES - 1) + WORD,
             offset::slot_process(1)
         );
         assert_eq!(
-            offset::slot_used(MAX_PROCESSES - 1, MAX_DEVICES - 1) + WORD,
+            offset::slot_at_card_peak(MAX_PROCESSES - 1, MAX_DEVICES - 1) + WORD,
             LEDGER_BYTES
         );
     }
