@@ -21,14 +21,14 @@ from typing import Any, Callable
 
 import pytest
 
+from ghostgpu.agent.shared_numbers import LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC
+
 # A shell that runs the tests in the background has them ignore Ctrl-C, and what they start, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 INJECT = REPOSITORY / "python" / "ghostgpu" / "agent" / "inject"
-
-LEDGER_BYTES = 64 + 64 * 16 + 256 * (8 + 64 * 24)
 
 AGENT_FAULT = "GhostGPU's agent "
 """How the agent's sentences about its own faults begin (`agent/report.py`)."""
@@ -176,8 +176,8 @@ def rehearse_on_card(tmp_path: Path, h200_session: dict[str, Any]) -> Rehearse:
         fields.pop("run_dir")
         session = make_session(tmp_path, **fields)
         # The layout is in `crates/session/src/ledger.rs`: magic number, number of devices, zeros.
-        ledger = b"GHOSTLG2" + len(devices).to_bytes(8, "little")
-        (session.parent / "card.ledger").write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
+        ledger = LEDGER_MAGIC.to_bytes(8, "little") + len(devices).to_bytes(8, "little")
+        (session.parent / LEDGER_FILE).write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
         (tmp_path / "script.py").write_text(textwrap.dedent(script))
         variables = environment(
             session, LD_PRELOAD=str(links / "libghostgpu.so"), LD_LIBRARY_PATH=str(links)

@@ -8,7 +8,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from conftest import LEDGER_BYTES, Rehearsal, Rehearse, needs_torch
+from conftest import Rehearsal, Rehearse, needs_torch
+
+from ghostgpu.agent.shared_numbers import LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC
 
 pytestmark = needs_torch
 
@@ -62,7 +64,7 @@ class CommandLine:
         return report
 
     def device_peak(self, batch: int) -> int:
-        return int.from_bytes((self.run_dir(batch) / "card.ledger").read_bytes()[72:80], "little")
+        return int.from_bytes((self.run_dir(batch) / LEDGER_FILE).read_bytes()[72:80], "little")
 
     def _work(self) -> None:
         line, _ = self._listener.accept()
@@ -71,8 +73,8 @@ class CommandLine:
             for batch in self.batches:
                 run_dir = self.run_dir(batch)
                 run_dir.mkdir()
-                ledger = b"GHOSTLG1" + (1).to_bytes(8, "little")
-                (run_dir / "card.ledger").write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
+                ledger = LEDGER_MAGIC.to_bytes(8, "little") + (1).to_bytes(8, "little")
+                (run_dir / LEDGER_FILE).write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
                 file.write(json.dumps({"batch": batch, "run_dir": str(run_dir)}) + "\n")
                 file.flush()
                 self.endings.append(json.loads(file.readline()))
@@ -87,7 +89,7 @@ def peaks(report: dict[str, Any]) -> Any:
 
 
 def device_peak_of(done: Rehearsal) -> int:
-    return int.from_bytes((done.run_dir / "card.ledger").read_bytes()[72:80], "little")
+    return int.from_bytes((done.run_dir / LEDGER_FILE).read_bytes()[72:80], "little")
 
 
 def test_a_forked_probe_has_the_figures_of_a_plain_run_to_the_byte(

@@ -90,6 +90,23 @@ pub enum Change {
     SmallEvaluationBatch,
 }
 
+impl Change {
+    pub const ALL: [Self; 12] = [
+        Self::Autocast,
+        Self::Bfloat16Weights,
+        Self::Checkpointing,
+        Self::DropGradients,
+        Self::DropLast,
+        Self::LeanOptimizer,
+        Self::LeaveRoom,
+        Self::NoCudnnBenchmark,
+        Self::NoGradEvaluation,
+        Self::NoLimit,
+        Self::ShortPasses,
+        Self::SmallEvaluationBatch,
+    ];
+}
+
 /// How the agent changes what the script does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {

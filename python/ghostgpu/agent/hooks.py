@@ -85,7 +85,7 @@ def _report(module: str, error: Exception) -> None:
     import os
 
     from .report import RECORD
-    from .session import SESSION_VARIABLE
+    from .shared_numbers import SESSION_VARIABLE
 
     RECORD.fault(f"could not start after the import of {module} ({error!r}): nothing was watched")
     RECORD.write(os.path.dirname(os.environ[SESSION_VARIABLE]))

@@ -20,7 +20,7 @@ import time
 from typing import Any
 
 from . import preload
-from .session import SESSION_VARIABLE
+from .shared_numbers import SESSION_FILE, SESSION_VARIABLE
 
 _HARMLESS_THREADS = frozenset({"TMonitor"})
 """Threads that nobody waits for: tqdm's, which redraws stuck progress bars."""
@@ -137,7 +137,7 @@ def _settle_in(run_dir: str) -> None:
     if not preload.continue_in(run_dir):
         sys.stderr.write("ghostgpu: the probe's memory ledger cannot be opened\n")
         os._exit(preload.EXIT_OWN_FAILURE)
-    os.environ[SESSION_VARIABLE] = os.path.join(run_dir, "session.json")
+    os.environ[SESSION_VARIABLE] = os.path.join(run_dir, SESSION_FILE)
     import torch
 
     anything: Any = torch

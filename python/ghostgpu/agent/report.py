@@ -11,6 +11,7 @@ import threading
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .shared_numbers import AGENT_REPORT_PREFIX
 from .stacks import Frame
 
 FAULT = "GhostGPU's agent "
@@ -157,7 +158,7 @@ class Record:
         """Write the report under its final name in one move, so that no reader sees half of it."""
         with self._lock:
             fields: dict[str, Any] = asdict(self.report)
-        path = os.path.join(run_dir, f"agent-{self.report.pid}.json")
+        path = os.path.join(run_dir, f"{AGENT_REPORT_PREFIX}{self.report.pid}.json")
         # The thread is part of the name: a signal handler may write while the script's end does.
         unfinished = f"{path}.{threading.get_ident()}.unfinished"
         with open(unfinished, "w", encoding="utf-8") as file:

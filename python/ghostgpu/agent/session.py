@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-SESSION_VARIABLE = "GHOSTGPU_SESSION"
+from .shared_numbers import SESSION_VARIABLE
 
 
 @dataclass(frozen=True)
