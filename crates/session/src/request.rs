@@ -36,7 +36,7 @@ pub struct Session {
     /// Write every simulated call with its arguments to this file.
     pub trace: Option<PathBuf>,
     pub cudnn: CudnnSource,
-    /// The program that asks the installed cuDNN (the command line itself, see `cudnn_arguments`).
+    /// The program that asks the installed cuDNN: `ghostgpu-cudnn`, beside the command line.
     pub cudnn_program: Option<PathBuf>,
     /// Persistent answers of the installed cuDNN; may be shared between runs.
     pub cudnn_cache_dir: Option<PathBuf>,
