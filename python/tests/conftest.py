@@ -21,7 +21,7 @@ from typing import Any, Callable
 
 import pytest
 
-from ghostgpu.agent.shared_numbers import LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC
+from ghostgpu.agent.shared_numbers import USAGE_BYTES, USAGE_FILE, USAGE_MAGIC
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and what they start, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -175,9 +175,9 @@ def rehearse_on_card(tmp_path: Path, h200_session: dict[str, Any]) -> Rehearse:
         fields = {**h200_session, "devices": devices, **changes}
         fields.pop("run_dir")
         session = make_session(tmp_path, **fields)
-        # The layout is in `crates/session/src/ledger.rs`: magic number, number of devices, zeros.
-        ledger = LEDGER_MAGIC.to_bytes(8, "little") + len(devices).to_bytes(8, "little")
-        (session.parent / LEDGER_FILE).write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
+        # As `crates/session/src/card_usage.rs` has it: magic number, number of devices, zeros.
+        usage = USAGE_MAGIC.to_bytes(8, "little") + len(devices).to_bytes(8, "little")
+        (session.parent / USAGE_FILE).write_bytes(usage.ljust(USAGE_BYTES, b"\0"))
         (tmp_path / "script.py").write_text(textwrap.dedent(script))
         variables = environment(
             session, LD_PRELOAD=str(links / "libghostgpu.so"), LD_LIBRARY_PATH=str(links)

@@ -9,7 +9,7 @@ from change_cases import BLOCKS, CASES, NOTHING_TO_CHANGE, TRAINING, VISION
 from conftest import Rehearsal, Rehearse, needs_torch
 
 from ghostgpu.agent import changes
-from ghostgpu.agent.shared_numbers import CHANGES, LEDGER_FILE
+from ghostgpu.agent.shared_numbers import CHANGES, USAGE_FILE
 
 pytestmark = needs_torch
 
@@ -19,8 +19,8 @@ AS_IT_IS: dict[str, object] = {}
 
 def figures(done: Rehearsal) -> object:
     assert done.code == 0, done.stderr
-    ledger = (done.run_dir / LEDGER_FILE).read_bytes()
-    return done.report["peaks"], done.report["step_peaks"], ledger[72:80]
+    usage = (done.run_dir / USAGE_FILE).read_bytes()
+    return done.report["peaks"], done.report["step_peaks"], usage[72:80]
 
 
 def forget(done: Rehearsal) -> None:

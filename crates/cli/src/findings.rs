@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use ghostgpu_session::card_usage::{CardUse, ProcessUse, read_card_use, read_process_use};
 use ghostgpu_session::files::{AGENT_REPORT_PREFIX, NOTES_PREFIX, PRELOAD_BLOCKED_FILE};
-use ghostgpu_session::ledger::{CardUse, ProcessUse, read_ledger, read_process_use};
 use ghostgpu_session::{Note, ProcessReport};
 
 /// What the library and the agent saw in all processes of a run.
@@ -42,7 +42,7 @@ impl Findings {
             }
         }
         findings.processes.sort_by_key(|process| process.pid);
-        match read_ledger(run_dir) {
+        match read_card_use(run_dir) {
             Ok(cards) => findings.cards = cards,
             Err(error) => findings.damages.push(error.to_string()),
         }
@@ -150,7 +150,7 @@ impl Findings {
 mod tests {
     use super::*;
     use ghostgpu_session::AllocatorPeaks;
-    use ghostgpu_session::ledger::create_ledger;
+    use ghostgpu_session::card_usage::create_usage_file;
 
     fn process(pid: u32, reserved: u64) -> ProcessReport {
         ProcessReport {
@@ -182,7 +182,7 @@ mod tests {
             "notes-20.jsonl",
             b"{\"kind\":\"assumption\",\"text\":\"x\"}\n\n{\"kind\":\"ref",
         );
-        create_ledger(folder.path(), 1).expect("ledger");
+        create_usage_file(folder.path(), 1).expect("usage file");
         write("preload-blocked", b"no permission\n");
         let findings = Findings::gather(folder.path());
         let pids: Vec<u32> = findings

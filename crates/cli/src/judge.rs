@@ -179,7 +179,7 @@ fn quiet_end(process: &ProcessReport) -> Option<&OomReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ghostgpu_session::ledger::CardUse;
+    use ghostgpu_session::card_usage::CardUse;
 
     fn oom(is_fatal: bool, step: u64) -> OomReport {
         OomReport {

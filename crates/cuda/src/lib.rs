@@ -10,6 +10,7 @@
 //! simulated, harmless or refused.
 
 mod agent_interface;
+mod card_usage;
 mod clock;
 mod cublas;
 mod cublaslt;
@@ -24,7 +25,6 @@ mod device_work;
 mod driver;
 mod handed_on;
 mod handles;
-mod ledger;
 mod library_sizes;
 mod memory_window;
 mod nccl;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, RwLock};
 use ghostgpu_device::{Capability, DeviceSheet, Overhead};
 use ghostgpu_session::{SESSION_VARIABLE, Session};
 
-use crate::ledger::Ledger;
+use crate::card_usage::CardUsage;
 use crate::memory_window;
 use crate::real_library;
 pub use crate::virtual_device::VirtualDevice;
@@ -20,7 +20,7 @@ struct Room {
     devices: Vec<VirtualDevice>,
     /// Indices into `devices`, in the order the process sees them.
     visible: Vec<usize>,
-    ledger: Ledger,
+    usage: CardUsage,
 }
 
 /// The room of this process: null until the first CUDA call, and again in a forked child.
@@ -100,8 +100,8 @@ fn open_room(parents: Option<&Room>) -> Option<Room> {
         return None;
     }
     let run_dir = other_run_dir().unwrap_or_else(|| session.run_dir.clone());
-    let Some(ledger) = Ledger::open(&run_dir) else {
-        eprintln!("ghostgpu: the memory ledger of this run cannot be opened, so it has no device");
+    let Some(usage) = CardUsage::open(&run_dir) else {
+        eprintln!("ghostgpu: the usage file of this run cannot be opened, so it has no device");
         return None;
     };
     let devices: Vec<VirtualDevice> = match parents {
@@ -123,7 +123,7 @@ fn open_room(parents: Option<&Room>) -> Option<Room> {
         session,
         devices,
         visible,
-        ledger,
+        usage,
     })
 }
 
@@ -152,7 +152,7 @@ pub fn continue_in(run_dir: PathBuf) -> bool {
     if !parents.is_null() {
         ROOM.store(parents, Ordering::Release);
     }
-    let is_moved = room().is_none_or(|room| room.ledger.continue_in(&run_dir));
+    let is_moved = room().is_none_or(|room| room.usage.continue_in(&run_dir));
     if is_moved && let Ok(mut other) = OTHER_RUN_DIR.write() {
         *other = Some(run_dir);
     }
@@ -160,8 +160,8 @@ pub fn continue_in(run_dir: PathBuf) -> bool {
 }
 
 /// What this process holds on the cards, in the file that it shares with the run's other processes.
-pub fn ledger() -> Option<&'static Ledger> {
-    room().map(|room| &room.ledger)
+pub fn usage() -> Option<&'static CardUsage> {
+    room().map(|room| &room.usage)
 }
 
 /// All cards of the machine, whether or not `CUDA_VISIBLE_DEVICES` shows them to this process.

@@ -94,19 +94,19 @@ impl VirtualDevice {
     }
 
     pub fn used_bytes(&self) -> u64 {
-        state::ledger().map_or(0, |ledger| ledger.used_bytes(self.ordinal))
+        state::usage().map_or(0, |usage| usage.used_bytes(self.ordinal))
     }
 
     pub fn peak_bytes(&self) -> u64 {
-        state::ledger().map_or(0, |ledger| ledger.peak_bytes(self.ordinal))
+        state::usage().map_or(0, |usage| usage.peak_bytes(self.ordinal))
     }
 
     /// What each process of the run uses on this card, as NVML tells it: (process number, bytes).
     pub fn used_by_process(&self) -> Vec<(u32, u64)> {
-        let Some(ledger) = state::ledger() else {
+        let Some(usage) = state::usage() else {
             return Vec::new();
         };
-        let mut processes = ledger.used_by_process(self.ordinal);
+        let mut processes = usage.used_by_process(self.ordinal);
         for (_, used) in &mut processes {
             *used = used.saturating_sub(self.sheet.overhead.driver_bytes);
         }
@@ -166,22 +166,22 @@ impl VirtualDevice {
         if flag.load(Ordering::Acquire) || flag.swap(true, Ordering::AcqRel) {
             return false;
         }
-        if let Some(ledger) = state::ledger() {
-            ledger.charge(self.ordinal, bytes, None);
+        if let Some(usage) = state::usage() {
+            usage.charge(self.ordinal, bytes, None);
         }
         true
     }
 
     /// Charges whole pages for objects that share them.
     pub fn charge_object(&self, bytes: u64) {
-        let Some(ledger) = state::ledger() else {
+        let Some(usage) = state::usage() else {
             return;
         };
         let before = self.object_bytes.fetch_add(bytes, Ordering::AcqRel);
         let pages = |total: u64| total.div_ceil(PAGE_BYTES);
         let new_pages = pages(before + bytes) - pages(before);
         if new_pages > 0 {
-            ledger.charge(self.ordinal, new_pages * PAGE_BYTES, None);
+            usage.charge(self.ordinal, new_pages * PAGE_BYTES, None);
             self.memory().note_library_memory(new_pages * PAGE_BYTES);
         }
     }
@@ -190,12 +190,12 @@ impl VirtualDevice {
 impl Budget for VirtualDevice {
     fn charge(&self, bytes: u64) -> bool {
         let limit = (!self.is_elastic).then_some(self.sheet.total_bytes);
-        state::ledger().is_some_and(|ledger| ledger.charge(self.ordinal, bytes, limit))
+        state::usage().is_some_and(|usage| usage.charge(self.ordinal, bytes, limit))
     }
 
     fn release(&self, bytes: u64) {
-        if let Some(ledger) = state::ledger() {
-            ledger.release(self.ordinal, bytes);
+        if let Some(usage) = state::usage() {
+            usage.release(self.ordinal, bytes);
         }
     }
 }

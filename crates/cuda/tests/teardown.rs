@@ -4,7 +4,7 @@ use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ghostgpu_device::Catalogue;
-use ghostgpu_session::ledger::create_ledger;
+use ghostgpu_session::card_usage::create_usage_file;
 use ghostgpu_session::{CudnnSource, SESSION_VARIABLE, Session};
 
 static LIBRARY: AtomicUsize = AtomicUsize::new(0);
@@ -120,7 +120,7 @@ fn announce() {
 fn prepare_run() {
     let run_dir = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("teardown");
     std::fs::create_dir_all(&run_dir).expect("the target folder is writable");
-    create_ledger(&run_dir, 1).expect("the target folder is writable");
+    create_usage_file(&run_dir, 1).expect("the target folder is writable");
     let catalogue = Catalogue::builtin();
     let sheet = catalogue.find("h200").expect("in the catalogue").sheet();
     let session = Session {

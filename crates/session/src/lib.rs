@@ -5,8 +5,8 @@
 //! file in the environment variable [`SESSION_VARIABLE`]. The library and the agent read it, and
 //! leave what they saw in the same folder; [`ProcessReport`] and [`Note`] are what they write.
 
+pub mod card_usage;
 pub mod files;
-pub mod ledger;
 pub mod memory_log;
 mod report;
 mod request;

@@ -3,7 +3,7 @@
 //! * `agent-<pid>.json`: one [`ProcessReport`] per Python process that used CUDA, written by the
 //!   agent when the process ends (to a temporary name first, then renamed).
 //! * `notes-<pid>.jsonl`: one [`Note`] per line, appended by the library as things happen.
-//! * `card.ledger`: the cards' memory counters, shared by all processes of the run.
+//! * `card.usage`: the cards' memory counters, shared by all processes of the run.
 
 use serde::{Deserialize, Serialize};
 
@@ -120,7 +120,7 @@ pub struct ChangeReport {
 pub struct ProbeReport {
     /// The batch was set, or is about to be.
     pub is_found: bool,
-    /// The place in words: `the DataLoader gone through at train.py:41`.
+    /// The place in words: `the DataLoader iterated at train.py:41`.
     pub place: String,
     /// The script's own batch there.
     pub batch: Option<u64>,
@@ -140,7 +140,7 @@ pub struct ProbeReport {
     pub problem: Option<String>,
     /// Why the script cannot be forked there.
     pub unforkable: Option<String>,
-    /// A loader was gone through, but only without gradients.
+    /// A loader was iterated, but only without gradients.
     pub has_other_loader: bool,
     /// Options of the script's command line that look as if they set a batch.
     pub batch_options: Vec<String>,

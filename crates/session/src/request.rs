@@ -125,9 +125,9 @@ pub struct Probe {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbePlace {
-    /// The `DataLoader` that is first gone through with gradients enabled.
+    /// The `DataLoader` that is first iterated with gradients enabled.
     TrainingLoader,
-    /// The `DataLoader` that is first gone through at all.
+    /// The `DataLoader` that is first iterated at all.
     FirstLoader,
     /// The command line's option of this name: the script is forked when it reads its arguments.
     Option(String),

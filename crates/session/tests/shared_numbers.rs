@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ghostgpu_recording::Stage;
+use ghostgpu_session::card_usage::{USAGE_BYTES, USAGE_FILE, USAGE_MAGIC};
 use ghostgpu_session::files::{
     AGENT_REPORT_PREFIX, PRELOAD_BLOCKED_FILE, SESSION_FILE, WRITTEN_FILES,
 };
-use ghostgpu_session::ledger::{LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC};
 use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX, OwnerKind};
 use ghostgpu_session::{Change, SESSION_VARIABLE};
 
@@ -72,9 +72,9 @@ fn python_module() -> String {
     group(
         "The file that all processes of a run share.",
         &[
-            text("LEDGER_FILE", LEDGER_FILE),
-            ("LEDGER_MAGIC".to_owned(), format!("0x{LEDGER_MAGIC:X}")),
-            ("LEDGER_BYTES".to_owned(), LEDGER_BYTES.to_string()),
+            text("USAGE_FILE", USAGE_FILE),
+            ("USAGE_MAGIC".to_owned(), format!("0x{USAGE_MAGIC:X}")),
+            ("USAGE_BYTES".to_owned(), USAGE_BYTES.to_string()),
         ],
     );
     let kinds: Vec<(String, String)> = OwnerKind::ALL

@@ -80,14 +80,14 @@ def _start(torch: Any) -> None:
 
     if current.probe is not None:
         unknown = "other sizes than the script's own were not tried"
-        install("sizes", unknown, _install_prober, torch, current.probe, ending, counter)
+        install("sizes", unknown, _install_size_points, torch, current.probe, ending, counter)
 
     if current.changes:
         unknown = "the changes that were asked for were not made"
         install("changes", unknown, _install_changes, torch, current.changes, ending)
 
     def forget_parent() -> None:
-        if current.probe is not None and _makes_a_probe():
+        if current.probe is not None and _is_made_by_the_fork_server():
             return
         RECORD.forget_parent()
         peaks.forget_parent()
@@ -146,11 +146,13 @@ def _install_assumptions(torch: Any, ending: Ending, on_sent: Callable[[Any], ob
         install(part, unknown, lambda make=make: make().install())
 
 
-def _install_prober(torch: Any, probe: session.Probe, ending: Ending, counter: StepCounter) -> None:
+def _install_size_points(
+    torch: Any, probe: session.Probe, ending: Ending, counter: StepCounter
+) -> None:
     # Imported only here: no plain rehearsal needs it.
-    from . import probing
+    from . import size_points
 
-    probing.start(torch, probe, ending, counter)
+    size_points.start(torch, probe, ending, counter)
 
 
 def _install_changes(torch: Any, names: tuple[str, ...], ending: Ending) -> None:
@@ -159,10 +161,10 @@ def _install_changes(torch: Any, names: tuple[str, ...], ending: Ending) -> None
     changes.start(torch, names, ending)
 
 
-def _makes_a_probe() -> bool:
-    from . import probe_server
+def _is_made_by_the_fork_server() -> bool:
+    from . import fork_server
 
-    return probe_server.is_forking()
+    return fork_server.is_forking()
 
 
 def _note_versions(torch: Any) -> None:

@@ -17,9 +17,9 @@ MEMORY_LOG_PREFIX = "memory-"
 HISTORY_PREFIX = "history-"
 
 # The file that all processes of a run share.
-LEDGER_FILE = "card.ledger"
-LEDGER_MAGIC = 0x32474C54534F4847
-LEDGER_BYTES = 396352
+USAGE_FILE = "card.usage"
+USAGE_MAGIC = 0x31535554534F4847
+USAGE_BYTES = 396352
 
 # `OwnerKind`: what memory is.
 PARAMETER = 0

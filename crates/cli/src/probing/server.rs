@@ -1,8 +1,8 @@
 //! Tries in forked copies of one script: it runs once up to the place at which the size matters.
 //!
 //! The script is started as ever. Its agent connects to a socket in the run's folder when the script has
-//! come to the place, says what is there, and forks for every request (`agent/probe_server.py`). Each
-//! copy has a folder with a ledger of its own, and is judged from it like any other run.
+//! come to the place, says what is there, and forks for every request (`agent/fork_server.py`). Each
+//! copy has a folder with a usage file of its own, and is judged from it like any other run.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use ghostgpu_session::card_usage::create_usage_file;
 use ghostgpu_session::files::SESSION_FILE;
-use ghostgpu_session::ledger::create_ledger;
 use ghostgpu_session::{Probe, ProbePlace, ProbeReport, Session};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -168,7 +168,7 @@ impl Line {
             probe: None,
             ..self.session.clone()
         };
-        create_ledger(&run_dir, session.devices.len())?;
+        create_usage_file(&run_dir, session.devices.len())?;
         std::fs::write(run_dir.join(SESSION_FILE), serde_json::to_vec(&session)?)?;
         let mut request = Map::new();
         request.insert("run_dir".to_owned(), Value::from(run_dir.to_str()));

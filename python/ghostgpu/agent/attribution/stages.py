@@ -54,7 +54,7 @@ class Stages:
         self._log.note_stage(self.current, RECORD.report.steps)
 
     def install(self) -> None:
-        """Wrap the doors into each stage, except the calls of models, which `modules` sees."""
+        """Wrap the hooks into each stage, except the calls of models, which `modules` sees."""
         torch = self._torch
         self._wrap(torch.nn.Module, "_apply", shared_numbers.MOVING)
         self._wrap(torch.nn.Module, "zero_grad", shared_numbers.ZERO_GRAD)

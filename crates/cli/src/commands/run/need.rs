@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::findings::Findings;
     use crate::process::Supervised;
-    use ghostgpu_session::ledger::CardUse;
+    use ghostgpu_session::card_usage::CardUse;
     use ghostgpu_session::{AllocatorPeaks, ProcessReport};
 
     fn run(ending: Ending, cause: Cause, exception: Option<&str>) -> Rehearsal {

@@ -10,7 +10,7 @@ from typing import Any
 
 from conftest import Rehearsal, Rehearse, needs_torch
 
-from ghostgpu.agent.shared_numbers import LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC
+from ghostgpu.agent.shared_numbers import USAGE_BYTES, USAGE_FILE, USAGE_MAGIC
 
 pytestmark = needs_torch
 
@@ -64,7 +64,7 @@ class CommandLine:
         return report
 
     def device_peak(self, batch: int) -> int:
-        return int.from_bytes((self.run_dir(batch) / LEDGER_FILE).read_bytes()[72:80], "little")
+        return int.from_bytes((self.run_dir(batch) / USAGE_FILE).read_bytes()[72:80], "little")
 
     def _work(self) -> None:
         line, _ = self._listener.accept()
@@ -73,8 +73,8 @@ class CommandLine:
             for batch in self.batches:
                 run_dir = self.run_dir(batch)
                 run_dir.mkdir()
-                ledger = LEDGER_MAGIC.to_bytes(8, "little") + (1).to_bytes(8, "little")
-                (run_dir / LEDGER_FILE).write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
+                usage = USAGE_MAGIC.to_bytes(8, "little") + (1).to_bytes(8, "little")
+                (run_dir / USAGE_FILE).write_bytes(usage.ljust(USAGE_BYTES, b"\0"))
                 file.write(json.dumps({"batch": batch, "run_dir": str(run_dir)}) + "\n")
                 file.flush()
                 self.endings.append(json.loads(file.readline()))
@@ -89,7 +89,7 @@ def peaks(report: dict[str, Any]) -> Any:
 
 
 def device_peak_of(done: Rehearsal) -> int:
-    return int.from_bytes((done.run_dir / LEDGER_FILE).read_bytes()[72:80], "little")
+    return int.from_bytes((done.run_dir / USAGE_FILE).read_bytes()[72:80], "little")
 
 
 def test_a_forked_probe_has_the_figures_of_a_plain_run_to_the_byte(
@@ -102,7 +102,7 @@ def test_a_forked_probe_has_the_figures_of_a_plain_run_to_the_byte(
     command_line.close()
     assert (done.code, done.stderr) == (0, "")
     greeting = command_line.greeting
-    assert greeting["place"] == "the DataLoader gone through at script.py:16"
+    assert greeting["place"] == "the DataLoader iterated at script.py:16"
     assert (greeting["batch"], greeting["samples"], greeting["unforkable"]) == (32, 512, None)
     assert [ending["status"] for ending in command_line.endings] == [0, 0, 0]
     assert "batch 64" in done.stdout and "batch 200" in done.stdout

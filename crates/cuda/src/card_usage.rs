@@ -1,40 +1,40 @@
-//! The run's memory ledger, mapped into this process: all processes of a run share the cards.
+//! The run's usage file, mapped into this process: all processes of a run share the cards.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use ghostgpu_session::ledger::{
-    ENDED, LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC, MAX_DEVICES, MAX_PROCESSES, offset,
+use ghostgpu_session::card_usage::{
+    ENDED, MAX_DEVICES, MAX_PROCESSES, USAGE_BYTES, USAGE_FILE, USAGE_MAGIC, offset,
 };
 
-/// The mapped ledger and this process's place in it.
+/// The mapped usage file and this process's place in it.
 ///
 /// Both change once, in a forked copy of the script that goes on in a run of its own (see
-/// [`Ledger::continue_in`]); whatever was mapped stays mapped for the life of the process.
-pub struct Ledger {
+/// [`CardUsage::continue_in`]); whatever was mapped stays mapped for the life of the process.
+pub struct CardUsage {
     base: AtomicPtr<u8>,
     slot: AtomicUsize,
     process: AtomicU64,
 }
 
-impl Ledger {
-    /// Maps the ledger of the run in `run_dir` and claims a slot for this process.
+impl CardUsage {
+    /// Maps the usage file of the run in `run_dir` and claims a slot for this process.
     pub fn open(run_dir: &Path) -> Option<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .open(run_dir.join(LEDGER_FILE))
+            .open(run_dir.join(USAGE_FILE))
             .ok()?;
-        if file.metadata().ok()?.len() != LEDGER_BYTES as u64 {
+        if file.metadata().ok()?.len() != USAGE_BYTES as u64 {
             return None;
         }
         // SAFETY: a fresh shared mapping of a file that is at least as long as the mapping.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                LEDGER_BYTES,
+                USAGE_BYTES,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 file.as_raw_fd(),
@@ -44,21 +44,21 @@ impl Ledger {
         if base == libc::MAP_FAILED {
             return None;
         }
-        let ledger = Self {
+        let usage = Self {
             base: AtomicPtr::new(base.cast()),
             slot: AtomicUsize::new(0),
             process: AtomicU64::new(u64::from(std::process::id())),
         };
-        if ledger.word(0).load(Ordering::Relaxed) != LEDGER_MAGIC {
+        if usage.word(0).load(Ordering::Relaxed) != USAGE_MAGIC {
             return None;
         }
-        let slot = ledger.claim_slot()?;
-        ledger.slot.store(slot, Ordering::Relaxed);
-        Some(ledger)
+        let slot = usage.claim_slot()?;
+        usage.slot.store(slot, Ordering::Relaxed);
+        Some(usage)
     }
 
-    /// Goes on in the ledger of another run, which shows from then on what this process holds and
-    /// has held, as if it had been there from the start. False if that ledger cannot be used.
+    /// Goes on in the usage file of another run, which shows from then on what this process holds and
+    /// has held, as if it had been there from the start. False if that file cannot be used.
     ///
     /// For a forked copy of a process that was alone on its cards, before it has started a thread.
     pub fn continue_in(&self, run_dir: &Path) -> bool {
@@ -107,7 +107,7 @@ impl Ledger {
     }
 
     fn word(&self, byte_offset: usize) -> &AtomicU64 {
-        debug_assert!(byte_offset.is_multiple_of(8) && byte_offset + 8 <= LEDGER_BYTES);
+        debug_assert!(byte_offset.is_multiple_of(8) && byte_offset + 8 <= USAGE_BYTES);
         // SAFETY: inside the mapping, aligned, and only ever accessed as an atomic.
         unsafe { AtomicU64::from_ptr(self.base.load(Ordering::Acquire).add(byte_offset).cast()) }
     }

@@ -1,4 +1,4 @@
-//! The layout of `card.ledger`: how much of each virtual card is used, shared by all processes of a run.
+//! The layout of `card.usage`: how much of each virtual card is used, shared by all processes of a run.
 //!
 //! The library maps the file and updates it with atomic operations; the command line creates it and
 //! reads it when the script has ended. All numbers are 64-bit little-endian.
@@ -14,11 +14,11 @@
 
 use std::path::{Path, PathBuf};
 
-pub const LEDGER_FILE: &str = "card.ledger";
+pub const USAGE_FILE: &str = "card.usage";
 pub const MAX_DEVICES: usize = 64;
 pub const MAX_PROCESSES: usize = 256;
-/// "GHOSTLG2", read as a little-endian number.
-pub const LEDGER_MAGIC: u64 = u64::from_le_bytes(*b"GHOSTLG2");
+/// "GHOSTUS1", read as a little-endian number.
+pub const USAGE_MAGIC: u64 = u64::from_le_bytes(*b"GHOSTUS1");
 /// Set in the process number of a slot whose process has ended. The slot is claimed again only when
 /// no other is free: what its process used is of interest to the end of the run.
 pub const ENDED: u64 = 1 << 63;
@@ -27,9 +27,9 @@ const WORD: usize = 8;
 const HEADER_BYTES: usize = 64;
 const SLOTS_OFFSET: usize = HEADER_BYTES + MAX_DEVICES * 2 * WORD;
 const SLOT_BYTES: usize = WORD + MAX_DEVICES * 3 * WORD;
-pub const LEDGER_BYTES: usize = SLOTS_OFFSET + MAX_PROCESSES * SLOT_BYTES;
+pub const USAGE_BYTES: usize = SLOTS_OFFSET + MAX_PROCESSES * SLOT_BYTES;
 
-/// Byte offsets of the fields of the ledger.
+/// Byte offsets of the fields of the usage file.
 pub mod offset {
     use super::{HEADER_BYTES, SLOT_BYTES, SLOTS_OFFSET, WORD};
 
@@ -60,7 +60,7 @@ pub mod offset {
     }
 }
 
-/// What a ledger says about one card.
+/// What a usage file says about one card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardUse {
     pub used_bytes: u64,
@@ -78,30 +78,30 @@ pub struct ProcessUse {
     pub at_card_peak_bytes: u64,
 }
 
-/// Why a ledger could not be read.
+/// Why a usage file could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LedgerError {
-    #[error("cannot access the memory ledger {path}: {source}")]
+pub enum UsageError {
+    #[error("cannot access the usage file {path}: {source}")]
     Access {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("the memory ledger {path} is damaged")]
+    #[error("the usage file {path} is damaged")]
     Damaged { path: PathBuf },
 }
 
-/// Creates an empty ledger in the run's folder.
-pub fn create_ledger(run_dir: &Path, devices: usize) -> Result<(), LedgerError> {
-    let mut bytes = vec![0; LEDGER_BYTES];
-    bytes[..WORD].copy_from_slice(&LEDGER_MAGIC.to_le_bytes());
+/// Creates an empty usage file in the run's folder.
+pub fn create_usage_file(run_dir: &Path, devices: usize) -> Result<(), UsageError> {
+    let mut bytes = vec![0; USAGE_BYTES];
+    bytes[..WORD].copy_from_slice(&USAGE_MAGIC.to_le_bytes());
     bytes[WORD..2 * WORD].copy_from_slice(&(devices as u64).to_le_bytes());
-    let path = run_dir.join(LEDGER_FILE);
-    std::fs::write(&path, bytes).map_err(|source| LedgerError::Access { path, source })
+    let path = run_dir.join(USAGE_FILE);
+    std::fs::write(&path, bytes).map_err(|source| UsageError::Access { path, source })
 }
 
 /// Reads what every card holds and has held, in device order.
-pub fn read_ledger(run_dir: &Path) -> Result<Vec<CardUse>, LedgerError> {
+pub fn read_card_use(run_dir: &Path) -> Result<Vec<CardUse>, UsageError> {
     let words = Words::read(run_dir)?;
     let cards = (0..words.devices).map(|device| CardUse {
         used_bytes: words.at(offset::device_used(device)),
@@ -111,7 +111,7 @@ pub fn read_ledger(run_dir: &Path) -> Result<Vec<CardUse>, LedgerError> {
 }
 
 /// Reads what each process has used on each card, processes that have ended included.
-pub fn read_process_use(run_dir: &Path) -> Result<Vec<ProcessUse>, LedgerError> {
+pub fn read_process_use(run_dir: &Path) -> Result<Vec<ProcessUse>, UsageError> {
     let words = Words::read(run_dir)?;
     let slots = (0..MAX_PROCESSES).filter(|&slot| words.at(offset::slot_process(slot)) != 0);
     let uses = slots.flat_map(|slot| {
@@ -126,24 +126,24 @@ pub fn read_process_use(run_dir: &Path) -> Result<Vec<ProcessUse>, LedgerError> 
     Ok(uses.filter(|each| each.peak_bytes > 0).collect())
 }
 
-/// A ledger whose length and beginning are right.
+/// A usage file whose length and beginning are right.
 struct Words {
     bytes: Vec<u8>,
     devices: usize,
 }
 
 impl Words {
-    fn read(run_dir: &Path) -> Result<Self, LedgerError> {
-        let path = run_dir.join(LEDGER_FILE);
+    fn read(run_dir: &Path) -> Result<Self, UsageError> {
+        let path = run_dir.join(USAGE_FILE);
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(source) => return Err(LedgerError::Access { path, source }),
+            Err(source) => return Err(UsageError::Access { path, source }),
         };
         let mut words = Self { bytes, devices: 0 };
-        let is_ledger = words.bytes.len() == LEDGER_BYTES && words.at(0) == LEDGER_MAGIC;
+        let is_usage_file = words.bytes.len() == USAGE_BYTES && words.at(0) == USAGE_MAGIC;
         words.devices = match usize::try_from(words.at(WORD)) {
-            Ok(devices) if is_ledger && devices <= MAX_DEVICES => devices,
-            _ => return Err(LedgerError::Damaged { path }),
+            Ok(devices) if is_usage_file && devices <= MAX_DEVICES => devices,
+            _ => return Err(UsageError::Damaged { path }),
         };
         Ok(words)
     }
@@ -166,21 +166,24 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_ledger_reads_as_unused_cards() {
+    fn a_fresh_file_reads_as_unused_cards() {
         let folder = tempfile::tempdir().expect("folder");
-        create_ledger(folder.path(), 2).expect("written");
+        create_usage_file(folder.path(), 2).expect("written");
         let unused = CardUse {
             used_bytes: 0,
             peak_bytes: 0,
         };
-        assert_eq!(read_ledger(folder.path()).expect("valid"), [unused, unused]);
+        assert_eq!(
+            read_card_use(folder.path()).expect("valid"),
+            [unused, unused]
+        );
     }
 
     #[test]
     fn counters_come_back_from_the_offsets_they_were_put_at() {
         let folder = tempfile::tempdir().expect("folder");
-        create_ledger(folder.path(), 2).expect("written");
-        let path = folder.path().join(LEDGER_FILE);
+        create_usage_file(folder.path(), 2).expect("written");
+        let path = folder.path().join(USAGE_FILE);
         let mut bytes = std::fs::read(&path).expect("file");
         put(&mut bytes, offset::device_used(0), 10);
         put(&mut bytes, offset::device_peak(1), 1 << 40);
@@ -189,7 +192,7 @@ mod tests {
         put(&mut bytes, offset::slot_peak(7, 1), 30);
         put(&mut bytes, offset::slot_at_card_peak(7, 1), 20);
         std::fs::write(&path, bytes).expect("file");
-        let cards = read_ledger(folder.path()).expect("valid");
+        let cards = read_card_use(folder.path()).expect("valid");
         assert_eq!(cards[0].used_bytes, 10);
         assert_eq!(cards[1].peak_bytes, 1 << 40);
         let ended = ProcessUse {
@@ -214,27 +217,27 @@ mod tests {
         );
         assert_eq!(
             offset::slot_at_card_peak(MAX_PROCESSES - 1, MAX_DEVICES - 1) + WORD,
-            LEDGER_BYTES
+            USAGE_BYTES
         );
     }
 
     #[test]
-    fn missing_and_damaged_ledgers_are_told_apart() {
+    fn missing_and_damaged_files_are_told_apart() {
         let folder = tempfile::tempdir().expect("folder");
-        let path = folder.path().join(LEDGER_FILE);
+        let path = folder.path().join(USAGE_FILE);
         assert!(matches!(
-            read_ledger(folder.path()),
-            Err(LedgerError::Access { .. })
+            read_card_use(folder.path()),
+            Err(UsageError::Access { .. })
         ));
-        create_ledger(folder.path(), MAX_DEVICES + 1).expect("written");
+        create_usage_file(folder.path(), MAX_DEVICES + 1).expect("written");
         assert!(matches!(
-            read_ledger(folder.path()),
-            Err(LedgerError::Damaged { .. })
+            read_card_use(folder.path()),
+            Err(UsageError::Damaged { .. })
         ));
         std::fs::write(&path, "short").expect("file");
         assert!(matches!(
-            read_ledger(folder.path()),
-            Err(LedgerError::Damaged { .. })
+            read_card_use(folder.path()),
+            Err(UsageError::Damaged { .. })
         ));
     }
 }

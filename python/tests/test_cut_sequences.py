@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ghostgpu.agent.probe_sequences import CutBatches, cut, sequence_length  # noqa: E402
+from ghostgpu.agent.cut_sequences import CutBatches, cut, sequence_length  # noqa: E402
 from ghostgpu.agent.report import ProbeReport  # noqa: E402
 
 Pair = namedtuple("Pair", ["tokens", "labels"])
