@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from test_exactness import HARNESS, MEASURED, REAL, ghostgpu
+from test_exactness import HARNESS, MEASURED, REAL, assert_no_agent_fault, ghostgpu
 
 sys.path.insert(0, str(REAL.parents[1] / "tests" / "exports"))
 
@@ -63,9 +63,12 @@ def recorded(
 
     def rehearse(name: str) -> tuple[str, Recorded]:
         recording, result = folder / f"{name}.ghost", folder / f"{name}.json"
-        command = [*ghostgpu("--record", str(recording)), str(HARNESS / "run_case.py")]
+        answer = folder / f"{name}.answer.json"
+        options = ("--record", str(recording), "--json", str(answer))
+        command = [*ghostgpu(*options), str(HARNESS / "run_case.py")]
         command += [name, "--out", str(result)]
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+        assert_no_agent_fault(answer)
         return name, Recorded(recording, result, done.stdout + done.stderr)
 
     with ThreadPoolExecutor(2) as pool:

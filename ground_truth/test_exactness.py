@@ -62,11 +62,21 @@ def program() -> str:
     return found
 
 
+def assert_no_agent_fault(answer: Path) -> None:
+    """An answer that rests on a broken agent proves nothing (`python/ghostgpu/agent/report.py`)."""
+    if answer.exists():
+        assumptions = json.loads(answer.read_text())["assumptions"]
+        assert not [each for each in assumptions if each.startswith("GhostGPU's agent ")]
+
+
 def replay_short_scripts(name: str, folder: Path) -> dict[str, Any]:
     """What `harness/NAME.py` measures on the virtual H200."""
-    command = [*ghostgpu(*PLAIN), str(HARNESS / f"{name}.py"), "--out", str(folder)]
+    answer = folder / "answer.json"
+    options = (*PLAIN, "--json", str(answer))
+    command = [*ghostgpu(*options), str(HARNESS / f"{name}.py"), "--out", str(folder)]
     command += ["--jobs", str(os.cpu_count() or 1)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert_no_agent_fault(answer)
     written = folder / f"{name}.json"
     assert written.exists(), done.stdout[-2000:] + done.stderr[-2000:]
     figures: dict[str, Any] = json.loads(written.read_text())[name]
@@ -91,13 +101,16 @@ def replay(tmp_path_factory: pytest.TempPathFactory, kept: ReplayCache | None) -
         return folder
     names = folder / "names.txt"
     names.write_text("\n".join(waiting))
-    command = [*ghostgpu(*PLAIN), str(HARNESS / "run_all.py"), "--fork", "--out", str(folder)]
+    answer = folder / "answer.json"
+    options = (*PLAIN, "--json", str(answer))
+    command = [*ghostgpu(*options), str(HARNESS / "run_all.py"), "--fork", "--out", str(folder)]
     command += ["--names", str(names), "--jobs", str(os.cpu_count() or 1)]
     # Compiling takes a minute or more on a small machine.
     command += ["--case-limit", "400"]
     # Cases that fail say so in their own results; the program's own exit code adds nothing.
     with open(folder / "replay.log", "wb") as log:
         subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
+    assert_no_agent_fault(answer)
     return folder
 
 

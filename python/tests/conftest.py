@@ -21,6 +21,8 @@ from typing import Any, Callable
 
 import pytest
 
+from ghostgpu.agent.shared_numbers import USAGE_BYTES, USAGE_FILE, USAGE_MAGIC
+
 # A shell that runs the tests in the background has them ignore Ctrl-C, and what they start, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -28,7 +30,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 REPOSITORY = Path(__file__).resolve().parents[2]
 INJECT = REPOSITORY / "python" / "ghostgpu" / "agent" / "inject"
 
-LEDGER_BYTES = 64 + 64 * 16 + 256 * (8 + 64 * 8)
+AGENT_FAULT = "GhostGPU's agent "
+"""How the agent's sentences about its own faults begin (`agent/report.py`)."""
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
@@ -46,6 +49,12 @@ class Rehearsal:
     @property
     def reports(self) -> list[dict[str, Any]]:
         return [json.loads(path.read_text()) for path in sorted(self.run_dir.glob("agent-*.json"))]
+
+    @property
+    def faults(self) -> list[str]:
+        """What went wrong in the agent itself."""
+        sentences = [sentence for report in self.reports for sentence in report["assumptions"]]
+        return [sentence for sentence in sentences if sentence.startswith(AGENT_FAULT)]
 
     @property
     def report(self) -> dict[str, Any]:
@@ -114,6 +123,7 @@ def rehearse(tmp_path: Path) -> Rehearse:
         session = make_session(tmp_path, **changes)
         (tmp_path / "script.py").write_text(textwrap.dedent(script))
         arguments = ["-c", DRIVER, str(tmp_path / "script.py")]
+        # Without the library some parts cannot be installed: faults are not looked at.
         return run_python(arguments, tmp_path, environment(session), session.parent)
 
     return run
@@ -153,19 +163,27 @@ def rehearse_on_card(tmp_path: Path, h200_session: dict[str, Any]) -> Rehearse:
     for name in ("libghostgpu.so", "libcuda.so.1", "libnvidia-ml.so.1"):
         (links / name).symlink_to(library)
 
-    def run(script: str, *, card: dict[str, Any] | None = None, **changes: Any) -> Rehearsal:
+    def run(
+        script: str,
+        *,
+        card: dict[str, Any] | None = None,
+        breaks_agent: bool = False,
+        **changes: Any,
+    ) -> Rehearsal:
         (device,) = h200_session["devices"]
         devices = [{**device, **(card or {})}]
         fields = {**h200_session, "devices": devices, **changes}
         fields.pop("run_dir")
         session = make_session(tmp_path, **fields)
-        # The layout is in `crates/session/src/ledger.rs`: magic number, number of devices, zeros.
-        ledger = b"GHOSTLG1" + len(devices).to_bytes(8, "little")
-        (session.parent / "card.ledger").write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
+        # As `crates/session/src/card_usage.rs` has it: magic number, number of devices, zeros.
+        usage = USAGE_MAGIC.to_bytes(8, "little") + len(devices).to_bytes(8, "little")
+        (session.parent / USAGE_FILE).write_bytes(usage.ljust(USAGE_BYTES, b"\0"))
         (tmp_path / "script.py").write_text(textwrap.dedent(script))
         variables = environment(
             session, LD_PRELOAD=str(links / "libghostgpu.so"), LD_LIBRARY_PATH=str(links)
         )
-        return run_python(["script.py"], tmp_path, variables, session.parent)
+        done = run_python(["script.py"], tmp_path, variables, session.parent)
+        assert breaks_agent or not done.faults
+        return done
 
     return run

@@ -8,6 +8,9 @@ import pytest
 from change_cases import BLOCKS, CASES, NOTHING_TO_CHANGE, TRAINING, VISION
 from conftest import Rehearsal, Rehearse, needs_torch
 
+from ghostgpu.agent import changes
+from ghostgpu.agent.shared_numbers import CHANGES, USAGE_FILE
+
 pytestmark = needs_torch
 
 AS_IT_IS: dict[str, object] = {}
@@ -16,8 +19,8 @@ AS_IT_IS: dict[str, object] = {}
 
 def figures(done: Rehearsal) -> object:
     assert done.code == 0, done.stderr
-    ledger = (done.run_dir / "card.ledger").read_bytes()
-    return done.report["peaks"], done.report["step_peaks"], ledger[72:80]
+    usage = (done.run_dir / USAGE_FILE).read_bytes()
+    return done.report["peaks"], done.report["step_peaks"], usage[72:80]
 
 
 def forget(done: Rehearsal) -> None:
@@ -83,3 +86,7 @@ def test_short_passes_lead_to_the_evaluation_and_end_after_it(rehearse_on_card: 
     assert (done.report["steps"], done.stdout.count("evaluated")) == (3, 20)
     assert done.report["stopped_by_step_limit"] is True
     assert done.report["changes"] == [{"name": "short-passes", "did": None, "line": None}]
+
+
+def test_the_agent_can_make_every_change_that_a_session_may_name() -> None:
+    assert tuple(changes._ALL) == CHANGES

@@ -97,7 +97,7 @@ def test_a_handler_that_the_script_sets_stays_its_own(rehearse: Rehearse) -> Non
     assert done.code == 9
 
 
-def test_a_fault_of_the_agent_becomes_a_note(rehearse: Rehearse) -> None:
+def test_a_fault_of_the_agent_becomes_an_assumption(rehearse: Rehearse) -> None:
     done = rehearse(
         """
         import torch
@@ -110,4 +110,4 @@ def test_a_fault_of_the_agent_becomes_a_note(rehearse: Rehearse) -> None:
         """
     )
     assert (done.code, done.stdout.strip(), done.stderr) == (0, "went on", "")
-    assert any("the agent failed in StepCounter" in note for note in done.report["notes"])
+    assert any("failed in StepCounter" in fault for fault in done.faults)

@@ -31,6 +31,9 @@ MIB = 1 << 20
 TIMEOUT_S = 240
 """Far beyond what any of these scripts takes; a hang must not hold up the whole suite."""
 
+AGENT_FAULT = "GhostGPU's agent "
+"""How the agent's sentences about its own faults begin (`agent/report.py`)."""
+
 PAGE = 2 * MIB
 """What the card hands out memory in."""
 
@@ -63,6 +66,7 @@ class Rehearse(Protocol):
         *options: str,
         command: tuple[str, ...] = (),
         environment: Mapping[str, str] = {},
+        breaks_agent: bool = False,
     ) -> Answered: ...
 
 
@@ -100,6 +104,7 @@ def _rehearse_with(python: str, folder: Path, cache: Path) -> Rehearse:
         *options: str,
         command: tuple[str, ...] = (),
         environment: Mapping[str, str] = {},
+        breaks_agent: bool = False,
     ) -> Answered:
         (folder / "train.py").write_text(textwrap.dedent(script))
         answer = folder / "answer.json"
@@ -118,9 +123,24 @@ def _rehearse_with(python: str, folder: Path, cache: Path) -> Rehearse:
             check=False,
         )
         written = json.loads(answer.read_text()) if answer.exists() else None
+        if not breaks_agent:
+            assert not agent_faults(written)
         return Answered(done.returncode, done.stdout, done.stderr, written, folder)
 
     return rehearse
+
+
+def agent_faults(answer: Any) -> list[str]:
+    """Sentences about faults of the agent, wherever in an answer they are."""
+    if isinstance(answer, str):
+        return [answer] if AGENT_FAULT in answer else []
+    if isinstance(answer, dict):
+        answer = list(answer.values())
+    return (
+        [fault for each in answer or [] for fault in agent_faults(each)]
+        if isinstance(answer, list)
+        else []
+    )
 
 
 def _clean_environment() -> dict[str, str]:
@@ -167,6 +187,7 @@ def ask(tmp_path: Path, shared_cache: Path) -> Ask:
             check=False,
         )
         written = json.loads(answer.read_text()) if answer.exists() else None
+        assert not agent_faults(written)
         return Answered(done.returncode, done.stdout, done.stderr, written, tmp_path)
 
     return asking

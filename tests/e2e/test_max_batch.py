@@ -36,7 +36,7 @@ def test_the_batch_of_the_loader_is_found_and_equals_plain_runs(
     largest = done["largest_batch"]
     assert done["confirmation"] == "equal"
     assert done["limited_by"]["kind"] == "memory"
-    assert done["set_through"] == "the DataLoader gone through at train.py:13"
+    assert done["set_through"] == "the DataLoader iterated at train.py:13"
     assert (done["own_batch"], done["samples"]) == (4, 3000)
     probes = {probe["batch"]: probe for probe in done["probes"]}
     assert probes[largest]["fits"] is True

@@ -3,6 +3,7 @@
 use ghostgpu_device::DeviceSheet;
 use ghostgpu_rehearse::{Prepared, Run, Verdict, missing_code_sentence, runs_on};
 use ghostgpu_session::{AllocatorPeaks, Note, OomReport, RefusedCall, StepPeaks};
+use ghostgpu_text::human;
 use serde::Serialize;
 
 pub use ghostgpu_rehearse::user_frame;
@@ -79,6 +80,8 @@ pub struct Versions {
 pub struct DevicePeak {
     pub device: usize,
     pub peak_device_bytes: u64,
+    /// The part of it that processes other than the largest used.
+    pub other_processes_bytes: u64,
 }
 
 /// What is known about the memory that the job would have needed.
@@ -217,6 +220,7 @@ impl Answer {
                 .map(|(device, card)| DevicePeak {
                     device,
                     peak_device_bytes: on_card(card.peak_bytes),
+                    other_processes_bytes: findings.other_processes_bytes(device),
                 })
                 .collect(),
             allocator_peaks: main
@@ -279,9 +283,13 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
         .filter(|process| process.peaks.iter().any(|peaks| peaks.allocations > 0))
         .count();
     if users > 1 {
+        let others: Vec<u64> = (0..findings.cards.len())
+            .map(|device| findings.other_processes_bytes(device))
+            .collect();
         add(format!(
             "{users} processes used the cards: allocated and reserved are those of the largest, \
-             on card counts all of them"
+             on card counts all of them; of its peak, other processes had {}",
+            human(others.into_iter().max().unwrap_or(0))
         ));
     }
     for note in &findings.notes {

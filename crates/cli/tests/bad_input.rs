@@ -130,13 +130,17 @@ fn a_torch_that_cannot_be_used_is_refused() {
     world
         .rehearse(&["train.py"])
         .assert_failure("torch 1.13.1+cu117 is too old");
+    world.torch("2.15.0+cu140", Some("14.0"));
+    world
+        .rehearse(&["train.py"])
+        .assert_failure("this torch is built for CUDA 14.0, and only CUDA 12 and 13 are simulated");
     assert_untouched(&world);
 }
 
 #[test]
 fn a_torch_newer_than_any_tested_runs_with_a_remark() {
     let world = world();
-    world.torch("2.99.0+cu140", Some("14.0"));
+    world.torch("2.99.0+cu132", Some("13.2"));
     let outcome = world.rehearse(&["train.py"]);
     outcome.assert_code(0);
     assert!(

@@ -68,7 +68,7 @@ pub unsafe extern "C" fn ghostgpu_device_bytes(
 
 /// Moves this process, a forked copy of the script, into the run whose folder is named: what it holds
 /// on the cards is counted there, and what was said so far is said there again. Returns 0, or 1 if
-/// that folder has no ledger.
+/// that folder has no usage file.
 ///
 /// # Safety
 /// `run_dir` is a text that ends with a zero, or null.

@@ -10,6 +10,7 @@
 //! simulated, harmless or refused.
 
 mod agent_interface;
+mod card_usage;
 mod clock;
 mod cublas;
 mod cublaslt;
@@ -24,7 +25,6 @@ mod device_work;
 mod driver;
 mod handed_on;
 mod handles;
-mod ledger;
 mod library_sizes;
 mod memory_window;
 mod nccl;
@@ -43,6 +43,7 @@ mod self_lookup;
 mod slots;
 mod state;
 mod trace;
+mod virtual_device;
 mod visible_devices;
 
 /// Stores `value` where a C caller asked for it; callers may pass null for what they do not want.
@@ -54,4 +55,17 @@ pub(crate) unsafe fn write_out<T>(target: *mut T, value: T) {
         // SAFETY: promised by the caller. Structures in C may be less aligned than Rust expects.
         unsafe { target.write_unaligned(value) };
     }
+}
+
+/// Works with a variable of the calling thread; `None` when the thread is ending and has let go of it.
+///
+/// Programs call CUDA while their threads end, from destructors of their own. A panic there would cross
+/// the border to C, and with it end the program.
+pub(crate) fn with_threads_own<T, R>(
+    variable: &'static std::thread::LocalKey<std::cell::RefCell<T>>,
+    work: impl FnOnce(&mut T) -> R,
+) -> Option<R> {
+    variable
+        .try_with(|value| Some(work(&mut *value.try_borrow_mut().ok()?)))
+        .ok()?
 }

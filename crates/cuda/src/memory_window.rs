@@ -6,6 +6,7 @@
 use ghostgpu_device::{DeviceSheet, PAGE_BYTES};
 
 /// The addresses of one card.
+#[derive(Clone, Copy, Debug)]
 pub struct Window {
     pub start: u64,
     pub bytes: u64,

@@ -4,6 +4,7 @@
 //! order of the dynamic linker; they are already in the process, though, and open by name.
 
 use std::ffi::{CStr, c_void};
+use std::ops::RangeInclusive;
 
 /// A function of a library that the process has already loaded under one of these names.
 pub fn find_loaded(library_names: &[&CStr], function: &CStr) -> Option<*mut c_void> {
@@ -22,9 +23,27 @@ pub fn find_loaded(library_names: &[&CStr], function: &CStr) -> Option<*mut c_vo
     None
 }
 
+/// The major versions of CUDA whose structures are known.
+const SIMULATED_MAJORS: RangeInclusive<i32> = 12..=13;
+
+/// The major version of the loaded CUDA runtime, if it is one whose structures are not known: they would
+/// be filled in another's layout.
+pub fn unknown_cuda_major() -> Option<i32> {
+    let major = cuda_runtime_version() / 1000;
+    (!SIMULATED_MAJORS.contains(&major)).then_some(major)
+}
+
 /// The version of the CUDA runtime that the script's torch was built with (13000 for 13.0).
 pub fn cuda_runtime_version() -> i32 {
-    const NAMES: [&CStr; 2] = [c"libcudart.so.13", c"libcudart.so.12"];
+    // The known ones first; then those that must not be taken for one of them.
+    const NAMES: [&CStr; 6] = [
+        c"libcudart.so.13",
+        c"libcudart.so.12",
+        c"libcudart.so.14",
+        c"libcudart.so.15",
+        c"libcudart.so.16",
+        c"libcudart.so.11.0",
+    ];
     let Some(address) = find_loaded(&NAMES, c"cudaRuntimeGetVersion") else {
         return DEFAULT_RUNTIME_VERSION;
     };

@@ -2,57 +2,88 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Mutex, RwLock};
 
-use ghostgpu_device::{
-    Budget, Capability, CardMemory, DeviceSheet, Overhead, PAGE_BYTES, StreamOrderedPool,
-};
+use ghostgpu_device::{Capability, DeviceSheet, Overhead};
 use ghostgpu_session::{SESSION_VARIABLE, Session};
 
-use crate::clock;
-use crate::handed_on;
-use crate::ledger::Ledger;
+use crate::card_usage::CardUsage;
 use crate::memory_window;
+use crate::real_library;
+pub use crate::virtual_device::VirtualDevice;
 use crate::visible_devices;
-
-/// One virtual card.
-pub struct VirtualDevice {
-    /// Its place in the machine, before `CUDA_VISIBLE_DEVICES`.
-    pub ordinal: usize,
-    pub sheet: DeviceSheet,
-    pub uuid: [u8; 16],
-    memory: Mutex<CardMemory>,
-    pool: Mutex<StreamOrderedPool>,
-    window_start: u64,
-    window_bytes: u64,
-    is_elastic: bool,
-    has_context: AtomicBool,
-    has_kernels: AtomicBool,
-    has_blas: AtomicBool,
-    has_dnn: AtomicBool,
-    has_solver: AtomicBool,
-    has_transforms: AtomicBool,
-    /// What library handles and streams hold, before rounding to pages.
-    object_bytes: AtomicU64,
-}
 
 struct Room {
     session: Session,
     devices: Vec<VirtualDevice>,
     /// Indices into `devices`, in the order the process sees them.
     visible: Vec<usize>,
-    ledger: Ledger,
+    usage: CardUsage,
 }
 
-static ROOM: OnceLock<Option<Room>> = OnceLock::new();
+/// The room of this process: null until the first CUDA call, and again in a forked child.
+static ROOM: AtomicPtr<Option<Room>> = AtomicPtr::new(null_mut());
+
+/// In a forked child that has not used the cards itself: the room of its parent.
+static PARENTS_ROOM: AtomicPtr<Option<Room>> = AtomicPtr::new(null_mut());
+
+/// Whether this process, a forked child, has opened a room of its own.
+static HAS_LEFT_PARENT: AtomicBool = AtomicBool::new(false);
 
 /// The room, opened at the first CUDA call. `None` without a session: then there are no devices.
 fn room() -> Option<&'static Room> {
-    ROOM.get_or_init(open_room).as_ref()
+    let opened = ROOM.load(Ordering::Acquire);
+    if opened.is_null() {
+        return open_once();
+    }
+    // SAFETY: a room is leaked when it is opened.
+    unsafe { &*opened }.as_ref()
 }
 
-fn open_room() -> Option<Room> {
+#[cold]
+fn open_once() -> Option<&'static Room> {
+    static OPENING: Mutex<()> = Mutex::new(());
+    let _alone = OPENING
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if ROOM.load(Ordering::Acquire).is_null() {
+        // SAFETY: a room is leaked when it is opened.
+        let parents = unsafe { PARENTS_ROOM.load(Ordering::Acquire).as_ref() };
+        let opened = Box::new(open_room(parents.and_then(Option::as_ref)));
+        watch_for_forks();
+        HAS_LEFT_PARENT.store(parents.is_some(), Ordering::Release);
+        ROOM.store(Box::into_raw(opened), Ordering::Release);
+    }
+    // SAFETY: stored above or by the thread before this one, and leaked.
+    unsafe { &*ROOM.load(Ordering::Acquire) }.as_ref()
+}
+
+/// Has every forked child open the cards again at its first CUDA call: what its parent holds there
+/// is not its own.
+fn watch_for_forks() {
+    extern "C" fn begin_in_child() {
+        // Atomics only: a lock may be held by a thread that the child does not have.
+        let parents = ROOM.swap(null_mut(), Ordering::AcqRel);
+        if !parents.is_null() {
+            PARENTS_ROOM.store(parents, Ordering::Release);
+        }
+        HAS_LEFT_PARENT.store(false, Ordering::Release);
+    }
+    static IS_WATCHING: AtomicBool = AtomicBool::new(false);
+    if !IS_WATCHING.swap(true, Ordering::AcqRel) {
+        // SAFETY: the handler is a function of a library that is never unloaded.
+        unsafe { libc::pthread_atfork(None, None, Some(begin_in_child)) };
+    }
+}
+
+/// Opens the cards for this process, at the same addresses as its parent's if it is a forked child.
+///
+/// A child of a process with a context cannot use a real card. Should it try here, what it allocates
+/// is counted as its own, but no context: its parent's objects may still be destroyed in it, and that
+/// must not cost memory.
+fn open_room(parents: Option<&Room>) -> Option<Room> {
     let path = PathBuf::from(std::env::var_os(SESSION_VARIABLE)?);
     let session = match Session::load(&path) {
         Ok(session) => session,
@@ -61,41 +92,30 @@ fn open_room() -> Option<Room> {
             return None;
         }
     };
-    let Some(ledger) = Ledger::open(&session.run_dir) else {
-        eprintln!("ghostgpu: the memory ledger of this run cannot be opened, so it has no device");
+    if let Some(major) = real_library::unknown_cuda_major() {
+        eprintln!(
+            "ghostgpu: this program uses CUDA {major}, which is not simulated (12 and 13 are), so it has \
+             no device"
+        );
+        return None;
+    }
+    let run_dir = other_run_dir().unwrap_or_else(|| session.run_dir.clone());
+    let Some(usage) = CardUsage::open(&run_dir) else {
+        eprintln!("ghostgpu: the usage file of this run cannot be opened, so it has no device");
         return None;
     };
-    let windows = memory_window::reserve(&session.devices)?;
-    let devices: Vec<VirtualDevice> = session
-        .devices
-        .iter()
-        .zip(windows)
-        .enumerate()
-        .map(|(ordinal, (sheet, window))| VirtualDevice {
-            ordinal,
-            sheet: sheet.clone(),
-            uuid: uuid_of(ordinal),
-            memory: Mutex::new(CardMemory::new(
-                window.start,
-                window.bytes - window.bytes / 4,
-                sheet.overhead.context_bytes,
-            )),
-            pool: Mutex::new(StreamOrderedPool::new(
-                window.start + (window.bytes - window.bytes / 4),
-                window.bytes / 4,
-            )),
-            window_start: window.start,
-            window_bytes: window.bytes,
-            is_elastic: session.elastic,
-            has_context: AtomicBool::new(false),
-            has_kernels: AtomicBool::new(false),
-            has_blas: AtomicBool::new(false),
-            has_dnn: AtomicBool::new(false),
-            has_solver: AtomicBool::new(false),
-            has_transforms: AtomicBool::new(false),
-            object_bytes: AtomicU64::new(0),
-        })
-        .collect();
+    let devices: Vec<VirtualDevice> = match parents {
+        Some(parents) => parents.devices.iter().map(VirtualDevice::anew).collect(),
+        None => session
+            .devices
+            .iter()
+            .zip(memory_window::reserve(&session.devices)?)
+            .enumerate()
+            .map(|(ordinal, (sheet, window))| {
+                VirtualDevice::new(ordinal, sheet, window, session.elastic)
+            })
+            .collect(),
+    };
     let wanted = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let uuids: Vec<[u8; 16]> = devices.iter().map(|device| device.uuid).collect();
     let visible = visible_devices::select(wanted.as_deref(), &uuids);
@@ -103,15 +123,8 @@ fn open_room() -> Option<Room> {
         session,
         devices,
         visible,
-        ledger,
+        usage,
     })
-}
-
-/// Each card's own number, recognisable as ours: the bytes spell "ghostgpu".
-fn uuid_of(ordinal: usize) -> [u8; 16] {
-    let mut uuid = *b"ghostgpu\0\0\0\0\0\0\0\0";
-    uuid[8..].copy_from_slice(&(ordinal as u64 + 1).to_be_bytes());
-    uuid
 }
 
 pub fn session() -> Option<&'static Session> {
@@ -120,20 +133,35 @@ pub fn session() -> Option<&'static Session> {
 
 static OTHER_RUN_DIR: RwLock<Option<PathBuf>> = RwLock::new(None);
 
+fn other_run_dir() -> Option<PathBuf> {
+    OTHER_RUN_DIR.read().ok()?.clone()
+}
+
 /// The folder of the run that this process belongs to.
 pub fn run_dir() -> Option<PathBuf> {
-    let other = OTHER_RUN_DIR.read().ok()?.clone();
-    other.or_else(|| Some(session()?.run_dir.clone()))
+    other_run_dir().or_else(|| Some(session()?.run_dir.clone()))
 }
 
 /// Moves this process, a forked copy of the script, into a run of its own, with everything it holds
-/// on the cards. False if that run's folder cannot be used.
+/// on the cards. False if that run's folder cannot be used, or if the copy has used the cards before.
 pub fn continue_in(run_dir: PathBuf) -> bool {
-    let is_moved = room().is_none_or(|room| room.ledger.continue_in(&run_dir));
+    if HAS_LEFT_PARENT.load(Ordering::Acquire) {
+        return false;
+    }
+    let parents = PARENTS_ROOM.swap(null_mut(), Ordering::AcqRel);
+    if !parents.is_null() {
+        ROOM.store(parents, Ordering::Release);
+    }
+    let is_moved = room().is_none_or(|room| room.usage.continue_in(&run_dir));
     if is_moved && let Ok(mut other) = OTHER_RUN_DIR.write() {
         *other = Some(run_dir);
     }
     is_moved
+}
+
+/// What this process holds on the cards, in the file that it shares with the run's other processes.
+pub fn usage() -> Option<&'static CardUsage> {
+    room().map(|room| &room.usage)
 }
 
 /// All cards of the machine, whether or not `CUDA_VISIBLE_DEVICES` shows them to this process.
@@ -185,7 +213,7 @@ pub fn current_with_context() -> Option<&'static VirtualDevice> {
 pub fn note_blas_use() {
     if let Some(device) = current_with_context() {
         device.note_kernel_use();
-        device.charge_once(&device.has_blas, device.sheet.overhead.blas_code_bytes);
+        device.note_blas_use();
     }
 }
 
@@ -193,24 +221,21 @@ pub fn note_blas_use() {
 pub fn note_dnn_use() {
     if let Some(device) = current_with_context() {
         device.note_kernel_use();
-        device.charge_once(&device.has_dnn, device.sheet.overhead.dnn_code_bytes);
+        device.note_dnn_use();
     }
 }
 
 /// The first cuSOLVER handle brings its code and buffers onto the card.
 pub fn note_solver_use() {
     if let Some(device) = current_with_context() {
-        device.charge_once(&device.has_solver, device.sheet.overhead.solver_bytes);
+        device.note_solver_use();
     }
 }
 
 /// The first cuFFT plan brings its code onto the card.
 pub fn note_transform_use() {
     if let Some(device) = current_with_context() {
-        device.charge_once(
-            &device.has_transforms,
-            device.sheet.overhead.transform_bytes,
-        );
+        device.note_transform_use();
     }
 }
 
@@ -232,111 +257,6 @@ pub fn device_of_address(address: u64) -> Option<(i32, &'static VirtualDevice)> 
             let device = &room.devices[ordinal];
             device.owns(address).then_some((index as i32, device))
         })
-}
-
-impl VirtualDevice {
-    pub fn owns(&self, address: u64) -> bool {
-        address >= self.window_start && address - self.window_start < self.window_bytes
-    }
-
-    pub fn memory(&self) -> MutexGuard<'_, CardMemory> {
-        // A panic while holding the lock is a bug of ours; the books are still the best we have.
-        self.memory
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// The default stream-ordered pool.
-    pub fn pool(&self) -> MutexGuard<'_, StreamOrderedPool> {
-        self.pool
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    pub fn used_bytes(&self) -> u64 {
-        room().map_or(0, |room| room.ledger.used_bytes(self.ordinal))
-    }
-
-    pub fn peak_bytes(&self) -> u64 {
-        room().map_or(0, |room| room.ledger.peak_bytes(self.ordinal))
-    }
-
-    /// What each process of the run uses on this card, as NVML tells it: (process number, bytes).
-    pub fn used_by_process(&self) -> Vec<(u32, u64)> {
-        let Some(room) = room() else {
-            return Vec::new();
-        };
-        let mut processes = room.ledger.used_by_process(self.ordinal);
-        for (_, used) in &mut processes {
-            *used = used.saturating_sub(self.sheet.overhead.driver_bytes);
-        }
-        processes
-    }
-
-    /// Free memory as `cudaMemGetInfo` reports it. An elastic card that holds more than it has
-    /// reports that nothing is free.
-    pub fn free_bytes(&self) -> u64 {
-        self.sheet.total_bytes.saturating_sub(self.used_bytes())
-    }
-
-    pub fn has_context(&self) -> bool {
-        self.has_context.load(Ordering::Acquire)
-    }
-
-    pub fn ensure_context(&self) {
-        self.charge_once(&self.has_context, self.sheet.overhead.context_bytes);
-    }
-
-    /// The first launch loads code onto the card.
-    pub fn note_kernel_use(&self) {
-        clock::pass(1);
-        handed_on::forget_all();
-        self.ensure_context();
-        let bytes = self.sheet.overhead.kernels_bytes;
-        if self.charge_once(&self.has_kernels, bytes) {
-            self.memory().note_first_kernel(bytes);
-        }
-    }
-
-    /// Charges overhead the first time only. It is charged even when the card is full: the real
-    /// driver would fail here with an error that PyTorch cannot recover from, and the user is
-    /// better served by the out-of-memory error that follows.
-    /// True when it was the first time.
-    fn charge_once(&self, flag: &AtomicBool, bytes: u64) -> bool {
-        if flag.load(Ordering::Acquire) || flag.swap(true, Ordering::AcqRel) {
-            return false;
-        }
-        if let Some(room) = room() {
-            room.ledger.charge(self.ordinal, bytes, None);
-        }
-        true
-    }
-
-    /// Charges whole pages for objects that share them.
-    fn charge_object(&self, bytes: u64) {
-        let Some(room) = room() else { return };
-        let before = self.object_bytes.fetch_add(bytes, Ordering::AcqRel);
-        let pages = |total: u64| total.div_ceil(PAGE_BYTES);
-        let new_pages = pages(before + bytes) - pages(before);
-        if new_pages > 0 {
-            room.ledger
-                .charge(self.ordinal, new_pages * PAGE_BYTES, None);
-            self.memory().note_library_memory(new_pages * PAGE_BYTES);
-        }
-    }
-}
-
-impl Budget for VirtualDevice {
-    fn charge(&self, bytes: u64) -> bool {
-        let limit = (!self.is_elastic).then_some(self.sheet.total_bytes);
-        room().is_some_and(|room| room.ledger.charge(self.ordinal, bytes, limit))
-    }
-
-    fn release(&self, bytes: u64) {
-        if let Some(room) = room() {
-            room.ledger.release(self.ordinal, bytes);
-        }
-    }
 }
 
 static CODE_ARCHITECTURES: RwLock<Vec<u32>> = RwLock::new(Vec::new());

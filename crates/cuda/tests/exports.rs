@@ -52,6 +52,7 @@ fn is_for_observing(symbol: &str) -> bool {
     symbol.starts_with("ghostgpu_")
         || symbol == "InitializeInjectionNvtx2"
         || symbol.starts_with("_ZN3c1027report")
+        || symbol == "_ZN2at14RecordFunction17runStartCallbacksEv"
 }
 
 fn exported_symbols() -> BTreeSet<String> {

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 
 use ghostgpu_device::Catalogue;
-use ghostgpu_session::ledger::create_ledger;
+use ghostgpu_session::card_usage::create_usage_file;
 use ghostgpu_session::{CudnnSource, SESSION_VARIABLE, Session};
 
 const UNINITIALIZED: i32 = 1;
@@ -77,7 +77,7 @@ fn two_virtual_cards_are_told_apart_and_account_for_their_memory() {
     assert_eq!(count(&library), (UNINITIALIZED, 0));
 }
 
-/// Writes the session and the ledger of a run with two H200s; returns the memory of one as NVML counts it.
+/// Writes the session and the usage file of a run with two H200s; returns the memory of one as NVML counts it.
 fn prepare_run(run_dir: &Path) -> u64 {
     let sheet = Catalogue::builtin()
         .find("h200")
@@ -88,7 +88,7 @@ fn prepare_run(run_dir: &Path) -> u64 {
         (card.pci.domain, card.pci.bus, card.pci.device) = (0, bus, 0);
     }
     std::fs::create_dir_all(run_dir).expect("the target folder is writable");
-    create_ledger(run_dir, devices.len()).expect("the target folder is writable");
+    create_usage_file(run_dir, devices.len()).expect("the target folder is writable");
     let session = Session {
         run_dir: run_dir.to_owned(),
         devices,
@@ -101,7 +101,7 @@ fn prepare_run(run_dir: &Path) -> u64 {
         keep_checkpoints: false,
         full_initialisation: false,
         attribution: false,
-        probe: None,
+        size_point: None,
         changes: Vec::new(),
         tables: Vec::new(),
     };

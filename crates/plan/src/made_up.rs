@@ -4,7 +4,7 @@ use ghostgpu_rehearse::{
     Change, Dimension, Ending, Findings, Held, Purpose, Rehearsal, Rehearse, Run, Runner,
     SizePoint, SizePointReport, Stop,
 };
-use ghostgpu_session::ledger::CardUse;
+use ghostgpu_session::card_usage::CardUse;
 use ghostgpu_session::{AllocatorPeaks, OomReport, ProcessReport};
 
 type Answer = Box<dyn FnMut(&Rehearsal) -> Result<Run, Stop>>;

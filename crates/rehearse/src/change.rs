@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ghostgpu_device::DeviceSheet;
-use ghostgpu_session::Probe;
+use ghostgpu_session::SizePointRequest;
 
 use crate::in_place_of::in_place_of_the_script;
 use crate::prepare::Prepared;
@@ -88,7 +88,7 @@ impl Prepared {
                 }
                 (SizePoint::Option(_), None) => {}
                 (point, batch) => {
-                    self.session.probe = Some(Probe {
+                    self.session.size_point = Some(SizePointRequest {
                         place: point.clone(),
                         batch,
                         seq: sizes.sequence,

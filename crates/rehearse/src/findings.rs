@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use ghostgpu_session::card_usage::{CardUse, ProcessUse, read_card_use, read_process_use};
 use ghostgpu_session::files::{AGENT_REPORT_PREFIX, NOTES_PREFIX, PRELOAD_BLOCKED_FILE};
-use ghostgpu_session::ledger::{CardUse, read_ledger};
 use ghostgpu_session::{Note, ProcessReport};
 
 /// What the library and the agent saw in all processes of a run.
@@ -14,6 +14,8 @@ pub struct Findings {
     pub notes: Vec<Note>,
     /// What was in use on each card, in device order; empty if that could not be read.
     pub cards: Vec<CardUse>,
+    /// What each process has used of each card.
+    pub process_use: Vec<ProcessUse>,
     /// The library was not loaded where the agent was; the reason as far as known.
     pub preload_blocked: Option<String>,
     /// What could not be read, each in one sentence.
@@ -40,10 +42,11 @@ impl Findings {
             }
         }
         findings.processes.sort_by_key(|process| process.pid);
-        match read_ledger(run_dir) {
+        match read_card_use(run_dir) {
             Ok(cards) => findings.cards = cards,
             Err(error) => findings.damages.push(error.to_string()),
         }
+        findings.process_use = read_process_use(run_dir).unwrap_or_default();
         findings.preload_blocked = std::fs::read(run_dir.join(PRELOAD_BLOCKED_FILE))
             .ok()
             .map(|text| String::from_utf8_lossy(&text).trim().to_owned());
@@ -92,6 +95,25 @@ impl Findings {
         peaks.max().unwrap_or(0)
     }
 
+    /// What a process has used of a card, with its context and libraries.
+    pub fn use_of(&self, pid: u32, device: usize) -> Option<&ProcessUse> {
+        self.process_use
+            .iter()
+            .find(|each| (each.process, each.device) == (pid, device))
+    }
+
+    /// What processes other than the largest used of a card when its use was highest.
+    pub fn other_processes_bytes(&self, device: usize) -> u64 {
+        let Some(main) = self.main_process() else {
+            return 0;
+        };
+        self.process_use
+            .iter()
+            .filter(|each| each.device == device && each.process != main.pid)
+            .map(|each| each.at_card_peak_bytes)
+            .sum()
+    }
+
     /// The highest peak allocated of any process on any device; none if no process reported.
     pub fn peak_allocated_bytes(&self) -> Option<u64> {
         self.highest(|peaks| peaks.peak_allocated_bytes)
@@ -128,7 +150,7 @@ impl Findings {
 mod tests {
     use super::*;
     use ghostgpu_session::AllocatorPeaks;
-    use ghostgpu_session::ledger::create_ledger;
+    use ghostgpu_session::card_usage::create_usage_file;
 
     fn process(pid: u32, reserved: u64) -> ProcessReport {
         ProcessReport {
@@ -160,7 +182,7 @@ mod tests {
             "notes-20.jsonl",
             b"{\"kind\":\"assumption\",\"text\":\"x\"}\n\n{\"kind\":\"ref",
         );
-        create_ledger(folder.path(), 1).expect("ledger");
+        create_usage_file(folder.path(), 1).expect("usage file");
         write("preload-blocked", b"no permission\n");
         let findings = Findings::gather(folder.path());
         let pids: Vec<u32> = findings

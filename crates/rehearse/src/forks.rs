@@ -1,7 +1,7 @@
 //! Rehearsals in forks of one script: it runs once up to the point where its sizes begin to matter.
 //!
 //! The script is started as ever. Its agent connects to a socket in the run's folder when the script has
-//! come to the size point, says what is there, and forks for every request (`agent/probe_server.py`). Each
+//! come to the size point, says what is there, and forks for every request (`agent/fork_server.py`). Each
 //! fork has a folder with figures of its own, and is judged from it like any other run.
 
 use std::io::{BufRead, BufReader, Write};
@@ -13,9 +13,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use ghostgpu_session::card_usage::create_usage_file;
 use ghostgpu_session::files::SESSION_FILE;
-use ghostgpu_session::ledger::create_ledger;
-use ghostgpu_session::{Probe, Session};
+use ghostgpu_session::{Session, SizePointRequest};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ use crate::stop::Stop;
 use crate::whole::{ScriptOutput, capacity, changed, log_of, start};
 use crate::{SizePoint, SizePointReport};
 
-const SOCKET_NAME: &str = "probes.socket";
+const SOCKET_NAME: &str = "forks.socket";
 
 /// How often it is looked whether the script has come to its point, or has ended.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -67,7 +67,7 @@ impl Forks {
         let mut prepared = changed(prepared, changes, &run_dir)?;
         // Only the figures count here, and they should come quickly.
         prepared.session.attribution = false;
-        prepared.session.probe = Some(Probe {
+        prepared.session.size_point = Some(SizePointRequest {
             place: point.clone(),
             batch: None,
             seq: None,
@@ -243,10 +243,10 @@ impl Line {
         std::fs::create_dir(&run_dir).context("cannot make a folder for a fork")?;
         let session = Session {
             run_dir: run_dir.clone(),
-            probe: None,
+            size_point: None,
             ..self.session.clone()
         };
-        create_ledger(&run_dir, session.devices.len())?;
+        create_usage_file(&run_dir, session.devices.len())?;
         std::fs::write(run_dir.join(SESSION_FILE), serde_json::to_vec(&session)?)?;
         let mut request = Map::new();
         request.insert("run_dir".to_owned(), Value::from(run_dir.to_str()));

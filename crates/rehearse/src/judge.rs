@@ -108,7 +108,7 @@ impl Run {
     pub fn size_point(&self) -> Option<&SizePointReport> {
         let reports = || {
             let processes = self.findings.processes.iter();
-            processes.filter_map(|process| process.probe.as_ref())
+            processes.filter_map(|process| process.size_point.as_ref())
         };
         reports().find(|seen| seen.is_found).or(reports().next())
     }
@@ -246,7 +246,7 @@ fn quiet_end(process: &ProcessReport) -> Option<&OomReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ghostgpu_session::ledger::CardUse;
+    use ghostgpu_session::card_usage::CardUse;
 
     fn oom(is_fatal: bool, step: u64) -> OomReport {
         OomReport {

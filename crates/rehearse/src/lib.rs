@@ -59,7 +59,5 @@ pub use words::{present_value, with_value};
 
 /// What the agent changes in what a script does.
 pub use ghostgpu_session::Change as CodeChange;
-/// Where in a script a size is set.
-pub use ghostgpu_session::ProbePlace as SizePoint;
-/// What the agent saw of a size point.
-pub use ghostgpu_session::ProbeReport as SizePointReport;
+/// Where in a script a size is set, and what the agent saw there.
+pub use ghostgpu_session::{SizePoint, SizePointReport};

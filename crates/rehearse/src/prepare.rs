@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ghostgpu_device::{Card, Catalogue, DeviceSheet};
 use ghostgpu_session::{CudnnSource, Session};
+use ghostgpu_symbols::SymbolSurvey;
 
 use crate::failure::Failure;
 use crate::job::Job;
@@ -108,7 +109,7 @@ impl Job {
             keep_checkpoints: self.keeps_checkpoints,
             full_initialisation: self.has_full_initialisation,
             attribution: self.records_memory,
-            probe: None,
+            size_point: None,
             changes: self.changes.clone(),
         };
         Ok(Prepared {
@@ -258,7 +259,10 @@ fn check_interpreter(
     let torch = TorchInstallation::read(torch_dir)?;
     match torch.support() {
         Support::Tested => {}
-        Support::Untested(sentence) => remarks.push(sentence),
+        Support::Untested(sentence) => {
+            let survey = SymbolSurvey::of_torch(torch_dir);
+            remarks.push(format!("{sentence}; {}", survey.remark()));
+        }
         Support::Unsupported(failure) => return Err(failure),
     }
     Ok(Some(torch))

@@ -72,7 +72,8 @@ fn read(
     let snapshot = ghostgpu_trace::open(history).map_err(|error| error.to_string())?;
     let log = std::fs::read(log).map_err(|error| error.to_string())?;
     let outside = |device: u32| {
-        let on_card = findings.cards.get(device as usize);
+        // What this process used, and no other: their memory is not its context.
+        let on_card = findings.use_of(process.pid, device as usize);
         let reserved = process.peaks.iter().find(|peaks| peaks.device == device);
         match (on_card, reserved) {
             (Some(card), Some(peaks)) => card.peak_bytes.saturating_sub(peaks.peak_reserved_bytes),

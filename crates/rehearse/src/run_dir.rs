@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use ghostgpu_session::Session;
+use ghostgpu_session::card_usage::create_usage_file;
 use ghostgpu_session::files::SESSION_FILE;
-use ghostgpu_session::ledger::create_ledger;
 
 use crate::environment::{Places, cache_folders};
 use crate::failure::Failure;
@@ -67,9 +67,9 @@ impl RunDir {
         self.library_dir().join(LIBRARY_NAME)
     }
 
-    /// Writes the session and an empty ledger for it.
+    /// Writes the session and an empty usage file for it.
     pub fn write_session(&self, session: &Session) -> anyhow::Result<()> {
-        create_ledger(self.path(), session.devices.len())?;
+        create_usage_file(self.path(), session.devices.len())?;
         let text = serde_json::to_vec_pretty(session)?;
         std::fs::write(self.path().join(SESSION_FILE), text)?;
         Ok(())

@@ -5,14 +5,16 @@
 //! file in the environment variable [`SESSION_VARIABLE`]. The library and the agent read it, and
 //! leave what they saw in the same folder; [`ProcessReport`] and [`Note`] are what they write.
 
+pub mod card_usage;
 pub mod files;
-pub mod ledger;
 pub mod memory_log;
 mod report;
 mod request;
 
 pub use report::{
-    AllocatorPeaks, ChangeReport, Note, OomReport, ProbeReport, ProcessReport, RefusedCall,
+    AllocatorPeaks, ChangeReport, Note, OomReport, ProcessReport, RefusedCall, SizePointReport,
     StackFrame, StepPeaks, WrittenFile,
 };
-pub use request::{Change, CudnnSource, LoadError, Probe, ProbePlace, SESSION_VARIABLE, Session};
+pub use request::{
+    Change, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint, SizePointRequest,
+};

@@ -3,7 +3,7 @@
 //! * `agent-<pid>.json`: one [`ProcessReport`] per Python process that used CUDA, written by the
 //!   agent when the process ends (to a temporary name first, then renamed).
 //! * `notes-<pid>.jsonl`: one [`Note`] per line, appended by the library as things happen.
-//! * `card.ledger`: the cards' memory counters, shared by all processes of the run.
+//! * `card.usage`: the cards' memory counters, shared by all processes of the run.
 
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +97,7 @@ pub struct ProcessReport {
     /// Why whose memory it is was not recorded, though it was asked for.
     pub unrecorded: Option<String>,
     /// What was seen of the place at which a batch was to be set, if one was.
-    pub probe: Option<ProbeReport>,
+    pub size_point: Option<SizePointReport>,
     /// What became of the changes that were to be made.
     pub changes: Vec<ChangeReport>,
 }
@@ -117,10 +117,10 @@ pub struct ChangeReport {
 /// What the agent saw of the place at which it was to set the batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ProbeReport {
+pub struct SizePointReport {
     /// The batch was set, or is about to be.
     pub is_found: bool,
-    /// The place in words: `the DataLoader gone through at train.py:41`.
+    /// The place in words: `the DataLoader iterated at train.py:41`.
     pub place: String,
     /// The script's own batch there.
     pub batch: Option<u64>,
@@ -140,7 +140,7 @@ pub struct ProbeReport {
     pub problem: Option<String>,
     /// Why the script cannot be forked there.
     pub unforkable: Option<String>,
-    /// A loader was gone through, but only without gradients.
+    /// A loader was iterated, but only without gradients.
     pub has_other_loader: bool,
     /// Options of the script's command line that look as if they set a batch.
     pub batch_options: Vec<String>,

@@ -36,7 +36,7 @@ pub struct Session {
     /// Write every simulated call with its arguments to this file.
     pub trace: Option<PathBuf>,
     pub cudnn: CudnnSource,
-    /// The program that asks the installed cuDNN (the command line itself, see `cudnn_arguments`).
+    /// The program that asks the installed cuDNN: `ghostgpu-cudnn`, beside the command line.
     pub cudnn_program: Option<PathBuf>,
     /// Persistent answers of the installed cuDNN; may be shared between runs.
     pub cudnn_cache_dir: Option<PathBuf>,
@@ -52,7 +52,7 @@ pub struct Session {
     pub attribution: bool,
     /// The script is to be tried with other sizes than its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probe: Option<Probe>,
+    pub size_point: Option<SizePointRequest>,
     /// Changes that the agent makes to what the script does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
@@ -90,10 +90,27 @@ pub enum Change {
     SmallEvaluationBatch,
 }
 
+impl Change {
+    pub const ALL: [Self; 12] = [
+        Self::Autocast,
+        Self::Bfloat16Weights,
+        Self::Checkpointing,
+        Self::DropGradients,
+        Self::DropLast,
+        Self::LeanOptimizer,
+        Self::LeaveRoom,
+        Self::NoCudnnBenchmark,
+        Self::NoGradEvaluation,
+        Self::NoLimit,
+        Self::ShortPasses,
+        Self::SmallEvaluationBatch,
+    ];
+}
+
 /// How the agent changes what the script does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Probe {
-    pub place: ProbePlace,
+pub struct SizePointRequest {
+    pub place: SizePoint,
     /// The batch to try in this process.
     pub batch: Option<u64>,
     /// The tokens that batches are cut to in this process.
@@ -107,10 +124,10 @@ pub struct Probe {
 /// Where the batch is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ProbePlace {
-    /// The `DataLoader` that is first gone through with gradients enabled.
+pub enum SizePoint {
+    /// The `DataLoader` that is first iterated with gradients enabled.
     TrainingLoader,
-    /// The `DataLoader` that is first gone through at all.
+    /// The `DataLoader` that is first iterated at all.
     FirstLoader,
     /// The command line's option of this name: the script is forked when it reads its arguments.
     Option(String),

@@ -2,8 +2,8 @@
 //!
 //! A symbol's name goes in; the library it belongs to and its [`Treatment`] come out. The answers
 //! are in one table, `table.csv`, which people edit; two tests check it: one
-//! reads the imports of the installed torch, the other the exports of the stand-in library. The
-//! crate is pure: it opens no library and no file.
+//! reads the imports of the installed torch, the other the exports of the stand-in library.
+//! [`SymbolSurvey`] compares an installed torch with the table.
 //!
 //! ```
 //! use ghostgpu_symbols::{Family, Treatment, is_cuda_symbol, lookup};
@@ -17,7 +17,9 @@
 //! ```
 
 mod family;
+mod survey;
 mod table;
 
 pub use family::{Family, family_of, is_cuda_symbol};
+pub use survey::{FamilyCounts, SymbolSurvey};
 pub use table::{Entry, Treatment, entries, lookup};

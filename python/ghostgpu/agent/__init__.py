@@ -2,7 +2,7 @@
 
 In goes the session that the command line described; out come `agent-<pid>.json` in the run's
 folder, a clean stop after the steps that were asked for, and protection for existing checkpoints.
-Nothing here may disturb a run: a fault of ours becomes a note in the report.
+Nothing here may disturb a run: a fault of the agent becomes an assumption in the answer.
 
 This file is executed by every Python process of a rehearsal, torch or not, and so does next to
 nothing. The work starts in `activation`, once torch has been imported.

@@ -15,7 +15,7 @@ from .collectives import OneRankCollectives
 from .data_dependent import ShapeAssumptions
 from .dynamo_shield import shielded
 from .ending import Ending
-from .guard import quietly
+from .guard import install, quietly
 from .initialisation import InitialisationSkipper
 from .known_arithmetic import KnownArithmetic
 from .known_copies import KnownCopies
@@ -50,48 +50,44 @@ def _start(torch: Any) -> None:
     except (OSError, ValueError, KeyError) as error:
         sys.stderr.write(f"ghostgpu: the session file cannot be read: {error}\n")
         return
-    _note_versions(torch)
+    install("versions", "the versions of torch and CUDA are not known", _note_versions, torch)
     peaks = PeakTracker(torch)
     ending = Ending(torch, current.run_dir, peaks)
     counter = StepCounter(current.steps, peaks)
-    recorder = (
-        quietly(MemoryRecorder)(torch, current.run_dir, current.steps)
-        if current.attribution
-        else None
-    )
     guard = checkpoints.CheckpointGuard(torch, current)
     _after_import.append(quietly(guard.after_import))
 
     # First, so that whatever fails below is still reported.
-    quietly(ending.install)()
+    install("ending", "how the script ended is not known", ending.install)
     if torch.version.cuda is None:
         return  # nothing to rehearse: the command line tells the user from the report
-    _tell_library(torch)
-    quietly(peaks.install)()
-    quietly(counter.install)()
-    if recorder is not None:
-        quietly(recorder.install)()
-        counter.after_count = recorder.note_step
-        ending.add_last_act(recorder.finish)
+    install("library", "the lines of refused calls are not known", _tell_library, torch)
+    install("peaks", "peaks before a reset of PyTorch's statistics are not known", peaks.install)
+    install("steps", "steps are not counted, and the script is not stopped", counter.install)
+    recorder = _install_recorder(torch, current, counter, ending) if current.attribution else None
     on_oom = recorder.note_out_of_memory if recorder is not None else _nothing
-    quietly(OomObserver(torch, quietly(on_oom)).install)()
-    quietly(guard.install)()
+    observer = OomObserver(torch, quietly(on_oom))
+    install("out of memory", "the line that ran out of memory is not known", observer.install)
+    install("checkpoints", "checkpoints of the script are not protected", guard.install)
     on_sent = recorder.note_sent if recorder is not None else _nothing
-    quietly(_install_assumptions)(torch, ending, quietly(on_sent))
+    unknown = "every value that is read from the card is zero"
+    install("values", unknown, _install_assumptions, torch, ending, quietly(on_sent))
     if not current.full_initialisation:
         skipper = InitialisationSkipper(torch)
-        quietly(skipper.install)()
+        install("initialisation", "weights are initialised in full", skipper.install)
         ending.add_last_act(skipper.tell)
     ending.add_last_act(guard.clean_up)
 
-    if current.probe is not None:
-        quietly(_install_prober)(torch, current.probe, ending, counter)
+    if current.size_point is not None:
+        unknown = "other sizes than the script's own were not tried"
+        install("sizes", unknown, _install_size_points, torch, current.size_point, ending, counter)
 
     if current.changes:
-        quietly(_install_changes)(torch, current.changes, ending)
+        unknown = "the changes that were asked for were not made"
+        install("changes", unknown, _install_changes, torch, current.changes, ending)
 
     def forget_parent() -> None:
-        if current.probe is not None and _makes_a_probe():
+        if current.size_point is not None and _is_made_by_the_fork_server():
             return
         RECORD.forget_parent()
         peaks.forget_parent()
@@ -108,29 +104,55 @@ def _nothing(*arguments: Any) -> None:
     """Where nobody wants to know."""
 
 
+def _install_recorder(
+    torch: Any, current: session.Session, counter: StepCounter, ending: Ending
+) -> MemoryRecorder | None:
+    recorder = install(
+        *("recorder", "whose memory it is is not known", MemoryRecorder),
+        *(torch, current.run_dir, current.steps),
+    )
+    if recorder is None:
+        RECORD.report.unrecorded = "a part of GhostGPU's agent could not be installed"
+        return None
+    recorder.install()
+    counter.after_count = recorder.note_step
+    ending.add_last_act(recorder.finish)
+    return recorder
+
+
 def _install_assumptions(torch: Any, ending: Ending, on_sent: Callable[[Any], object]) -> None:
     known = KnownValues(torch)
-    known.install()
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
-    readbacks.install()
-    KnownCopies(torch, known, readbacks.remember_line, on_sent).install()
-    KnownFactories(torch, known).install()
-    KnownArithmetic(torch, known).install()
-    KnownLogic(torch, known).install()
-    OneRankCollectives(torch, known).install()
-    SequenceLengths(torch, known).install()
     _after_import.append(quietly(TritonKernels(torch, known).after_import))
     ending.add_last_act(readbacks.tell)
     ending.add_explanation(readbacks.explain)
-    ShapeAssumptions(torch, readbacks, known).install()
-    ArgumentChecks(torch, readbacks).install()
+    values = "values that the script sends to the card are zeros"
+    sizes = "results whose size depends on values are empty"
+    for part, unknown, make in (
+        ("known values", values, lambda: known),
+        ("reads of values", "lines that read values are not named", lambda: readbacks),
+        (
+            *("known copies", values),
+            lambda: KnownCopies(torch, known, readbacks.remember_line, on_sent),
+        ),
+        ("known factories", values, lambda: KnownFactories(torch, known)),
+        ("known arithmetic", values, lambda: KnownArithmetic(torch, known)),
+        ("known logic", values, lambda: KnownLogic(torch, known)),
+        ("collectives", values, lambda: OneRankCollectives(torch, known)),
+        ("sequence lengths", sizes, lambda: SequenceLengths(torch, known)),
+        ("sizes by value", sizes, lambda: ShapeAssumptions(torch, readbacks, known)),
+        ("argument checks", "checks of arguments fail", lambda: ArgumentChecks(torch, readbacks)),
+    ):
+        install(part, unknown, lambda make=make: make().install())
 
 
-def _install_prober(torch: Any, probe: session.Probe, ending: Ending, counter: StepCounter) -> None:
+def _install_size_points(
+    torch: Any, request: session.SizePointRequest, ending: Ending, counter: StepCounter
+) -> None:
     # Imported only here: no plain rehearsal needs it.
-    from . import probing
+    from . import size_points
 
-    probing.start(torch, probe, ending, counter)
+    size_points.start(torch, request, ending, counter)
 
 
 def _install_changes(torch: Any, names: tuple[str, ...], ending: Ending) -> None:
@@ -139,20 +161,18 @@ def _install_changes(torch: Any, names: tuple[str, ...], ending: Ending) -> None
     changes.start(torch, names, ending)
 
 
-def _makes_a_probe() -> bool:
-    from . import probe_server
+def _is_made_by_the_fork_server() -> bool:
+    from . import fork_server
 
-    return probe_server.is_forking()
+    return fork_server.is_forking()
 
 
-@quietly
 def _note_versions(torch: Any) -> None:
     report = RECORD.report
     report.torch = str(torch.__version__)
     report.torch_cuda = torch.version.cuda
 
 
-@quietly
 def _tell_library(torch: Any) -> None:
     preload.set_refusal_callback(shielded(torch, quietly(_note_refusal)))
     # Asking for the architectures makes PyTorch believe that CUDA is in use, and then a forked

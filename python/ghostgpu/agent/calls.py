@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, Callable
 
 from .dynamo_shield import shielded
+from .guard import install
 
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Makes the function to call instead of one that it is given."""
@@ -22,6 +23,11 @@ def put_around(torch: Any, owner: Any, name: str, wrap: Wrap) -> None:
     Only for functions that PyTorch implements in C++: TorchScript compiles those in Python from
     their source, which a wrapper does not have.
     """
+    unknown = "values and sizes that depend on it are not known"
+    install(f"call of {name}", unknown, _put_around, torch, owner, name, wrap)
+
+
+def _put_around(torch: Any, owner: Any, name: str, wrap: Wrap) -> None:
     original = getattr(owner, name)
     replacement = shielded(torch, functools.wraps(original)(wrap(original)))
     if isinstance(owner, ModuleType):

@@ -25,11 +25,11 @@ from collections.abc import Iterator
 from typing import Union
 
 from .report import RECORD
+from .shared_numbers import WRITTEN_FILES
 from .value_files import is_weights
 
 AnyPath = Union[str, "os.PathLike[str]"]
 
-WRITTEN_FILES = "written-files.jsonl"
 MAX_DELETIONS = 1000
 _REDIRECT_FOLDER = "redirected"
 

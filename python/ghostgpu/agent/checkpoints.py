@@ -1,8 +1,8 @@
-"""Keeps checkpoints of zeros from replacing real ones, at every door scripts save through.
+"""Keeps checkpoints of zeros from replacing real ones, at every hook that scripts save through.
 
-The doors: `torch.save` and its relatives for scripted and exported models, safetensors,
+The hooks: `torch.save` and its relatives for scripted and exported models, safetensors,
 `torch.distributed.checkpoint`, Lightning's own writer, and Python's own functions for files
-(`file_doors`). What may be written where is decided in `checkpoint_paths`.
+(`file_hooks`). What may be written where is decided in `checkpoint_paths`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Callable
 
 from .checkpoint_paths import CheckpointPaths
-from .file_doors import FileDoors, is_local_path
+from .file_hooks import FileHooks, is_local_path
 from .guard import note_fault, quietly
 from .session import Session
 
@@ -40,7 +40,7 @@ class CheckpointGuard:
             module.load = self._redirecting(module.load, 0, "f", reading)
         scripted = torch.jit.RecursiveScriptModule
         scripted.save = self._redirecting(scripted.save, 1, "f", writing)
-        FileDoors(torch, self.paths).install()
+        FileHooks(torch, self.paths).install()
 
     def after_import(self, module: ModuleType) -> None:
         """Guard a module that brings its own way of saving."""

@@ -1,4 +1,8 @@
-"""Keeps the agent's own faults away from the user's script."""
+"""Keeps the agent's own faults away from the user's script, and in the answer.
+
+The script goes on as if the agent were not there. The answer then rests on less than it should, so
+every fault is an assumption in it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def quietly(function: Callable[..., Result]) -> Callable[..., Result | None]:
-    """Run `function`; if it fails, write a note into the report and return None.
+    """Run `function`; if it fails, report the fault and return None.
 
     `BaseException`s pass: that is how the agent deliberately stops a script.
     """
@@ -28,8 +32,26 @@ def quietly(function: Callable[..., Result]) -> Callable[..., Result | None]:
     return guarded
 
 
+def install(
+    part: str, unknown: str, function: Callable[..., Result], *arguments: Any
+) -> Result | None:
+    """Install one part of the agent; if that fails, report what is `unknown` without it.
+
+    Each part for itself: a new torch that breaks one must not cost the others.
+    """
+    try:
+        return function(*arguments)
+    except Exception as error:
+        RECORD.fault(f"could not install its part `{part}` ({_words(error)}): {unknown}")
+        return None
+
+
 def note_fault(where: str, error: BaseException) -> None:
-    """Record a fault of the agent, with the place it came from."""
+    """Report a fault of the agent while the script runs, with the place it came from."""
+    RECORD.fault(f"failed in {where} ({_words(error)}): what it watches there may be missing")
+
+
+def _words(error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1:]
-    place = f"{last[0].name}, line {last[0].lineno}" if last else "unknown place"
-    RECORD.note(f"the agent failed in {where} ({place}): {type(error).__name__}: {error}")
+    place = f" at {last[0].name}, line {last[0].lineno}" if last else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -74,7 +74,21 @@ def _after_import(module: ModuleType) -> None:
 
         activation.after_import(module)
     except Exception as error:
-        sys.stderr.write(f"ghostgpu: the agent failed at the import of a module: {error!r}\n")
+        try:
+            _report(module.__name__, error)
+        except Exception:
+            sys.stderr.write(f"ghostgpu: the agent failed at an import: {error!r}\n")
+
+
+def _report(module: str, error: Exception) -> None:
+    """Write the report at once: whatever writes it at the end may not have been installed."""
+    import os
+
+    from .report import RECORD
+    from .shared_numbers import SESSION_VARIABLE
+
+    RECORD.fault(f"could not start after the import of {module} ({error!r}): nothing was watched")
+    RECORD.write(os.path.dirname(os.environ[SESSION_VARIABLE]))
 
 
 def install() -> None:

@@ -12,6 +12,7 @@ import warnings
 from typing import Any, Callable
 
 from .dynamo_shield import shielded
+from .guard import install
 
 Replacement = Callable[..., Any]
 """Called as `replacement(original, *arguments, **options)`."""
@@ -37,6 +38,18 @@ def put_in_front(
     those take several microseconds longer, on their way through Python: nothing belongs in front
     of an operator that a training step calls hundreds of times.
     """
+    unknown = "values and sizes that depend on it are not known"
+    part = f"kernel of {operator} for {backend}"
+    install(part, unknown, _put_in_front, torch, operator, backend, replacement, dtypes)
+
+
+def _put_in_front(
+    torch: Any,
+    operator: str,
+    backend: str,
+    replacement: Replacement,
+    dtypes: frozenset[Any] | None,
+) -> None:
     by_backend = _chains.setdefault(operator, {})
     chain = by_backend.setdefault(backend, [])
     chain.insert(0, replacement)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable
 
+from .guard import install
 from .kernels import put_in_front
 
 MAX_BYTES = 1 << 20
@@ -70,8 +71,12 @@ class KnownValues:
     def install(self) -> None:
         """Watch what goes to the card and what is made of it there."""
         for operator in _FOLLOWED:
-            followed = self._followed(operator)
-            put_in_front(self._torch, operator, "CUDA", followed, dtypes=self.held)
+            unknown = "values that depend on it are not known"
+            install(f"values of {operator}", unknown, self._follow, operator)
+
+    def _follow(self, operator: str) -> None:
+        followed = self._followed(operator)
+        put_in_front(self._torch, operator, "CUDA", followed, dtypes=self.held)
 
     def of(self, tensor: Any) -> Any:
         """The values of a tensor on the card, as a CPU tensor; None if they are not known."""

@@ -11,8 +11,7 @@ import os
 import sys
 from typing import Any, Callable
 
-MARKER_FILE = "preload-blocked"
-"""Left in the run's folder when the library is missing, for the command line to find."""
+from .shared_numbers import PRELOAD_BLOCKED_FILE
 
 EXIT_OWN_FAILURE = 2
 
@@ -52,7 +51,7 @@ def _leave_marker(sentence: str) -> None:
     from . import session
 
     try:
-        path = os.path.join(session.load().run_dir, MARKER_FILE)
+        path = os.path.join(session.load().run_dir, PRELOAD_BLOCKED_FILE)
         with open(path, "w", encoding="utf-8") as file:
             file.write(sentence + "\n")
     except (OSError, ValueError, KeyError):

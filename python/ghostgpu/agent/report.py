@@ -11,7 +11,11 @@ import threading
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .shared_numbers import AGENT_REPORT_PREFIX
 from .stacks import Frame
+
+FAULT = "GhostGPU's agent "
+"""How every sentence about a fault of the agent begins. The tests' helpers look for it."""
 
 
 @dataclass
@@ -55,7 +59,7 @@ class RefusedCall:
 
 
 @dataclass
-class ProbeReport:
+class SizePointReport:
     """What was seen of the place at which a batch was to be set."""
 
     is_found: bool = False
@@ -105,7 +109,7 @@ class ProcessReport:
     notes: list[str] = field(default_factory=list)
     unrecorded: str | None = None
     """Why whose memory it is was not recorded, though it was asked for."""
-    probe: ProbeReport | None = None
+    size_point: SizePointReport | None = None
     changes: list[ChangeReport] = field(default_factory=list)
 
 
@@ -134,6 +138,13 @@ class Record:
         """Add a sentence on which the answer rests, once."""
         self._add(self.report.assumptions, sentence)
 
+    def fault(self, words: str) -> None:
+        """Add a fault of the agent, before all other assumptions."""
+        sentence = FAULT + words
+        with self._lock:
+            if sentence not in self.report.assumptions:
+                self.report.assumptions.insert(0, sentence)
+
     def note(self, sentence: str) -> None:
         """Add a remark on which the answer does not rest, once."""
         self._add(self.report.notes, sentence)
@@ -147,7 +158,7 @@ class Record:
         """Write the report under its final name in one move, so that no reader sees half of it."""
         with self._lock:
             fields: dict[str, Any] = asdict(self.report)
-        path = os.path.join(run_dir, f"agent-{self.report.pid}.json")
+        path = os.path.join(run_dir, f"{AGENT_REPORT_PREFIX}{self.report.pid}.json")
         # The thread is part of the name: a signal handler may write while the script's end does.
         unfinished = f"{path}.{threading.get_ident()}.unfinished"
         with open(unfinished, "w", encoding="utf-8") as file:

@@ -10,11 +10,11 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-SESSION_VARIABLE = "GHOSTGPU_SESSION"
+from .shared_numbers import SESSION_VARIABLE
 
 
 @dataclass(frozen=True)
-class Probe:
+class SizePointRequest:
     """Which other batches the script is to be tried with, and where they are set."""
 
     place: str
@@ -41,7 +41,7 @@ class Session:
     full_initialisation: bool
     attribution: bool
     """Record whose memory it is."""
-    probe: Probe | None
+    size_point: SizePointRequest | None
     changes: tuple[str, ...]
     """Changes that are made to what the script does, by their names in `changes`."""
 
@@ -58,18 +58,18 @@ def load() -> Session:
         keep_checkpoints=bool(fields.get("keep_checkpoints", False)),
         full_initialisation=bool(fields.get("full_initialisation", False)),
         attribution=bool(fields.get("attribution", False)),
-        probe=_probe(fields.get("probe")),
+        size_point=_size_point(fields.get("size_point")),
         changes=tuple(str(name) for name in fields.get("changes", ())),
     )
 
 
-def _probe(fields: dict[str, Any] | None) -> Probe | None:
+def _size_point(fields: dict[str, Any] | None) -> SizePointRequest | None:
     if fields is None:
         return None
     place = fields["place"]
     # A place with a value is an object with one field.
     option = place.get("option") if isinstance(place, dict) else None
-    return Probe(
+    return SizePointRequest(
         place="option" if option is not None else str(place),
         option=option,
         batch=fields.get("batch"),

@@ -15,8 +15,8 @@ def assume(sentence: str) -> None:
 
 def other_sizes(place: str, batch: int, seq: int | None, longest_seq: int | None) -> dict[str, Any]:
     """The sizes to use instead of the job's own; each fork has its own."""
-    probing: Any = sys.modules.get("_ghostgpu_agent.probing")
-    if probing is None:
+    size_points: Any = sys.modules.get("_ghostgpu_agent.size_points")
+    if size_points is None:
         return {}
-    sizes: dict[str, Any] = probing.offer_place(place, batch, seq, longest_seq)
+    sizes: dict[str, Any] = size_points.offer_place(place, batch, seq, longest_seq)
     return sizes

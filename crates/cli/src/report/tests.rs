@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ghostgpu_device::Catalogue;
-use ghostgpu_session::ledger::CardUse;
+use ghostgpu_session::card_usage::CardUse;
 use ghostgpu_session::{AllocatorPeaks, OomReport, ProcessReport, RefusedCall, StackFrame};
 
 use super::breakdown::tests::a_leaking_transformer;

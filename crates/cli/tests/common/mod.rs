@@ -17,9 +17,9 @@ import json, os, struct, sys
 SESSION = json.load(open(os.environ["GHOSTGPU_SESSION"]))
 RUN_DIR = SESSION["run_dir"]
 def peak_on_card(bytes_, device=0):
-    with open(os.path.join(RUN_DIR, "card.ledger"), "r+b") as ledger:
-        ledger.seek(64 + 16 * device + 8)
-        ledger.write(struct.pack("<Q", bytes_))
+    with open(os.path.join(RUN_DIR, "card.usage"), "r+b") as usage:
+        usage.seek(64 + 16 * device + 8)
+        usage.write(struct.pack("<Q", bytes_))
 def report(**fields):
     fields.setdefault("pid", os.getpid())
     fields.setdefault("torch", "2.11.0+cu130")

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
 use super::{INVALID_DEVICE, INVALID_VALUE, SUCCESS};
-use crate::{state, trace, write_out};
+use crate::{state, trace, with_threads_own, write_out};
 
 /// The handle of device 0's primary context; the others follow.
 const FIRST_CONTEXT: usize = 0xc700_0001;
@@ -57,7 +57,7 @@ pub extern "C" fn cuCtxPushCurrent_v2(context: usize) -> c_int {
     let Some(device) = device_of(context) else {
         return INVALID_VALUE;
     };
-    PUSHED.with_borrow_mut(|stack| stack.push(state::current_index()));
+    with_threads_own(&PUSHED, |stack| stack.push(state::current_index()));
     state::set_current_index(device);
     SUCCESS
 }
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn cuCtxPopCurrent(context: *mut usize) -> c_int {
 pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut usize) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { write_out(context, current_context()) };
-    if let Some(device) = PUSHED.with_borrow_mut(Vec::pop) {
+    if let Some(device) = with_threads_own(&PUSHED, Vec::pop).flatten() {
         state::set_current_index(device);
     }
     SUCCESS

@@ -6,7 +6,10 @@ use std::sync::{LazyLock, Mutex};
 
 use ghostgpu_session::memory_log::LogEntry;
 
+use super::autograd_nodes::{ThreadNumber, current_thread, maker_of_announced_node};
 use super::log;
+use super::sequences::Sequences;
+use crate::with_threads_own;
 
 /// Where the agent writes the number of the module that a thread runs, without a call.
 #[repr(C)]
@@ -56,67 +59,64 @@ enum Kind {
 /// What the profiler puts before the name of an autograd node.
 const NODE_PREFIX: &str = "autograd::engine::evaluate_function: ";
 
-/// Which module ran when the node with a sequence number was made, for all threads: the backward pass
-/// has a thread of its own. Numbers rise, and as many as a large model has are kept.
-static MODULE_OF_SEQUENCE: LazyLock<Mutex<Sequences>> = LazyLock::new(Mutex::default);
-
-const MAX_SEQUENCES: usize = 1 << 21;
-
-#[derive(Default)]
-struct Sequences {
-    modules: HashMap<u64, u32>,
-}
-
-impl Sequences {
-    fn insert(&mut self, sequence: u64, module: u32) {
-        if self.modules.len() >= MAX_SEQUENCES {
-            self.modules.clear();
-        }
-        self.modules.insert(sequence, module);
-    }
-}
+/// For all threads: a backward pass has a thread of its own.
+static SEQUENCES: LazyLock<Mutex<Sequences>> = LazyLock::new(Mutex::default);
 
 /// A thread enters a range. `announced` is the profiler's text: a name, then facts after commas.
 pub fn enter(announced: &str) {
+    enter_made_by(announced, maker_of_announced_node);
+}
+
+fn enter_made_by(announced: &str, maker_of: impl FnOnce(u64) -> Option<ThreadNumber>) {
     let (name, sequence) = split(announced);
     let (name, kind) = match name.strip_prefix(NODE_PREFIX) {
         Some(node) => (node, Kind::Node),
         None if name.contains("::") => (name, Kind::Operator),
         None => (name, Kind::Other),
     };
-    let is_backward = RANGES.with_borrow_mut(|ranges| {
+    let operator = number_of(name);
+    with_threads_own(&RANGES, |ranges| {
+        let depth = ranges.len();
         let node = ranges.first_mut().filter(|range| range.kind == Kind::Node);
-        let is_backward = node.is_some();
-        // The sequence number is with the function inside the node: `MmBackward0, seq = 12`.
-        if let (Some(node), Some(sequence)) = (node, sequence)
-            && node.module == 0
-        {
-            node.module = module_of(sequence);
+        match (node, sequence) {
+            // The sequence number is with the function inside the node: `MmBackward0, seq = 12`.
+            (Some(node), Some(sequence)) if depth == 1 => {
+                node.module = module_of(maker_of(sequence), sequence);
+            }
+            // A layer that is run again inside the backward pass makes nodes, too.
+            (Some(node), Some(sequence)) if kind == Kind::Operator => {
+                remember(
+                    sequence,
+                    Some(own_module())
+                        .filter(|&own| own != 0)
+                        .unwrap_or(node.module),
+                );
+            }
+            (None, Some(sequence)) if kind == Kind::Operator => remember(sequence, own_module()),
+            _ => {}
         }
         ranges.push(Range {
-            operator: number_of(name),
+            operator,
             kind,
             module: 0,
         });
-        is_backward
     });
-    if let (Kind::Operator, Some(sequence), false) = (kind, sequence, is_backward)
-        && let Ok(mut known) = MODULE_OF_SEQUENCE.lock()
-    {
-        known.insert(sequence, own_module());
+}
+
+fn remember(sequence: u64, module: u32) {
+    if let Ok(mut known) = SEQUENCES.lock() {
+        known.insert(current_thread(), sequence, module);
     }
 }
 
-fn module_of(sequence: u64) -> u32 {
-    let known = MODULE_OF_SEQUENCE.lock().ok();
-    known
-        .and_then(|known| known.modules.get(&sequence).copied())
-        .unwrap_or(0)
+fn module_of(maker: Option<ThreadNumber>, sequence: u64) -> u32 {
+    let known = SEQUENCES.lock();
+    known.map_or(0, |known| known.module_of(maker, sequence))
 }
 
 /// A thread leaves the range it entered last.
 pub fn leave() {
-    RANGES.with_borrow_mut(|ranges| ranges.pop());
+    with_threads_own(&RANGES, Vec::pop);
 }
 
 /// The operator and the module that the calling thread is in.
@@ -124,7 +124,7 @@ pub fn leave() {
 /// Of nested operators the outermost counts: `aten::linear`, and not the `aten::empty` inside of it.
 pub fn current() -> (u32, u32) {
     let module = own_module();
-    RANGES.with_borrow(|ranges| {
+    let found = with_threads_own(&RANGES, |ranges| {
         let outermost = ranges.iter().find(|range| range.kind != Kind::Other);
         let Some(range) = outermost.or(ranges.last()) else {
             return (0, module);
@@ -132,7 +132,8 @@ pub fn current() -> (u32, u32) {
         // A layer that is run again inside the backward pass knows its module itself.
         let module = if module == 0 { range.module } else { module };
         (range.operator, module)
-    })
+    });
+    found.unwrap_or((0, module))
 }
 
 /// The name in an announcement (`aten::mm, seq = 12, op_id = 7`), and the sequence number.
@@ -151,21 +152,23 @@ fn split(announced: &str) -> (&str, Option<u64>) {
 
 /// The operator's number in the log; its first use is announced there.
 fn number_of(name: &str) -> u32 {
-    KNOWN_OPERATORS.with_borrow_mut(|known| {
-        if let Some(&number) = known.get(name) {
-            return number;
-        }
-        static NUMBERS: LazyLock<Mutex<HashMap<Box<str>, u32>>> = LazyLock::new(Mutex::default);
-        let Ok(mut numbers) = NUMBERS.lock() else {
-            return 0;
-        };
-        let next = numbers.len() as u32 + 1;
-        let number = *numbers.entry(name.into()).or_insert_with(|| {
-            log::write(LogEntry::Operator { number: next, name });
-            next
-        });
-        known.insert(name.into(), number);
+    let known = with_threads_own(&KNOWN_OPERATORS, |known| known.get(name).copied()).flatten();
+    known.unwrap_or_else(|| {
+        let number = new_number_of(name);
+        with_threads_own(&KNOWN_OPERATORS, |known| known.insert(name.into(), number));
         number
+    })
+}
+
+fn new_number_of(name: &str) -> u32 {
+    static NUMBERS: LazyLock<Mutex<HashMap<Box<str>, u32>>> = LazyLock::new(Mutex::default);
+    let Ok(mut numbers) = NUMBERS.lock() else {
+        return 0;
+    };
+    let next = numbers.len() as u32 + 1;
+    *numbers.entry(name.into()).or_insert_with(|| {
+        log::write(LogEntry::Operator { number: next, name });
+        next
     })
 }
 
@@ -219,5 +222,29 @@ mod tests {
         })
         .join()
         .expect("the thread");
+    }
+
+    #[test]
+    fn a_node_belongs_to_the_thread_that_made_it() {
+        // SAFETY: the cell is that of the calling thread.
+        let set = |module| CELL.with(|cell| unsafe { *cell.module.get() = module });
+        let forward = move |module| {
+            set(module);
+            enter("aten::mm, seq = 5001, op_id = 1");
+            leave();
+            set(0);
+            current_thread()
+        };
+        let other = std::thread::spawn(move || forward(8))
+            .join()
+            .expect("the thread");
+        let own = forward(9);
+        for (maker, expected) in [(Some(own), 9), (Some(other), 8), (None, 0)] {
+            enter("autograd::engine::evaluate_function: MmBackward0, op_id = 2");
+            enter_made_by("MmBackward0, seq = 5001, op_id = 3", |_| maker);
+            assert_eq!(current().1, expected, "{maker:?}");
+            leave();
+            leave();
+        }
     }
 }

@@ -12,9 +12,11 @@
 //! Nothing of this changes what PyTorch does: it only looks.
 
 mod allocations;
+mod autograd_nodes;
 mod context;
 mod log;
 mod ranges;
+mod sequences;
 
 pub use context::{ContextCell, context_cell};
 pub use log::{flush, start, stop, workspace, write};

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use super::errors::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, SUCCESS, report};
 use super::properties::{MAX_THREADS_PER_BLOCK, REGISTERS, WARP_SIZE};
 use super::stream::note_work;
-use crate::{state, trace, write_out};
+use crate::{state, trace, with_threads_own, write_out};
 
 /// `dim3`.
 #[repr(C)]
@@ -115,15 +115,14 @@ pub extern "C" fn __cudaPushCallConfiguration(
     shared_bytes: usize,
     stream: usize,
 ) -> u32 {
-    CONFIGURATIONS.with_borrow_mut(|stack| {
-        stack.push(CallConfiguration {
-            grid,
-            block,
-            shared_bytes,
-            stream,
-        });
-    });
-    0
+    let configuration = CallConfiguration {
+        grid,
+        block,
+        shared_bytes,
+        stream,
+    };
+    let pushed = with_threads_own(&CONFIGURATIONS, |stack| stack.push(configuration));
+    u32::from(pushed.is_none())
 }
 
 /// # Safety
@@ -135,7 +134,7 @@ pub unsafe extern "C" fn __cudaPopCallConfiguration(
     shared_bytes: *mut usize,
     stream: *mut usize,
 ) -> c_int {
-    let Some(top) = CONFIGURATIONS.with_borrow_mut(Vec::pop) else {
+    let Some(top) = with_threads_own(&CONFIGURATIONS, Vec::pop).flatten() else {
         return report(INVALID_VALUE);
     };
     // SAFETY: promised by the caller.

@@ -58,8 +58,8 @@ pub unsafe extern "C" fn cudaMalloc(pointer: *mut *mut c_void, bytes: usize) -> 
     unsafe { answer_allocation("cudaMalloc", pointer, bytes, allocate) }
 }
 
-/// Managed memory is charged to the card like ordinary memory. It is not backed by host memory, so a
-/// program that touches it from the host is stopped by the processor.
+/// Refused: programs read and write managed memory from the host, and there is none behind the card's
+/// addresses.
 ///
 /// # Safety
 /// `pointer` is null or writable.

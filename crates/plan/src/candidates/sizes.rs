@@ -128,7 +128,7 @@ fn options_of(reason: &NotFound) -> Vec<String> {
         NotFound::NoLoader { options } => options.clone(),
         NotFound::DoesNotFit(run) => {
             let processes = run.findings.processes.iter();
-            let reports = processes.filter_map(|process| process.probe.as_ref());
+            let reports = processes.filter_map(|process| process.size_point.as_ref());
             reports
                 .flat_map(|report| report.batch_options.clone())
                 .collect()

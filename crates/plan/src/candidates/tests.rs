@@ -147,7 +147,7 @@ fn sizes_are_rehearsed_in_forks() {
         ..SizePointReport::default()
     };
     let process = ProcessReport {
-        probe: Some(at_loader.clone()),
+        size_point: Some(at_loader.clone()),
         ..ProcessReport::default()
     };
     let mut runner = too_large(move |rehearsal| {

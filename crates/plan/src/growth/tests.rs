@@ -21,7 +21,7 @@ fn training(rehearsal: &Rehearsal) -> Result<Run, Stop> {
     let (batch, tokens) = (batch_of(rehearsal), sequence_of(rehearsal));
     let bytes = (100 + batch.unwrap_or(8) * tokens.unwrap_or(128) / 16) * MIB;
     let process = ProcessReport {
-        probe: Some(at_loader()),
+        size_point: Some(at_loader()),
         ..ProcessReport::default()
     };
     fits_with(bytes, process)

@@ -100,7 +100,7 @@ fn what_cannot_be_forked_is_searched_in_whole_runs_and_says_why() {
         ..at_loader()
     };
     let process = ProcessReport {
-        probe: Some(at_loader()),
+        size_point: Some(at_loader()),
         ..ProcessReport::default()
     };
     let answer = move |rehearsal: &Rehearsal| {

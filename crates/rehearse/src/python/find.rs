@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::probe::{Interpreter, probe};
+use super::inspect::{Interpreter, inspect};
 use crate::failure::Failure;
 use crate::stop::Stop;
 
@@ -29,7 +29,7 @@ pub struct Search<'a> {
 pub fn find_interpreter(search: &Search) -> Result<Interpreter, Stop> {
     if let Some(named) = search.named.or(search.word) {
         if let Some(program) = find_program(named) {
-            return probe(&program, search.preload);
+            return inspect(&program, search.preload);
         }
         // `python` may well not exist where `python3` does; any other name was meant.
         if search.named.is_some() || named != "python" {
@@ -51,7 +51,7 @@ pub fn find_interpreter(search: &Search) -> Result<Interpreter, Stop> {
     let mut without_torch = None;
     let mut failure = None;
     for candidate in candidates {
-        match probe(&candidate, search.preload) {
+        match inspect(&candidate, search.preload) {
             Ok(interpreter) if interpreter.torch_dir.is_some() => return Ok(interpreter),
             Ok(interpreter) => without_torch = without_torch.or(Some(interpreter)),
             Err(Stop::Interrupted(signal)) => return Err(Stop::Interrupted(signal)),

@@ -1,12 +1,12 @@
 //! The user's Python and the torch in it: found and read, never imported.
 
 mod find;
+mod inspect;
 pub mod isolation;
 mod libraries;
-mod probe;
 mod torch;
 
 pub use find::{Search, find_interpreter, find_program};
+pub use inspect::Interpreter;
 pub use libraries::cuda_libraries;
-pub use probe::Interpreter;
 pub use torch::{Support, TorchInstallation};

@@ -10,6 +10,9 @@ const OLDEST: (u32, u32) = (2, 4);
 /// The newest torch that this was tested with.
 const NEWEST_TESTED: (u32, u32) = (2, 15);
 
+/// The major versions of CUDA whose structures are known; the library has the same.
+const SIMULATED_CUDA: std::ops::RangeInclusive<u32> = 12..=13;
+
 /// An installed torch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TorchInstallation {
@@ -64,15 +67,21 @@ impl TorchInstallation {
                 ),
             );
         }
-        match release(version) {
-            None => Support::Untested(format!("torch's version `{version}` is not one we know")),
-            Some(release) if release < OLDEST => Support::Unsupported(
+        let release = release(version);
+        if release.is_some_and(|release| release < OLDEST) {
+            return Support::Unsupported(
                 Failure::new(format!(
                     "torch {version} is too old: the oldest supported is {}.{}",
                     OLDEST.0, OLDEST.1
                 ))
                 .with_hint("name a python with a newer torch with `--python PATH`"),
-            ),
+            );
+        }
+        if let Some(failure) = self.cuda.as_deref().and_then(refusal_of_cuda) {
+            return Support::Unsupported(failure);
+        }
+        match release {
+            None => Support::Untested(format!("torch's version `{version}` is not one we know")),
             Some(release) if release > NEWEST_TESTED => Support::Untested(format!(
                 "torch {version} is newer than the newest this was tested with ({}.{})",
                 NEWEST_TESTED.0, NEWEST_TESTED.1
@@ -80,6 +89,24 @@ impl TorchInstallation {
             Some(_) => Support::Tested,
         }
     }
+}
+
+/// Why a torch that was built for this CUDA cannot be answered: structures of other major versions
+/// have other layouts.
+fn refusal_of_cuda(cuda: &str) -> Option<Failure> {
+    let major: Option<u32> = cuda.split('.').next().and_then(|major| major.parse().ok());
+    let is_simulated = major.is_some_and(|major| SIMULATED_CUDA.contains(&major));
+    (!is_simulated).then(|| {
+        Failure::new(format!(
+            "this torch is built for CUDA {cuda}, and only CUDA {} and {} are simulated",
+            SIMULATED_CUDA.start(),
+            SIMULATED_CUDA.end()
+        ))
+        .with_hint(
+            "name a python whose torch is built for one of those with `--python PATH`, or look for a \
+             newer ghostgpu",
+        )
+    })
 }
 
 /// Major and minor number of a version such as `2.11.0+cu130`.
@@ -167,9 +194,15 @@ mod tests {
             Support::Unsupported(_)
         ));
         assert!(matches!(
-            torch("2.99.0a0+git12", Some("14.0")).support(),
+            torch("2.99.0a0+git12", Some("13.2")).support(),
             Support::Untested(_)
         ));
+        for cuda in ["14.0", "11.8", "new"] {
+            let Support::Unsupported(failure) = torch("2.15.0", Some(cuda)).support() else {
+                panic!("CUDA {cuda} would be answered as another");
+            };
+            assert!(failure.to_string().contains(cuda), "{failure}");
+        }
         assert!(matches!(
             torch("2.11.0+cpu", None).support(),
             Support::Unsupported(_)

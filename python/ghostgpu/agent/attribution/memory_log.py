@@ -12,12 +12,6 @@ from array import array
 from collections.abc import Iterable
 from typing import Any
 
-PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, INPUT, SAVED, KEPT_IN = range(7)
-"""`OwnerKind`."""
-
-SCRIPT, MOVING, FORWARD, BACKWARD, OPTIMIZER_STEP, ZERO_GRAD, EVALUATION = range(7)
-"""`Stage`, in the order of `Stage::ALL`."""
-
 
 class MemoryLog:
     """One process's log."""

@@ -2,12 +2,25 @@
 
 It does so in the mode that was made for NVIDIA's tools: a range with the operator's name around
 each. A script that starts a profiler of its own has precedence: only one can be on.
+
+The profiler announces what the thread does that started it, and the backward passes of that thread.
+Other threads start it for themselves while they run a model, as those of `DataParallel` do.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+import threading
+from typing import Any, Callable
+
+
+class _Thread(threading.local):
+    """What a thread has started."""
+
+    is_announcing = False
+    """For as long as the profiler is on, or as the thread lives."""
+    disable: Callable[[], object] | None = None
+    """Ends what it has started for one model's call."""
 
 
 class Operators:
@@ -16,14 +29,40 @@ class Operators:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._profiler: Any = None
+        self._thread = _Thread()
+        self._enable: Callable[..., Any] = lambda: None
 
     def start(self) -> None:
         """Announce from now on."""
         profiler = self._torch.autograd.profiler
+        nothing_further = (False,) * 5
+        config = profiler.ProfilerConfig(
+            profiler.ProfilerState.NVTX, *nothing_further, profiler._ExperimentalConfig()
+        )
+        self._enable = functools.partial(profiler._enable_profiler, config, set())
+        self._disable = profiler._disable_profiler
         self._profiler = profiler.emit_nvtx(record_shapes=False)
         self._profiler.__enter__()
+        self._thread.is_announcing = True
         for name in ("_prepare_profiler", "_enable_profiler"):
             self._give_way_to(profiler, name)
+
+    def begin_call(self) -> None:
+        """A thread is about to run a model."""
+        if self._thread.is_announcing or self._profiler is None:
+            return
+        try:
+            # Not `emit_nvtx`, which waits for the card: only the script may do that.
+            self._enable()
+        except RuntimeError:
+            return  # it is on: the thread works for a backward pass, or profiles itself
+        self._thread.disable = self._disable
+
+    def end_call(self) -> None:
+        """The thread has run its model."""
+        disable, self._thread.disable = self._thread.disable, None
+        if disable is not None:
+            disable()
 
     def stop(self) -> None:
         """Announce no longer."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
-from . import memory_log
+from .. import shared_numbers
 from .keepers import kept_by_variables
 from .memory_log import MemoryLog
 from .modules import Modules, address_of
@@ -44,8 +44,8 @@ class Owners:
         self._noted.add(id(root))
         parameters = self._modules.name_parameters(root)
         self._parameter_names.update(parameters)
-        self._log.note_owners(memory_log.PARAMETER, parameters)
-        self._log.note_owners(memory_log.BUFFER, self._modules.name_buffers(root))
+        self._log.note_owners(shared_numbers.PARAMETER, parameters)
+        self._log.note_owners(shared_numbers.BUFFER, self._modules.name_buffers(root))
 
     def note_inputs(self, arguments: Any, options: Any) -> None:
         """Tensors that a script hands to its model, and that no model has computed."""
@@ -57,16 +57,18 @@ class Owners:
             for tensor in self.tensors_in(value)
             if tensor.grad_fn is None and not tensor.requires_grad
         ]
-        self._log.note_owners(memory_log.INPUT, owners)
+        self._log.note_owners(shared_numbers.INPUT, owners)
 
     def note_sent(self, tensor: Any) -> None:
         """A tensor that came from the host."""
-        self._log.note_owners(memory_log.INPUT, [(address_of(tensor), "from the host")])
+        self._log.note_owners(shared_numbers.INPUT, [(address_of(tensor), "from the host")])
 
     def note_saved(self, tensors: Iterable[Any]) -> None:
         """What the graphs behind these tensors keep."""
         addresses = dict.fromkeys(self._saved.of(tensors))
-        self._log.note_owners(memory_log.SAVED, ((address, "") for address in addresses))
+        self._log.note_owners(
+            shared_numbers.SAVED_FOR_BACKWARD, ((address, "") for address in addresses)
+        )
 
     def note_gradients(self, optimizers: Iterable[Any] = ()) -> None:
         """The gradients of all parameters that are known."""
@@ -77,7 +79,7 @@ class Owners:
         for optimizer in optimizers:
             for parameter in _parameters_of(optimizer):
                 self._add_gradient(parameter, owners)
-        self._log.note_owners(memory_log.GRADIENT, owners.items())
+        self._log.note_owners(shared_numbers.GRADIENT, owners.items())
 
     def _add_gradient(self, parameter: Any, owners: dict[int, str]) -> None:
         gradient = parameter.grad
@@ -94,7 +96,7 @@ class Owners:
                 name = f"{type(optimizer).__name__} parameter {place}"
                 self._parameter_names[address] = name
                 unknown.append((address, name))
-        self._log.note_owners(memory_log.PARAMETER, unknown)
+        self._log.note_owners(shared_numbers.PARAMETER, unknown)
         owners = []
         for parameter, state in optimizer.state.items():
             is_tensor = isinstance(parameter, self._torch.Tensor)
@@ -103,7 +105,7 @@ class Owners:
             for key, value in entries:
                 full_name = f"{name}.{key}" if name else str(key)
                 owners += [(address_of(tensor), full_name) for tensor in self.tensors_in(value)]
-        self._log.note_owners(memory_log.OPTIMIZER_STATE, owners)
+        self._log.note_owners(shared_numbers.OPTIMIZER_STATE, owners)
 
     def note_keepers(self, frame: FrameType | None) -> None:
         """Variables of the script's that keep tensors, and what the graphs of those keep."""
@@ -111,7 +113,7 @@ class Owners:
             addresses = [address_of(tensor) for tensor in tensors]
             addresses += self._saved.of(tensors)
             owners = ((address, words) for address in dict.fromkeys(addresses))
-            self._log.note_owners(memory_log.KEPT_IN, owners)
+            self._log.note_owners(shared_numbers.KEPT_IN, owners)
 
     def note_everything(self, optimizers: Iterable[Any]) -> None:
         """For the moment when memory has run out, and nothing more will be seen."""

@@ -7,9 +7,9 @@ import sys
 from types import FrameType
 from typing import Any
 
-from ..guard import quietly
+from .. import shared_numbers
+from ..guard import install, quietly
 from ..report import RECORD
-from . import memory_log
 from .history import History
 from .memory_log import MemoryLog
 from .modules import Modules
@@ -48,16 +48,22 @@ class MemoryRecorder:
         self._modules.after_root = self._after_root
         self._stages.before_backward = self._owners.note_saved
         self._stages.after_backward = self._owners.note_gradients
-        self._modules.install()
-        self._stages.install()
-        self._owners.install()
-        self._watch_optimizers()
+        for part, unknown, install_part in (
+            ("modules", "the modules that memory belongs to are not known", self._modules.install),
+            ("stages", "the stages of a step are not known", self._stages.install),
+            ("saved tensors", "what autograd has saved is not known", self._owners.install),
+            ("optimizers", "optimizer state is not known as such", self._watch_optimizers),
+            ("recording", "whose memory it is is not known", self._begin_with_cuda),
+        ):
+            install(part, unknown, install_part)
+
+    def _begin_with_cuda(self) -> None:
         self._torch.cuda._lazy_call(quietly(self._start))
 
     def note_sent(self, tensor: Any) -> None:
         """A tensor was copied from the host to the card."""
         # In a backward pass it is something that was kept on the host meanwhile.
-        if self._log.is_on and self._stages.current != memory_log.BACKWARD:
+        if self._log.is_on and self._stages.current != shared_numbers.BACKWARD:
             self._owners.note_sent(tensor)
 
     def note_out_of_memory(self) -> None:
@@ -71,7 +77,7 @@ class MemoryRecorder:
         if not self._log.is_on:
             return
         self._operators.stop()
-        self._history.write(self._path("history", "pickle"))
+        self._history.write(self._path(shared_numbers.HISTORY_PREFIX, "pickle"))
         self._log.flush()
         self._log.stop()
         self._history.stop()
@@ -80,8 +86,8 @@ class MemoryRecorder:
         """A forked child records nothing: its parent's memory is not its own."""
         self._log.stop()
 
-    def _path(self, name: str, ending: str) -> str:
-        return os.path.join(self._run_dir, f"{name}-{os.getpid()}.{ending}")
+    def _path(self, prefix: str, ending: str) -> str:
+        return os.path.join(self._run_dir, f"{prefix}{os.getpid()}.{ending}")
 
     def _start(self) -> None:
         try:
@@ -93,22 +99,24 @@ class MemoryRecorder:
                 "hands out; PyTorch's own (`backend:native`) does"
             )
             return
-        self._log.start(self._path("memory", "log"))
+        self._log.start(self._path(shared_numbers.MEMORY_LOG_PREFIX, "log"))
         self._stages.tell()
         self._operators.start()
 
     def _before_root(self, module: Any, arguments: Any, options: Any) -> None:
+        self._operators.begin_call()
         is_evaluating = not self._torch.is_grad_enabled() and not _is_checkpointing()
-        stage = memory_log.EVALUATION if is_evaluating else memory_log.FORWARD
+        stage = shared_numbers.EVALUATION if is_evaluating else shared_numbers.FORWARD
         if self._stages.enter(stage):
             self._owners.note_model(module)
             self._owners.note_inputs(arguments, options)
 
     def _after_root(self, module: Any, result: Any) -> None:
-        if self._stages.current not in (memory_log.EVALUATION, memory_log.FORWARD):
+        self._operators.end_call()
+        if self._stages.current not in (shared_numbers.EVALUATION, shared_numbers.FORWARD):
             return
         # A model that is not in training may never see a backward pass, where this would be done.
-        if self._stages.current == memory_log.FORWARD and not module.training:
+        if self._stages.current == shared_numbers.FORWARD and not module.training:
             self._owners.note_saved(self._owners.tensors_in(result))
         self._stages.leave()
 
@@ -125,13 +133,13 @@ class MemoryRecorder:
         register_optimizer_step_pre_hook(before_step)
 
     def _before_step(self, optimizer: Any) -> None:
-        if self._stages.enter(memory_log.OPTIMIZER_STEP):
+        if self._stages.enter(shared_numbers.OPTIMIZER_STEP):
             self._optimizers[id(optimizer)] = optimizer
             self._owners.note_gradients([optimizer])
 
     def note_step(self, optimizer: Any) -> None:
         """An optimizer has made a step, and it has been counted."""
-        if not self._log.is_on or self._stages.current != memory_log.OPTIMIZER_STEP:
+        if not self._log.is_on or self._stages.current != shared_numbers.OPTIMIZER_STEP:
             return
         self._owners.note_optimizer(optimizer)
         self._stages.leave()

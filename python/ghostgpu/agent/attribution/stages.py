@@ -10,10 +10,10 @@ import functools
 import threading
 from typing import Any, Callable
 
+from .. import shared_numbers
 from ..dynamo_shield import shielded
 from ..guard import quietly
 from ..report import RECORD
-from . import memory_log
 from .memory_log import MemoryLog
 
 
@@ -30,12 +30,12 @@ class Stages:
     @property
     def current(self) -> int:
         """The stage now."""
-        return self._stack[-1] if self._stack else memory_log.SCRIPT
+        return self._stack[-1] if self._stack else shared_numbers.SCRIPT
 
     def enter(self, stage: int) -> bool:
         """Begin a stage; returns whether it counts, and then `leave` must follow."""
         if (
-            self.current == memory_log.BACKWARD
+            self.current == shared_numbers.BACKWARD
             or threading.current_thread() is not threading.main_thread()
         ):
             return False
@@ -54,11 +54,11 @@ class Stages:
         self._log.note_stage(self.current, RECORD.report.steps)
 
     def install(self) -> None:
-        """Wrap the doors into each stage, except the calls of models, which `modules` sees."""
+        """Wrap the hooks into each stage, except the calls of models, which `modules` sees."""
         torch = self._torch
-        self._wrap(torch.nn.Module, "_apply", memory_log.MOVING)
-        self._wrap(torch.nn.Module, "zero_grad", memory_log.ZERO_GRAD)
-        self._wrap(torch.optim.Optimizer, "zero_grad", memory_log.ZERO_GRAD)
+        self._wrap(torch.nn.Module, "_apply", shared_numbers.MOVING)
+        self._wrap(torch.nn.Module, "zero_grad", shared_numbers.ZERO_GRAD)
+        self._wrap(torch.optim.Optimizer, "zero_grad", shared_numbers.ZERO_GRAD)
         for module in (torch.autograd, torch.autograd.graph):
             if hasattr(module, "_engine_run_backward"):
                 original = module._engine_run_backward
@@ -81,7 +81,7 @@ class Stages:
     def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def run_backward(tensors: Any, *arguments: Any, **options: Any) -> Any:
-            if not self.enter(memory_log.BACKWARD):
+            if not self.enter(shared_numbers.BACKWARD):
                 return original(tensors, *arguments, **options)
             quietly(self.before_backward)(tensors)
             try:

@@ -16,9 +16,9 @@ from .autocast import Autocast
 from .bfloat16_weights import Bfloat16Weights
 from .change import Change
 from .checkpointing import Checkpointing
-from .doors import Doors
 from .drop_gradients import DropGradients
 from .drop_last import DropLast
+from .hooks import Hooks
 from .lean_optimizer import LeanOptimizer
 from .memory_fraction import LeaveRoom, NoLimit
 from .no_cudnn_benchmark import NoCudnnBenchmark
@@ -45,17 +45,17 @@ _ALL: dict[str, type[Change]] = {
 
 def start(torch: Any, names: tuple[str, ...], ending: Ending) -> None:
     """Make these changes from now on, and have them reported at the end."""
-    doors = Doors(torch)
+    hooks = Hooks(torch)
     made: list[tuple[str, Change]] = []
     for name in names:
         kind = _ALL.get(name)
         if kind is None:
             RECORD.note(f"there is no change `{name}`")
             continue
-        change = kind(torch, doors)
+        change = kind(torch, hooks)
         quietly(change.install)()
         made.append((name, change))
-    doors.install()
+    hooks.install()
 
     def tell() -> None:
         for name, change in made:

@@ -13,23 +13,23 @@ import weakref
 from typing import Any, Callable
 
 from .change import Change
-from .doors import Doors
+from .hooks import Hooks
 
 
 class Autocast(Change):
     """Bfloat16 autocast over the script's forward passes."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
         self._threads = threading.local()
         self._has_float32: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._model: str | None = None
 
     def install(self) -> None:
-        self.doors.around_models.append(self._call)
-        self.doors.before_backward.append(self._leave)
-        self.doors.before_step.append(self._leave)
-        self.doors.before_batch.append(self._leave)
+        self.hooks.around_models.append(self._call)
+        self.hooks.before_backward.append(self._leave)
+        self.hooks.before_step.append(self._leave)
+        self.hooks.before_batch.append(self._leave)
 
     def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
         torch = self.torch

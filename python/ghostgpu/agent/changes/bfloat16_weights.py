@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 from ..dynamo_shield import shielded
 from .change import Change
-from .doors import Doors
+from .hooks import Hooks
 
 _MAX_DEPTH = 3
 
@@ -23,8 +23,8 @@ _LARGE = 1 << 20
 class Bfloat16Weights(Change):
     """Parameters and buffers in bfloat16."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
         self._seen: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._cast_parameters: list[str] = []
 
@@ -33,7 +33,7 @@ class Bfloat16Weights(Change):
         for name in ("to", "cuda"):
             original = getattr(module_type, name)
             setattr(module_type, name, shielded(self.torch, self._moving(original, name)))
-        self.doors.around_models.append(self._call)
+        self.hooks.around_models.append(self._call)
 
     def _moving(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         @functools.wraps(original)

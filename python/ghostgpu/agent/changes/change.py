@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from .doors import Doors
+from .hooks import Hooks
 
 
 class Change:
     """One change; the classes below it are listed in `changes`."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
         self.torch = torch
-        self.doors = doors
+        self.hooks = hooks
 
     def install(self) -> None:
         """Stand where the change is made; nothing is changed yet."""

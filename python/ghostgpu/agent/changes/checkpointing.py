@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 from ..guard import quietly
 from .change import Change, counted
-from .doors import Doors
+from .hooks import Hooks
 
 _FEWEST_LAYERS = 4
 """A row of fewer plain layers has nothing to save between its ends."""
@@ -24,8 +24,8 @@ _FEWEST_LAYERS = 4
 class Checkpointing(Change):
     """Activations are computed again in backward."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
         self._models: weakref.WeakSet[Any] = weakref.WeakSet()
         self._blocks: weakref.WeakSet[Any] = weakref.WeakSet()
         self._rows: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -36,8 +36,8 @@ class Checkpointing(Change):
 
     def install(self) -> None:
         # The outer one comes last in the list of those around a call.
-        self.doors.around_modules.append(self._call_block)
-        self.doors.around_models.append(self._call_model)
+        self.hooks.around_modules.append(self._call_block)
+        self.hooks.around_models.append(self._call_model)
 
     def _call_model(
         self, make: Callable[..., Any], model: Any, arguments: Any, options: Any
@@ -80,7 +80,7 @@ class Checkpointing(Change):
     ) -> Any:
         is_block, is_row = module in self._blocks, module in self._rows
         is_wanted = (is_block or is_row) and module.training and self.torch.is_grad_enabled()
-        is_inside = self._is_inside or self.doors.is_in_backward
+        is_inside = self._is_inside or self.hooks.is_in_backward
         has_one_input = len(arguments) == 1 and not options
         if is_inside or not is_wanted or (is_row and not has_one_input):
             return make(*arguments, **options)

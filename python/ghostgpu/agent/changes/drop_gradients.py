@@ -6,18 +6,18 @@ from typing import Any
 
 from ..stacks import users_line
 from .change import Change
-from .doors import Doors
+from .hooks import Hooks
 
 
 class DropGradients(Change):
     """Drops a model's gradients where it is put into `eval()`."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
         self._place: str | None = None
 
     def install(self) -> None:
-        self.doors.before_mode.append(self._change_mode)
+        self.hooks.before_mode.append(self._change_mode)
 
     def _change_mode(self, module: Any, mode: bool) -> None:
         if mode or all(each.grad is None for each in module.parameters()):

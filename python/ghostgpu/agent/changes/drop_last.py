@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from ..guard import quietly
-from ..probe_loaders import why_not_settable
+from ..loader_size_point import why_not_settable
 from ..stacks import users_line
 from .change import Change
-from .doors import Doors
+from .hooks import Hooks
 
 
 class DropLast(Change):
     """Leaves the last batch out where it would be smaller than the others."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
         self._place: str | None = None
 
     def install(self) -> None:
-        self.doors.before_loader.append(quietly(self._come_by))
+        self.hooks.before_loader.append(quietly(self._see))
 
-    def _come_by(self, loader: Any) -> None:
+    def _see(self, loader: Any) -> None:
         if why_not_settable(loader) is not None:
             return
         sampler = loader.batch_sampler

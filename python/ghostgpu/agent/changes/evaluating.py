@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from .doors import Doors
+from .hooks import Hooks
 
 
 class Evaluating:
     """Follows the script's own calls of `train()` and `eval()`."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
         self._torch = torch
         self._last_mode = True
-        doors.before_mode.append(self._note_mode)
+        hooks.before_mode.append(self._note_mode)
 
     def _note_mode(self, module: Any, mode: bool) -> None:
         self._last_mode = mode

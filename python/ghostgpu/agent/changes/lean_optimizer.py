@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .change import Change
-from .doors import Doors
+from .hooks import Hooks
 
 _KEPT = ("lr", "weight_decay", "maximize")
 """What the two have in common; momentum and its like have no counterpart."""
@@ -16,8 +16,8 @@ _KEPT = ("lr", "weight_decay", "maximize")
 class LeanOptimizer(Change):
     """Adafactor wherever the script asks for Adam."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
         self._replaced: Counter[str] = Counter()
 
     def install(self) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 from ..stacks import users_line
 from .change import Change
-from .doors import Doors
+from .hooks import Hooks
 
 
 class LeaveRoom(Change):
     """A limit of nine tenths, set as soon as CUDA starts."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
         self._is_set = False
 
     def install(self) -> None:
@@ -36,8 +36,8 @@ class LeaveRoom(Change):
 class NoLimit(Change):
     """The script's own limit is not set."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
         self._place: str | None = None
         self._fraction = 1.0
 

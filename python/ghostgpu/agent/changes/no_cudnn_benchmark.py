@@ -7,14 +7,14 @@ from typing import Any
 
 from ..stacks import users_line
 from .change import Change
-from .doors import Doors
+from .hooks import Hooks
 
 
 class NoCudnnBenchmark(Change):
     """The script's wish for a search is not passed on."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
         self._place: str | None = None
 
     def install(self) -> None:

@@ -6,19 +6,19 @@ from typing import Any, Callable
 
 from ..stacks import users_line
 from .change import Change
-from .doors import Doors
+from .hooks import Hooks
 
 
 class NoGradEvaluation(Change):
     """No graph where a model evaluates."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
         self._place: str | None = None
         self._model = ""
 
     def install(self) -> None:
-        self.doors.around_models.append(self._call)
+        self.hooks.around_models.append(self._call)
 
     def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
         if module.training or not self.torch.is_grad_enabled():

@@ -12,8 +12,8 @@ from typing import Any
 from ..report import RECORD
 from ..steps import RehearsalComplete
 from .change import Change
-from .doors import Doors
 from .evaluating import Evaluating
+from .hooks import Hooks
 
 _BATCHES = 3
 """As many steps as other rehearsals have."""
@@ -25,14 +25,14 @@ _MOST_PASSES = 10
 class ShortPasses(Change):
     """Ends passes early; says nothing of itself, since it is no advice."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
-        self._is_evaluating = Evaluating(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
+        self._is_evaluating = Evaluating(torch, hooks)
         self._has_evaluated = False
         self._passes = 0
 
     def install(self) -> None:
-        self.doors.around_batches.append(self._batches)
+        self.hooks.around_batches.append(self._batches)
 
     def _batches(self, loader: Any, batches: Any) -> Any:
         if self._is_evaluating():

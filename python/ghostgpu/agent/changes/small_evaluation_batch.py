@@ -1,4 +1,4 @@
-"""A batch of 1 for the loaders that are gone through to evaluate."""
+"""A batch of 1 for the loaders that are iterated to evaluate."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import weakref
 from typing import Any
 
 from ..guard import quietly
-from ..probe_loaders import set_batch, why_not_settable
+from ..loader_size_point import set_batch, why_not_settable
 from ..stacks import users_line
 from .change import Change
-from .doors import Doors
 from .evaluating import Evaluating
+from .hooks import Hooks
 
 
 class SmallEvaluationBatch(Change):
-    """Sets the batch where the script begins to go through such a loader."""
+    """Sets the batch where the script begins to iterate such a loader."""
 
-    def __init__(self, torch: Any, doors: Doors) -> None:
-        super().__init__(torch, doors)
-        self._is_evaluating = Evaluating(torch, doors)
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
+        super().__init__(torch, hooks)
+        self._is_evaluating = Evaluating(torch, hooks)
         self._training: weakref.WeakSet[Any] = weakref.WeakSet()
         self._places: dict[str, int] = {}
 
     def install(self) -> None:
-        self.doors.before_loader.append(quietly(self._come_by))
+        self.hooks.before_loader.append(quietly(self._see))
 
-    def _come_by(self, loader: Any) -> None:
+    def _see(self, loader: Any) -> None:
         if not self._is_evaluating():
             self._training.add(loader)
             return

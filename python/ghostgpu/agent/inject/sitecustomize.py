@@ -1,4 +1,4 @@
-"""Python's own start-up door: brings the agent into every Python process of a rehearsal.
+"""Python's own start-up hook: brings the agent into every Python process of a rehearsal.
 
 The command line puts this folder first in `PYTHONPATH`, so that `site` imports this file before
 the script runs. It installs one light import hook, then gives way to whatever `sitecustomize` the

@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 
 use serde::Serialize;
 
-use super::symbols::SymbolSurvey;
 use ghostgpu_rehearse::python::{
     Interpreter, Search, Support, TorchInstallation, cuda_libraries, find_interpreter, find_program,
 };
 use ghostgpu_rehearse::{Layout, RunDir, Stop};
+use ghostgpu_symbols::SymbolSurvey;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

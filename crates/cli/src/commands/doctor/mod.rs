@@ -1,12 +1,11 @@
 //! `ghostgpu doctor`: what was found, whether it works together, and what to do if not.
 
 mod checks;
-mod symbols;
 
 use std::ffi::OsString;
 
 use checks::{Check, Diagnosis, State, diagnose};
-use symbols::SymbolSurvey;
+use ghostgpu_symbols::SymbolSurvey;
 
 use crate::failure::EXIT_FAILURE;
 use crate::output::print_all;
@@ -115,8 +114,10 @@ fn imports(survey: &SymbolSurvey) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use super::checks::Check;
     use super::*;
     use crate::terminal::PLAIN;
+    use ghostgpu_symbols::SymbolSurvey;
 
     #[test]
     fn a_diagnosis_puts_the_advice_below_its_problem() {

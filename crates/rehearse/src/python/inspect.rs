@@ -25,7 +25,7 @@ try:
         preloaded = any(line.rstrip().endswith("libghostgpu.so") for line in maps)
 except OSError:
     preloaded = None
-print("\nghostgpu-probe:" + json.dumps({
+print("\nghostgpu-python:" + json.dumps({
     "executable": sys.executable,
     "version": list(sys.version_info[:3]),
     "torch_dir": places[0] if places else None,
@@ -34,7 +34,7 @@ print("\nghostgpu-probe:" + json.dumps({
 }))
 "#;
 
-const MARKER: &str = "ghostgpu-probe:";
+const MARKER: &str = "ghostgpu-python:";
 
 /// Far more than a healthy interpreter needs, even on a slow network drive.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -62,7 +62,7 @@ impl Interpreter {
 }
 
 /// Asks `python`, with `preload` loaded into it if one is given.
-pub fn probe(python: &Path, preload: Option<&Path>) -> Result<Interpreter, Stop> {
+pub fn inspect(python: &Path, preload: Option<&Path>) -> Result<Interpreter, Stop> {
     let mut command = Command::new(python);
     command.arg("-c").arg(QUESTION);
     if let Some(library) = preload {

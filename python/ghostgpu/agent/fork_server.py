@@ -20,7 +20,7 @@ import time
 from typing import Any
 
 from . import preload
-from .session import SESSION_VARIABLE
+from .shared_numbers import SESSION_FILE, SESSION_VARIABLE
 
 _HARMLESS_THREADS = frozenset({"TMonitor"})
 """Threads that nobody waits for: tqdm's, which redraws stuck progress bars."""
@@ -31,7 +31,7 @@ _forking = False
 
 
 def is_forking() -> bool:
-    """Whether a fork under way makes a probe, which goes on as the script itself."""
+    """Whether a fork under way makes a copy that goes on as the script itself."""
     return _forking
 
 
@@ -65,7 +65,7 @@ def keep_forkable(torch: Any) -> None:
         torch._C._cuda_getDeviceCount = device_count
 
 
-class ProbeServer:
+class ForkServer:
     """The script's side of the line to the command line: one JSON object per line."""
 
     def __init__(self, path: str) -> None:
@@ -135,9 +135,9 @@ def _fork() -> int:
 def _settle_in(run_dir: str) -> None:
     """Make this copy a process of its own run, which may use CUDA."""
     if not preload.continue_in(run_dir):
-        sys.stderr.write("ghostgpu: the probe's memory ledger cannot be opened\n")
+        sys.stderr.write("ghostgpu: the fork's usage file cannot be opened\n")
         os._exit(preload.EXIT_OWN_FAILURE)
-    os.environ[SESSION_VARIABLE] = os.path.join(run_dir, "session.json")
+    os.environ[SESSION_VARIABLE] = os.path.join(run_dir, SESSION_FILE)
     import torch
 
     anything: Any = torch

@@ -14,22 +14,22 @@ import sys
 from typing import TYPE_CHECKING, Any, Sequence
 
 if TYPE_CHECKING:
-    from .probing import Prober
+    from .size_points import SizeSetter
 
 _Parse = Any
 
 
-class ArgumentPlace:
+class ArgumentSizePoint:
     """Stands before `argparse`."""
 
-    def __init__(self, prober: Prober, option: str) -> None:
-        self._prober = prober
+    def __init__(self, setter: SizeSetter, option: str) -> None:
+        self._setter = setter
         self._option = option
         self._known: list[str] = []
 
     def install(self) -> None:
         original: _Parse = argparse.ArgumentParser.parse_known_args
-        come_by = self._come_by
+        see = self._see
 
         @functools.wraps(original)
         def parse(
@@ -38,16 +38,16 @@ class ArgumentPlace:
             namespace: Any = None,
             **options: Any,
         ) -> Any:
-            changed = come_by(parser, args)
+            changed = see(parser, args)
             return original(parser, changed, namespace, **options)
 
         argparse.ArgumentParser.parse_known_args = parse  # type: ignore[assignment]
 
-    def _come_by(
+    def _see(
         self, parser: argparse.ArgumentParser, args: Sequence[str] | None
     ) -> Sequence[str] | None:
-        prober = self._prober
-        if not prober.is_active or prober.report.is_found:
+        setter = self._setter
+        if not setter.is_active or setter.report.is_found:
             return args
         if args is not None and list(args) != sys.argv[1:]:
             return args  # not the command line
@@ -57,16 +57,16 @@ class ArgumentPlace:
             action = actions.get(self._option)
             if action is None:
                 self._known += [name for name in actions if name not in self._known]
-                report = prober.report
+                report = setter.report
                 report.similar_options = similar(self._option, self._known)
                 return args
-        report = prober.report
+        report = setter.report
         report.place = f"the argument {self._option}"
         report.batch = present_value(sys.argv[1:], self._option)
         default = getattr(action, "default", None)
         if report.batch is None and isinstance(default, int) and not isinstance(default, bool):
             report.batch = default
-        sizes = prober.arrive()
+        sizes = setter.arrive()
         if not sizes or "batch" not in sizes:
             return args
         sys.argv[1:] = with_value(sys.argv[1:], self._option, int(sizes["batch"]))

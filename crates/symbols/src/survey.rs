@@ -1,12 +1,15 @@
 //! The CUDA functions that torch's libraries import, held against what the stand-in does.
+//!
+//! The only part of this crate that opens files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
-use ghostgpu_symbols::{Treatment, family_of, lookup};
 use object::read::{Object, ObjectSymbol, ReadCache};
 use serde::Serialize;
+
+use crate::{Treatment, family_of, lookup};
 
 /// How many functions of one library are treated how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -90,6 +93,35 @@ impl SymbolSurvey {
     }
 }
 
+impl SymbolSurvey {
+    /// What a run with this torch, which nobody has tested, rests on: the end of a sentence about it.
+    pub fn remark(&self) -> String {
+        let total = self.total();
+        let known = total.simulated + total.harmless + total.refused;
+        if let Some(first) = self.unreadable.first() {
+            return format!("which CUDA functions it imports could not be read ({first})");
+        }
+        let Some((last, others)) = self.unlisted.split_last() else {
+            return format!("all {known} CUDA functions that it imports are known");
+        };
+        let shown = &others[..others.len().min(MAX_NAMES - 1)];
+        let more = others.len() - shown.len();
+        let names: String = shown.iter().map(|name| format!("`{name}`, ")).collect();
+        let names = match more {
+            0 => format!("{names}`{last}`"),
+            _ => format!("{names}`{last}` and {more} more"),
+        };
+        format!(
+            "{} of the CUDA functions that it imports are not simulated, and the answer is wrong if \
+             one of them matters: {names}",
+            self.unlisted.len()
+        )
+    }
+}
+
+/// How many names a sentence has.
+const MAX_NAMES: usize = 8;
+
 /// PyTorch's own libraries; what else lies beside them (OpenMP, NVIDIA's) is not of interest.
 fn is_torch_library(name: &str) -> bool {
     ["libtorch", "libc10", "libcaffe2"]
@@ -99,9 +131,10 @@ fn is_torch_library(name: &str) -> bool {
 }
 
 /// Names of CUDA's that a shared library imports. Reads a few megabytes, however large it is.
-fn cuda_imports(path: &Path) -> anyhow::Result<BTreeSet<String>> {
-    let cache = ReadCache::new(File::open(path)?);
-    let library = object::File::parse(&cache)?;
+fn cuda_imports(path: &Path) -> Result<BTreeSet<String>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let cache = ReadCache::new(file);
+    let library = object::File::parse(&cache).map_err(|error| error.to_string())?;
     Ok(library
         .dynamic_symbols()
         // A weak import need not exist: its library asks before it calls.
@@ -124,6 +157,29 @@ mod tests {
         let runtime = survey.families["CUDA runtime"];
         assert_eq!((runtime.simulated, runtime.unlisted), (1, 1));
         assert_eq!(survey.total(), runtime);
+    }
+
+    #[test]
+    fn a_torch_that_nobody_tested_is_remarked_on_with_what_is_missing() {
+        let survey = |names: &[&str]| {
+            SymbolSurvey::of_imports(&names.iter().map(|&name| name.to_owned()).collect())
+        };
+        assert_eq!(
+            survey(&["cudaMalloc", "cudaFree"]).remark(),
+            "all 2 CUDA functions that it imports are known"
+        );
+        assert_eq!(
+            survey(&["cudaMalloc", "cudaMallocOnMars", "cudaMallocOnTheMoon"]).remark(),
+            "2 of the CUDA functions that it imports are not simulated, and the answer is wrong if one \
+             of them matters: `cudaMallocOnMars`, `cudaMallocOnTheMoon`"
+        );
+        let many: Vec<String> = (10..40).map(|number| format!("cudaNew{number}")).collect();
+        let many = SymbolSurvey::of_imports(&many.into_iter().collect()).remark();
+        assert!(many.starts_with("30 of "), "{many}");
+        assert!(
+            many.ends_with("`cudaNew16`, `cudaNew39` and 22 more"),
+            "{many}"
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 """The place where a batch is set: the script's `DataLoader`.
 
-It is set when the script begins to go through the loader, not when it makes it: only then is known
-what the loader is for. The training loader is the one gone through with gradients enabled; loaders
-of the same batch that are gone through before the first optimizer step get the same new one.
+It is set when the script begins to iterate the loader, not when it makes it: only then is known
+what the loader is for. The training loader is the one iterated with gradients enabled; loaders
+of the same batch that are iterated before the first optimizer step get the same new one.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from .cut_sequences import CutBatches
 from .guard import quietly
-from .probe_sequences import CutBatches
 from .report import RECORD
 from .stacks import users_line
 
 if TYPE_CHECKING:
-    from .probing import Prober
+    from .size_points import SizeSetter
 
 
-class LoaderPlace:
+class LoaderSizePoint:
     """Stands before `DataLoader.__iter__`."""
 
-    def __init__(self, torch: Any, prober: Prober, is_for_training: bool) -> None:
+    def __init__(self, torch: Any, setter: SizeSetter, is_for_training: bool) -> None:
         self._torch = torch
-        self._prober = prober
+        self._setter = setter
         self._is_for_training = is_for_training
         self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
         # Loaders whose batches are looked at, and the tokens that they are cut to, if at all.
@@ -37,20 +37,20 @@ class LoaderPlace:
 
         patched: Any = DataLoader
         original = DataLoader.__iter__
-        # Not guarded: the end of the last probe passes through here as an exception.
-        come_by = self._come_by
+        # Not guarded: the end of the last fork passes through here as an exception.
+        see = self._see
 
         @functools.wraps(original)
         def iterate(loader: Any) -> Any:
-            come_by(loader)
+            see(loader)
             batches = original(loader)
             return self._cut(loader, batches)
 
         patched.__iter__ = iterate
 
-    def _come_by(self, loader: Any) -> None:
-        report = self._prober.report
-        if not self._prober.is_active or loader in self._seen or RECORD.report.steps > 0:
+    def _see(self, loader: Any) -> None:
+        report = self._setter.report
+        if not self._setter.is_active or loader in self._seen or RECORD.report.steps > 0:
             return
         if self._is_for_training and not self._torch.is_grad_enabled():
             report.has_other_loader = True
@@ -65,14 +65,14 @@ class LoaderPlace:
                 )
                 return
         elif problem is not None:
-            self._prober.refuse(f"the DataLoader at {users_line()} {problem}")
+            self._setter.refuse(f"the DataLoader at {users_line()} {problem}")
             return
         else:
-            report.place = f"the DataLoader gone through at {users_line()}"
+            report.place = f"the DataLoader iterated at {users_line()}"
             report.batch = int(loader.batch_sampler.batch_size)
             report.samples = _samples(loader)
             report.drops_last = bool(getattr(loader.batch_sampler, "drop_last", False))
-        sizes = self._prober.arrive() or {}
+        sizes = self._setter.arrive() or {}
         if "batch" in sizes:
             set_batch(loader, int(sizes["batch"]))
         else:
@@ -81,9 +81,9 @@ class LoaderPlace:
 
     def _cut(self, loader: Any, batches: Any) -> Any:
         """The batches, cut if this copy of the script is to have shorter sequences."""
-        if loader not in self._cut_loaders or not self._prober.is_active:
+        if loader not in self._cut_loaders or not self._setter.is_active:
             return batches
-        return CutBatches(self._torch, batches, self._prober.report, self._length)
+        return CutBatches(self._torch, batches, self._setter.report, self._length)
 
 
 def why_not_settable(loader: Any) -> str | None:

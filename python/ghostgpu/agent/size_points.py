@@ -2,7 +2,7 @@
 
 The session names a place: the training `DataLoader`, an option of the script's command line, or a
 place that the script offers itself. When the script has come there, the batch is set, or the
-script becomes a server that goes on in a forked copy for each batch it is told (`probe_server`).
+script becomes a server that goes on in a forked copy for each batch it is told (`fork_server`).
 """
 
 from __future__ import annotations
@@ -11,38 +11,40 @@ import json
 import os
 from typing import Any
 
-from . import probe_server
+from . import fork_server
+from .argument_size_point import ArgumentSizePoint, batch_options
 from .ending import Ending
 from .guard import quietly
-from .probe_arguments import ArgumentPlace, batch_options
-from .probe_loaders import LoaderPlace
-from .report import RECORD, ProbeReport
-from .session import Probe
+from .loader_size_point import LoaderSizePoint
+from .report import RECORD, SizePointReport
+from .session import SizePointRequest
 from .stacks import users_line
 from .steps import StepCounter
 
 
-class Prober:
+class SizeSetter:
     """Sets the batch of this process, or asks for batches and forks for each."""
 
-    def __init__(self, torch: Any, probe: Probe, ending: Ending, counter: StepCounter) -> None:
+    def __init__(
+        self, torch: Any, request: SizePointRequest, ending: Ending, counter: StepCounter
+    ) -> None:
         self._torch = torch
-        self._probe = probe
+        self._request = request
         self._ending = ending
         self._counter = counter
         self._process = os.getpid()
-        self.report = RECORD.report.probe = ProbeReport()
-        self._request: dict[str, Any] | None = None
+        self.report = RECORD.report.size_point = SizePointReport()
+        self._sizes: dict[str, Any] | None = None
 
     def install(self) -> None:
         """Watch for the place."""
-        probe_server.keep_forkable(self._torch)
-        if self._probe.place in ("training-loader", "first-loader"):
-            place = LoaderPlace(self._torch, self, self._probe.place == "training-loader")
+        fork_server.keep_forkable(self._torch)
+        if self._request.place in ("training-loader", "first-loader"):
+            place = LoaderSizePoint(self._torch, self, self._request.place == "training-loader")
             place.install()
             batch_options(self.report.batch_options)
-        elif self._probe.option is not None:
-            ArgumentPlace(self, self._probe.option).install()
+        elif self._request.option is not None:
+            ArgumentSizePoint(self, self._request.option).install()
 
     @property
     def is_active(self) -> bool:
@@ -54,56 +56,56 @@ class Prober:
 
         With a server behind it, this returns once in every forked copy.
         """
-        if self._request is not None:
-            return self._request
+        if self._sizes is not None:
+            return self._sizes
         self.report.is_found = True
         self.report.place = self.report.place or users_line()
-        if self._probe.socket is None:
-            sizes = {"batch": self._probe.batch, "seq": self._probe.seq}
-            self._request = {name: size for name, size in sizes.items() if size is not None}
-            return self._request
-        self.report.unforkable = probe_server.why_not_forkable()
-        server = probe_server.ProbeServer(self._probe.socket)
+        if self._request.socket is None:
+            given = {"batch": self._request.batch, "seq": self._request.seq}
+            self._sizes = {name: size for name, size in given.items() if size is not None}
+            return self._sizes
+        self.report.unforkable = fork_server.why_not_forkable()
+        server = fork_server.ForkServer(self._request.socket)
         server.send(json.loads(json.dumps(vars(self.report))))
-        request = server.serve()
-        if request is None:
-            # Every probe is over: what is left is to end as a script does that was stopped.
-            self._request = {}
+        sizes = server.serve()
+        if sizes is None:
+            # Every fork is over: what is left is to end as a script does that was stopped.
+            self._sizes = {}
             RECORD.report.stopped_by_step_limit = True
             self._ending.write()
             os._exit(0)
         self._process = os.getpid()
-        self._request = request
-        self._become_probe(str(request["run_dir"]))
-        return request
+        self._sizes = sizes
+        self._become_fork(str(sizes["run_dir"]))
+        return sizes
 
     def refuse(self, problem: str) -> None:
         """The place was found, and the batch cannot be set there."""
         self.report.problem = self.report.problem or problem
 
     @quietly
-    def _become_probe(self, run_dir: str) -> None:
+    def _become_fork(self, run_dir: str) -> None:
         self._ending.move_to(run_dir)
         RECORD.report.pid = os.getpid()
         self._counter.ends_hard = True
 
 
-_prober: Prober | None = None
+_setter: SizeSetter | None = None
 
 
-def start(torch: Any, probe: Probe, ending: Ending, counter: StepCounter) -> None:
-    """Make this process one that is tried."""
-    global _prober
-    _prober = Prober(torch, probe, ending, counter)
-    _prober.install()
+def start(torch: Any, request: SizePointRequest, ending: Ending, counter: StepCounter) -> None:
+    """Set sizes in this process."""
+    global _setter
+    _setter = SizeSetter(torch, request, ending, counter)
+    _setter.install()
 
 
 def offer_place(
     place: str, batch: int, seq: int | None = None, longest_seq: int | None = None
 ) -> dict[str, Any]:
     """Called by a script of ours where its sizes begin to matter; the sizes to use instead."""
-    if _prober is None or not _prober.is_active:
+    if _setter is None or not _setter.is_active:
         return {}
-    report = _prober.report
+    report = _setter.report
     report.place, report.batch, report.seq, report.longest_seq = place, batch, seq, longest_seq
-    return _prober.arrive() or {}
+    return _setter.arrive() or {}

@@ -38,7 +38,7 @@ def _is_memory_snapshot() -> bool:
     )
 
 
-class FileDoors:
+class FileHooks:
     """Wraps the functions that open, copy, rename and delete files."""
 
     def __init__(self, torch: Any, paths: CheckpointPaths) -> None:
@@ -74,7 +74,7 @@ class FileDoors:
 
         @functools.wraps(original)
         def open(file: Any, mode: Any = "r", *arguments: Any, **options: Any) -> Any:
-            # Every file that Python opens comes by here: what cannot concern us goes through.
+            # Every file that Python opens passes here: what cannot concern the agent goes on.
             if isinstance(file, (str, os.PathLike)):
                 try:
                     file = place(file, mode)

@@ -13,7 +13,7 @@ AroundCall = Callable[[Callable[..., Any], Any, Any, Any], Any]
 """Gets the call that is left to make, the module, its arguments and options; returns the result."""
 
 
-class Doors:
+class Hooks:
     """Changes put themselves into these lists before `install`; what is empty is not wrapped."""
 
     def __init__(self, torch: Any) -> None:
@@ -27,7 +27,7 @@ class Doors:
         self.before_backward: list[Callable[[], object]] = []
         self.before_step: list[Callable[[], object]] = []
         self.before_loader: list[Callable[[Any], object]] = []
-        """Where the script begins to go through a `DataLoader`."""
+        """Where the script begins to iterate a `DataLoader`."""
         self.around_batches: list[Callable[[Any, Any], Any]] = []
         """Gets a loader and the batches of a pass over it; returns the batches to have instead."""
         self.before_batch: list[Callable[[], object]] = []

@@ -1,40 +1,40 @@
-//! The run's memory ledger, mapped into this process: all processes of a run share the cards.
+//! The run's usage file, mapped into this process: all processes of a run share the cards.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use ghostgpu_session::ledger::{
-    LEDGER_BYTES, LEDGER_FILE, LEDGER_MAGIC, MAX_DEVICES, MAX_PROCESSES, offset,
+use ghostgpu_session::card_usage::{
+    ENDED, MAX_DEVICES, MAX_PROCESSES, USAGE_BYTES, USAGE_FILE, USAGE_MAGIC, offset,
 };
 
-/// The mapped ledger and this process's place in it.
+/// The mapped usage file and this process's place in it.
 ///
 /// Both change once, in a forked copy of the script that goes on in a run of its own (see
-/// [`Ledger::continue_in`]); whatever was mapped stays mapped for the life of the process.
-pub struct Ledger {
+/// [`CardUsage::continue_in`]); whatever was mapped stays mapped for the life of the process.
+pub struct CardUsage {
     base: AtomicPtr<u8>,
     slot: AtomicUsize,
     process: AtomicU64,
 }
 
-impl Ledger {
-    /// Maps the ledger of the run in `run_dir` and claims a slot for this process.
+impl CardUsage {
+    /// Maps the usage file of the run in `run_dir` and claims a slot for this process.
     pub fn open(run_dir: &Path) -> Option<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .open(run_dir.join(LEDGER_FILE))
+            .open(run_dir.join(USAGE_FILE))
             .ok()?;
-        if file.metadata().ok()?.len() != LEDGER_BYTES as u64 {
+        if file.metadata().ok()?.len() != USAGE_BYTES as u64 {
             return None;
         }
         // SAFETY: a fresh shared mapping of a file that is at least as long as the mapping.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                LEDGER_BYTES,
+                USAGE_BYTES,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 file.as_raw_fd(),
@@ -44,21 +44,21 @@ impl Ledger {
         if base == libc::MAP_FAILED {
             return None;
         }
-        let ledger = Self {
+        let usage = Self {
             base: AtomicPtr::new(base.cast()),
             slot: AtomicUsize::new(0),
             process: AtomicU64::new(u64::from(std::process::id())),
         };
-        if ledger.word(0).load(Ordering::Relaxed) != LEDGER_MAGIC {
+        if usage.word(0).load(Ordering::Relaxed) != USAGE_MAGIC {
             return None;
         }
-        let slot = ledger.claim_slot()?;
-        ledger.slot.store(slot, Ordering::Relaxed);
-        Some(ledger)
+        let slot = usage.claim_slot()?;
+        usage.slot.store(slot, Ordering::Relaxed);
+        Some(usage)
     }
 
-    /// Goes on in the ledger of another run, which shows from then on what this process holds and
-    /// has held, as if it had been there from the start. False if that ledger cannot be used.
+    /// Goes on in the usage file of another run, which shows from then on what this process holds and
+    /// has held, as if it had been there from the start. False if that file cannot be used.
     ///
     /// For a forked copy of a process that was alone on its cards, before it has started a thread.
     pub fn continue_in(&self, run_dir: &Path) -> bool {
@@ -69,16 +69,33 @@ impl Ledger {
             let held = self
                 .word(offset::slot_used(self.slot(), device))
                 .load(Ordering::Acquire);
-            other.charge(device, held, None);
-            other
-                .word(offset::device_peak(device))
-                .fetch_max(self.peak_bytes(device), Ordering::AcqRel);
+            if other.charge(device, held, None) {
+                other.take_over_peaks(self, device);
+            }
         }
         self.base
             .store(other.base.load(Ordering::Acquire), Ordering::Release);
         self.slot.store(other.slot(), Ordering::Release);
         self.process.store(other.process(), Ordering::Release);
         true
+    }
+
+    /// Has this process's slot, in which nothing has happened yet, tell of the peaks of another.
+    fn take_over_peaks(&self, from: &Self, device: usize) {
+        for (target, source) in [
+            (offset::device_peak(device), offset::device_peak(device)),
+            (
+                offset::slot_peak(self.slot(), device),
+                offset::slot_peak(from.slot(), device),
+            ),
+            (
+                offset::slot_at_card_peak(self.slot(), device),
+                offset::slot_at_card_peak(from.slot(), device),
+            ),
+        ] {
+            let value = from.word(source).load(Ordering::Acquire);
+            self.word(target).store(value, Ordering::Release);
+        }
     }
 
     fn slot(&self) -> usize {
@@ -90,22 +107,43 @@ impl Ledger {
     }
 
     fn word(&self, byte_offset: usize) -> &AtomicU64 {
-        debug_assert!(byte_offset.is_multiple_of(8) && byte_offset + 8 <= LEDGER_BYTES);
+        debug_assert!(byte_offset.is_multiple_of(8) && byte_offset + 8 <= USAGE_BYTES);
         // SAFETY: inside the mapping, aligned, and only ever accessed as an atomic.
         unsafe { AtomicU64::from_ptr(self.base.load(Ordering::Acquire).add(byte_offset).cast()) }
     }
 
     fn claim_slot(&self) -> Option<usize> {
-        let try_claim = |slot: usize| {
+        let is_claimed = |slot: usize, from: u64| {
             self.word(offset::slot_process(slot))
-                .compare_exchange(0, self.process(), Ordering::AcqRel, Ordering::Relaxed)
+                .compare_exchange(from, self.process(), Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         };
-        if let Some(slot) = (0..MAX_PROCESSES).find(|&slot| try_claim(slot)) {
-            return Some(slot);
+        let fresh = (0..MAX_PROCESSES).find(|&slot| is_claimed(slot, 0));
+        let slot = fresh.or_else(|| {
+            self.sweep_dead_processes();
+            (0..MAX_PROCESSES).find(|&slot| {
+                let owner = self
+                    .word(offset::slot_process(slot))
+                    .load(Ordering::Acquire);
+                is_ended(owner) && owner != u64::MAX && is_claimed(slot, owner)
+            })
+        })?;
+        for device in 0..MAX_DEVICES {
+            for field in [
+                offset::slot_peak(slot, device),
+                offset::slot_at_card_peak(slot, device),
+            ] {
+                self.word(field).store(0, Ordering::Release);
+            }
         }
-        self.sweep_dead_processes();
-        (0..MAX_PROCESSES).find(|&slot| try_claim(slot))
+        self.word(offset::SLOTS_CLAIMED)
+            .fetch_max(slot as u64 + 1, Ordering::AcqRel);
+        Some(slot)
+    }
+
+    fn slots_claimed(&self) -> usize {
+        let claimed = self.word(offset::SLOTS_CLAIMED).load(Ordering::Acquire);
+        (claimed as usize).min(MAX_PROCESSES)
     }
 
     /// What is in use on a card now. What ended processes held is free again.
@@ -123,7 +161,7 @@ impl Ledger {
     /// What each process of the run uses on a card: (process number, bytes).
     pub fn used_by_process(&self, device: usize) -> Vec<(u32, u64)> {
         self.sweep_dead_processes();
-        (0..MAX_PROCESSES)
+        (0..self.slots_claimed())
             .filter_map(|slot| {
                 let process = self
                     .word(offset::slot_process(slot))
@@ -152,19 +190,33 @@ impl Ledger {
             limit.is_none_or(|limit| after <= limit).then_some(after)
         });
         let Ok(before) = charged else { return false };
-        self.word(offset::device_peak(device))
-            .fetch_max(before + bytes, Ordering::AcqRel);
-        self.word(offset::slot_used(self.slot(), device))
+        let own_before = self
+            .word(offset::slot_used(self.slot(), device))
             .fetch_add(bytes, Ordering::AcqRel);
+        self.word(offset::slot_peak(self.slot(), device))
+            .fetch_max(own_before + bytes, Ordering::AcqRel);
+        let peak_before = self
+            .word(offset::device_peak(device))
+            .fetch_max(before + bytes, Ordering::AcqRel);
+        if before + bytes > peak_before {
+            self.note_shares_of_peak(device);
+        }
         true
     }
 
-    /// Gives back what this process had charged. A forked child, which inherits its parent's books
-    /// but holds nothing on the card, changes nothing.
-    pub fn release(&self, device: usize, bytes: u64) {
-        if u64::from(std::process::id()) != self.process() {
-            return;
+    /// Writes down what each process uses now that the card's use is higher than ever.
+    fn note_shares_of_peak(&self, device: usize) {
+        for slot in 0..self.slots_claimed() {
+            let used = self
+                .word(offset::slot_used(slot, device))
+                .load(Ordering::Acquire);
+            self.word(offset::slot_at_card_peak(slot, device))
+                .store(used, Ordering::Release);
         }
+    }
+
+    /// Gives back what this process had charged.
+    pub fn release(&self, device: usize, bytes: u64) {
         self.word(offset::device_used(device))
             .fetch_sub(bytes, Ordering::AcqRel);
         self.word(offset::slot_used(self.slot(), device))
@@ -174,10 +226,10 @@ impl Ledger {
     /// Returns the memory of processes that ended without giving it back. True if there were any.
     fn sweep_dead_processes(&self) -> bool {
         let mut swept = false;
-        for slot in 0..MAX_PROCESSES {
+        for slot in 0..self.slots_claimed() {
             let owner = self.word(offset::slot_process(slot));
             let process = owner.load(Ordering::Acquire);
-            if process == 0 || process == self.process() || is_alive(process) {
+            if process == 0 || process == self.process() || is_ended(process) || is_alive(process) {
                 continue;
             }
             // Only the one that clears the owner may return the slot's memory.
@@ -196,10 +248,15 @@ impl Ledger {
                     swept = true;
                 }
             }
-            owner.store(0, Ordering::Release);
+            owner.store(process | ENDED, Ordering::Release);
         }
         swept
     }
+}
+
+/// Whether the number in a slot says that its process has ended, or is being swept for that.
+fn is_ended(owner: u64) -> bool {
+    owner & ENDED != 0
 }
 
 /// Whether the process still runs. One that has ended but was not yet waited for by its parent no longer

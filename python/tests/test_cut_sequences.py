@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ghostgpu.agent.probe_sequences import CutBatches, cut, sequence_length  # noqa: E402
-from ghostgpu.agent.report import ProbeReport  # noqa: E402
+from ghostgpu.agent.cut_sequences import CutBatches, cut, sequence_length  # noqa: E402
+from ghostgpu.agent.report import SizePointReport  # noqa: E402
 
 Pair = namedtuple("Pair", ["tokens", "labels"])
 
@@ -57,17 +57,17 @@ def test_everything_of_that_length_is_cut_and_nothing_else() -> None:
 
 
 def test_a_loader_s_batches_are_looked_at_and_cut() -> None:
-    report = ProbeReport()
+    report = SizePointReport()
     batches = [{"input_ids": tokens(2, 64)}, {"input_ids": tokens(2, 64)}]
     seen = list(CutBatches(torch, iter(batches), report, None))
     assert [each["input_ids"].size(1) for each in seen] == [64, 64]
     assert (report.seq, report.seq_place) == (64, "input_ids, of 64 tokens")
-    seen = list(CutBatches(torch, iter(batches), ProbeReport(), 48))
+    seen = list(CutBatches(torch, iter(batches), SizePointReport(), 48))
     assert [each["input_ids"].size(1) for each in seen] == [48, 48]
 
 
 def test_batches_without_tokens_are_said_to_have_none() -> None:
-    report = ProbeReport()
+    report = SizePointReport()
     list(CutBatches(torch, iter([torch.ones(4, 3)]), report, None))
     assert report.seq is None
     assert report.no_sequence_because is not None

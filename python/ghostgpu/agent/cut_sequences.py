@@ -17,7 +17,7 @@ _MAX_DEPTH = 3
 
 
 class CutBatches:
-    """Goes through a loader's batches and cuts them; also finds out how long they are."""
+    """Iterates a loader's batches and cuts them; also finds out how long they are."""
 
     def __init__(self, torch: Any, batches: Any, report: Any, length: int | None) -> None:
         self._torch = torch

@@ -8,7 +8,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from conftest import LEDGER_BYTES, Rehearsal, Rehearse, needs_torch
+from conftest import Rehearsal, Rehearse, needs_torch
+
+from ghostgpu.agent.shared_numbers import USAGE_BYTES, USAGE_FILE, USAGE_MAGIC
 
 pytestmark = needs_torch
 
@@ -40,7 +42,7 @@ class CommandLine:
     """Stands for the command line: waits for the script and tells it what to try."""
 
     def __init__(self, folder: Path, batches: list[int]) -> None:
-        self.path = folder / "probes.socket"
+        self.path = folder / "forks.socket"
         self.folder = folder
         self.batches = batches
         self.greeting: dict[str, Any] = {}
@@ -53,7 +55,7 @@ class CommandLine:
         self._thread.start()
 
     def run_dir(self, batch: int) -> Path:
-        return self.folder / f"probe-{batch}"
+        return self.folder / f"fork-{batch}"
 
     def report(self, batch: int) -> dict[str, Any]:
         (path,) = self.run_dir(batch).glob("agent-*.json")
@@ -62,7 +64,7 @@ class CommandLine:
         return report
 
     def device_peak(self, batch: int) -> int:
-        return int.from_bytes((self.run_dir(batch) / "card.ledger").read_bytes()[72:80], "little")
+        return int.from_bytes((self.run_dir(batch) / USAGE_FILE).read_bytes()[72:80], "little")
 
     def _work(self) -> None:
         line, _ = self._listener.accept()
@@ -71,8 +73,8 @@ class CommandLine:
             for batch in self.batches:
                 run_dir = self.run_dir(batch)
                 run_dir.mkdir()
-                ledger = b"GHOSTLG1" + (1).to_bytes(8, "little")
-                (run_dir / "card.ledger").write_bytes(ledger.ljust(LEDGER_BYTES, b"\0"))
+                usage = USAGE_MAGIC.to_bytes(8, "little") + (1).to_bytes(8, "little")
+                (run_dir / USAGE_FILE).write_bytes(usage.ljust(USAGE_BYTES, b"\0"))
                 file.write(json.dumps({"batch": batch, "run_dir": str(run_dir)}) + "\n")
                 file.flush()
                 self.endings.append(json.loads(file.readline()))
@@ -87,27 +89,27 @@ def peaks(report: dict[str, Any]) -> Any:
 
 
 def device_peak_of(done: Rehearsal) -> int:
-    return int.from_bytes((done.run_dir / "card.ledger").read_bytes()[72:80], "little")
+    return int.from_bytes((done.run_dir / USAGE_FILE).read_bytes()[72:80], "little")
 
 
-def test_a_forked_probe_has_the_figures_of_a_plain_run_to_the_byte(
+def test_a_fork_has_the_figures_of_a_plain_run_to_the_byte(
     rehearse_on_card: Rehearse, tmp_path: Path
 ) -> None:
     batches = [64, 8, 200]
     command_line = CommandLine(tmp_path, batches)
-    probe = {"place": "training-loader", "batch": None, "socket": str(command_line.path)}
-    done = rehearse_on_card(SCRIPT.replace("BATCH", "32"), probe=probe)
+    request = {"place": "training-loader", "batch": None, "socket": str(command_line.path)}
+    done = rehearse_on_card(SCRIPT.replace("BATCH", "32"), size_point=request)
     command_line.close()
     assert (done.code, done.stderr) == (0, "")
     greeting = command_line.greeting
-    assert greeting["place"] == "the DataLoader gone through at script.py:16"
+    assert greeting["place"] == "the DataLoader iterated at script.py:16"
     assert (greeting["batch"], greeting["samples"], greeting["unforkable"]) == (32, 512, None)
     assert [ending["status"] for ending in command_line.endings] == [0, 0, 0]
     assert "batch 64" in done.stdout and "batch 200" in done.stdout
     for batch in batches:
         for old in done.run_dir.glob("agent-*.json"):
             old.unlink()
-        plain = rehearse_on_card(SCRIPT.replace("BATCH", str(batch)), probe=None)
+        plain = rehearse_on_card(SCRIPT.replace("BATCH", str(batch)), size_point=None)
         report = command_line.report(batch)
         assert peaks(report) == peaks(plain.report), batch
         assert command_line.device_peak(batch) == device_peak_of(plain), batch

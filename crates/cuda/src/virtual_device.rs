@@ -1,0 +1,201 @@
+//! One virtual card, as this process sees it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use ghostgpu_device::{Budget, CardMemory, DeviceSheet, PAGE_BYTES, StreamOrderedPool};
+
+use crate::memory_window::Window;
+use crate::{clock, handed_on, state};
+
+/// One virtual card.
+pub struct VirtualDevice {
+    /// Its place in the machine, before `CUDA_VISIBLE_DEVICES`.
+    pub ordinal: usize,
+    pub sheet: DeviceSheet,
+    pub uuid: [u8; 16],
+    memory: Mutex<CardMemory>,
+    pool: Mutex<StreamOrderedPool>,
+    window: Window,
+    is_elastic: bool,
+    has_context: AtomicBool,
+    has_kernels: AtomicBool,
+    has_blas: AtomicBool,
+    has_dnn: AtomicBool,
+    has_solver: AtomicBool,
+    has_transforms: AtomicBool,
+    /// What library handles and streams hold, before rounding to pages.
+    object_bytes: AtomicU64,
+}
+
+/// Each card's own number, recognisable as ours: the bytes spell "ghostgpu".
+fn uuid_of(ordinal: usize) -> [u8; 16] {
+    let mut uuid = *b"ghostgpu\0\0\0\0\0\0\0\0";
+    uuid[8..].copy_from_slice(&(ordinal as u64 + 1).to_be_bytes());
+    uuid
+}
+
+impl VirtualDevice {
+    pub fn new(ordinal: usize, sheet: &DeviceSheet, window: Window, is_elastic: bool) -> Self {
+        let pool_bytes = window.bytes / 4;
+        let pool_start = window.start + (window.bytes - pool_bytes);
+        Self {
+            ordinal,
+            sheet: sheet.clone(),
+            uuid: uuid_of(ordinal),
+            memory: Mutex::new(CardMemory::new(
+                window.start,
+                window.bytes - pool_bytes,
+                sheet.overhead.context_bytes,
+            )),
+            pool: Mutex::new(StreamOrderedPool::new(pool_start, pool_bytes)),
+            window,
+            is_elastic,
+            has_context: AtomicBool::new(false),
+            has_kernels: AtomicBool::new(false),
+            has_blas: AtomicBool::new(false),
+            has_dnn: AtomicBool::new(false),
+            has_solver: AtomicBool::new(false),
+            has_transforms: AtomicBool::new(false),
+            object_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// The same card for a forked child: at the same addresses, and empty.
+    pub fn anew(&self) -> Self {
+        let inherited = |flag: &AtomicBool| AtomicBool::new(flag.load(Ordering::Acquire));
+        Self {
+            has_context: inherited(&self.has_context),
+            has_kernels: inherited(&self.has_kernels),
+            has_blas: inherited(&self.has_blas),
+            has_dnn: inherited(&self.has_dnn),
+            has_solver: inherited(&self.has_solver),
+            has_transforms: inherited(&self.has_transforms),
+            ..Self::new(self.ordinal, &self.sheet, self.window, self.is_elastic)
+        }
+    }
+
+    pub fn owns(&self, address: u64) -> bool {
+        address >= self.window.start && address - self.window.start < self.window.bytes
+    }
+
+    pub fn memory(&self) -> MutexGuard<'_, CardMemory> {
+        // A panic while holding the lock is a bug of ours; the books are still the best we have.
+        self.memory
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The default stream-ordered pool.
+    pub fn pool(&self) -> MutexGuard<'_, StreamOrderedPool> {
+        self.pool
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn used_bytes(&self) -> u64 {
+        state::usage().map_or(0, |usage| usage.used_bytes(self.ordinal))
+    }
+
+    pub fn peak_bytes(&self) -> u64 {
+        state::usage().map_or(0, |usage| usage.peak_bytes(self.ordinal))
+    }
+
+    /// What each process of the run uses on this card, as NVML tells it: (process number, bytes).
+    pub fn used_by_process(&self) -> Vec<(u32, u64)> {
+        let Some(usage) = state::usage() else {
+            return Vec::new();
+        };
+        let mut processes = usage.used_by_process(self.ordinal);
+        for (_, used) in &mut processes {
+            *used = used.saturating_sub(self.sheet.overhead.driver_bytes);
+        }
+        processes
+    }
+
+    /// Free memory as `cudaMemGetInfo` reports it. An elastic card that holds more than it has
+    /// reports that nothing is free.
+    pub fn free_bytes(&self) -> u64 {
+        self.sheet.total_bytes.saturating_sub(self.used_bytes())
+    }
+
+    pub fn has_context(&self) -> bool {
+        self.has_context.load(Ordering::Acquire)
+    }
+
+    pub fn ensure_context(&self) {
+        self.charge_once(&self.has_context, self.sheet.overhead.context_bytes);
+    }
+
+    /// The first launch loads code onto the card.
+    pub fn note_kernel_use(&self) {
+        clock::pass(1);
+        handed_on::forget_all();
+        self.ensure_context();
+        let bytes = self.sheet.overhead.kernels_bytes;
+        if self.charge_once(&self.has_kernels, bytes) {
+            self.memory().note_first_kernel(bytes);
+        }
+    }
+
+    /// The first matrix product loads cuBLAS's code onto the card.
+    pub fn note_blas_use(&self) {
+        self.charge_once(&self.has_blas, self.sheet.overhead.blas_code_bytes);
+    }
+
+    /// The first cuDNN operation loads cuDNN's code onto the card.
+    pub fn note_dnn_use(&self) {
+        self.charge_once(&self.has_dnn, self.sheet.overhead.dnn_code_bytes);
+    }
+
+    /// The first cuSOLVER handle brings its code and buffers onto the card.
+    pub fn note_solver_use(&self) {
+        self.charge_once(&self.has_solver, self.sheet.overhead.solver_bytes);
+    }
+
+    /// The first cuFFT plan brings its code onto the card.
+    pub fn note_transform_use(&self) {
+        self.charge_once(&self.has_transforms, self.sheet.overhead.transform_bytes);
+    }
+
+    /// Charges overhead the first time only. It is charged even when the card is full: the real
+    /// driver would fail here with an error that PyTorch cannot recover from, and the user is
+    /// better served by the out-of-memory error that follows.
+    /// True when it was the first time.
+    fn charge_once(&self, flag: &AtomicBool, bytes: u64) -> bool {
+        if flag.load(Ordering::Acquire) || flag.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        if let Some(usage) = state::usage() {
+            usage.charge(self.ordinal, bytes, None);
+        }
+        true
+    }
+
+    /// Charges whole pages for objects that share them.
+    pub fn charge_object(&self, bytes: u64) {
+        let Some(usage) = state::usage() else {
+            return;
+        };
+        let before = self.object_bytes.fetch_add(bytes, Ordering::AcqRel);
+        let pages = |total: u64| total.div_ceil(PAGE_BYTES);
+        let new_pages = pages(before + bytes) - pages(before);
+        if new_pages > 0 {
+            usage.charge(self.ordinal, new_pages * PAGE_BYTES, None);
+            self.memory().note_library_memory(new_pages * PAGE_BYTES);
+        }
+    }
+}
+
+impl Budget for VirtualDevice {
+    fn charge(&self, bytes: u64) -> bool {
+        let limit = (!self.is_elastic).then_some(self.sheet.total_bytes);
+        state::usage().is_some_and(|usage| usage.charge(self.ordinal, bytes, limit))
+    }
+
+    fn release(&self, bytes: u64) {
+        if let Some(usage) = state::usage() {
+            usage.release(self.ordinal, bytes);
+        }
+    }
+}
