@@ -108,3 +108,122 @@ impl Prepared {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    use ghostgpu_device::Catalogue;
+    use ghostgpu_session::{CudnnSource, Session};
+
+    use super::*;
+    use crate::layout::Layout;
+
+    fn sheet(card: &str) -> DeviceSheet {
+        Catalogue::builtin().find(card).expect("a card").sheet()
+    }
+
+    fn prepared() -> Prepared {
+        Prepared {
+            program: "python".into(),
+            words: words("train.py --batch-size 8"),
+            layout: Layout {
+                program: PathBuf::new(),
+                library: PathBuf::new(),
+                cudnn_program: None,
+                inject_dir: PathBuf::new(),
+            },
+            session: Session {
+                run_dir: PathBuf::new(),
+                devices: vec![sheet("3060")],
+                elastic: false,
+                steps: 3,
+                trace: None,
+                cudnn: CudnnSource::Recorded,
+                cudnn_program: None,
+                cudnn_cache_dir: None,
+                tables: Vec::new(),
+                keep_checkpoints: false,
+                full_initialisation: false,
+                attribution: false,
+                probe: None,
+                changes: Vec::new(),
+            },
+            timeout: None,
+            ignores_python_variables: false,
+            variables: Vec::new(),
+            torch: None,
+            assumptions: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn with(changes: &[Change]) -> Prepared {
+        let folder = tempfile::tempdir().expect("folder");
+        prepared().with(changes, folder.path()).expect("applied")
+    }
+
+    #[test]
+    fn changes_of_arguments_reach_the_command_line() {
+        let sizes = |point, sizes| Change::Sizes { point, sizes };
+        let option = SizePoint::Option("--batch-size".to_owned());
+        let cases = [
+            (
+                Change::Word("--amp".to_owned()),
+                "train.py --batch-size 8 --amp",
+            ),
+            (
+                Change::Argument {
+                    option: "--seq-len".to_owned(),
+                    value: 64,
+                },
+                "train.py --batch-size 8 --seq-len 64",
+            ),
+            (
+                sizes(option.clone(), Sizes::batch(16)),
+                "train.py --batch-size 16",
+            ),
+            (sizes(option, Sizes::default()), "train.py --batch-size 8"),
+            (Change::UnlimitedMemory, "train.py --batch-size 8"),
+        ];
+        for (change, expected) in cases {
+            assert_eq!(with(&[change.clone()]).words, words(expected), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn other_changes_reach_the_session() {
+        let changed = with(&[
+            Change::UnlimitedMemory,
+            Change::Card(Box::new(sheet("h200"))),
+            Change::Code(CodeChange::Autocast),
+            Change::Sizes {
+                point: SizePoint::TrainingLoader,
+                sizes: Sizes::sequence(64),
+            },
+        ]);
+        let session = changed.session;
+        assert!(session.elastic);
+        assert_eq!(session.devices, [sheet("h200")]);
+        assert_eq!(session.changes, [CodeChange::Autocast]);
+        let probe = session.probe.expect("sizes are set");
+        assert_eq!((probe.batch, probe.seq), (None, Some(64)));
+        assert_eq!(changed.words, prepared().words);
+    }
+
+    #[test]
+    fn another_text_runs_in_place_of_the_script() {
+        let folder = tempfile::tempdir().expect("folder");
+        let change = Change::Text("print()".to_owned());
+        let changed = prepared().with(&[change], folder.path()).expect("applied");
+        assert_eq!(changed.words[0], "-c");
+        assert_eq!(changed.words[3..], prepared().words);
+        let text = std::fs::read_to_string(&changed.words[2]).expect("the text");
+        assert_eq!(text, "print()");
+    }
+}

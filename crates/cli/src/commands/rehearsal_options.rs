@@ -66,3 +66,21 @@ impl RehearsalOptions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: RehearsalOptions,
+    }
+
+    #[test]
+    fn what_nobody_says_is_the_default_of_a_job() {
+        let options = Line::parse_from(["ghostgpu"]).options;
+        assert_eq!(options.job(Vec::new()), Job::default());
+    }
+}
