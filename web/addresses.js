@@ -8,7 +8,7 @@ import { ReservedRanges } from "./ranges.js";
 import { announce, byId, make } from "./elements.js";
 import { colour, inkOn } from "./theme.js";
 import { count, hexadecimal, several, size } from "./format.js";
-import { describeAllocation } from "./moment.js";
+import { describeAllocation, shortWords } from "./moment.js";
 import { fittingText, followPointer, hideTooltip, prepare, showTooltip } from "./canvas.js";
 import { leftMargin } from "./timeline.js";
 import { upperBound } from "./search.js";
@@ -224,7 +224,7 @@ export class AddressMap {
   drawLabel(context, i, x, y, wide, high) {
     const { overview } = this.page;
     const words = describeAllocation(this.page, i);
-    const text = fittingText(context, `${size(words.block)} ${words.name || words.operator}`, wide - 10);
+    const text = fittingText(context, `${size(words.block)} ${shortWords(this.page, i)}`, wide - 10);
     context.fillStyle = inkOn(overview.document.group_colours[this.page.card.details.group(i)]);
     context.fillText(text, this.left + x + 5, y + Math.min(high / 2, 12));
   }

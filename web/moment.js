@@ -47,15 +47,31 @@ function frameWords({ file, line, functionName }) {
   return file === "" ? functionName : `${file}:${line} ${functionName}`;
 }
 
-// What the map of holders is ordered by: modules; without them, files and their lines.
+// Where an origin is on the map of holders: in its module, by its group; without modules in its file, by its line.
 export function holderPath(page, origin) {
   const { names } = page;
   const { details } = page.card;
-  if (!page.isSnapshot) return names.modulePath(details.module[origin]).split(".");
+  if (!page.isSnapshot) {
+    const group = page.overview.document.groups[details.originGroup[origin]];
+    return [...names.modulePath(details.module[origin]).split("."), group];
+  }
   const frame = names.userFrame(details.stack[origin]);
   if (!frame) return ["(no stack recorded)"];
-  const file = frame.file.split(/[/\\]/).pop();
-  return file === "" ? [frame.functionName] : [file, `${frame.line} ${frame.functionName}`];
+  return [shortFile(frame.file), `${frame.line} ${frame.functionName}`];
+}
+
+function shortFile(file) {
+  return file.split(/[/\\]/).pop() || "(no file)";
+}
+
+// What a block is labelled with where there is little room.
+export function shortWords(page, i) {
+  const { names } = page;
+  const { details } = page.card;
+  const origin = details.origin[i];
+  if (!page.isSnapshot) return names.texts[details.name[origin]] || names.operators[details.operator[origin]] || "(unknown)";
+  const frame = names.userFrame(details.stack[origin]);
+  return frame ? `${shortFile(frame.file)}:${frame.line}` : "";
 }
 
 // Stream and pool of an origin; where both are the default, nothing is worth saying.

@@ -20,8 +20,7 @@ const inOrder = new Intl.Collator("en", { numeric: true });
 
 // The tree of modules with their bytes. A module's own allocations are leaves, one for each group.
 export function moduleTree(page, live) {
-  const { card, overview } = page;
-  const { details } = card;
+  const { details } = page.card;
   const root = node("everything", []);
   const perOrigin = new Map();
   for (const i of live) {
@@ -33,6 +32,7 @@ export function moduleTree(page, live) {
   }
   for (const [origin, { bytes, blocks }] of perOrigin) {
     const parts = holderPath(page, origin);
+    const label = parts.pop();
     let at = root;
     grow(at, bytes, blocks);
     parts.forEach((part, depth) => {
@@ -41,10 +41,10 @@ export function moduleTree(page, live) {
       grow(at, bytes, blocks);
     });
     const category = details.originGroup[origin];
-    // Not a name that a module can have: it holds a space.
-    const key = ` ${category}`;
+    // Not a name that a module can have: it begins with a space.
+    const key = ` ${label}`;
     if (!at.children.has(key)) {
-      const leaf = node(page.isSnapshot ? at.label : overview.document.groups[category], [...at.path, key]);
+      const leaf = node(label, [...at.path, key]);
       leaf.category = category;
       at.children.set(key, leaf);
     }

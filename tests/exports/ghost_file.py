@@ -20,13 +20,14 @@ CATEGORIES = [
     "kept",
     "temporary",
 ]
+"""The last, which only snapshots have, is left out."""
 STAGES = ["script", "moving", "forward", "backward", "optimizer_step", "zero_grad", "evaluation"]
 STAGE_TITLES = {
     "moving": "moving the model",
     "optimizer_step": "optimizer step",
 }
-OWNERS = ["user", "package", "torch"]
-ALLOCATE, FREE, RESERVE, RELEASE, OUT_OF_MEMORY = range(5)
+OWNERS = ["user", "package", "torch", "native"]
+ALLOCATE, FREE, RESERVE, RELEASE, OUT_OF_MEMORY, FREE_REQUESTED, OTHER = range(7)
 
 
 class Frame(NamedTuple):
@@ -138,7 +139,7 @@ class Values:
 
 def read_ghost(path: Path) -> Recording:
     data = path.read_bytes()
-    assert data[:12] == b"\x89ghost\r\n\x01\0\0\0"
+    assert data[:12] == b"\x89ghost\r\n\x02\0\0\0"
     recording, at = Recording(), 12
     names: tuple[list[str], list[str], list[str], list[tuple[Frame, ...]]] = ([], [], [], [])
     while True:
@@ -147,8 +148,9 @@ def read_ghost(path: Path) -> Recording:
         at += 9 + length
         if kind == 1:
             recording.command = values.several(values.text)
-            for _ in range(4):
+            for _ in range(5):
                 values.text()
+            assert values.byte() == 0, "a recording of a rehearsal"
             recording.gpu_total_bytes = values.number()
             values.number()
             recording.warnings = values.several(values.text)
@@ -188,9 +190,18 @@ def read_card(
         for _ in range(count):
             address += values.difference()
             found.append((address, values.number()))
+            assert values.number() < len(pools) and values.byte() < 4
         return found
 
+    def maybe() -> Optional[int]:
+        return values.number() if values.byte() else None
+
+    def pool() -> tuple[int, Optional[tuple[int, int]]]:
+        stream = values.number()
+        return stream, (values.number(), values.number()) if values.byte() else None
+
     index, outside = values.number(), values.number()
+    pools = values.several(pool)
     before = segments(values.number())
     allocations = [Allocation(address) for address in values.running(values.number())]
     count = len(allocations)
@@ -208,6 +219,7 @@ def read_card(
         each.operator = operators[number]
     for each, number in zip(allocations, values.running(count)):
         each.stack = stacks[number]
+    assert all(number < len(pools) for number in values.running(count))
     kinds = values.several(values.byte)
     ids, expected = {}, 0
     for at in (at for at, kind in enumerate(kinds) if kind == ALLOCATE):
@@ -218,18 +230,28 @@ def read_card(
     for at, kind in enumerate(kinds):
         if kind == ALLOCATE:
             newest = ids[at]
-        elif kind == FREE:
+        elif kind in (FREE, FREE_REQUESTED):
             ids[at] = newest - values.difference()
-            allocations[ids[at]].freed_at = at
+            if kind == FREE:
+                allocations[ids[at]].freed_at = at
     changing = [at for at, kind in enumerate(kinds) if kind in (RESERVE, RELEASE)]
     changes = dict(zip(changing, segments(len(changing))))
-    failed = {at: values.number() for at, kind in enumerate(kinds) if kind == OUT_OF_MEMORY}
+    failed = {}
+    for at in (at for at, kind in enumerate(kinds) if kind == OUT_OF_MEMORY):
+        failed[at] = values.number()
+        maybe()
+        assert values.number() < len(pools) and values.number() < len(stacks)
+    values.number()
     times = values.running(len(kinds))
     phases, step, first = [], 0, 0
     for _ in range(values.number()):
         stage = STAGES[values.byte()]
         step, first = step + values.difference(), first + values.difference()
         phases.append(Phase(stage, step, first))
+    for _ in range(values.number()):
+        assert values.number() < len(texts)
+        values.number()
+        maybe()
     return Card(index, outside, before, allocations, kinds, ids, changes, failed, times, phases)
 
 

@@ -1,107 +1,100 @@
-"""The JSON export, compared with a plain replay, and with its description in `docs`."""
+"""The JSON of snapshots, compared with a plain replay, and with the description in `docs`."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from recordings import REPOSITORY, Export, read, recording
 from replay import Frames, bytes_by_frames, replay
+from test_recording import fields_of
 
 
-def device_of(path: Path) -> dict[str, Any]:
+def card_of(path: Path) -> dict[str, Any]:
     document = json.loads(path.read_text())
-    assert document["schema"] == "ghostgpu.snapshot/1"
-    (device,) = document["devices"]
-    assert device["device"] == 0
-    found: dict[str, Any] = device
+    assert document["schema"] == "ghostgpu.report/1"
+    assert document["about"]["source"] == "snapshot"
+    assert document["answer"] is None
+    (card,) = document["cards"]
+    assert card["card"] == 0
+    found: dict[str, Any] = card
     return found
 
 
 def test_peaks_are_those_of_a_plain_replay(any_recording: Path, export: Export) -> None:
     trace = read(any_recording)["device_traces"][0]
     expected = replay(trace)
-    device = device_of(export(any_recording, "json"))
-    peak = device["peak_active"]
+    card = card_of(export(any_recording, "json"))
+    peak = card["at_peak"]
     assert peak["event"] == expected.peak_event
-    assert peak["time_us"] == trace[expected.peak_event]["time_us"]
-    assert peak["active_requested_bytes"] == max(expected.active)
+    assert card["began_us"] + peak["time_us"] == trace[expected.peak_event]["time_us"]
+    assert peak["requested_bytes"] == max(expected.active)
     assert peak["reserved_bytes"] == expected.reserved[expected.peak_event]
-    assert device["peak_reserved"]["reserved_bytes"] == max(expected.reserved)
-    assert device["peak_reserved"]["event"] == expected.reserved.index(max(expected.reserved))
+    assert peak["on_card_bytes"] is None
+    assert sum(peak["parts"].values()) == peak["reserved_bytes"]
+    assert card["at_reserved_peak"]["reserved_bytes"] == max(expected.reserved)
+    assert card["at_reserved_peak"]["event"] == expected.reserved.index(max(expected.reserved))
 
 
 def test_holders_are_those_of_a_plain_replay(any_recording: Path, export: Export) -> None:
     expected = replay(read(any_recording)["device_traces"][0])
-    device = device_of(export(any_recording, "json"))
-    for field, live in (("holders_at_peak", expected.at_peak), ("holders_at_end", expected.at_end)):
-        part = device[field]
-        assert part["requested_bytes"] == sum(each.bytes for each in live.values())
-        assert part["blocks"] == len(live)
-        sizes = [holder["requested_bytes"] for holder in part["holders"]]
-        assert sizes == sorted(sizes, reverse=True)
-        assert sum(sizes) + part["other_requested_bytes"] == part["requested_bytes"]
-        found: Counter[Frames] = Counter()
-        for holder in part["holders"]:
-            stack = [(f["function"], f["file"], f["line"]) for f in holder["stack"]]
-            assert holder["origin"] == ("stack" if stack else "no_stack")
-            found[tuple(stack)] += holder["requested_bytes"]
-        if not part["other_blocks"]:
-            assert found == bytes_by_frames(live)
+    card = card_of(export(any_recording, "json"))
+    live = expected.at_peak
+    part = card["holders"]
+    sizes = [holder["requested_bytes"] for holder in part["rows"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) + part["other_requested_bytes"] == sum(each.bytes for each in live.values())
+    found: Counter[Frames] = Counter()
+    for holder in part["rows"]:
+        stack = [(f["function"], f["file"], f["line"]) for f in holder["stack"]]
+        found[tuple(stack)] += holder["requested_bytes"]
+    if not part["other_rows"]:
+        assert found == bytes_by_frames(live)
 
 
-def test_the_state_is_that_of_the_segments(any_recording: Path, export: Export) -> None:
+def test_the_end_is_that_of_the_segments(any_recording: Path, export: Export) -> None:
     segments = read(any_recording)["segments"]
-    blocks = [block for segment in segments for block in segment["blocks"]]
-    device = device_of(export(any_recording, "json"))
-    state = device["state"]
+    card = card_of(export(any_recording, "json"))
+    found = card["segments_at_end"]
     for ours, theirs in (
-        ("reserved_bytes", "total_size"),
-        ("allocated_bytes", "allocated_size"),
-        ("active_bytes", "active_size"),
+        ("address", "address"),
+        ("bytes", "total_size"),
+        ("live_bytes", "active_size"),
+        ("requested_bytes", "requested_size"),
+        ("stream", "stream"),
     ):
-        assert state[ours] == sum(segment[theirs] for segment in segments)
-        assert state[ours] == sum(pool[ours] for pool in device["pools"])
-    assert state["requested_bytes"] == sum(each["requested_size"] for each in segments)
-    inactive = [block["size"] for block in blocks if block["state"] == "inactive"]
-    assert state["inactive_bytes"] == sum(inactive)
-    assert state["inactive_blocks"] == len(inactive)
-    assert state["largest_inactive_block_bytes"] == max(inactive, default=0)
-    assert [each["address"] for each in device["segments"]] == [s["address"] for s in segments]
+        assert [each[ours] for each in found] == [each[theirs] for each in segments], ours
+    for each, segment in zip(found, segments):
+        free = [block["size"] for block in segment["blocks"] if block["state"] == "inactive"]
+        assert each["largest_free_block_bytes"] == max(free, default=0)
+        assert each["is_small"] == (segment["segment_type"] == "small")
+        assert tuple(each["pool"]) == tuple(segment["segment_pool_id"])
+    assert card["at_end"]["reserved_bytes"] == sum(each["bytes"] for each in found)
 
 
 def test_out_of_memory_errors_are_listed(export: Export) -> None:
     path = recording("caught-out-of-memory+default-3GiB")
     trace = read(path)["device_traces"][0]
-    errors = device_of(export(path, "json"))["trace"]["out_of_memory"]
-    assert [(e["event"], e["bytes"], e["device_free_bytes"]) for e in errors] == [
+    errors = card_of(export(path, "json"))["out_of_memory"]
+    assert [(e["event"], e["requested_bytes"], e["driver_free_bytes"]) for e in errors] == [
         (at, e["size"], e["device_free"]) for at, e in enumerate(trace) if e["action"] == "oom"
     ]
 
 
-def fields_of(value: Any) -> Iterator[str]:
-    """Names of all fields, except where the names are data."""
-    if isinstance(value, list):
-        for each in value:
-            yield from fields_of(each)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield name
-            if name not in ("events_by_action", "roundup_power2_divisions"):
-                yield from fields_of(inner)
+def test_what_a_snapshot_cannot_know_is_null_or_empty(any_recording: Path, export: Export) -> None:
+    card = card_of(export(any_recording, "json"))
+    for field in ("stages", "operators", "rule_of_thumb", "growth"):
+        assert card[field] is None, field
+    assert card["steps"] == card["modules"] == []
+    assert set(card["at_peak"]["parts"]) == {"unknown", "rounding", "cached", "cached_unusable"}
 
 
-def test_every_field_is_described_and_every_description_has_a_field(export: Export) -> None:
-    text = (REPOSITORY / "docs/snapshot-json.md").read_text()
-    cells = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
-    in_tables = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
-    in_text = set(re.findall(r"`(\w+)`", text))
-    written: set[str] = set()
+def test_every_field_is_described(export: Export) -> None:
+    text = (REPOSITORY / "docs/report-json.md").read_text()
+    described = set(re.findall(r"`(\w+)`", text))
     for name in ("unet+default", "caught-out-of-memory+default-3GiB"):
-        written |= set(fields_of(json.loads(export(recording(name), "json").read_text())))
-    assert written - in_text == set()
-    assert in_tables - written == set()
+        document = json.loads(export(recording(name), "json").read_text())
+        assert set(fields_of(document)) - described == set()

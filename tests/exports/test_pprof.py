@@ -14,7 +14,7 @@ from recordings import CutOff, Export, read, recording
 from replay import Frames, bytes_by_frames, replay
 
 NO_STACK = "(no stack recorded)"
-BEFORE_TRACE = "(allocated before the trace)"
+BEFORE_TRACE = "(allocated before the recording)"
 
 
 def pprof(folder: Path, *words: str) -> str:

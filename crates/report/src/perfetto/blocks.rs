@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use ghostgpu_ledger::{Place, Places};
-use ghostgpu_recording::{Allocation, AllocationId, CardMemory, Category, Recording, StackId};
+use ghostgpu_recording::{Allocation, AllocationId, CardMemory, Category, Recording};
 use ghostgpu_text::human;
 
 use super::lanes::{Lane, Lanes};
@@ -88,7 +88,7 @@ impl<'a> BlockSlices<'a> {
         }
         let pool = self.card.pools.get(one.pool.0 as usize);
         push_pool(&mut arguments, pool.copied().unwrap_or_default());
-        if one.stack != StackId(0) {
+        if text::frames(names, one.stack).next().is_some() {
             arguments.push(("stack", Argument::Stack(one.stack)));
         }
         packets.begin(&Happening {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use ghostgpu_ledger::{Sweep, SweepState};
 use ghostgpu_recording::{
-    AllocationId, CardMemory, Category, Event, Failure, PoolId, Recording, Source, StackId,
+    AllocationId, CardMemory, Category, Event, Failure, PoolId, Recording, Source,
 };
 use ghostgpu_text::human;
 
@@ -18,6 +18,7 @@ use super::segments::{SegmentSlices, push_pool};
 use super::selection::BlockSelection;
 use super::steps::{OpenSlices, write_ranges};
 use super::{PerfettoOptions, PerfettoSummary};
+use crate::text;
 
 /// What a counter counts.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +88,7 @@ impl<'a> CardTimeline<'a> {
             group,
             rank + 4,
         );
+        let pending = pending_at_first(recording, card);
         let sizes = card.allocations.iter().map(|one| one.requested_bytes);
         Ok(Self {
             recording,
@@ -102,8 +104,8 @@ impl<'a> CardTimeline<'a> {
             segments: SegmentSlices::new(segments, moments),
             blocks: BlockSlices::new(recording, card, blocks, BlockSelection::new(sizes, options)),
             clock: Clock::of(card),
-            pending: HashSet::new(),
-            pending_bytes: 0,
+            pending_bytes: sum(card, &pending),
+            pending,
         })
     }
 
@@ -229,7 +231,8 @@ impl<'a> CardTimeline<'a> {
             arguments.push(("driver_free_bytes", Argument::Number(bytes)));
         }
         push_pool(&mut arguments, self.pool(failure.pool));
-        if failure.stack != StackId(0) {
+        let names = &self.recording.names;
+        if text::frames(names, failure.stack).next().is_some() {
             arguments.push(("stack", Argument::Stack(failure.stack)));
         }
         packets.instant(&Happening {
@@ -239,6 +242,38 @@ impl<'a> CardTimeline<'a> {
             arguments: &arguments,
         })
     }
+}
+
+/// What had been given back before the first event: it ends without being given back.
+fn pending_at_first(recording: &Recording, card: &CardMemory) -> HashSet<AllocationId> {
+    let mut pending = HashSet::new();
+    // A rehearsal is recorded from its beginning, and does not tell the two apart.
+    if recording.about.source == Source::Rehearsal {
+        return pending;
+    }
+    let mut given_back = HashSet::new();
+    for event in &card.events {
+        match event {
+            Event::FreeRequested(id) => {
+                given_back.insert(*id);
+            }
+            Event::Free(id) if !given_back.remove(id) => {
+                let one = card.allocations.get(id.0 as usize);
+                if one.is_some_and(|one| one.allocated_at.is_none()) {
+                    pending.insert(*id);
+                }
+            }
+            _ => {}
+        }
+    }
+    pending
+}
+
+fn sum(card: &CardMemory, ids: &HashSet<AllocationId>) -> u64 {
+    let all = ids
+        .iter()
+        .filter_map(|id| card.allocations.get(id.0 as usize));
+    all.fold(0, |sum, one| sum.saturating_add(one.requested_bytes))
 }
 
 /// What is counted: by category where owners are known.
