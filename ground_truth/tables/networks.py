@@ -1,6 +1,6 @@
 """Trains a small convolution net and a small recurrent net for a step: what cuDNN answers to that.
 
-ghostgpu record --out networks.tsv -- python ground_truth/tables/networks.py
+ghostgpu calibrate -o networks.tsv -- python ground_truth/tables/networks.py
 """
 
 from __future__ import annotations

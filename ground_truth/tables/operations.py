@@ -1,6 +1,6 @@
 """Calls PyTorch's operations that rest on cuFFT, cuSOLVER and cuSPARSE, with many shapes.
 
-    ghostgpu record --out dense.tsv -- python ground_truth/tables/operations.py dense [--seconds 40]
+    ghostgpu calibrate -o dense.tsv -- python ground_truth/tables/operations.py dense [--seconds 40]
 
 The parts are `dense`, `spectral` and `sparse`. The questions are the ones PyTorch itself asks.
 """

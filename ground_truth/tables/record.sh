@@ -20,7 +20,7 @@ trap 'rm -rf "$work"' EXIT
 recorded() {
     local name=$1 limit=$2 table=$work/$1.tsv
     shift 2
-    timeout -k 5 "$limit" "$programs/ghostgpu" record --out "$table" -- "$python" "$@" \
+    timeout -k 5 "$limit" "$programs/ghostgpu" calibrate -o "$table" -- "$python" "$@" \
         >"$work/$name.log" 2>&1
     echo "exit code $?" >>"$work/$name.log"
     if [ ! -s "$table" ]; then

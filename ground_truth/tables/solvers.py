@@ -1,6 +1,6 @@
 """Asks cuSOLVER how large the workspaces of factorisations are, over a spread of sizes.
 
-ghostgpu record --out solvers.tsv -- python ground_truth/tables/solvers.py [--seconds 40]
+ghostgpu calibrate -o solvers.tsv -- python ground_truth/tables/solvers.py [--seconds 40]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Asks cuFFT how large the work areas of plans are, over a spread of sizes.
 
-    ghostgpu record --out transforms.tsv -- python ground_truth/tables/transforms.py [--seconds 40]
+    ghostgpu calibrate -o transforms.tsv -- python ground_truth/tables/transforms.py [--seconds 40]
 
 Data is packed, as in most of PyTorch's calls. Nothing is transformed: only plans are made.
 """

@@ -93,14 +93,14 @@ torch.fft.fft(torch.zeros(4, 64, dtype=torch.complex64, device="cuda"))
         "cufftXtMakePlanMany\tn=64 batch=4 from=c32:packed to=c32:packed in=c32\t"
         f"work_bytes={64 * MIB}\n"
     )
-    with_table = rehearse_reference(script, "--table", str(table)).expect(0)
+    with_table = rehearse_reference(script, "--library-sizes", str(table)).expect(0)
     added = with_table["peak_allocated_bytes"] - without["peak_allocated_bytes"]
     assert added == 64 * MIB
     assert any("another card (Tesla T4)" in sentence for sentence in with_table["assumptions"])
 
 
 def test_a_file_that_is_no_table_is_refused(rehearse_reference: Rehearse) -> None:
-    done = rehearse_reference("print('never')", "--table", "train.py").expect(2)
+    done = rehearse_reference("print('never')", "--library-sizes", "train.py").expect(2)
     assert "train.py is not a table" in done.stderr
     assert "never" not in done.stdout
 
@@ -118,7 +118,7 @@ rows = torch.arange(65).cuda()
 a = torch.sparse_csr_tensor(rows, rows[:64], torch.ones(64).cuda(), (64, 64))
 a @ torch.ones(64, 8).cuda()
 """
-    command = (str(PROGRAM), "record", "--out", "table.tsv", "--python", any_python, "train.py")
+    command = (str(PROGRAM), "calibrate", "-o", "table.tsv", "--python", any_python, "train.py")
     done = rehearse(script, command=command).expect(0)
     lines = (done.folder / "table.tsv").read_text().splitlines()
     assert lines[0] == "# ghostgpu table 1"
@@ -152,15 +152,15 @@ net = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 32, 3)).cuda()
 net(torch.zeros(8, 3, 64, 64).cuda()).sum().backward()
 nn.GRU(64, 128).cuda()(torch.zeros(32, 16, 64).cuda())[0].sum().backward()
 """
-    record = (str(PROGRAM), "record", "--out", "table.tsv", "--python", PYTHONS[0], "train.py")
+    record = (str(PROGRAM), "calibrate", "-o", "table.tsv", "--python", PYTHONS[0], "train.py")
     plain = rehearse_reference(script, command=record).expect(0)
-    with_table = rehearse_reference(script, "--table", "table.tsv", "--no-cudnn").expect(0)
+    with_table = rehearse_reference(script, "--library-sizes", "table.tsv", "--no-cudnn").expect(0)
     for field in ("peak_allocated_bytes", "peak_reserved_bytes"):
         assert with_table[field] == plain[field]
 
 
 def test_a_script_that_asks_nothing_records_nothing(rehearse_reference: Rehearse) -> None:
-    command = (str(PROGRAM), "record", "--out", "table.tsv", "train.py")
+    command = (str(PROGRAM), "calibrate", "-o", "table.tsv", "train.py")
     done = rehearse_reference("print('hello')", command=command).expect(2)
     assert "nothing was recorded" in done.stderr
     assert not (done.folder / "table.tsv").exists()

@@ -17,10 +17,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use commands::CommandLine;
+use commands::{CommandLine, with_clear_json};
 
 fn main() -> ExitCode {
-    match CommandLine::parse().execute() {
+    match CommandLine::parse_from(with_clear_json(std::env::args_os())).execute() {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let (text, code) = failure::ending(&error);

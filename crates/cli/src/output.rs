@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::terminal::Stream;
@@ -122,15 +121,6 @@ pub fn print_beside(json: Option<&Output>, text: &str) -> anyhow::Result<()> {
             let _ = io::stderr().write_all(text.as_bytes());
             Ok(())
         }
-    }
-}
-
-/// The text, and the document where JSON was asked for.
-pub fn publish(text: &str, document: &impl Serialize, json: Option<Output>) -> anyhow::Result<()> {
-    print_beside(json.as_ref(), text)?;
-    match json {
-        Some(output) => output.write(&(serde_json::to_string_pretty(document)? + "\n")),
-        None => Ok(()),
     }
 }
 

@@ -94,6 +94,16 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// Text for a file: no terminal decides how it looks.
+    pub fn of_file(current_dir: Option<&'a Path>) -> Self {
+        Self {
+            width: DEFAULT_WIDTH,
+            has_colour: false,
+            detail: detail(),
+            current_dir,
+        }
+    }
+
     /// A sheet as wide as this look.
     pub fn sheet(&self) -> Sheet {
         Sheet::with_width(self.width)

@@ -233,7 +233,7 @@ fn the_session_carries_what_was_asked_for() {
         "--full-init",
         "--keep-checkpoints",
         "--verbose",
-        "--trace",
+        "--call-log",
         "calls.txt",
         "train.py",
     ];

@@ -68,7 +68,7 @@ fn no_command_knows_another() {
         "gpus",
         "lint",
         "max_batch",
-        "record",
+        "calibrate",
         "replay",
         "report",
         "run",

@@ -158,10 +158,10 @@ fn unwritable_output_is_found_before_the_script_runs() {
         .rehearse(&["--json", "missing/out.json", "train.py"])
         .assert_failure("cannot write to `missing/out.json`");
     world
-        .rehearse(&["--json", ".", "train.py"])
+        .rehearse(&["--json", "--out", ".", "train.py"])
         .assert_failure("cannot write to `.`");
     world
-        .rehearse(&["--trace", "missing/calls.txt", "train.py"])
+        .rehearse(&["--call-log", "missing/calls.txt", "train.py"])
         .assert_failure("cannot write to `missing/calls.txt`");
     assert_untouched(&world);
 }

@@ -10,28 +10,28 @@ use common::{Outcome, World, send, start, wait_until};
 const SERVER: &str = r#"
 import socket
 GIB = 1 << 30
-PROBE = SESSION["probe"]
+REQUEST = SESSION["size_point"]
 POINT = {"is_found": True, "place": "the DataLoader at train.py:9", "batch": 4}
 def outcome(batch, run_dir):
     global RUN_DIR
     RUN_DIR = run_dir
     needed = (1 + 2 * batch) * GIB
     if needed > 11 * GIB:
-        report(peaks=peaks(11 * GIB, 11 * GIB), ooms=[oom()], probe=POINT, used_cuda=True)
+        report(peaks=peaks(11 * GIB, 11 * GIB), ooms=[oom()], size_point=POINT, used_cuda=True)
         return 1
     peak_on_card(needed)
-    report(peaks=peaks(needed, needed), steps=3, probe=POINT, used_cuda=True)
+    report(peaks=peaks(needed, needed), steps=3, size_point=POINT, used_cuda=True)
     return 0
 def serve(fork):
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    line.connect(PROBE["socket"])
+    line.connect(REQUEST["socket"])
     lines = line.makefile("rw")
     print(json.dumps(POINT), file=lines, flush=True)
     for request in lines:
         request = json.loads(request)
         open("forks", "a").write(f"{request['batch']} ")
         fork(request["batch"], request["run_dir"], lines)
-    report(steps=0, probe=POINT, stopped_by_step_limit=True)
+    report(steps=0, size_point=POINT, stopped_by_step_limit=True)
 def answer(batch, run_dir, lines):
     print(json.dumps({"status": outcome(batch, run_dir)}), file=lines, flush=True)
 "#;
@@ -39,9 +39,9 @@ def answer(batch, run_dir, lines):
 fn world(fork: &str) -> World {
     let world = World::new();
     let script = format!(
-        "{SERVER}\n{fork}\nif PROBE and PROBE['socket']:\n    serve(fork)\nelse:\n    \
-         open('runs', 'a').write(f\"{{PROBE['batch']}} \")\n    \
-         sys.exit(outcome(PROBE['batch'], RUN_DIR))\n"
+        "{SERVER}\n{fork}\nif REQUEST and REQUEST['socket']:\n    serve(fork)\nelse:\n    \
+         open('runs', 'a').write(f\"{{REQUEST['batch']}} \")\n    \
+         sys.exit(outcome(REQUEST['batch'], RUN_DIR))\n"
     );
     world.script("train.py", &script);
     world

@@ -25,8 +25,9 @@ fn the_catalogue_is_available_as_json() {
     let world = World::new();
     let outcome = world.run(&["gpus", "--json", "h200"]);
     outcome.assert_code(0);
-    let cards: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("valid");
-    let h200 = cards
+    let document: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("valid");
+    assert_eq!(document["schema"], "ghostgpu.gpus/1");
+    let h200 = document["cards"]
         .as_array()
         .expect("a list")
         .iter()

@@ -1,4 +1,4 @@
-//! `--trace FILE`: one line for every call the script makes, with its arguments.
+//! `--call-log FILE`: one line for every call the script makes, with its arguments.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! The record mode: on a machine with a real card, records the sizes that NVIDIA's libraries answer.
 //!
-//! `ghostgpu record` preloads this library. It defines the few functions whose answers are wanted, and
+//! `ghostgpu calibrate` preloads this library. It defines the few functions whose answers are wanted, and
 //! those that set up the descriptors such questions are about; each passes its call on to the real
 //! library, looks at the answer, and changes nothing. Every other call goes past it.
 //!

@@ -14,7 +14,7 @@ pub const LIBRARY_NAME: &str = "libghostgpu.so";
 /// The program that asks the installed cuDNN.
 const CUDNN_PROGRAM_NAME: &str = "ghostgpu-cudnn";
 
-/// The library that `ghostgpu record` preloads; it lies beside the program.
+/// The library that `ghostgpu calibrate` preloads; it lies beside the program.
 pub const RECORDER_NAME: &str = "libghostgpu_recorder.so";
 
 /// Names another library; for tests and for builds outside the checkout.

@@ -25,7 +25,7 @@ fn read(path: &Path) -> Result<Recorded, Failure> {
         .map_err(|error| Failure::new(format!("cannot read the table {name}: {error}")))?;
     let table = Table::read(&text).map_err(|error| {
         Failure::new(format!("{name} is not a table: {error}"))
-            .with_hint("`ghostgpu record --out FILE` writes one, on a machine with a card")
+            .with_hint("`ghostgpu calibrate -o FILE` writes one, on a machine with a card")
     })?;
     Ok(Recorded {
         path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),

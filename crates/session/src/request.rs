@@ -40,7 +40,7 @@ pub struct Session {
     pub cudnn_program: Option<PathBuf>,
     /// Persistent answers of the installed cuDNN; may be shared between runs.
     pub cudnn_cache_dir: Option<PathBuf>,
-    /// Tables recorded on real cards (`ghostgpu record`), the most important last.
+    /// Tables recorded on real cards (`ghostgpu calibrate`), the most important last.
     #[serde(default)]
     pub tables: Vec<PathBuf>,
     /// The user asked for files written by the script to be kept.

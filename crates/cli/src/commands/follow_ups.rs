@@ -63,8 +63,8 @@ fn options(options: &RehearsalOptions) -> Vec<String> {
     if options.no_cudnn {
         words.push("--no-cudnn".to_owned());
     }
-    for table in &options.tables {
-        words.extend(["--table".to_owned(), table.display().to_string()]);
+    for file in &options.library_sizes {
+        words.extend(["--library-sizes".to_owned(), file.display().to_string()]);
     }
     words
 }

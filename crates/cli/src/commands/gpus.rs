@@ -3,10 +3,13 @@
 use ghostgpu_device::{Card, Catalogue};
 use serde_json::{Value, json};
 
+use super::answer_options::{AnswerOptions, in_json};
 use crate::failure::Failure;
-use crate::output::print_all;
-use crate::terminal::{Detail, Look, Stream};
+use crate::terminal::{Detail, Look};
 use ghostgpu_text::{Table, human};
+
+/// A field that is added keeps the version; `docs/gpus-json.md` describes them.
+const SCHEMA: &str = "ghostgpu.gpus/1";
 
 /// Width of memory and capability, with the gaps around them.
 const FIGURES_WIDTH: usize = 26;
@@ -28,9 +31,8 @@ pub struct Arguments {
     #[arg(value_name = "FILTER")]
     filter: Option<String>,
 
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
@@ -50,13 +52,12 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
                 .into(),
         );
     }
-    let text = if arguments.json {
+    let document = || {
         let list: Vec<Value> = cards.iter().map(|card| as_json(card)).collect();
-        serde_json::to_string_pretty(&list)? + "\n"
-    } else {
-        as_table(&cards, Look::of(Stream::Output, None))
+        in_json(&json!({"schema": SCHEMA, "cards": list}))
     };
-    print_all(&text)?;
+    let output = arguments.answer.prepare()?;
+    output.answer(|look| as_table(&cards, look), document)?;
     Ok(0)
 }
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use ghostgpu_rehearse::SizePoint;
 
+use super::AnswerOptions;
 use super::rehearsal_options::RehearsalOptions;
 use crate::questions::largest_batch::{WhichBatch, answer};
 
@@ -34,6 +35,9 @@ pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
 
+    #[command(flatten)]
+    pub answer: AnswerOptions,
+
     /// Set the batch through this argument of the script's: `--batch-size`, or `batch_size=`
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub arg: Option<String>,
@@ -59,7 +63,7 @@ pub struct Arguments {
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     answer(&WhichBatch {
         job: arguments.options.job(arguments.command.clone()),
-        json: arguments.options.json.as_deref(),
+        output: &arguments.answer,
         point: match &arguments.arg {
             Some(option) => SizePoint::Option(option.clone()),
             None => SizePoint::TrainingLoader,

@@ -1,6 +1,8 @@
 //! The commands: one file each.
 
+mod answer_options;
 mod breakdown_options;
+mod calibrate;
 mod completions;
 mod doctor;
 mod estimate;
@@ -9,13 +11,13 @@ mod follow_ups;
 mod gpus;
 mod lint;
 mod max_batch;
-mod record;
 mod rehearsal_options;
 mod replay;
 mod report;
 mod run;
 mod snapshot;
 
+pub use answer_options::{AnswerOptions, Destination, with_clear_json};
 use clap::{Parser, Subcommand};
 
 use crate::terminal::{self, DetailOptions};
@@ -56,7 +58,8 @@ enum Command {
     Run(run::Arguments),
     Estimate(estimate::Arguments),
     MaxBatch(max_batch::Arguments),
-    Record(record::Arguments),
+    #[command(alias = "record")]
+    Calibrate(calibrate::Arguments),
     Snapshot(snapshot::Arguments),
     Replay(replay::Arguments),
     Report(report::Arguments),
@@ -75,7 +78,7 @@ impl CommandLine {
             Command::Run(arguments) => run::execute(&arguments),
             Command::Estimate(arguments) => estimate::execute(&arguments),
             Command::MaxBatch(arguments) => max_batch::execute(&arguments),
-            Command::Record(arguments) => record::execute(&arguments),
+            Command::Calibrate(arguments) => calibrate::execute(&arguments),
             Command::Snapshot(arguments) => snapshot::execute(&arguments),
             Command::Replay(arguments) => replay::execute(&arguments),
             Command::Report(arguments) => report::execute(&arguments),
@@ -129,8 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn help_of_record() {
-        insta::assert_snapshot!(help(&["record"]));
+    fn help_of_calibrate() {
+        insta::assert_snapshot!(help(&["calibrate"]));
     }
 
     #[test]

@@ -22,12 +22,6 @@ pub struct RehearsalOptions {
     #[arg(long, value_name = "N", default_value_t = Job::STEPS)]
     pub steps: u64,
 
-    /// Write the answer as JSON to this file
-    ///
-    /// `-` writes it to standard output, where nothing else goes then.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-
     /// The Python to use [default: the first on the PATH that has torch]
     #[arg(long, value_name = "PATH")]
     pub python: Option<OsString>,
@@ -44,9 +38,9 @@ pub struct RehearsalOptions {
     #[arg(long)]
     pub no_cudnn: bool,
 
-    /// Take workspace sizes from this table first, which `ghostgpu record` wrote on a real card
-    #[arg(long = "table", value_name = "FILE")]
-    pub tables: Vec<PathBuf>,
+    /// Take workspace sizes from this file first, which `ghostgpu calibrate` wrote on a real card
+    #[arg(long, value_name = "FILE", alias = "table")]
+    pub library_sizes: Vec<PathBuf>,
 }
 
 impl RehearsalOptions {
@@ -61,7 +55,7 @@ impl RehearsalOptions {
             timeout: self.timeout,
             has_full_initialisation: self.full_init,
             asks_cudnn: !self.no_cudnn,
-            library_sizes: self.tables.clone(),
+            library_sizes: self.library_sizes.clone(),
             ..Job::default()
         }
     }

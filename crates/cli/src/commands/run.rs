@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ghostgpu_plan::growth::SequencePoint;
 use ghostgpu_rehearse::{Job, SizePoint};
 
+use super::AnswerOptions;
 use super::breakdown_options::BreakdownOptions;
 use super::follow_ups::follow_ups;
 use super::rehearsal_options::RehearsalOptions;
@@ -43,6 +44,9 @@ pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
 
+    #[command(flatten)]
+    pub answer: AnswerOptions,
+
     /// How many such cards the machine has
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -52,8 +56,8 @@ pub struct Arguments {
     pub breakdown: BreakdownOptions,
 
     /// Write every CUDA call with its arguments to this file
-    #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", alias = "trace")]
+    pub call_log: Option<PathBuf>,
 
     /// Keep the checkpoints that the script writes
     ///
@@ -101,7 +105,7 @@ pub struct Arguments {
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    let call_log = arguments.trace.as_deref().map(prepare_appendable);
+    let call_log = arguments.call_log.as_deref().map(prepare_appendable);
     let job = Job {
         card_count: arguments.count,
         call_log: call_log.transpose()?,
@@ -119,7 +123,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     answer(&DoesItFit {
         job,
-        json: arguments.options.json.as_deref(),
+        output: &arguments.answer,
         page: arguments.breakdown.report.as_deref(),
         recording: arguments.breakdown.record.as_deref(),
         growth: arguments.grow.then_some((batch, sequence)),

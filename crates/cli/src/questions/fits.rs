@@ -17,16 +17,17 @@ use super::declining::{Declines, Declining};
 use super::growth::Scaling;
 use super::{announce, relative_paths};
 use crate::answer::{Answer, Circumstances, Need, user_frame};
+use crate::commands::AnswerOptions;
 use crate::failure::{Failure, TIMEOUT_HINT};
-use crate::output::{Output, print_beside, stream_beside};
+use crate::output::Output;
 use crate::progress::Rehearsing;
 use crate::report::{FollowUps, json_report, text_answer};
-use crate::terminal::{Look, Stream, note};
+use crate::terminal::{Stream, note};
 
 /// The question, and where the answer goes beside standard output.
 pub struct DoesItFit<'a> {
     pub job: Job,
-    pub json: Option<&'a Path>,
+    pub output: &'a AnswerOptions,
     /// What the memory was made of, as a page.
     pub page: Option<&'a Path>,
     /// The recording's own file.
@@ -42,7 +43,7 @@ pub struct DoesItFit<'a> {
 
 pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let prepare = |path: Option<&Path>| path.map(Output::prepare).transpose();
-    let json = prepare(question.json)?;
+    let mut output = question.output.prepare()?;
     let page = prepare(question.page)?;
     let file = prepare(question.recording)?;
     let prepared = question.job.prepare()?;
@@ -50,7 +51,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     announce(&prepared, "running", promise);
     let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
     let mut runner = Declining::new(runs, question.declines);
-    runner.send_output_to(match stream_beside(json.as_ref()) {
+    runner.send_output_to(match output.stream() {
         Stream::Error => ScriptOutput::AllToStderr,
         Stream::Output => ScriptOutput::Inherited,
     });
@@ -63,14 +64,14 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let mut memory = measured.unwrap_or(std::mem::replace(&mut run.memory, Memory::Unwanted));
     let answer = Answer::new(&run, need, &Circumstances::of(&prepared));
     complete(&mut memory, &answer, &prepared)?;
-    show(&answer, &memory, &question.follow_ups, json.as_ref())?;
+    let current_dir = std::env::current_dir().ok();
+    let look = output.look(current_dir.as_deref());
+    output.say(&text_answer(&answer, &memory, &question.follow_ups, look))?;
     let scaling = scaling(question, verdict, &prepared, &mut runner)?;
     if let Some(scaling) = &scaling {
-        print_beside(json.as_ref(), &scaling.text())?;
+        output.say(&scaling.text(look))?;
     }
-    if let Some(output) = json {
-        output.write(&json_report(&answer, &memory, scaling.as_ref())?)?;
-    }
+    output.finish(|| json_report(&answer, &memory, scaling.as_ref()))?;
     write_recording(&memory, page, file)?;
     if let count @ 1.. = run.removed_files.len() {
         note(format_args!(
@@ -191,18 +192,6 @@ fn write_recording(
     Ok(())
 }
 
-/// The answer goes to standard output, unless the JSON does.
-fn show(
-    answer: &Answer,
-    memory: &Memory,
-    follow_ups: &FollowUps,
-    json: Option<&Output>,
-) -> anyhow::Result<()> {
-    let current_dir = std::env::current_dir().ok();
-    let look = Look::of(stream_beside(json), current_dir.as_deref());
-    print_beside(json, &text_answer(answer, memory, follow_ups, look))
-}
-
 fn timeout_failure(job: &Job) -> Failure {
     let limit = job.timeout.map(seconds).unwrap_or_default();
     Failure::new(format!("the script did not end within {limit} (--timeout)"))
@@ -221,5 +210,7 @@ fn refusal_failure(answer: &Answer) -> Failure {
         "the script stopped at `{}`{place}, which is not simulated",
         call.function
     ))
-    .with_hint("`ghostgpu doctor` shows what is simulated, `--trace FILE` what the script called")
+    .with_hint(
+        "`ghostgpu doctor` shows what is simulated, `--call-log FILE` what the script called",
+    )
 }

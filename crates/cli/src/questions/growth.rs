@@ -5,6 +5,8 @@ use ghostgpu_rehearse::{Outcome, Peaks};
 use ghostgpu_text::{grouped, human};
 use serde::Serialize;
 
+use crate::terminal::Look;
+
 /// The part of the answer about growth.
 #[derive(Debug, Serialize)]
 pub struct Scaling {
@@ -45,8 +47,8 @@ impl Scaling {
     }
 
     /// The end of the text.
-    pub fn text(&self) -> String {
-        let mut sheet = crate::terminal::sheet();
+    pub fn text(&self, look: Look) -> String {
+        let mut sheet = look.sheet();
         sheet.list("by batch", &self.batch.sentences("batch", "sample"));
         sheet.list("by sequence", &self.sequence.sentences("sequence", "token"));
         sheet.render()

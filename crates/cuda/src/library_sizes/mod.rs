@@ -1,7 +1,7 @@
 //! How large the workspaces of cuFFT, cuSOLVER and cuSPARSE are: what was recorded, else a model.
 //!
 //! Such sizes are decided inside the libraries, which cannot be asked without a card. A question is
-//! looked up, word for word, in the tables that the user has recorded (`ghostgpu run --table`), then in
+//! looked up, word for word, in the tables that the user has recorded (`ghostgpu run --library-sizes`), then in
 //! the recording from an H200 that this library carries ([`shipped`]). Sizes that are not there are guessed
 //! from those that are ([`model`], [`plan_model`]), and the answer says so. What nobody knows anything about
 //! is refused by name.
@@ -59,8 +59,8 @@ fn assume_same_on_this_card(library: &str) {
         state::current_sheet().is_some_and(|sheet| !sheet.name.contains(RECORDED_ON));
     if is_other_card {
         notes::assume(&format!(
-            "workspace sizes of {library} are those recorded on an H200; `ghostgpu record` on this card \
-             and `--table` give its own"
+            "workspace sizes of {library} are those recorded on an H200; `ghostgpu calibrate` on this card \
+             and `--library-sizes` give its own"
         ));
     }
 }

@@ -7,11 +7,21 @@ use std::ffi::OsString;
 use checks::{Check, Diagnosis, State, diagnose};
 use ghostgpu_symbols::SymbolSurvey;
 
+use super::answer_options::{AnswerOptions, in_json};
 use crate::failure::EXIT_FAILURE;
-use crate::output::print_all;
-use crate::terminal::{Colour, Detail, Look, Stream};
+use crate::terminal::{Colour, Detail, Look};
 use ghostgpu_rehearse::process::hold_signals;
 use ghostgpu_text::{Table, wrap};
+
+/// A field that is added keeps the version; `docs/doctor-json.md` describes them.
+const SCHEMA: &str = "ghostgpu.doctor/1";
+
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    diagnosis: &'a Diagnosis,
+}
 
 /// Check that rehearsals work here, and say what to do if not
 #[derive(Debug, clap::Args)]
@@ -26,20 +36,23 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH")]
     python: Option<OsString>,
 
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     hold_signals();
     let diagnosis = diagnose(arguments.python.as_deref())?;
-    let text = if arguments.json {
-        serde_json::to_string_pretty(&diagnosis)? + "\n"
-    } else {
-        as_text(&diagnosis, Look::of(Stream::Output, None))
-    };
-    print_all(&text)?;
+    let output = arguments.answer.prepare()?;
+    output.answer(
+        |look| as_text(&diagnosis, look),
+        || {
+            in_json(&Document {
+                schema: SCHEMA,
+                diagnosis: &diagnosis,
+            })
+        },
+    )?;
     Ok(if diagnosis.is_usable { 0 } else { EXIT_FAILURE })
 }
 

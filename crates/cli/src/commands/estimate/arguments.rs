@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
 
+use crate::commands::AnswerOptions;
 use crate::commands::breakdown_options::BreakdownOptions;
 use crate::commands::rehearsal_options::RehearsalOptions;
 
@@ -70,6 +71,9 @@ pub struct Arguments {
 
     #[command(flatten)]
     pub options: RehearsalOptions,
+
+    #[command(flatten)]
+    pub answer: AnswerOptions,
 
     #[command(flatten)]
     pub breakdown: BreakdownOptions,

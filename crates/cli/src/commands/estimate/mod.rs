@@ -29,11 +29,10 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut command: Vec<OsString> = vec![script.into()];
     command.extend(arguments.words(name));
     let job = arguments.options.job(command);
-    let json = arguments.options.json.as_deref();
     if arguments.max_batch {
         return largest_batch::answer(&WhichBatch {
             job,
-            json,
+            output: &arguments.answer,
             point: SizePoint::Own,
             at_most: None,
             is_forked: true,
@@ -46,7 +45,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             records_memory: !arguments.breakdown.no_breakdown,
             ..job
         },
-        json,
+        output: &arguments.answer,
         page: arguments.breakdown.report.as_deref(),
         recording: arguments.breakdown.record.as_deref(),
         growth: arguments.grow.then_some(growth),

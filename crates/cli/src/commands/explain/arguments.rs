@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::commands::AnswerOptions;
+
 /// Say what a log with an out-of-memory error means, and what to do
 ///
 /// Reads a log of any length and from any number of ranks, or standard input: which memory ran out,
@@ -35,9 +37,8 @@ pub struct Arguments {
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
 
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub answer: AnswerOptions,
 
     /// Try the advice with this script, on a virtual card
     #[arg(long, value_name = "SCRIPT")]

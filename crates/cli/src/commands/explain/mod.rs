@@ -15,14 +15,17 @@ use ghostgpu_explain::{Explanation, Log, explain_on};
 use serde::Serialize;
 
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
-use crate::output::print_all;
-use crate::terminal::{Look, Stream};
+use crate::terminal::Look;
 use candidates::rehearse;
 use trials::Trials;
+
+/// A field that is added keeps the version; `docs/explain-json.md` describes them.
+const SCHEMA: &str = "ghostgpu.explain/1";
 
 /// The JSON document; the text shows the same.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
+    schema: &'static str,
     #[serde(flatten)]
     explanation: &'a Explanation,
     log: LogSummary<'a>,
@@ -41,6 +44,7 @@ struct LogSummary<'a> {
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let output = arguments.answer.prepare()?;
     let log = input::read_log(arguments.file.as_deref())?;
     let card = |finding: &_| {
         let guess = card::guess(arguments.gpu.as_deref(), None, finding, &log);
@@ -57,19 +61,18 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         Some(trials) if !trials.has_answer() => EXIT_DOES_NOT_FIT,
         _ => 0,
     };
-    let current_dir = std::env::current_dir().ok();
-    let text = match arguments.json {
-        true => as_json(&explanation, &log, trials.as_ref(), exit_code)?,
-        false => text::text(
+    let text = |look: Look<'_>| {
+        text::text(
             &text::Answer {
                 log: &log,
                 explanation: &explanation,
                 trials: trials.as_ref(),
             },
-            Look::of(Stream::Output, current_dir.as_deref()),
-        ),
+            look,
+        )
     };
-    print_all(&text)?;
+    let document = || as_json(&explanation, &log, trials.as_ref(), exit_code);
+    output.answer(text, document)?;
     Ok(exit_code)
 }
 
@@ -80,6 +83,7 @@ fn as_json(
     exit_code: u8,
 ) -> anyhow::Result<String> {
     let document = Document {
+        schema: SCHEMA,
         explanation,
         log: LogSummary {
             bytes: log.bytes,

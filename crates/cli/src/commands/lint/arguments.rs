@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ghostgpu_lint::FailOn;
 
+use crate::commands::AnswerOptions;
 use crate::commands::rehearsal_options::RehearsalOptions;
 
 /// Find memory mistakes in PyTorch code without running it
@@ -45,6 +46,9 @@ pub struct Arguments {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: Format,
 
+    #[command(flatten)]
+    pub answer: AnswerOptions,
+
     /// The least severity that makes the command fail with 3 [default: warning]
     #[arg(long, value_name = "SEVERITY", value_parser = fail_on_parser())]
     pub fail_on: Option<FailOn>,
@@ -61,11 +65,11 @@ pub struct Arguments {
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub exclude: Vec<String>,
 
-    /// Mend what can be mended without changing what the script computes, then show what is left
+    /// Fix what can be fixed without changing what the script computes, then show what is left
     #[arg(long)]
     pub fix: bool,
 
-    /// Mend also where results may change or a look is needed (implies --fix)
+    /// Also fix where results may change or a review is needed (implies --fix)
     #[arg(long)]
     pub unsafe_fixes: bool,
 
@@ -87,7 +91,7 @@ pub struct Arguments {
 
     /// Rehearse one script on a virtual card without its fixes and with them: what do they save?
     ///
-    /// Each fix is tried alone, then all together; no file is changed. Needs --gpu.
+    /// Each fix is rehearsed alone, then all together; no file is changed. Needs --gpu.
     #[arg(long, conflicts_with_all = ["fix", "diff", "format"])]
     pub measure: bool,
 

@@ -18,7 +18,7 @@ use ghostgpu_lint_files::{Checked, Files, Fixing, Found, check, on_all_cores};
 use crate::failure::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
 use crate::output::print_all;
 use crate::progress::Progress;
-use crate::terminal::{self, Stream};
+use crate::terminal::{self, Look};
 
 /// The exit code of "something was found".
 const EXIT_FOUND: u8 = EXIT_DOES_NOT_FIT;
@@ -36,6 +36,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         return measure::execute(arguments);
     }
     refuse_options_of_measuring(arguments)?;
+    let output = arguments.answer.prepare()?;
     let mut configurations = Configurations::new(arguments)?;
     let found = files_to_check(arguments, &mut configurations)?;
     let fixing = fixing(arguments);
@@ -55,14 +56,15 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         .map(|outcome| outcome.diff.as_str())
         .collect();
     let reports: Vec<FileReport> = outcomes.into_iter().map(|outcome| outcome.report).collect();
+    let document = || Ok(formats::json::render(&reports));
     let fails = match fixing {
         Fixing::Show(_) => {
-            print_all(&diff)?;
+            output.answer(|_| diff, document)?;
             complain(&reports);
             has_changes
         }
         _ => {
-            print_all(&show(&reports, arguments.format))?;
+            output.answer(|look| show(&reports, arguments.format, look), document)?;
             let files = reports.iter().zip(&found);
             files.into_iter().any(|(report, file)| {
                 let fail_on = configurations.fail_on(&file.path);
@@ -84,18 +86,15 @@ fn refuse_options_of_measuring(arguments: &Arguments) -> Result<(), Failure> {
     let given = [
         (options.gpu.is_some(), "--gpu"),
         (options.memory.is_some(), "--memory"),
-        (options.json.is_some(), "--json"),
         (options.python.is_some(), "--python"),
         (options.timeout.is_some(), "--timeout"),
         (options.full_init, "--full-init"),
         (options.no_cudnn, "--no-cudnn"),
-        (!options.tables.is_empty(), "--table"),
+        (!options.library_sizes.is_empty(), "--library-sizes"),
         (!arguments.script_arguments.is_empty(), "--"),
     ];
     match given.iter().find(|(is_given, _)| *is_given) {
         None => Ok(()),
-        Some((_, "--json")) => Err(Failure::new("`--json` belongs to --measure")
-            .with_hint("`--format json` prints what was found as JSON")),
         Some((_, option)) => Err(Failure::new(format!("`{option}` belongs to --measure"))
             .with_hint("without --measure nothing is run")),
     }
@@ -142,9 +141,9 @@ fn fixing(arguments: &Arguments) -> Fixing {
     }
 }
 
-fn show(reports: &[FileReport], format: Format) -> String {
+fn show(reports: &[FileReport], format: Format, look: Look) -> String {
     match format {
-        Format::Text => formats::text::render(reports, Stream::Output.has_colour()),
+        Format::Text => formats::text::render(reports, look.has_colour),
         Format::Json => formats::json::render(reports),
         Format::Sarif => formats::sarif::render(reports),
         Format::Github => formats::github::render(reports),

@@ -10,8 +10,8 @@ use ghostgpu_allocator::Release;
 use ghostgpu_allocator::replay::WhatIf;
 use ghostgpu_whatif::{Found, History, Known, Question, candidates, search};
 
+use crate::commands::AnswerOptions;
 use crate::failure::EXIT_DOES_NOT_FIT;
-use crate::output::{Output, print_all};
 use crate::progress::Progress;
 use crate::snapshot_file;
 use ghostgpu_text::parse_size;
@@ -81,9 +81,8 @@ pub struct Arguments {
     #[arg(long, value_name = "VERSION", value_parser = parse_release)]
     as_torch: Option<Release>,
 
-    /// Write the answer as JSON (`-` for standard output)
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 /// What a replay came to.
@@ -117,7 +116,7 @@ impl Outcome {
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    let json = arguments.json.as_deref().map(Output::prepare).transpose()?;
+    let output = arguments.answer.prepare()?;
     let card = ask::card_memory(arguments)?;
     let snapshot = snapshot_file::open(&arguments.file)?;
     let device = snapshot_file::device_with_history(&snapshot, arguments.device)?;
@@ -150,13 +149,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         outcome,
         assumptions,
     };
-    let is_text_wanted = json.as_ref().is_none_or(|output| !output.is_stdout());
-    if let Some(output) = json {
-        output.write(&json::render(&report)?)?;
-    }
-    if is_text_wanted {
-        print_all(&text::render(&report))?;
-    }
+    output.answer(|look| text::render(&report, look), || json::render(&report))?;
     Ok(code)
 }
 

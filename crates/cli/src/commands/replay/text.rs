@@ -5,13 +5,14 @@ use ghostgpu_allocator::replay::WhatIf;
 use ghostgpu_whatif::{Basis, Found};
 
 use super::{Outcome, Report};
+use crate::terminal::Look;
 use ghostgpu_text::{Sheet, Table, grouped, human, signed_change};
 
 /// What an empty settings text means.
 pub(super) const DEFAULT_SETTINGS: &str = "default settings";
 
-pub(super) fn render(report: &Report) -> String {
-    let mut sheet = crate::terminal::sheet();
+pub(super) fn render(report: &Report, look: Look) -> String {
+    let mut sheet = look.sheet();
     let history = report.history;
     let how_known = match history.basis {
         Basis::Reproduced => ", found by its choices",

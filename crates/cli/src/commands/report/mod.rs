@@ -67,7 +67,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let is_stdout = arguments.out == Path::new("-");
     if is_stdout && !arguments.to.is_for_terminals() && Stream::Output.is_terminal() {
         return Err(Failure::new("this format is not for a terminal")
-            .with_hint("name a file with --out, or send the output somewhere")
+            .with_hint("name a file with -o, or send the output somewhere")
             .into());
     }
     let output = Output::prepare(&arguments.out)?;

@@ -20,8 +20,8 @@ use ghostgpu_text::grouped;
 #[command(after_help = "\
 Examples:
   ghostgpu snapshot export oom.pickle --to folded | inferno-flamegraph > oom.svg
-  ghostgpu snapshot export oom.pickle --to pprof --out oom.pb.gz
-  ghostgpu snapshot export big.pickle.zst --to memory_viz --out big.pickle")]
+  ghostgpu snapshot export oom.pickle --to pprof -o oom.pb.gz
+  ghostgpu snapshot export big.pickle.zst --to memory_viz -o big.pickle")]
 pub(super) struct Arguments {
     /// A snapshot, also compressed (.gz, .zst)
     #[arg(value_name = "FILE")]
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     to: Format,
 
     /// Where it goes (`-` for standard output)
-    #[arg(long, value_name = "FILE", default_value = "-")]
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
 
     /// The moment, for pprof and folded: `peak`, `end` or the number of an event
@@ -74,7 +74,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let is_stdout = arguments.out == Path::new("-");
     if is_stdout && !format.is_text() && Stream::Output.is_terminal() {
         return Err(Failure::new("this format is not for a terminal")
-            .with_hint("name a file with --out, or send the output somewhere")
+            .with_hint("name a file with -o, or send the output somewhere")
             .into());
     }
     let output = Output::prepare(&arguments.out)?;

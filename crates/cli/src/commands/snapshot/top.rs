@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::moment::At;
 use super::opened::{ledger, open};
-use crate::output::print_all;
+use crate::commands::answer_options::{AnswerOptions, in_json};
+use crate::terminal::Look;
 use ghostgpu_text::{Table, grouped, human};
 
 /// Say who held the memory at a moment
@@ -39,9 +40,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N")]
     device: Option<usize>,
 
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -75,24 +75,23 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let (device, ledger) = ledger(&recording, arguments.device)?;
     let moment = arguments.at.of(&ledger)?;
     let holders = ledger.held_by(moment, arguments.by.into());
-    if arguments.json {
-        let text = serde_json::to_string_pretty(&as_json(&recording, &holders, arguments.top))?;
-        print_all(&(text + "\n"))?;
-        return Ok(0);
-    }
-    let mut sheet = crate::terminal::sheet();
-    sheet.section(
-        "live",
-        [format!(
-            "{} in {} allocations on device {device}, {}",
-            human(holders.requested_bytes),
-            grouped(holders.count),
-            arguments.at.words()
-        )],
-    );
-    sheet.table("held by", &table(&holders, arguments.top));
-    sheet.list("notes", &warnings);
-    print_all(&sheet.render())?;
+    let text = |look: Look| {
+        let mut sheet = look.sheet();
+        sheet.section(
+            "live",
+            [format!(
+                "{} in {} allocations on device {device}, {}",
+                human(holders.requested_bytes),
+                grouped(holders.count),
+                arguments.at.words()
+            )],
+        );
+        sheet.table("held by", &table(&holders, arguments.top));
+        sheet.list("notes", &warnings);
+        sheet.render()
+    };
+    let document = || in_json(&as_json(&recording, &holders, arguments.top));
+    arguments.answer.prepare()?.answer(text, document)?;
     Ok(0)
 }
 

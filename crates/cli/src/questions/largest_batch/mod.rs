@@ -3,7 +3,6 @@
 mod answer;
 mod not_found;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use ghostgpu_plan::largest_batch::{Goal, LargestBatch, confirm, find};
@@ -12,16 +11,15 @@ use ghostgpu_rehearse::{Job, SizePoint, WholeRuns, present_value};
 use super::announce;
 use super::declining::{Declines, Declining};
 use crate::answer::{Answer, Circumstances, Need};
-use crate::output::{Output, publish, stream_beside};
+use crate::commands::AnswerOptions;
 use crate::progress::Rehearsing;
-use crate::terminal::Look;
 use answer::MaxBatch;
 pub use answer::place_in_words;
 
 /// The question, and where the answer goes beside standard output.
 pub struct WhichBatch<'a> {
     pub job: Job,
-    pub json: Option<&'a Path>,
+    pub output: &'a AnswerOptions,
     /// Where the batch is set.
     pub point: SizePoint,
     pub at_most: Option<u64>,
@@ -31,7 +29,7 @@ pub struct WhichBatch<'a> {
 }
 
 pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
-    let json = question.json.map(Output::prepare).transpose()?;
+    let output = question.output.prepare()?;
     let prepared = question.job.prepare()?;
     announce(
         &prepared,
@@ -53,7 +51,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
     let mut found = match find(&mut runner, &goal)? {
         LargestBatch::Found(found) => found,
         LargestBatch::NotFound(reason) => {
-            return not_found::tell(reason, &prepared, json, &mut runner);
+            return not_found::tell(reason, &prepared, output, &mut runner);
         }
     };
     let (confirmation, run) = confirm(&mut runner, &mut found)?;
@@ -65,7 +63,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
     };
     let run_answer = Answer::new(&run, need, &Circumstances::of(&prepared));
     let answer = MaxBatch::new(&found, confirmation, run_answer);
-    let look = Look::of(stream_beside(json.as_ref()), None);
-    publish(&answer.text(look), &answer, json)?;
+    let text = answer.text(output.look(None));
+    output.publish(&text, &answer)?;
     Ok(answer.exit_code)
 }

@@ -7,11 +7,10 @@ use ghostgpu_text::human;
 
 use super::answer::SCHEMA;
 use crate::answer::{Answer, Circumstances};
+use crate::commands::Destination;
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
-use crate::output::{Output, publish, stream_beside};
 use crate::questions::show_last_lines;
 use crate::report::{FollowUps, text_answer};
-use crate::terminal::Look;
 
 /// The exit code of the answer "not even one sample fits".
 const EXIT_NONE_FITS: u8 = EXIT_DOES_NOT_FIT;
@@ -20,7 +19,7 @@ const EXIT_NONE_FITS: u8 = EXIT_DOES_NOT_FIT;
 pub fn tell(
     reason: NotFound,
     prepared: &Prepared,
-    json: Option<Output>,
+    output: Destination,
     runner: &mut dyn Rehearse,
 ) -> anyhow::Result<u8> {
     match reason {
@@ -55,10 +54,10 @@ pub fn tell(
                 "gpu": { "name": card.name, "total_bytes": card.total_bytes },
                 "exit_code": EXIT_NONE_FITS,
             });
-            publish(&text, &document, json)?;
+            output.publish(&text, &document)?;
             Ok(EXIT_NONE_FITS)
         }
-        NotFound::DoesNotFit(run) => does_not_fit(&run, prepared, json, runner),
+        NotFound::DoesNotFit(run) => does_not_fit(&run, prepared, output, runner),
         NotFound::Fails {
             batch,
             reason,
@@ -80,13 +79,13 @@ pub fn tell(
 fn does_not_fit(
     run: &Run,
     prepared: &Prepared,
-    json: Option<Output>,
+    output: Destination,
     runner: &mut dyn Rehearse,
 ) -> anyhow::Result<u8> {
     let need = need(runner, &[], false)?.need;
     let answer = Answer::new(run, need.into(), &Circumstances::of(prepared));
     let current_dir = std::env::current_dir().ok();
-    let look = Look::of(stream_beside(json.as_ref()), current_dir.as_deref());
+    let look = output.look(current_dir.as_deref());
     let text = format!(
         "largest batch  none: the script runs out of memory before its first batch\n{}",
         text_answer(&answer, &Memory::Unwanted, &FollowUps::default(), look)
@@ -97,7 +96,7 @@ fn does_not_fit(
         "exit_code": EXIT_NONE_FITS,
         "answer": answer,
     });
-    publish(&text, &document, json)?;
+    output.publish(&text, &document)?;
     Ok(EXIT_NONE_FITS)
 }
 

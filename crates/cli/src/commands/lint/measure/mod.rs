@@ -15,10 +15,8 @@ use ghostgpu_rehearse::{Job, WholeRuns};
 use super::Arguments;
 use super::configuration::Configurations;
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
-use crate::output::{Output, publish, stream_beside};
 use crate::progress::Rehearsing;
 use crate::questions::{announce, show_last_lines};
-use crate::terminal::Look;
 use answer::Answer;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
@@ -30,12 +28,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         false => Wanted::Safe,
     };
     let texts = texts_of(script, &configurations.settings(script), wanted)?;
-    let json = arguments
-        .measured
-        .json
-        .as_deref()
-        .map(Output::prepare)
-        .transpose()?;
+    let output = arguments.answer.prepare()?;
     let mut command: Vec<OsString> = vec![script.into()];
     command.extend(arguments.script_arguments.iter().cloned());
     let job = Job {
@@ -68,8 +61,8 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         steps: arguments.measured.steps,
         runs,
     };
-    let look = Look::of(stream_beside(json.as_ref()), None);
-    publish(&answer.text(look), &answer.json(), json)?;
+    let text = answer.text(output.look(None));
+    output.publish(&text, &answer.json())?;
     Ok(match answer.fits_at_last() {
         true => 0,
         false => EXIT_DOES_NOT_FIT,

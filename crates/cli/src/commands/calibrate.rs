@@ -1,4 +1,4 @@
-//! `ghostgpu record`: runs a script on a real card and writes down the sizes its libraries answer.
+//! `ghostgpu calibrate`: runs a script on a real card and writes down the sizes its libraries answer.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -25,21 +25,21 @@ const FOLDER_VARIABLE: &str = "GHOSTGPU_RECORD_DIR";
 ///
 /// Every call goes to the real CUDA libraries and the script computes what it always does. What
 /// cuFFT, cuSOLVER, cuSPARSE, cuBLASLt and cuDNN answer about sizes is written to a table that
-/// `ghostgpu run --table FILE` uses on machines without the card.
+/// `ghostgpu run --library-sizes FILE` uses on machines without the card.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "\
-ghostgpu record --out <FILE> [OPTIONS] <SCRIPT> [ARGUMENTS]...
-       ghostgpu record --out <FILE> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
+ghostgpu calibrate -o <FILE> [OPTIONS] <SCRIPT> [ARGUMENTS]...
+       ghostgpu calibrate -o <FILE> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
 #[command(after_help = "\
 Examples:
-  ghostgpu record --out a100.tsv train.py --steps 1
-  ghostgpu record --out a100.tsv -- python -m mypkg.train --config c.yaml
+  ghostgpu calibrate -o a100.tsv train.py --steps 1
+  ghostgpu calibrate -o a100.tsv -- python -m mypkg.train --config c.yaml
 
-A table that exists is added to. The exit code is the script's own, or 2 if nothing was recorded.")]
+The exit code is the script's own, or 2 if nothing was recorded.")]
 pub struct Arguments {
-    /// Where the table goes
-    #[arg(long, value_name = "FILE")]
+    /// Where the sizes go; a file that exists is added to
+    #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
 
     /// The Python to use [default: the first on the PATH that has torch]
