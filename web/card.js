@@ -205,7 +205,7 @@ class Details {
     return at;
   }
 
-  // Goes through all events once, and remembers what was held before each stretch of them. `add` and `apply` are the
+  // Iterates all events once, and remembers what was held before each stretch of them. `add` and `apply` are the
   // only sums that the browser makes again, so that any moment is exact; tests/page holds them equal to the ledger's.
   sweepOnce() {
     const { card } = this;

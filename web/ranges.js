@@ -1,4 +1,4 @@
-// Which ranges of addresses are reserved, while the changes of a recording are gone through in their order.
+// Which ranges of addresses are reserved, while the changes of a recording are iterated in their order.
 //
 // A release may take a part of a range: unmapping works in pieces. There may be hundreds of thousands of
 // changes, so nothing here looks at all ranges for one of them.
@@ -17,7 +17,7 @@ export class ReservedRanges {
     this.since = new Float64Array(this.begins.length);
   }
 
-  // Goes through the changes up to an event; `closed(from, to, since, event)` hears of what is released.
+  // Applies the changes up to an event; `closed(from, to, since, event)` hears of what is released.
   follow(lastEvent, closed) {
     const { kind, event, address, bytes } = this.changes;
     for (let i = 0; i < kind.length && (kind[i] === 0 || event[i] <= lastEvent); i++) {

@@ -13,7 +13,7 @@ report(steps=3, stopped_by_step_limit=True, peaks=peaks(1_000, 2_000), torch_cud
 
 const TOO_LARGE: &str = r#"
 print("hello from the script")
-if SESSION["elastic"]:
+if SESSION["unlimited_memory"]:
     peak_on_card(15_000_000_000)
     report(steps=3, stopped_by_step_limit=True, peaks=peaks(7_000, 8_000))
 else:
@@ -114,7 +114,7 @@ fn a_failed_second_run_leaves_the_need_unknown_and_says_why() {
     world.script(
         "train.py",
         r#"
-if SESSION["elastic"]:
+if SESSION["unlimited_memory"]:
     report(exception="KeyError: 'x'")
     sys.exit(1)
 report(ooms=[oom()])

@@ -156,7 +156,7 @@ fn what_is_not_recognised_is_said_with_exit_code_2() {
 }
 
 const FITS_WITH_A_SETTING: &str = r#"
-if SESSION["elastic"]:
+if SESSION["unlimited_memory"]:
     peak_on_card(15_000_000_000)
     report(steps=3, stopped_by_step_limit=True, peaks=peaks(7_000, 8_000))
 elif "expandable_segments" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "") or "--amp" in sys.argv:

@@ -149,7 +149,7 @@ fn several_fixes_are_measured_alone_and_together() {
 #[test]
 fn what_does_not_fit_as_it_is_may_fit_with_its_fix() {
     let script = "
-if total.kept and not SESSION['elastic']:
+if total.kept and not SESSION['unlimited_memory']:
     peak_on_card(11 << 30)
     report(peaks=peaks(11 << 30, 11 << 30), ooms=[oom()], used_cuda=True)
     sys.exit(1)

@@ -83,7 +83,7 @@ fn an_interrupt_ends_everything_and_writes_no_result() {
 const HANGING_IN_NEED: &str = r#"
 import time
 open("starts", "a").write("x")
-if not SESSION["elastic"]:
+if not SESSION["unlimited_memory"]:
     peak_on_card(11 << 30)
     report(peaks=peaks(11 << 30, 11 << 30), ooms=[oom()], used_cuda=True)
     sys.exit(1)

@@ -112,7 +112,7 @@ fn open_room(parents: Option<&Room>) -> Option<Room> {
             .zip(memory_window::reserve(&session.devices)?)
             .enumerate()
             .map(|(ordinal, (sheet, window))| {
-                VirtualDevice::new(ordinal, sheet, window, session.elastic)
+                VirtualDevice::new(ordinal, sheet, window, session.unlimited_memory)
             })
             .collect(),
     };

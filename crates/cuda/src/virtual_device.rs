@@ -17,7 +17,7 @@ pub struct VirtualDevice {
     memory: Mutex<CardMemory>,
     pool: Mutex<StreamOrderedPool>,
     window: Window,
-    is_elastic: bool,
+    has_unlimited_memory: bool,
     has_context: AtomicBool,
     has_kernels: AtomicBool,
     has_blas: AtomicBool,
@@ -36,7 +36,12 @@ fn uuid_of(ordinal: usize) -> [u8; 16] {
 }
 
 impl VirtualDevice {
-    pub fn new(ordinal: usize, sheet: &DeviceSheet, window: Window, is_elastic: bool) -> Self {
+    pub fn new(
+        ordinal: usize,
+        sheet: &DeviceSheet,
+        window: Window,
+        has_unlimited_memory: bool,
+    ) -> Self {
         let pool_bytes = window.bytes / 4;
         let pool_start = window.start + (window.bytes - pool_bytes);
         Self {
@@ -50,7 +55,7 @@ impl VirtualDevice {
             )),
             pool: Mutex::new(StreamOrderedPool::new(pool_start, pool_bytes)),
             window,
-            is_elastic,
+            has_unlimited_memory,
             has_context: AtomicBool::new(false),
             has_kernels: AtomicBool::new(false),
             has_blas: AtomicBool::new(false),
@@ -71,7 +76,12 @@ impl VirtualDevice {
             has_dnn: inherited(&self.has_dnn),
             has_solver: inherited(&self.has_solver),
             has_transforms: inherited(&self.has_transforms),
-            ..Self::new(self.ordinal, &self.sheet, self.window, self.is_elastic)
+            ..Self::new(
+                self.ordinal,
+                &self.sheet,
+                self.window,
+                self.has_unlimited_memory,
+            )
         }
     }
 
@@ -113,7 +123,7 @@ impl VirtualDevice {
         processes
     }
 
-    /// Free memory as `cudaMemGetInfo` reports it. An elastic card that holds more than it has
+    /// Free memory as `cudaMemGetInfo` reports it. A card with unlimited memory that holds more than it has
     /// reports that nothing is free.
     pub fn free_bytes(&self) -> u64 {
         self.sheet.total_bytes.saturating_sub(self.used_bytes())
@@ -189,7 +199,7 @@ impl VirtualDevice {
 
 impl Budget for VirtualDevice {
     fn charge(&self, bytes: u64) -> bool {
-        let limit = (!self.is_elastic).then_some(self.sheet.total_bytes);
+        let limit = (!self.has_unlimited_memory).then_some(self.sheet.total_bytes);
         state::usage().is_some_and(|usage| usage.charge(self.ordinal, bytes, limit))
     }
 

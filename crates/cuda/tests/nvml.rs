@@ -92,7 +92,7 @@ fn prepare_run(run_dir: &Path) -> u64 {
     let session = Session {
         run_dir: run_dir.to_owned(),
         devices,
-        elastic: false,
+        unlimited_memory: false,
         steps: 0,
         trace: None,
         cudnn: CudnnSource::Recorded,

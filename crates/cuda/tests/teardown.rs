@@ -126,7 +126,7 @@ fn prepare_run() {
     let session = Session {
         run_dir: run_dir.clone(),
         devices: vec![sheet.clone()],
-        elastic: false,
+        unlimited_memory: false,
         steps: 0,
         trace: None,
         cudnn: CudnnSource::Recorded,

@@ -103,7 +103,7 @@ impl Prepared {
             }
             Change::Code(change) => self.session.changes.push(*change),
             Change::Card(sheet) => self.session.devices = vec![(**sheet).clone()],
-            Change::UnlimitedMemory => self.session.elastic = true,
+            Change::UnlimitedMemory => self.session.unlimited_memory = true,
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ mod tests {
             session: Session {
                 run_dir: PathBuf::new(),
                 devices: vec![sheet("3060")],
-                elastic: false,
+                unlimited_memory: false,
                 steps: 3,
                 trace: None,
                 cudnn: CudnnSource::Recorded,
@@ -208,7 +208,7 @@ mod tests {
             },
         ]);
         let session = changed.session;
-        assert!(session.elastic);
+        assert!(session.unlimited_memory);
         assert_eq!(session.devices, [sheet("h200")]);
         assert_eq!(session.changes, [CodeChange::Autocast]);
         let probe = session.probe.expect("sizes are set");

@@ -93,7 +93,7 @@ impl Job {
         let session = Session {
             run_dir: PathBuf::new(),
             devices: sheets(card, self),
-            elastic: false,
+            unlimited_memory: false,
             steps: self.steps,
             trace: self.call_log.clone(),
             cudnn: match self.asks_cudnn {

@@ -107,7 +107,7 @@ pub(crate) fn start(
 ) -> Result<Run, Stop> {
     let mut session = prepared.session.clone();
     session.run_dir = run_dir.path().to_owned();
-    if session.elastic || !output.is_seen() {
+    if session.unlimited_memory || !output.is_seen() {
         // The call log is that of the run the user sees.
         session.trace = None;
     }
@@ -170,7 +170,7 @@ pub(crate) fn log_of(run_dir: &RunDir) -> PathBuf {
 /// What one card of a run has; none if its memory is unlimited.
 pub(crate) fn capacity(session: &ghostgpu_session::Session) -> Option<u64> {
     let card = session.devices.first()?;
-    (!session.elastic).then_some(card.total_bytes)
+    (!session.unlimited_memory).then_some(card.total_bytes)
 }
 
 fn set_environment(command: &mut Command, prepared: &Prepared, run_dir: &RunDir) {

@@ -30,7 +30,7 @@ pub struct Session {
     pub devices: Vec<DeviceSheet>,
     /// When true, allocations beyond the card's memory succeed and are counted: this is how the
     /// memory a job would have needed is found.
-    pub elastic: bool,
+    pub unlimited_memory: bool,
     /// Stop after this many optimizer steps; 0 runs the script to its end.
     pub steps: u64,
     /// Write every simulated call with its arguments to this file.

@@ -69,7 +69,7 @@ fn total_bytes(card: &VirtualDevice) -> u64 {
     card.sheet.total_bytes + card.sheet.reserved_bytes
 }
 
-/// An elastic card may hold more than it has; NVML's numbers always add up to the total.
+/// A card with unlimited memory may hold more than it has; NVML's numbers always add up to the total.
 fn used_bytes(card: &VirtualDevice) -> u64 {
     card.used_bytes().min(card.sheet.total_bytes)
 }

@@ -11,7 +11,7 @@ from .hooks import Hooks
 
 
 class NoCudnnBenchmark(Change):
-    """The script's wish for a search is not passed on."""
+    """The script's request for a search is not passed on."""
 
     def __init__(self, torch: Any, hooks: Hooks) -> None:
         super().__init__(torch, hooks)
