@@ -147,7 +147,7 @@ mod tests {
                 keep_checkpoints: false,
                 full_initialisation: false,
                 attribution: false,
-                probe: None,
+                size_point: None,
                 changes: Vec::new(),
             },
             timeout: None,
@@ -211,8 +211,8 @@ mod tests {
         assert!(session.unlimited_memory);
         assert_eq!(session.devices, [sheet("h200")]);
         assert_eq!(session.changes, [CodeChange::Autocast]);
-        let probe = session.probe.expect("sizes are set");
-        assert_eq!((probe.batch, probe.seq), (None, Some(64)));
+        let request = session.size_point.expect("sizes are set");
+        assert_eq!((request.batch, request.seq), (None, Some(64)));
         assert_eq!(changed.words, prepared().words);
     }
 
