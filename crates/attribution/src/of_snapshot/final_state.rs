@@ -11,7 +11,7 @@ use ghostgpu_trace::{Segment, SegmentKind};
 
 use super::Brought;
 use super::pass::{NONE, is_possible};
-use super::pools::Pools;
+use crate::pools::Pools;
 
 /// Segments say their pool and kind from torch 2.1 on, events only from 2.12 on: what is still reserved at the end has
 /// those of its segment.

@@ -7,9 +7,9 @@
 //!
 //! Ten million events are hundreds of megabytes: the snapshot's columns are consumed one by one.
 
+mod contexts;
 mod final_state;
 mod pass;
-mod pools;
 
 use std::collections::HashMap;
 
@@ -22,9 +22,9 @@ use ghostgpu_trace::{EventColumns, EventKind, Snapshot};
 use crate::named_ranges::NamedRanges;
 use crate::names::{Stacks, Texts};
 use crate::rounding::Rounding;
+use contexts::Contexts;
 use final_state::add_final_state;
 use pass::{NONE, Pass, is_possible};
-use pools::Contexts;
 
 /// What the driver is asked for when a request up to 1 MiB finds nothing.
 const SMALL_SEGMENT_BYTES: u64 = 2 << 20;
