@@ -67,10 +67,7 @@ fn what_is_no_recording_is_refused_and_nothing_is_written() {
     std::fs::write(world.path("work/newer.ghost"), newer).expect("file");
     for (file, sentence) in [
         ("none.ghost", "cannot read `none.ghost`: No such file"),
-        (
-            "other.pickle",
-            "a report is made of what `ghostgpu run --record FILE` or",
-        ),
+        ("other.pickle", "`other.pickle` is damaged: byte 11"),
         ("half.ghost", "the recording ends too early, at byte"),
         ("newer.ghost", "this recording has format 9"),
         (".", "is a folder"),
