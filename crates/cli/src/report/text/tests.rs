@@ -114,16 +114,7 @@ fn report_on(card: &str, run: &Rehearsal, need: Need) -> String {
             assumptions: &[],
         },
     );
-    assert_recordings_keep(&answer);
     text_report(&answer, &Memory::Unwanted, PLAIN)
-}
-
-/// The type of answers in recordings has every field of the document.
-fn assert_recordings_keep(answer: &Answer) {
-    let document = serde_json::to_value(answer).expect("an answer");
-    let kept: ghostgpu_recording::Answer =
-        serde_json::from_value(document.clone()).expect("the same answer");
-    assert_eq!(serde_json::to_value(&kept).expect("an answer"), document);
 }
 
 #[test]
