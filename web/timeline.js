@@ -89,7 +89,8 @@ export class Timeline {
     this.left = leftMargin(width);
     this.plotWidth = width - this.left - MARGIN_RIGHT;
     this.bottom = height - (card.phases.firstEvent.length > 0 ? MARGIN_BOTTOM : 6);
-    const needed = card.reserved_peak_bytes + card.outside_bytes;
+    // A snapshot whose segments were not recorded has more live than reserved.
+    const needed = Math.max(card.reserved_peak_bytes, card.peak_allocated_bytes) + card.outside_bytes;
     // A card much larger than the job would press the job to the floor: then its line is out of sight.
     this.showsCapacity = card.totalBytes > 0 && card.totalBytes <= 1.6 * needed;
     this.highest = 1.04 * Math.max(needed, this.showsCapacity ? card.totalBytes : 0, 1);

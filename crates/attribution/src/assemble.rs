@@ -12,6 +12,7 @@ use ghostgpu_trace::{DeviceTrace, EventKind, Snapshot};
 use crate::category::{End, Evidence};
 use crate::log::CardLog;
 use crate::names::{Stacks, names_of_log};
+use crate::pools::Pools;
 
 /// What is on a card and not from PyTorch's allocator, by the card's index.
 pub type Outside<'a> = &'a dyn Fn(u32) -> u64;
@@ -64,6 +65,7 @@ struct Card<'a> {
     names: &'a mut Names,
     memory: CardMemory,
     evidence: Vec<Evidence>,
+    pools: Pools,
     /// What lives at each address.
     live: HashMap<u64, AllocationId>,
     stage: (Stage, u32),
@@ -81,6 +83,7 @@ impl<'a> Card<'a> {
             names,
             memory: CardMemory::default(),
             evidence: Vec::new(),
+            pools: Pools::default(),
             live: HashMap::new(),
             stage: (Stage::Script, 0),
             unmatched: 0,
@@ -98,6 +101,8 @@ impl<'a> Card<'a> {
         });
         for event in trace.events.iter() {
             let time_us = u64::try_from(event.time_us - first_time).unwrap_or(0);
+            let context = trace.events.context(event.context);
+            let pool = self.pools.place(context.stream, context.pool);
             let change = SegmentChange {
                 address: event.address,
                 bytes: event.bytes,
@@ -106,18 +111,18 @@ impl<'a> Card<'a> {
                     event.kind,
                     EventKind::SegmentMap | EventKind::SegmentUnmap
                 ),
-                ..SegmentChange::default()
+                pool,
             };
             match event.kind {
                 EventKind::Alloc => {
                     let stack = stacks.bring(event.stack, snapshot, self.names);
-                    let id = self.allocate(event.address, event.bytes, stack);
+                    let id = self.allocate(event.address, event.bytes, stack, pool);
                     self.push(Event::Allocate(id), time_us);
                 }
                 // When the program gives it back the allocator no longer counts it as allocated, even if
                 // another stream has yet to finish with it.
                 EventKind::FreeRequested => {
-                    let id = self.free(event.address, event.bytes);
+                    let id = self.free(event.address, event.bytes, pool);
                     self.push(Event::Free(id), time_us);
                 }
                 EventKind::SegmentAlloc | EventKind::SegmentMap => {
@@ -136,7 +141,7 @@ impl<'a> Card<'a> {
                         requested_bytes: event.bytes,
                         driver_free_bytes: event.device_free_bytes,
                         stack: stacks.bring(event.stack, snapshot, self.names),
-                        ..Failure::default()
+                        pool,
                     });
                     self.push(event, time_us);
                 }
@@ -165,6 +170,7 @@ impl<'a> Card<'a> {
         address: u64,
         requested_bytes: u64,
         stack: ghostgpu_recording::StackId,
+        pool: PoolId,
     ) -> AllocationId {
         let (block_bytes, operator, module) = match self.peek() {
             Some(LogEntry::Allocated {
@@ -197,7 +203,7 @@ impl<'a> Card<'a> {
             module: ModuleId(known(module, self.names.modules.len())),
             operator: OperatorId(known(operator, self.names.operators.len())),
             stack,
-            pool: PoolId(0),
+            pool,
         });
         self.evidence.push(Evidence {
             made_in: Some(self.stage),
@@ -214,7 +220,7 @@ impl<'a> Card<'a> {
         }
     }
 
-    fn free(&mut self, address: u64, bytes: u64) -> AllocationId {
+    fn free(&mut self, address: u64, bytes: u64, pool: PoolId) -> AllocationId {
         let now = self.now();
         // What the log says before this was said of what still lives: a work area is mostly given back as
         // soon as it was used.
@@ -235,7 +241,7 @@ impl<'a> Card<'a> {
                     module: ModuleId(0),
                     operator: OperatorId(0),
                     stack: ghostgpu_recording::StackId(0),
-                    pool: PoolId(0),
+                    pool,
                 });
                 self.evidence.push(Evidence::default());
                 id
@@ -323,6 +329,7 @@ impl<'a> Card<'a> {
         for (allocation, evidence) in self.memory.allocations.iter_mut().zip(&self.evidence) {
             allocation.category = evidence.category(end);
         }
+        self.memory.pools = self.pools.all;
         self.memory.index = index;
         self.memory.outside_bytes = outside_bytes;
         self.memory

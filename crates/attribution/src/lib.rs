@@ -17,6 +17,7 @@ mod log;
 mod named_ranges;
 mod names;
 mod of_snapshot;
+mod pools;
 mod rounding;
 
 pub use assemble::{Outside, assemble};

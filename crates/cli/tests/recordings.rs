@@ -59,6 +59,32 @@ fn a_recording_is_written_in_every_format() {
 }
 
 #[test]
+fn a_snapshot_is_written_in_every_format_and_its_page_is_the_same_from_both_commands() {
+    let world = World::new();
+    let snapshot = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../ground_truth/allocator/h200/bert+expandable-3GiB.pickle.gz"
+    );
+    for (format, beginning) in [
+        ("text", &b"snapshot "[..]),
+        ("json", b"{\n  \"schema\": \"ghostgpu.report/1\""),
+        ("html", b"<!doctype html>"),
+        ("pprof", b"\x1f\x8b"),
+        ("perfetto", b"\x0a"),
+    ] {
+        let outcome = world.run(&["report", snapshot, "--to", format, "-o", format]);
+        outcome.assert_code(0);
+        let written = std::fs::read(world.path(&format!("work/{format}"))).expect("a file");
+        let start = written[..beginning.len()].to_ascii_lowercase();
+        assert_eq!(start, beginning.to_ascii_lowercase(), "{format}");
+    }
+    let outcome = world.run(&["snapshot", "show", snapshot, "--report", "page.html"]);
+    outcome.assert_code(0);
+    let page = std::fs::read(world.path("work/page.html")).expect("a page");
+    assert!(page == std::fs::read(world.path("work/html")).expect("a page"));
+}
+
+#[test]
 fn what_is_no_recording_is_refused_and_nothing_is_written() {
     let world = world();
     std::fs::write(

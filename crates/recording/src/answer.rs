@@ -104,7 +104,39 @@ pub struct Versions {
 
 /// The most that was in use on one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DevicePeak {
     pub device: usize,
     pub peak_device_bytes: u64,
+    /// Of that, what processes hold beside the one that reserved most.
+    pub other_processes_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_fields_are_those_of_the_document_that_is_described() {
+        let described = include_str!("../../../docs/run-json.md");
+        let answer = serde_json::to_value(Answer::default()).expect("an answer");
+        let fields: Vec<&String> = answer.as_object().expect("fields").keys().collect();
+        assert!(fields.len() > 25);
+        for field in fields {
+            assert!(described.contains(&format!("`{field}`")), "{field}");
+        }
+        // Those of the document that are no part of the answer itself.
+        let others = ["breakdown", "breakdown_missing_because", "grows_with"];
+        let table = described
+            .split("\n## ")
+            .find(|part| part.contains("`schema`"));
+        for line in table.unwrap_or_default().lines() {
+            let Some(cell) = line.strip_prefix("| `") else {
+                continue;
+            };
+            let first = cell.split('`').next().unwrap_or_default();
+            let is_known = answer.get(first).is_some() || others.contains(&first);
+            assert!(is_known, "{first}");
+        }
+    }
 }
