@@ -2,14 +2,12 @@
 //!
 //! Thin on purpose: arguments in, calls to the libraries, text out, an exit code.
 
-mod answer;
 mod commands;
 mod failure;
 mod output;
 mod progress;
 mod questions;
 mod recording_file;
-mod report;
 mod snapshot_file;
 mod terminal;
 

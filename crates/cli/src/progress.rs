@@ -7,7 +7,8 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::terminal::{Detail, Stream, detail};
+use crate::terminal::{Stream, detail};
+use ghostgpu_answers::Detail;
 use ghostgpu_rehearse::{Dimension, Observer, Purpose};
 use ghostgpu_text::{human, seconds};
 

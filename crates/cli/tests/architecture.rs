@@ -51,6 +51,25 @@ fn planning_knows_neither_processes_nor_files_nor_terminals() {
 }
 
 #[test]
+fn answers_know_neither_arguments_nor_processes_nor_files_nor_terminals() {
+    let words = [
+        "clap",
+        "anyhow",
+        "std::env",
+        "std::fs",
+        "std::io",
+        "std::process",
+        "std::thread",
+        "IsTerminal",
+        "terminal_size",
+        "println!",
+        "eprint!",
+        "WholeRuns",
+    ];
+    assert_without("answers/src", &words);
+}
+
+#[test]
 fn rehearsing_prints_nothing_and_knows_no_arguments() {
     assert_without(
         "rehearse/src",

@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use ghostgpu_answers::{Look, in_json};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::{Output, print_beside, stream_beside};
-use crate::terminal::{Look, Stream};
+use crate::terminal::{self, Stream};
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AnswerOptions {
@@ -106,8 +107,8 @@ impl Destination {
 
     pub fn look<'a>(&self, current_dir: Option<&'a Path>) -> Look<'a> {
         match self.file {
-            Some(_) => Look::of_file(current_dir),
-            None => Look::of(self.stream(), current_dir),
+            Some(_) => terminal::look_of_file(current_dir),
+            None => terminal::look(self.stream(), current_dir),
         }
     }
 
@@ -123,7 +124,10 @@ impl Destination {
     }
 
     /// Writes the files that were asked for; `document` is called only if JSON was.
-    pub fn finish(self, document: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<()> {
+    pub fn finish(
+        self,
+        document: impl FnOnce() -> serde_json::Result<String>,
+    ) -> anyhow::Result<()> {
         if let Some(file) = self.file {
             file.write(&self.text)?;
         }
@@ -144,7 +148,7 @@ impl Destination {
     pub fn answer(
         mut self,
         text: impl FnOnce(Look) -> String,
-        document: impl FnOnce() -> anyhow::Result<String>,
+        document: impl FnOnce() -> serde_json::Result<String>,
     ) -> anyhow::Result<()> {
         let is_said = self.file.is_some() || self.stream() == Stream::Output;
         if is_said {
@@ -154,11 +158,6 @@ impl Destination {
         }
         self.finish(document)
     }
-}
-
-/// A document as it is written.
-pub fn in_json(document: &impl Serialize) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(document)? + "\n")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::rehearsal_options::RehearsalOptions;
 use super::run::Arguments;
-use crate::report::FollowUps;
+use ghostgpu_answers::fits::FollowUps;
 use ghostgpu_rehearse::Job;
 
 const PAGE: &str = "report.html";

@@ -4,24 +4,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ghostgpu_answers::fits::{Answer, Circumstances, FollowUps, Need, json_answer, text_answer};
+use ghostgpu_answers::growth::Scaling;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::need;
 use ghostgpu_rehearse::{
     Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop, Verdict,
-    WholeRuns,
+    WholeRuns, user_frame,
 };
 use ghostgpu_report::write_html;
 use ghostgpu_text::seconds;
 
 use super::declining::{Declines, Declining};
-use super::growth::Scaling;
 use super::{announce, relative_paths};
-use crate::answer::{Answer, Circumstances, Need, user_frame};
 use crate::commands::AnswerOptions;
 use crate::failure::{Failure, TIMEOUT_HINT};
 use crate::output::Output;
 use crate::progress::Rehearsing;
-use crate::report::{FollowUps, json_report, text_answer};
 use crate::terminal::{Stream, note};
 
 /// The question, and where the answer goes beside standard output.
@@ -71,7 +70,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     if let Some(scaling) = &scaling {
         output.say(&scaling.text(look))?;
     }
-    output.finish(|| json_report(&answer, &memory, scaling.as_ref()))?;
+    output.finish(|| json_answer(&answer, &memory, scaling.as_ref()))?;
     write_recording(&memory, page, file)?;
     if let count @ 1.. = run.removed_files.len() {
         note(format_args!(

@@ -5,7 +5,6 @@
 mod announce;
 mod declining;
 pub mod fits;
-pub mod growth;
 pub mod largest_batch;
 mod relative_paths;
 

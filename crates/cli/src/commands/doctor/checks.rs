@@ -2,71 +2,12 @@
 
 use std::ffi::OsStr;
 
-use serde::Serialize;
-
+use ghostgpu_answers::doctor::{Check, Diagnosis, State};
 use ghostgpu_rehearse::python::{
     Interpreter, Search, Support, TorchInstallation, cuda_libraries, find_interpreter, find_program,
 };
 use ghostgpu_rehearse::{Layout, RunDir, Stop};
 use ghostgpu_symbols::SymbolSurvey;
-
-/// How a check came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    Good,
-    /// Rehearsals work, some with less exact figures or not at all.
-    Limited,
-    /// No rehearsal works.
-    Broken,
-}
-
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
-    pub name: &'static str,
-    pub state: State,
-    pub finding: String,
-    /// What to do about it.
-    pub advice: Option<String>,
-}
-
-impl Check {
-    fn good(name: &'static str, finding: impl Into<String>) -> Self {
-        Self {
-            name,
-            state: State::Good,
-            finding: finding.into(),
-            advice: None,
-        }
-    }
-
-    fn limited(name: &'static str, finding: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            name,
-            state: State::Limited,
-            finding: finding.into(),
-            advice: Some(advice.into()),
-        }
-    }
-
-    fn broken(name: &'static str, finding: impl Into<String>, advice: Option<&str>) -> Self {
-        Self {
-            name,
-            state: State::Broken,
-            finding: finding.into(),
-            advice: advice.map(str::to_owned),
-        }
-    }
-}
-
-/// Everything that doctor found.
-#[derive(Clone, Debug, Serialize)]
-pub struct Diagnosis {
-    pub is_usable: bool,
-    pub checks: Vec<Check>,
-    pub symbols: Option<SymbolSurvey>,
-}
 
 /// Looks at the whole way from our own parts to torch's libraries.
 pub fn diagnose(python: Option<&OsStr>) -> Result<Diagnosis, Stop> {

@@ -5,6 +5,7 @@ mod arguments;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use ghostgpu_answers::fits::FollowUps;
 use ghostgpu_plan::growth::SequencePoint;
 use ghostgpu_rehearse::{Job, Layout, Run, SizePoint};
 
@@ -14,7 +15,6 @@ use crate::failure::Failure;
 use crate::output::print_all;
 use crate::questions::fits::{self, DoesItFit};
 use crate::questions::largest_batch::{self, WhichBatch};
-use crate::report::FollowUps;
 
 /// What the training script raises when it cannot do what it is asked; `failures.py` has the same.
 const EXCEPTION: &str = "CannotEstimate: ";

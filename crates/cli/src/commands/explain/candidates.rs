@@ -1,17 +1,15 @@
 //! Advice on a virtual card: which job that is, and on which card.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use ghostgpu_answers::explain::{Trials, Typed, trials};
 use ghostgpu_explain::{Explanation, Log, Situation, Stage};
 use ghostgpu_plan::candidates::{Question, Script, rehearse_advice};
 use ghostgpu_rehearse::{CodeChange, Job, SizePoint, WholeRuns};
 
 use super::arguments::Arguments;
-use super::candidates_in_words::trials;
 use super::card::guess;
-use super::trials::Trials;
 use crate::progress::Rehearsing;
 use crate::questions::announce;
 
@@ -96,26 +94,4 @@ fn steps(arguments: &Arguments, explanation: &Explanation, is_evaluating: bool) 
             (false, true) => STEPS_OF_GROWTH,
             (false, false) => Job::STEPS,
         })
-}
-
-/// The script and its arguments, as the user types them.
-pub struct Typed<'a> {
-    pub script: &'a Path,
-    pub words: &'a [OsString],
-}
-
-impl Typed<'_> {
-    /// `train.py --batch-size 8`.
-    pub fn command(&self) -> String {
-        self.command_with(self.words)
-    }
-
-    /// The same with other arguments.
-    pub fn command_with(&self, words: &[OsString]) -> String {
-        let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-        let all: Vec<String> = std::iter::once(self.script.display().to_string())
-            .chain(words)
-            .collect();
-        all.join(" ")
-    }
 }

@@ -1,5 +1,6 @@
 //! The card that a log is about, for a rehearsal on one like it.
 
+use ghostgpu_answers::gpus::short_name;
 use ghostgpu_device::{Card, Catalogue};
 use ghostgpu_explain::{Finding, Log};
 
@@ -90,12 +91,4 @@ pub fn guess(
             human(total)
         ),
     })
-}
-
-/// What people type: one word where there is one.
-pub fn short_name(card: &Card) -> String {
-    match card.aliases.first() {
-        Some(alias) => (*alias).to_owned(),
-        None => card.name.replace(' ', "-"),
-    }
 }

@@ -2,46 +2,15 @@
 
 mod arguments;
 mod candidates;
-mod candidates_in_words;
 mod card;
 mod input;
-mod picture;
-mod short;
-mod text;
-mod trials;
 
 pub use arguments::Arguments;
-use ghostgpu_explain::{Explanation, Log, explain_on};
-use serde::Serialize;
+use ghostgpu_answers::explain::Answer;
+use ghostgpu_explain::{Log, explain_on};
 
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
-use crate::terminal::Look;
 use candidates::rehearse;
-use trials::Trials;
-
-/// A field that is added keeps the version; `docs/explain-json.md` describes them.
-const SCHEMA: &str = "ghostgpu.explain/1";
-
-/// The JSON document; the text shows the same.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    #[serde(flatten)]
-    explanation: &'a Explanation,
-    log: LogSummary<'a>,
-    trials: Option<&'a Trials>,
-    exit_code: u8,
-}
-
-/// What else the log says.
-#[derive(Debug, Serialize)]
-struct LogSummary<'a> {
-    bytes: u64,
-    /// Failures that were counted, but not kept.
-    left_out: u64,
-    environment: &'a ghostgpu_explain::Environment,
-    memory_prints: &'a [ghostgpu_explain::Series],
-}
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let output = arguments.answer.prepare()?;
@@ -61,40 +30,13 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         Some(trials) if !trials.has_answer() => EXIT_DOES_NOT_FIT,
         _ => 0,
     };
-    let text = |look: Look<'_>| {
-        text::text(
-            &text::Answer {
-                log: &log,
-                explanation: &explanation,
-                trials: trials.as_ref(),
-            },
-            look,
-        )
+    let answer = Answer {
+        log: &log,
+        explanation: &explanation,
+        trials: trials.as_ref(),
     };
-    let document = || as_json(&explanation, &log, trials.as_ref(), exit_code);
-    output.answer(text, document)?;
+    output.answer(|look| answer.text(look), || answer.json(exit_code))?;
     Ok(exit_code)
-}
-
-fn as_json(
-    explanation: &Explanation,
-    log: &Log,
-    trials: Option<&Trials>,
-    exit_code: u8,
-) -> anyhow::Result<String> {
-    let document = Document {
-        schema: SCHEMA,
-        explanation,
-        log: LogSummary {
-            bytes: log.bytes,
-            left_out: log.left_out,
-            environment: &log.environment,
-            memory_prints: &log.memory_prints,
-        },
-        trials,
-        exit_code,
-    };
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
 fn nothing_found(arguments: &Arguments, log: &Log) -> Failure {

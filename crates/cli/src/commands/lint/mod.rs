@@ -10,6 +10,7 @@ use std::path::PathBuf;
 pub use arguments::Arguments;
 use arguments::Format;
 use configuration::Configurations;
+use ghostgpu_answers::Look;
 use ghostgpu_lint::fixing::Wanted;
 use ghostgpu_lint::formats::{self, Totals};
 use ghostgpu_lint::{FileReport, diagnostic::Diagnostic};
@@ -18,7 +19,7 @@ use ghostgpu_lint_files::{Checked, Files, Fixing, Found, check, on_all_cores};
 use crate::failure::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
 use crate::output::print_all;
 use crate::progress::Progress;
-use crate::terminal::{self, Look};
+use crate::terminal;
 
 /// The exit code of "something was found".
 const EXIT_FOUND: u8 = EXIT_DOES_NOT_FIT;

@@ -1,34 +1,17 @@
 //! From arguments to a question, and what its answer rests on.
 
 use ghostgpu_allocator::Settings;
+use ghostgpu_answers::replay::CardMemory;
 use ghostgpu_device::{Catalogue, LookupError};
-use ghostgpu_trace::{Snapshot, Warning};
-use ghostgpu_whatif::{Basis, History, HistoryError, Question};
+use ghostgpu_whatif::{History, HistoryError, Question};
 
-use super::{Arguments, Outcome};
+use super::Arguments;
 use crate::failure::Failure;
 use ghostgpu_text::human;
 
 /// What a context and the libraries of a usual training take on a card that nobody named: read on an
 /// H200 (`ground_truth/h200/probe_card.json.gz`), and less on smaller cards.
 const USUAL_OUTSIDE_BYTES: u64 = 640 << 20;
-
-/// A card's memory, as far as the allocator goes.
-#[derive(Debug, Clone)]
-pub(super) struct CardMemory {
-    pub name: Option<String>,
-    pub total_bytes: u64,
-    /// Context, libraries and other programs.
-    pub outside_bytes: u64,
-    /// Nobody said how much is outside.
-    pub is_outside_assumed: bool,
-}
-
-impl CardMemory {
-    pub fn for_the_allocator_bytes(&self) -> u64 {
-        self.total_bytes.saturating_sub(self.outside_bytes)
-    }
-}
 
 /// The card that was asked for; none: memory without end.
 pub(super) fn card_memory(arguments: &Arguments) -> Result<Option<CardMemory>, Failure> {
@@ -114,71 +97,4 @@ pub(super) fn cannot_replay(error: &HistoryError) -> Failure {
         ),
         _ => failure,
     }
-}
-
-/// Sentences that the answer rests on.
-pub(super) fn assumptions(
-    snapshot: &Snapshot,
-    history: &History,
-    outcome: &Outcome,
-    card: Option<&CardMemory>,
-) -> Vec<String> {
-    let mut sentences = Vec::new();
-    match history.basis {
-        Basis::Named | Basis::Reproduced => {}
-        Basis::Nearest => sentences.push(format!(
-            "no release's rules lead to every recorded address; those of torch {} come furthest, \
-             and the answer may be off",
-            history.release
-        )),
-        Basis::Assumed => sentences.push(format!("torch {} is assumed", history.release)),
-    }
-    if let Some(trouble) = &history.settings_trouble {
-        sentences.push(format!(
-            "the recorded settings text was not understood: {}",
-            trouble.reason
-        ));
-    }
-    if let Some(card) = card.filter(|card| card.is_outside_assumed) {
-        let whose = match &card.name {
-            Some(name) => format!("on the {name}"),
-            None => "as on an H200".to_owned(),
-        };
-        sentences.push(format!(
-            "{} are taken by the CUDA context and kernels, {whose}; --outside says it better",
-            human(card.outside_bytes)
-        ));
-    }
-    sentences.push(
-        "the program asks for the same memory at the same times under any setting; libraries that \
-         choose by free memory (cuDNN's benchmark mode) may not"
-            .to_owned(),
-    );
-    if history.release.behaviour().tie_break == ghostgpu_allocator::TieBreak::Address {
-        sentences.push(
-            "up to torch 2.11 equal blocks are chosen by address; new segments lie as an H200's \
-             driver would put them"
-                .to_owned(),
-        );
-    }
-    // Whether there are stacks makes no difference to a replay.
-    let warnings = snapshot
-        .warnings
-        .iter()
-        .filter(|warning| **warning != Warning::NoStacks);
-    sentences.extend(warnings.map(ToString::to_string));
-    let from_answer = match outcome {
-        Outcome::One(answer) => answer.warnings.clone(),
-        Outcome::Ranked { found, .. } => {
-            let first = found.first().map(|best| best.answer.warnings.clone());
-            first.unwrap_or_default()
-        }
-    };
-    for warning in history.warnings().into_iter().chain(from_answer) {
-        let sentence = warning.to_string();
-        if !sentences.contains(&sentence) {
-            sentences.push(sentence);
-        }
-    }
-    sentences
 }

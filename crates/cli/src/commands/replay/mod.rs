@@ -1,14 +1,12 @@
 //! `ghostgpu replay`: what another setting would have made of a recorded history.
 
 mod ask;
-mod json;
-mod text;
 
 use std::path::PathBuf;
 
 use ghostgpu_allocator::Release;
-use ghostgpu_allocator::replay::WhatIf;
-use ghostgpu_whatif::{Found, History, Known, Question, candidates, search};
+use ghostgpu_answers::replay::{Outcome, Replayed, assumptions};
+use ghostgpu_whatif::{History, Known, candidates, search};
 
 use crate::commands::AnswerOptions;
 use crate::failure::EXIT_DOES_NOT_FIT;
@@ -85,36 +83,6 @@ pub struct Arguments {
     answer: AnswerOptions,
 }
 
-/// What a replay came to.
-#[derive(Debug)]
-pub(super) struct Report<'a> {
-    file: String,
-    history: &'a History,
-    question: Question,
-    /// The card's memory, and what of it is out of the allocator's reach.
-    card: Option<ask::CardMemory>,
-    outcome: Outcome,
-    assumptions: Vec<String>,
-}
-
-#[derive(Debug)]
-enum Outcome {
-    /// One setting.
-    One(Box<WhatIf>),
-    /// Many of them, the best first.
-    Ranked { found: Vec<Found>, shown: usize },
-}
-
-impl Outcome {
-    /// Whether the program would have run to its end, under the setting that was asked for or under any.
-    fn fits(&self) -> bool {
-        match self {
-            Self::One(answer) => answer.failure.is_none(),
-            Self::Ranked { found, .. } => found.iter().any(Found::fits),
-        }
-    }
-}
-
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let output = arguments.answer.prepare()?;
     let card = ask::card_memory(arguments)?;
@@ -139,9 +107,9 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     } else {
         Outcome::One(Box::new(history.ask(&question)))
     };
-    let assumptions = ask::assumptions(&snapshot, &history, &outcome, card.as_ref());
+    let assumptions = assumptions(&snapshot, &history, &outcome, card.as_ref());
     let code = if outcome.fits() { 0 } else { EXIT_DOES_NOT_FIT };
-    let report = Report {
+    let replayed = Replayed {
         file: arguments.file.display().to_string(),
         history: &history,
         question,
@@ -149,7 +117,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         outcome,
         assumptions,
     };
-    output.answer(|look| text::render(&report, look), || json::render(&report))?;
+    output.answer(|look| replayed.text(look), || replayed.json())?;
     Ok(code)
 }
 

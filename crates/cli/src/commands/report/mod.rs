@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use ghostgpu_answers::breakdown_answer;
 use ghostgpu_recording::Recording;
 use ghostgpu_report::{
     JsonOptions, PerfettoOptions, Selection, write_html, write_json, write_perfetto, write_pprof,
@@ -11,8 +12,7 @@ use ghostgpu_report::{
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::recording_file;
-use crate::report::breakdown_answer;
-use crate::terminal::{self, Look, Stream};
+use crate::terminal::{self, Stream};
 use ghostgpu_text::grouped;
 
 /// Say what memory was made of, from a recording or a memory snapshot
@@ -85,7 +85,7 @@ fn write(
     match format {
         Format::Text => {
             let current_dir = std::env::current_dir().ok();
-            let mut look = Look::of(Stream::Output, current_dir.as_deref());
+            let mut look = terminal::look(Stream::Output, current_dir.as_deref());
             if !is_stdout {
                 look.has_colour = false;
             }

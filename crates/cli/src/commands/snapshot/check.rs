@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use ghostgpu_answers::snapshot::{Checks, Limits};
 use ghostgpu_ledger::CardLedger;
 
 use super::opened::{ledger, open};
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::output::print_all;
-use ghostgpu_text::{human, parse_size};
+use ghostgpu_text::parse_size;
 
 /// Fail if a snapshot is over a limit
 #[derive(Debug, clap::Args)]
@@ -44,12 +45,6 @@ pub(super) struct Arguments {
     device: Option<usize>,
 }
 
-/// One limit, held against a device.
-struct Checked {
-    is_kept: bool,
-    sentence: String,
-}
-
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let has_limit = arguments.max_reserved.is_some()
         || arguments.max_live.is_some()
@@ -73,73 +68,18 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     if ledgers.is_empty() {
         return Err(Failure::new("the snapshot has no memory and no events of any device").into());
     }
-    let checked: Vec<Checked> = ledgers
-        .iter()
-        .flat_map(|ledger| check(ledger, arguments))
-        .collect();
-    let mut text = String::new();
-    for each in &checked {
-        let word = if each.is_kept { "ok    " } else { "failed" };
-        text.push_str(&format!("{word}  {}\n", each.sentence));
-    }
-    for warning in &warnings {
-        text.push_str(&format!("note    {warning}\n"));
-    }
-    print_all(&text)?;
-    let all_kept = checked.iter().all(|each| each.is_kept);
-    Ok(if all_kept { 0 } else { EXIT_DOES_NOT_FIT })
-}
-
-fn check(ledger: &CardLedger, arguments: &Arguments) -> Vec<Checked> {
-    let device = ledger.card().index;
-    let mut checked = Vec::new();
-    let mut size = |what: &str, found: u64, limit: Option<u64>| {
-        if let Some(limit) = limit {
-            checked.push(Checked {
-                is_kept: found <= limit,
-                sentence: format!(
-                    "device {device}: {what} {}, the limit is {}",
-                    human(found),
-                    human(limit)
-                ),
-            });
-        }
+    let limits = Limits {
+        max_reserved_bytes: arguments.max_reserved,
+        max_live_bytes: arguments.max_live,
+        max_fragmentation_percent: arguments.max_fragmentation,
+        no_oom: arguments.no_oom,
     };
-    let most_reserved = ledger.peak_reserved();
-    size(
-        "reserved at most",
-        most_reserved.reserved_bytes,
-        arguments.max_reserved,
-    );
-    size(
-        "live at most",
-        ledger.peak().requested_bytes,
-        arguments.max_live,
-    );
-    if let Some(limit) = arguments.max_fragmentation {
-        let reserved = most_reserved.reserved_bytes;
-        let unused = reserved.saturating_sub(ledger.peak().allocated_bytes);
-        let found = match reserved {
-            0 => 0.0,
-            reserved => unused as f64 / reserved as f64 * 100.0,
-        };
-        checked.push(Checked {
-            is_kept: found <= limit,
-            sentence: format!(
-                "device {device}: of the most that was reserved, {found:.1} % ({}) were never in use at \
-                 one time, the limit is {limit} %",
-                human(unused)
-            ),
-        });
-    }
-    if arguments.no_oom {
-        let failed = ledger.card().failures.len();
-        checked.push(Checked {
-            is_kept: failed == 0,
-            sentence: format!("device {device}: {failed} requests failed, the limit is 0"),
-        });
-    }
-    checked
+    let checks = Checks::of(&ledgers, &limits);
+    print_all(&checks.text(&warnings))?;
+    Ok(match checks.all_kept() {
+        true => 0,
+        false => EXIT_DOES_NOT_FIT,
+    })
 }
 
 fn parse_percent(text: &str) -> Result<f64, String> {

@@ -3,7 +3,6 @@
 mod check;
 mod diff;
 mod export;
-mod fragmentation;
 mod moment;
 mod opened;
 mod show;

@@ -1,20 +1,18 @@
 //! `ghostgpu snapshot show`: a snapshot on one screen.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ghostgpu_allocator::{Release, Settings};
-use ghostgpu_ledger::{By, CardLedger, Level};
+use ghostgpu_answers::snapshot::{AtFailure, Failed, Shown};
 use ghostgpu_report::write_html;
-use ghostgpu_trace::{BlockState, EventKind, Format, Snapshot};
+use ghostgpu_trace::{EventKind, Snapshot};
 use ghostgpu_whatif::{History, Known};
 
-use super::fragmentation::{AtFailure, Failed, of_failure, of_state};
 use super::opened::ledger;
-use super::{top, what_helps};
+use super::what_helps;
 use crate::output::{Output, print_all};
 use crate::snapshot_file;
-use crate::terminal::{self, Detail};
-use ghostgpu_text::{Sheet, grouped, human};
+use crate::terminal::{self, Stream};
 
 /// Show a snapshot on one screen: state, peak, holders, fragmentation, what helps
 #[derive(Debug, clap::Args)]
@@ -63,26 +61,28 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     let recording = snapshot_file::recording_of(&mut snapshot, &arguments.file);
     let (_, ledger) = ledger(&recording, Some(device))?;
+    let (settings, release) = match &history {
+        Some(history) => (history.settings.clone(), history.release),
+        None => (Settings::default(), Release::REFERENCE),
+    };
+    let at_failure = Failed::last_of(ledger.card())
+        .map(|failed| AtFailure::of(&ledger, failed, &settings, release));
+    let bound = at_failure.as_ref().map(|at_failure| at_failure.bound);
     let shown = Shown {
+        file: arguments.file.display().to_string(),
         snapshot: &snapshot,
         device,
         ledger: &ledger,
-        history,
+        top: arguments.top,
+        settings: &settings,
+        at_failure,
+        what_helps: history.map(|history| what_helps::of(&history, bound)),
     };
-    print_all(&render(&shown, arguments))?;
+    print_all(&shown.text(terminal::look(Stream::Output, None)))?;
     if let Some(page) = page {
         page.write_with(|out| Ok(write_html(&recording, out)?))?;
     }
     Ok(0)
-}
-
-/// What one screen is about.
-struct Shown<'a> {
-    /// Without its events.
-    snapshot: &'a Snapshot,
-    device: usize,
-    ledger: &'a CardLedger<'a>,
-    history: Option<History>,
 }
 
 /// The device whose request failed, or that has most memory.
@@ -100,162 +100,4 @@ fn most_interesting(snapshot: &Snapshot) -> Option<usize> {
     let failed = devices.iter().copied().find(has_failed);
     // Of equal ones the first.
     failed.or_else(|| devices.into_iter().rev().max_by_key(reserved))
-}
-
-fn render(shown: &Shown, arguments: &Arguments) -> String {
-    let Shown {
-        snapshot,
-        device,
-        ledger,
-        history,
-    } = shown;
-    let mut sheet = terminal::sheet();
-    let failed = Failed::last_of(ledger.card());
-    headline(&mut sheet, snapshot, ledger, &arguments.file);
-    state(&mut sheet, snapshot, *device);
-    peak(&mut sheet, snapshot, ledger);
-    failure(&mut sheet, ledger, failed.as_ref());
-    let holders = ledger.held_by(ledger.peak().moment, By::Line);
-    sheet.table("held by", &top::table(&holders, arguments.top));
-
-    let (settings, release) = match history {
-        Some(history) => (history.settings.clone(), history.release),
-        None => (Settings::default(), Release::REFERENCE),
-    };
-    let at_failure = failed.map(|failed| AtFailure::of(ledger, failed, &settings, release));
-    let words = match &at_failure {
-        Some(at_failure) => of_failure(ledger, at_failure, &settings),
-        None => {
-            let segments = ledger.segments_at(ledger.end().moment);
-            of_state(ledger, &segments, &settings)
-        }
-    };
-    sheet.list("fragmentation", &words);
-    if let Some(history) = history {
-        let bound = at_failure.map(|at_failure| at_failure.bound);
-        sheet.list("what helps", &what_helps::sentences(history, bound));
-    } else if ledger.end().moment.0 > 0 {
-        let file = arguments.file.display();
-        sheet.paragraph(
-            "what helps",
-            &format!(
-                "not tried, as the history is long: --advise does, and `ghostgpu replay {file} \
-                 --search` tries everything"
-            ),
-        );
-    }
-    let notes: Vec<String> = snapshot.warnings.iter().map(ToString::to_string).collect();
-    sheet.list("notes", &notes);
-    sheet.render()
-}
-
-fn headline(sheet: &mut Sheet, snapshot: &Snapshot, ledger: &CardLedger, file: &Path) {
-    let cards = &ledger.recording().cards;
-    let events: usize = cards.iter().map(|card| card.events.len()).sum();
-    let mut text = format!("{}: ", file.display());
-    text.push_str(&match (snapshot.format, events) {
-        (Format::SegmentsOnly, _) => "the segments alone, without a history".to_owned(),
-        (_, 0) => "a state, without a history".to_owned(),
-        (_, events) => format!("{} events", grouped(events as u64)),
-    });
-    if cards.len() > 1 {
-        let (count, shown) = (cards.len(), ledger.card().index);
-        text.push_str(&format!(", {count} devices; this is device {shown}"));
-    }
-    let settings = snapshot.settings.text.as_deref().unwrap_or_default();
-    if !settings.is_empty() {
-        text.push_str(&format!(", {settings}"));
-    }
-    sheet.paragraph("snapshot", &text);
-}
-
-fn state(sheet: &mut Sheet, snapshot: &Snapshot, device: usize) {
-    let mut reserved = 0u64;
-    let (mut allocated, mut waiting, mut cached) = (0u64, 0u64, 0u64);
-    let mut segments = 0u64;
-    for segment in snapshot.segments_of(device) {
-        segments += 1;
-        reserved = reserved.saturating_add(segment.total_bytes);
-        for block in &segment.blocks {
-            let sum = match block.state {
-                BlockState::Allocated => &mut allocated,
-                BlockState::PendingFree => &mut waiting,
-                BlockState::Inactive => &mut cached,
-            };
-            *sum = sum.saturating_add(block.bytes);
-        }
-    }
-    let pending = match waiting {
-        0 => String::new(),
-        bytes => format!(", {} freed but still used by another stream", human(bytes)),
-    };
-    sheet.paragraph(
-        "at the end",
-        &format!(
-            "reserved {} in {} segments: allocated {}, cached {}{pending}",
-            human(reserved),
-            grouped(segments),
-            human(allocated),
-            human(cached)
-        ),
-    );
-}
-
-fn peak(sheet: &mut Sheet, snapshot: &Snapshot, ledger: &CardLedger) {
-    let (peak, reserved, end) = (ledger.peak(), ledger.peak_reserved(), ledger.end());
-    if end.moment.0 == 0 {
-        return;
-    }
-    let place = |level: &Level| {
-        let event = format!("event {}", grouped(level.moment.0.saturating_sub(1) as u64));
-        let time_us = |level: &Level| ledger.time_us(level.moment);
-        let before = time_us(&end).saturating_sub(time_us(level));
-        match ledger.card().began_us {
-            0 => event,
-            _ => format!("{event}, {:.3} s before the end", before as f64 / 1e6),
-        }
-    };
-    let exact = |bytes: u64| match terminal::detail() {
-        Detail::Everything => format!("  {:>15} bytes", grouped(bytes)),
-        _ => String::new(),
-    };
-    let mut lines = vec![
-        format!(
-            "live       {:>10}{}  ({})",
-            human(peak.requested_bytes),
-            exact(peak.requested_bytes),
-            place(&peak)
-        ),
-        format!(
-            "reserved   {:>10}{}  ({})",
-            human(reserved.reserved_bytes),
-            exact(reserved.reserved_bytes),
-            place(&reserved)
-        ),
-    ];
-    let lost = snapshot
-        .warnings
-        .iter()
-        .any(|warning| matches!(warning, ghostgpu_trace::Warning::RingOverflowed { .. }));
-    if lost {
-        lines.push("of what was recorded; older events are lost".to_owned());
-    }
-    sheet.section("peak", lines);
-}
-
-fn failure(sheet: &mut Sheet, ledger: &CardLedger, failed: Option<&Failed>) {
-    let Some(failed) = failed else { return };
-    let last = ledger.end().moment.0.saturating_sub(1);
-    let when = match last - failed.event {
-        0 => "the last event".to_owned(),
-        later => format!("{} events before the end", grouped(later as u64)),
-    };
-    sheet.section(
-        "out of memory",
-        [format!(
-            "a request for {} failed at event {} ({when})",
-            human(failed.bytes),
-            grouped(failed.event as u64)
-        )],
-    );
 }

@@ -1,20 +1,18 @@
 //! Which is the largest batch that fits? Found by rehearsing, and confirmed by a run of its own.
 
-mod answer;
 mod not_found;
 
 use std::sync::Arc;
 
+use ghostgpu_answers::fits::{Answer, Circumstances, Need};
+use ghostgpu_answers::largest_batch::MaxBatch;
 use ghostgpu_plan::largest_batch::{Goal, LargestBatch, confirm, find};
 use ghostgpu_rehearse::{Job, SizePoint, WholeRuns, present_value};
 
 use super::announce;
 use super::declining::{Declines, Declining};
-use crate::answer::{Answer, Circumstances, Need};
 use crate::commands::AnswerOptions;
 use crate::progress::Rehearsing;
-use answer::MaxBatch;
-pub use answer::place_in_words;
 
 /// The question, and where the answer goes beside standard output.
 pub struct WhichBatch<'a> {

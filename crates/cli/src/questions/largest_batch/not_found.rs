@@ -1,19 +1,14 @@
 //! Searches that find nothing, each said in one clear sentence.
 
+use ghostgpu_answers::fits::{Answer, Circumstances};
+use ghostgpu_answers::largest_batch::{BeforeFirstBatch, NotEvenOne};
 use ghostgpu_plan::largest_batch::NotFound;
 use ghostgpu_plan::need;
-use ghostgpu_rehearse::{Memory, Prepared, Rehearse, Run};
-use ghostgpu_text::human;
+use ghostgpu_rehearse::{Prepared, Rehearse, Run};
 
-use super::answer::SCHEMA;
-use crate::answer::{Answer, Circumstances};
 use crate::commands::Destination;
-use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
+use crate::failure::Failure;
 use crate::questions::show_last_lines;
-use crate::report::{FollowUps, text_answer};
-
-/// The exit code of the answer "not even one sample fits".
-const EXIT_NONE_FITS: u8 = EXIT_DOES_NOT_FIT;
 
 /// Tells the user, and returns the exit code or the failure.
 pub fn tell(
@@ -39,23 +34,13 @@ pub fn tell(
         .with_hint(format!("it has {}", list(&similar)))
         .into()),
         NotFound::NotEvenOne { batch, place } => {
-            let card = prepared.card();
-            let text = format!(
-                "largest batch  none: not even {batch} fits on {} ({})\n\
-                 out of memory  {place}\n",
-                card.name,
-                human(card.total_bytes)
-            );
-            let document = serde_json::json!({
-                "schema": SCHEMA,
-                "largest_batch": null,
-                "smallest_tried": batch,
-                "out_of_memory": place.to_string(),
-                "gpu": { "name": card.name, "total_bytes": card.total_bytes },
-                "exit_code": EXIT_NONE_FITS,
-            });
-            output.publish(&text, &document)?;
-            Ok(EXIT_NONE_FITS)
+            let answer = NotEvenOne {
+                batch,
+                place: &place,
+                card: prepared.card(),
+            };
+            output.publish(&answer.text(), &answer.json())?;
+            Ok(NotEvenOne::EXIT_CODE)
         }
         NotFound::DoesNotFit(run) => does_not_fit(&run, prepared, output, runner),
         NotFound::Fails {
@@ -86,18 +71,9 @@ fn does_not_fit(
     let answer = Answer::new(run, need.into(), &Circumstances::of(prepared));
     let current_dir = std::env::current_dir().ok();
     let look = output.look(current_dir.as_deref());
-    let text = format!(
-        "largest batch  none: the script runs out of memory before its first batch\n{}",
-        text_answer(&answer, &Memory::Unwanted, &FollowUps::default(), look)
-    );
-    let document = serde_json::json!({
-        "schema": SCHEMA,
-        "largest_batch": null,
-        "exit_code": EXIT_NONE_FITS,
-        "answer": answer,
-    });
-    output.publish(&text, &document)?;
-    Ok(EXIT_NONE_FITS)
+    let answer = BeforeFirstBatch(&answer);
+    output.publish(&answer.text(look), &answer.json())?;
+    Ok(BeforeFirstBatch::EXIT_CODE)
 }
 
 fn argument_hint(options: &[String]) -> String {

@@ -1,0 +1,52 @@
+//! What was recorded, and the answer that was found.
+
+use ghostgpu_recording::{Recording, Source};
+use ghostgpu_text::Sheet;
+
+use crate::headline::Headline;
+
+/// What was rehearsed: the command, torch, steps.
+pub(super) fn rehearsed(recording: &Recording) -> String {
+    let about = &recording.about;
+    if about.source == Source::Snapshot {
+        let settings = match about.allocator_settings.as_str() {
+            "" => String::new(),
+            settings => format!(", {settings}"),
+        };
+        return format!("{}{settings}", about.command.join(" "));
+    }
+    let steps = match about.steps {
+        1 => "1 optimizer step".to_owned(),
+        steps => format!("{steps} optimizer steps"),
+    };
+    let torch = match about.torch.as_str() {
+        "" => String::new(),
+        version => format!(" with torch {version}"),
+    };
+    format!("{}{torch}, {steps}", about.command.join(" "))
+}
+
+pub(super) fn add(sheet: &mut Sheet, recording: &Recording) {
+    sheet.paragraph("recorded", &rehearsed(recording));
+}
+
+/// The headline of `ghostgpu run`, from the answer inside the recording.
+pub(super) fn headline(recording: &Recording) -> Option<Headline> {
+    let about = &recording.about;
+    let answer = about.answer.as_ref()?;
+    let count = recording.cards.len();
+    Some(match answer.fits? {
+        true => Headline::fitting(
+            answer.peak_device_bytes,
+            &about.gpu,
+            about.gpu_total_bytes,
+            count,
+        ),
+        false => Headline::not_fitting(
+            answer.needed_device_bytes,
+            &about.gpu,
+            about.gpu_total_bytes,
+            count,
+        ),
+    })
+}

@@ -1,0 +1,119 @@
+//! What a run's memory was made of: on one screen, or in full with categories, stages, modules, lines, growth.
+
+mod failures;
+mod formula;
+mod growth;
+mod heading;
+mod holders;
+mod lines;
+mod made_of;
+mod modules;
+mod stages;
+
+use crate::look::{Detail, Look};
+use crate::{one_line, peak};
+use ghostgpu_ledger::CardLedger;
+use ghostgpu_recording::{Recording, Source};
+use ghostgpu_text::{Sheet, human};
+
+pub(crate) use lines::{place, short_title};
+pub(crate) use made_of::{percent, when};
+
+/// What a snapshot does not say.
+const UNKNOWN: &str = "whose memory it is, steps and stages, modules, the rest of the card: a snapshot does not say \
+                       (`ghostgpu snapshot show` says what helps)";
+
+/// The answer to "whose memory was it?" from a recording alone, as much of it as is asked for.
+pub fn breakdown_answer(recording: &Recording, look: Look) -> String {
+    let mut sheet = look.sheet();
+    let headline = heading::headline(recording);
+    if let Some(headline) = &headline {
+        headline.add(&mut sheet);
+    }
+    match look.detail {
+        Detail::Quiet if headline.is_some() => {}
+        Detail::Quiet | Detail::Screen => add_screen(&mut sheet, recording, look),
+        Detail::Everything => {
+            heading::add(&mut sheet, recording);
+            add_breakdown(&mut sheet, recording, look);
+            sheet.list("warnings", &recording.warnings);
+        }
+    }
+    // A file from elsewhere must not speak to the terminal.
+    let is_unwanted = |character: char| character.is_control() && character != '\n';
+    let text = sheet.render().replace(is_unwanted, "?");
+    match headline {
+        Some(headline) => look.paint_label(headline.word, headline.colour, &text),
+        None => text,
+    }
+}
+
+/// What fits one screen.
+fn add_screen(sheet: &mut Sheet, recording: &Recording, look: Look) {
+    let text = one_line::one_line(&heading::rehearsed(recording), sheet.text_width());
+    sheet.section("recorded", [text]);
+    let Some(ledger) = CardLedger::of_fullest(recording) else {
+        return;
+    };
+    let reserved = ledger.peak_reserved();
+    sheet.section(
+        "peak",
+        [peak::figures(
+            Some(ledger.peak().allocated_bytes),
+            Some(reserved.reserved_bytes),
+            ledger.accounts(reserved.moment).on_card_bytes(),
+        )],
+    );
+    peak::add_parts(sheet, &ledger, "");
+    if recording.cards.len() > 1 {
+        add_other_cards(sheet, &ledger);
+    }
+    peak::add_largest_line(sheet, &ledger, look);
+    peak::add_growth(sheet, &ledger, &ledger.growth(), look);
+    one_line::add(sheet, "warnings", &recording.warnings);
+}
+
+/// Adds the breakdown of the card on which most was allocated.
+pub(crate) fn add_breakdown(sheet: &mut Sheet, recording: &Recording, look: Look) {
+    let Some(ledger) = CardLedger::of_fullest(recording) else {
+        return;
+    };
+    made_of::add(sheet, &ledger);
+    if recording.cards.len() > 1 {
+        add_other_cards(sheet, &ledger);
+    }
+    if recording.about.source == Source::Snapshot {
+        failures::add(sheet, &ledger);
+        lines::add(sheet, &ledger, look);
+        holders::add(sheet, &ledger, look);
+        sheet.paragraph("not known", UNKNOWN);
+        return;
+    }
+    stages::add(sheet, &ledger);
+    let rule = ledger.rule_of_thumb();
+    modules::add(sheet, &ledger, rule.as_ref());
+    lines::add(sheet, &ledger, look);
+    holders::add(sheet, &ledger, look);
+    if let Some(rule) = &rule {
+        formula::add(sheet, rule);
+    }
+    growth::add(sheet, &ledger, look);
+}
+
+fn add_other_cards(sheet: &mut Sheet, shown: &CardLedger) {
+    let recording = shown.recording();
+    let others = recording
+        .cards
+        .iter()
+        .filter(|card| card.index != shown.card().index)
+        .map(|card| {
+            let peak = CardLedger::new(recording, card).peak().allocated_bytes;
+            format!("card {}: {} allocated", card.index, human(peak))
+        });
+    let mut texts = vec![format!("shown is card {}", shown.card().index)];
+    texts.extend(others);
+    sheet.paragraph("other cards", &texts.join("; "));
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

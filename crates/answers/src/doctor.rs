@@ -1,0 +1,204 @@
+//! What doctor found, whether it works together, and what to do if not.
+
+use ghostgpu_symbols::SymbolSurvey;
+use ghostgpu_text::{Table, wrap};
+use serde::Serialize;
+
+use crate::in_json;
+use crate::look::{Colour, Detail, Look};
+
+/// A field that is added keeps the version; `docs/doctor-json.md` describes them.
+const SCHEMA: &str = "ghostgpu.doctor/1";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    diagnosis: &'a Diagnosis,
+}
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    Good,
+    /// Rehearsals work, some with less exact figures or not at all.
+    Limited,
+    /// No rehearsal works.
+    Broken,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    pub state: State,
+    pub finding: String,
+    /// What to do about it.
+    pub advice: Option<String>,
+}
+
+impl Check {
+    pub fn good(name: &'static str, finding: impl Into<String>) -> Self {
+        Self {
+            name,
+            state: State::Good,
+            finding: finding.into(),
+            advice: None,
+        }
+    }
+
+    pub fn limited(
+        name: &'static str,
+        finding: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            name,
+            state: State::Limited,
+            finding: finding.into(),
+            advice: Some(advice.into()),
+        }
+    }
+
+    pub fn broken(name: &'static str, finding: impl Into<String>, advice: Option<&str>) -> Self {
+        Self {
+            name,
+            state: State::Broken,
+            finding: finding.into(),
+            advice: advice.map(str::to_owned),
+        }
+    }
+}
+
+/// Everything that doctor found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Diagnosis {
+    pub is_usable: bool,
+    pub checks: Vec<Check>,
+    pub symbols: Option<SymbolSurvey>,
+}
+
+impl Diagnosis {
+    /// As much as is asked for.
+    pub fn text(&self, look: Look) -> String {
+        let conclusion = match self.is_usable {
+            true => "rehearsals work here",
+            false => "rehearsals do not work here: see the lines marked `broken`",
+        };
+        if look.detail == Detail::Quiet {
+            return format!("{conclusion}\n");
+        }
+        let mut text = String::new();
+        for check in &self.checks {
+            text.push_str(&one_check(check, look));
+        }
+        if let (Some(survey), Detail::Everything) = (&self.symbols, look.detail) {
+            text.push_str(&format!("\n{}", imports(survey).render()));
+        }
+        text.push_str(&format!("\n{conclusion}\n"));
+        text
+    }
+
+    /// The document, which `docs/doctor-json.md` describes.
+    pub fn json(&self) -> serde_json::Result<String> {
+        in_json(&Document {
+            schema: SCHEMA,
+            diagnosis: self,
+        })
+    }
+}
+
+/// The state, what was found, and below it what to do.
+fn one_check(check: &Check, look: Look) -> String {
+    const INDENT: usize = 26;
+    let (mark, colour) = match check.state {
+        State::Good => ("ok", Colour::Good),
+        State::Limited => ("limited", Colour::Unknown),
+        State::Broken => ("broken", Colour::Bad),
+    };
+    let width = look.width.saturating_sub(INDENT);
+    let advice = check.advice.as_ref().map(|advice| format!("-> {advice}"));
+    let findings = wrap(&check.finding, width).into_iter();
+    let lines = findings.chain(advice.iter().flat_map(|advice| wrap(advice, width)));
+    let mut text = String::new();
+    for (index, line) in lines.enumerate() {
+        text.push_str(&match index {
+            0 => {
+                let first = format!("{mark:<8}{:<18}{line}", check.name);
+                look.paint_label(mark, colour, &first)
+            }
+            _ => format!("{:INDENT$}{line}", ""),
+        });
+        text.push('\n');
+    }
+    text
+}
+
+fn imports(survey: &SymbolSurvey) -> Table {
+    let mut table = Table::new(&[
+        "imported from",
+        ">simulated",
+        ">harmless",
+        ">refused",
+        ">unknown",
+    ]);
+    for (family, counts) in &survey.families {
+        let mut row = vec![(*family).to_owned()];
+        row.extend(
+            [
+                counts.simulated,
+                counts.harmless,
+                counts.refused,
+                counts.unlisted,
+            ]
+            .map(|count| count.to_string()),
+        );
+        table.push(row);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::look::PLAIN;
+    use ghostgpu_symbols::SymbolSurvey;
+
+    #[test]
+    fn a_diagnosis_puts_the_advice_below_its_problem() {
+        let check = |name, state, finding: &str, advice: Option<&str>| Check {
+            name,
+            state,
+            finding: finding.to_owned(),
+            advice: advice.map(str::to_owned),
+        };
+        let mut survey = SymbolSurvey::default();
+        survey.families.entry("cuBLAS").or_default().simulated = 54;
+        let diagnosis = Diagnosis {
+            is_usable: false,
+            checks: vec![
+                check("python", State::Good, "3.11.2 at /usr/bin/python3", None),
+                check(
+                    "torch",
+                    State::Broken,
+                    "not installed in this python",
+                    Some("install torch there"),
+                ),
+                check(
+                    "C compiler",
+                    State::Limited,
+                    "none on the PATH",
+                    Some("install gcc"),
+                ),
+            ],
+            symbols: Some(survey),
+        };
+        let full = Look {
+            detail: Detail::Everything,
+            ..PLAIN
+        };
+        insta::assert_snapshot!(diagnosis.text(full));
+        assert!(!diagnosis.text(PLAIN).contains("imported from"));
+    }
+}

@@ -1,0 +1,75 @@
+//! What an out-of-memory error in a log means, and what to do about it.
+
+mod candidates_in_words;
+mod picture;
+mod short;
+mod text;
+mod trials;
+
+pub use candidates_in_words::{Typed, trials};
+use ghostgpu_explain::{Environment, Explanation, Log, Series};
+use serde::Serialize;
+pub use trials::Trials;
+
+use crate::in_json;
+use crate::look::{Detail, Look};
+
+/// A field that is added keeps the version; `docs/explain-json.md` describes them.
+const SCHEMA: &str = "ghostgpu.explain/1";
+
+/// The JSON document; the text shows the same.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+    log: LogSummary<'a>,
+    trials: Option<&'a Trials>,
+    exit_code: u8,
+}
+
+/// What else the log says.
+#[derive(Debug, Serialize)]
+struct LogSummary<'a> {
+    bytes: u64,
+    /// Failures that were counted, but not kept.
+    left_out: u64,
+    environment: &'a Environment,
+    memory_prints: &'a [Series],
+}
+
+/// What text and document are made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    pub log: &'a Log,
+    pub explanation: &'a Explanation,
+    pub trials: Option<&'a Trials>,
+}
+
+impl Answer<'_> {
+    /// As much as is asked for.
+    pub fn text(&self, look: Look) -> String {
+        match look.detail {
+            Detail::Quiet => short::headline(self).alone(look),
+            Detail::Screen => short::short_text(self, look),
+            Detail::Everything => text::full_text(self, look),
+        }
+    }
+
+    /// The document, which `docs/explain-json.md` describes.
+    pub fn json(&self, exit_code: u8) -> serde_json::Result<String> {
+        let log = self.log;
+        in_json(&Document {
+            schema: SCHEMA,
+            explanation: self.explanation,
+            log: LogSummary {
+                bytes: log.bytes,
+                left_out: log.left_out,
+                environment: &log.environment,
+                memory_prints: &log.memory_prints,
+            },
+            trials: self.trials,
+            exit_code,
+        })
+    }
+}

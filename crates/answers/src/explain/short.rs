@@ -1,0 +1,340 @@
+//! The explanation on one screen: what ran out, who had it, why, and what to do first.
+
+use ghostgpu_explain::{Advice, Explanation, FigureValue, Kind, PartName};
+use ghostgpu_text::{Sheet, human, shortened, wrap};
+
+use super::Answer;
+use super::picture::{mark, picture};
+use super::text::{ranks_in_words, title, where_it_failed};
+use super::trials::{AsItIs, Trials, Works};
+use crate::headline::Headline;
+use crate::look::{Colour, Look};
+use crate::one_line::one_line;
+
+/// Things to do that are shown.
+const MOST_ADVICE: usize = 3;
+/// Lines for the situation and its reasons; a reason that has no room is left to `--verbose`.
+const MOST_REASONS: usize = 4;
+/// The same where rehearsals have more to say.
+const MOST_REASONS_WITH_REHEARSALS: usize = 3;
+/// Lines for one command.
+const MOST_COMMAND_LINES: usize = 2;
+/// Commands stand this far to the right.
+const INDENT: usize = 3;
+
+/// The first line, which is all that `--quiet` shows.
+pub fn headline(answer: &Answer) -> Headline {
+    match answer.trials {
+        None => ran_out(answer.explanation),
+        Some(trials) => outcome(trials),
+    }
+}
+
+/// What ran out, with the figures that say so where there are some.
+fn ran_out(explanation: &Explanation) -> Headline {
+    let finding = &explanation.finding;
+    let figures = &finding.figures;
+    let text = match (finding.kind, figures.asked, figures.free, figures.total) {
+        (Kind::CudaAllocator | Kind::HipAllocator, Some(asked), Some(free), Some(total)) => {
+            let device = figures
+                .device
+                .map_or("GPU".to_owned(), |device| format!("GPU {device}"));
+            format!("{device} memory: {asked} asked for, {free} free of {total}")
+        }
+        _ => title(finding),
+    };
+    Headline {
+        word: "ran out",
+        colour: Colour::Bad,
+        text,
+    }
+}
+
+fn outcome(trials: &Trials) -> Headline {
+    match (&trials.as_it_is, trials.works.first()) {
+        (AsItIs::Fits { .. }, _) => Headline {
+            word: "fits",
+            colour: Colour::Good,
+            text: trials.as_it_is(),
+        },
+        (_, Some(works)) => Headline {
+            word: "works",
+            colour: Colour::Good,
+            text: format!("{}: {}", works.what, works.command),
+        },
+        (_, None) => Headline {
+            word: "does not fit",
+            colour: Colour::Bad,
+            text: "nothing that was rehearsed works".to_owned(),
+        },
+    }
+}
+
+pub fn short_text(answer: &Answer, look: Look) -> String {
+    let mut sheet = look.sheet();
+    let explanation = answer.explanation;
+    let ran_out = ran_out(explanation);
+    ran_out.add(&mut sheet);
+    place(&mut sheet, explanation, look);
+    if answer.trials.is_none() {
+        card(&mut sheet, explanation);
+        figures(&mut sheet, explanation);
+    }
+    if let Some(ranks) = &explanation.ranks {
+        sheet.section("ranks", [ranks_in_words(ranks)]);
+    }
+    why(&mut sheet, explanation, answer.trials.is_some());
+    match answer.trials {
+        Some(trials) => rehearsed(&mut sheet, trials, look),
+        None => advice(&mut sheet, &explanation.advice, look),
+    }
+    more(&mut sheet, answer);
+    ran_out.paint(&sheet, look)
+}
+
+fn place(sheet: &mut Sheet, explanation: &Explanation, look: Look) {
+    let width = sheet.text_width();
+    let lines = where_it_failed(explanation)
+        .into_iter()
+        .map(|line| shortened(&from_here(&line, look), width, width / 2));
+    sheet.section("at", lines);
+}
+
+/// Who had the card's memory.
+fn card(sheet: &mut Sheet, explanation: &Explanation) {
+    let account = &explanation.account;
+    let drawn = picture(account, None);
+    let Some(bar) = drawn.first() else { return };
+    let mut lines = vec![bar.clone()];
+    let legend: Vec<String> = account
+        .parts
+        .iter()
+        .map(|part| {
+            let name = match part.name {
+                PartName::Allocated => "tensors",
+                PartName::Cached => "cached",
+                PartName::Context => "context",
+                PartName::Outside => "context, others",
+                name => name.words(),
+            };
+            format!("{} {} {name}", mark(part.name), part.size)
+        })
+        .collect();
+    lines.extend(wrap_parts(&legend, sheet.text_width()));
+    sheet.section("card", lines);
+}
+
+/// Parts with two blanks between them, as many on a line as there is room for.
+fn wrap_parts(parts: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 2 + part.chars().count() <= width => {
+                line.push_str("  ");
+                line.push_str(part);
+            }
+            _ => lines.push(part.clone()),
+        }
+    }
+    lines
+}
+
+/// Figures of messages that account for no card, on one line.
+fn figures(sheet: &mut Sheet, explanation: &Explanation) {
+    if explanation.account.total.is_some() {
+        return;
+    }
+    let figures = &explanation.finding.figures;
+    let named = [
+        ("asked for", figures.asked),
+        ("allocated", figures.allocated),
+        ("allowed", figures.allowed),
+        ("free", figures.free),
+        ("total", figures.total),
+    ];
+    let known = named
+        .into_iter()
+        .filter_map(|(name, amount)| Some(format!("{name} {}", amount?)));
+    let more = figures.more.iter().map(|figure| match &figure.value {
+        FigureValue::Amount(amount) => format!("{} {amount}", figure.name),
+        FigureValue::Count(count) => format!("{} {count}", figure.name),
+        FigureValue::Text(text) => format!("{} {text}", figure.name),
+    });
+    let all: Vec<String> = known.chain(more).collect();
+    if !all.is_empty() {
+        let text = one_line(&all.join(", "), sheet.text_width());
+        sheet.section("figures", [text]);
+    }
+}
+
+/// The likeliest situation, and the figures that say so.
+fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool) {
+    let Some(first) = explanation.situations.first() else {
+        return;
+    };
+    let width = sheet.text_width();
+    let most = match is_short {
+        true => MOST_REASONS_WITH_REHEARSALS,
+        false => MOST_REASONS,
+    };
+    let mut lines = wrap(first.situation.words(), width);
+    for reason in &first.reasons {
+        let wrapped = wrap(reason, width);
+        if lines.len() + wrapped.len() > most {
+            break;
+        }
+        lines.extend(wrapped);
+    }
+    sheet.section("why", lines);
+}
+
+fn advice(sheet: &mut Sheet, all: &[Advice], look: Look) {
+    let first = all.iter().take(MOST_ADVICE).enumerate();
+    let lines: Vec<String> = first
+        .flat_map(|(index, each)| {
+            let text = format!("{}. {} ({})", index + 1, each.what, each.effect.words());
+            let command = from_here(&each.command, look);
+            with_command(&text, &command, sheet.text_width())
+        })
+        .collect();
+    sheet.section("do first", lines);
+}
+
+/// What was rehearsed: the script as it is, the three best changes, and what did not help.
+fn rehearsed(sheet: &mut Sheet, trials: &Trials, look: Look) {
+    let width = sheet.text_width();
+    let text = format!(
+        "on a virtual {} ({}): {}",
+        trials.card,
+        human(trials.total_bytes),
+        trials.as_it_is()
+    );
+    sheet.section("as it is", wrap(&text, width).into_iter().take(3));
+    let lines: Vec<String> = trials
+        .works
+        .iter()
+        .take(MOST_ADVICE)
+        .enumerate()
+        .flat_map(|(index, works)| {
+            let text = format!("{}. {}", index + 1, in_words(works));
+            with_command(&text, &from_here(&works.command, look), width)
+        })
+        .collect();
+    if lines.is_empty() && !matches!(trials.as_it_is, AsItIs::Fits { .. }) {
+        sheet.section("works", ["nothing that was rehearsed".to_owned()]);
+    }
+    sheet.section("works", lines);
+    if !trials.fails.is_empty() {
+        let names: Vec<&str> = trials
+            .fails
+            .iter()
+            .map(|fails| fails.what.as_str())
+            .collect();
+        let text = one_line(&names.join(", "), width);
+        sheet.section("did not help", [text]);
+    }
+}
+
+/// `gradient checkpointing (same results): 7.00 GiB on the card`.
+fn in_words(works: &Works) -> String {
+    format!(
+        "{} ({}): {}",
+        works.what,
+        works.effect.words(),
+        human(works.peaks.device_bytes)
+    )
+}
+
+/// A text in which files below the current folder are named relative to it.
+fn from_here(text: &str, look: Look) -> String {
+    let folder = look.current_dir.and_then(|folder| folder.to_str());
+    match folder.filter(|folder| folder.len() > 1) {
+        Some(folder) => text.replace(&format!("{folder}/"), ""),
+        None => text.to_owned(),
+    }
+}
+
+/// A thing to do on one line, and below it the command or the code.
+fn with_command(text: &str, command: &str, width: usize) -> Vec<String> {
+    let room = width - INDENT;
+    // A remark behind the command is left to `--verbose` where there is no room for it.
+    let command = match command.chars().count() <= room {
+        true => command,
+        false => command.split("   #").next().unwrap_or(command).trim_end(),
+    };
+    let mut lines = vec![one_line(text, width)];
+    // Room for the sign that a shell reads on.
+    let continued = if is_for_a_shell(command) { " \\" } else { "" };
+    let mut wrapped = match command.chars().count() <= room {
+        true => vec![command.to_owned()],
+        false => wrap(command, room - continued.len()),
+    };
+    let last = wrapped.len().saturating_sub(1);
+    for line in &mut wrapped[..last] {
+        line.push_str(continued);
+    }
+    if wrapped.len() > MOST_COMMAND_LINES {
+        wrapped.truncate(MOST_COMMAND_LINES);
+        if let Some(last) = wrapped.last_mut() {
+            let end = last.trim_end_matches(continued).len();
+            last.truncate(end);
+            last.push_str(" …");
+        }
+    }
+    let shown = wrapped.iter().map(|line| {
+        let line = shortened(line, room, room / 2);
+        format!("{:INDENT$}{line}", "")
+    });
+    lines.extend(shown);
+    lines
+}
+
+/// Whether a line is typed into a shell, not into a script.
+fn is_for_a_shell(command: &str) -> bool {
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let is_variable = first.split_once('=').is_some_and(|(name, _)| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+    });
+    is_variable || ["ghostgpu", "python", "torchrun", "pip"].contains(&first)
+}
+
+/// What `--verbose` has beside this.
+fn more(sheet: &mut Sheet, answer: &Answer) {
+    let explanation = answer.explanation;
+    let counted = |count: usize, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {many}")),
+    };
+    let help = counted(
+        explanation.does_not_help.len(),
+        "that does not help",
+        "that do not help",
+    );
+    let parts = match answer.trials {
+        Some(trials) => {
+            let works = trials.works.len().saturating_sub(MOST_ADVICE);
+            [
+                counted(works, "more that works", "more that work"),
+                help,
+                counted(trials.untried.len(), "not rehearsed", "not rehearsed"),
+            ]
+        }
+        None => {
+            let advice = explanation.advice.len().saturating_sub(MOST_ADVICE);
+            let causes = explanation.situations.len().saturating_sub(1);
+            [
+                counted(advice, "more to do", "more to do"),
+                help,
+                counted(causes, "other cause", "other causes"),
+            ]
+        }
+    };
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let text = match parts.is_empty() {
+        true => "the message and its figures: --verbose".to_owned(),
+        false => format!("{}: --verbose", parts.join(", ")),
+    };
+    sheet.section("more", [text]);
+}

@@ -1,0 +1,28 @@
+//! Does it fit? The answer to that, in three lengths and as JSON.
+
+mod answer;
+mod json;
+mod next;
+mod short;
+mod text;
+
+pub use answer::{Answer, Circumstances, Need};
+pub use json::json_answer;
+pub use next::FollowUps;
+
+use ghostgpu_rehearse::Memory;
+
+use crate::headline::Headline;
+use crate::look::{Detail, Look};
+
+/// The answer to "does it fit?", as much of it as is asked for.
+pub fn text_answer(answer: &Answer, memory: &Memory, follow_ups: &FollowUps, look: Look) -> String {
+    match look.detail {
+        Detail::Quiet => Headline::of(answer).alone(look),
+        Detail::Screen => short::short_answer(answer, memory, follow_ups, look),
+        Detail::Everything => text::full_answer(answer, memory, look),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,175 @@
+//! The command to type next.
+
+use ghostgpu_device::Catalogue;
+use ghostgpu_text::Sheet;
+
+use crate::fits::Answer;
+
+/// Commands that lead on from an answer, as words; one that makes no sense here is missing.
+#[derive(Clone, Debug, Default)]
+pub struct FollowUps {
+    /// Finds the largest batch that fits.
+    pub largest_batch: Option<Vec<String>>,
+    /// Writes the report page.
+    pub page: Option<Vec<String>>,
+    /// Reads the script.
+    pub lint: Option<Vec<String>>,
+    /// What follows `ghostgpu run --gpu NAME` to rehearse the same on another card.
+    pub rehearsed: Option<Vec<String>>,
+}
+
+/// A command, and what it is good for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Next {
+    pub words: Vec<String>,
+    pub finds: &'static str,
+}
+
+impl FollowUps {
+    /// What to do about this answer.
+    pub fn choose(&self, answer: &Answer, grows: bool) -> Option<Next> {
+        let fits = answer.fits?;
+        if answer.peak_reserved_bytes == Some(0) && fits {
+            return None;
+        }
+        let lint = || next(self.lint.clone(), "finds what keeps the memory");
+        let batch = || next(self.largest_batch.clone(), "the largest batch that fits");
+        let page = || next(self.page.clone(), "where every byte goes");
+        if grows && let Some(lint) = lint() {
+            return Some(lint);
+        }
+        if fits {
+            return page().or_else(batch);
+        }
+        // No batch is small enough for a model that is too large.
+        let is_the_model = answer
+            .oom
+            .as_ref()
+            .is_some_and(|oom| matches!(oom.stage.as_str(), "setup" | "moving the model"));
+        match is_the_model {
+            true => self.on_a_larger_card(answer),
+            false => batch().or_else(|| self.on_a_larger_card(answer)),
+        }
+    }
+
+    /// The smallest card that has what is needed.
+    fn on_a_larger_card(&self, answer: &Answer) -> Option<Next> {
+        let needed = answer.needed_device_bytes?;
+        let rehearsed = self.rehearsed.as_ref()?;
+        let cards = Catalogue::builtin().cards().iter();
+        let card = cards
+            .filter(|card| card.total_bytes > needed && card.total_bytes > answer.gpu.total_bytes)
+            .min_by_key(|card| card.total_bytes)?;
+        let names = std::iter::once(card.name).chain(card.aliases.iter().copied());
+        let name = names.min_by_key(|name| (name.len(), *name))?;
+        let mut words: Vec<String> = ["ghostgpu", "run", "--gpu", name]
+            .map(str::to_owned)
+            .to_vec();
+        words.extend(rehearsed.iter().cloned());
+        next(Some(words), "the smallest card that has enough")
+    }
+}
+
+fn next(words: Option<Vec<String>>, finds: &'static str) -> Option<Next> {
+    words.map(|words| Next { words, finds })
+}
+
+/// Adds the command, ready to be copied: on one line with what it is good for, or on two.
+pub fn add(sheet: &mut Sheet, next: &Next) {
+    let width = sheet.text_width();
+    let quoted: Vec<String> = next.words.iter().map(|word| quoted(word)).collect();
+    let mut lines = broken(&quoted, width);
+    if let [only] = lines.as_mut_slice() {
+        let comment = format!("   # {}", next.finds);
+        if only.chars().count() + comment.chars().count() <= width {
+            only.push_str(&comment);
+        }
+    }
+    sheet.section("next", lines);
+}
+
+/// At most two lines; what is longer ends in `…`.
+fn broken(words: &[String], width: usize) -> Vec<String> {
+    const CONTINUED: &str = " \\";
+    const MOST_LINES: usize = 2;
+    let whole = words.join(" ");
+    if whole.chars().count() <= width {
+        return vec![whole];
+    }
+    let mut lines = vec![String::new()];
+    let mut shown = 0;
+    for word in words {
+        let is_last = shown + 1 == words.len();
+        let is_last_line = lines.len() == MOST_LINES;
+        // Room for the sign that more follows.
+        let room = width
+            - if is_last && is_last_line {
+                0
+            } else {
+                CONTINUED.len()
+            };
+        let Some(line) = lines.last_mut() else { break };
+        let longer = match line.trim().is_empty() {
+            true => format!("{line}{word}"),
+            false => format!("{line} {word}"),
+        };
+        if longer.chars().count() <= room {
+            *line = longer;
+        } else if is_last_line {
+            break;
+        } else {
+            line.push_str(CONTINUED);
+            lines.push(format!("  {word}"));
+        }
+        shown += 1;
+    }
+    if let (true, Some(line)) = (shown < words.len(), lines.last_mut()) {
+        line.push_str(" …");
+    }
+    lines
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_long_command_is_broken_so_that_it_can_be_copied() {
+        assert_eq!(broken(&words("a b c"), 10), ["a b c"]);
+        assert_eq!(
+            broken(&words("aaaa bbbb cccc"), 12),
+            ["aaaa bbbb \\", "  cccc"]
+        );
+        assert_eq!(
+            broken(&words("aaaa bbbb cccc dddd eeee"), 12),
+            ["aaaa bbbb \\", "  cccc …"]
+        );
+        // A word stays whole, or nobody could type it.
+        assert_eq!(
+            broken(&words("run a-long-script.py"), 12),
+            ["run \\", "  a-long-script.py"]
+        );
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        assert_eq!(quoted("--lr=1e-4"), "--lr=1e-4");
+        assert_eq!(quoted("my script.py"), "'my script.py'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,390 @@
+//! The answer in each situation, as a user sees it: on one screen, and with `--verbose`.
+
+use std::path::Path;
+
+use ghostgpu_device::Catalogue;
+use ghostgpu_session::card_usage::CardUse;
+use ghostgpu_session::{AllocatorPeaks, OomReport, ProcessReport, RefusedCall, StackFrame};
+
+use super::{FollowUps, text_answer};
+use crate::breakdown::tests::a_leaking_transformer;
+use crate::fits::{Answer, Circumstances, Need};
+use crate::look::{Detail, Look, PLAIN, assert_fits_one_screen};
+use ghostgpu_rehearse::{Ending, Findings, Memory, Run};
+
+fn frame(file: &str, line: u64, function: &str, source: &str, is_user_code: bool) -> StackFrame {
+    StackFrame {
+        file: file.to_owned(),
+        line,
+        function: function.to_owned(),
+        source: Some(source.to_owned()),
+        is_user_code,
+    }
+}
+
+fn stack() -> Vec<StackFrame> {
+    vec![
+        frame("/home/me/job/train.py", 88, "<module>", "main()", true),
+        frame(
+            "/home/me/job/model.py",
+            41,
+            "forward",
+            "    x = self.attn(x)",
+            true,
+        ),
+        frame(
+            "/site-packages/torch/nn/functional.py",
+            6010,
+            "softmax",
+            "ret = input.softmax(dim)",
+            false,
+        ),
+    ]
+}
+
+fn oom(stage: &str, is_fatal: bool) -> OomReport {
+    OomReport {
+        device: 0,
+        requested_bytes: 1_610_612_736,
+        message: "CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total capacity of \
+                  11.63 GiB of which 650.00 MiB is free. Including non-PyTorch memory, this process \
+                  has 10.97 GiB memory in use."
+            .to_owned(),
+        step: 0,
+        stage: stage.to_owned(),
+        stack: stack(),
+        is_fatal,
+    }
+}
+
+fn process() -> ProcessReport {
+    ProcessReport {
+        pid: 7,
+        torch: Some("2.11.0+cu130".to_owned()),
+        code_architectures: ["sm_75", "sm_80", "sm_86", "sm_90"]
+            .map(str::to_owned)
+            .to_vec(),
+        steps: 3,
+        stopped_by_step_limit: true,
+        peaks: vec![AllocatorPeaks {
+            device: 0,
+            peak_allocated_bytes: 10_866_913_280,
+            peak_reserved_bytes: 11_253_317_632,
+            retries: 0,
+            allocations: 1_234,
+        }],
+        ..ProcessReport::default()
+    }
+}
+
+fn run(ending: Ending, process: ProcessReport) -> Run {
+    Run::new(
+        ending,
+        Findings {
+            processes: vec![process],
+            cards: vec![CardUse {
+                used_bytes: 0,
+                peak_bytes: 11_779_088_384,
+            }],
+            ..Findings::default()
+        },
+    )
+}
+
+fn answer_on(card: &str, run: &Run, need: Need) -> Answer {
+    let sheet = Catalogue::builtin().find(card).expect("a card").sheet();
+    Answer::new(
+        run,
+        need,
+        &Circumstances {
+            card: &sheet,
+            card_count: run.findings.cards.len(),
+            torch_version: Some("2.11.0+cu130"),
+            torch_cuda: Some("13.0"),
+            assumptions: &[],
+        },
+    )
+}
+
+fn words(text: &str) -> Option<Vec<String>> {
+    Some(text.split(' ').map(str::to_owned).collect())
+}
+
+fn follow_ups(card: &str) -> FollowUps {
+    FollowUps {
+        largest_batch: words(&format!("ghostgpu max-batch --gpu {card} train.py")),
+        page: words(&format!(
+            "ghostgpu run --gpu {card} --report report.html train.py"
+        )),
+        lint: words("ghostgpu lint train.py"),
+        rehearsed: words("train.py"),
+    }
+}
+
+/// Both forms of an answer, after looking at what holds for all of them.
+fn shown(answer: &Answer, memory: &Memory, follow_ups: &FollowUps) -> String {
+    let with = |detail| text_answer(answer, memory, follow_ups, Look { detail, ..PLAIN });
+    assert_eq!(with(Detail::Quiet).lines().count(), 1);
+    let screen = with(Detail::Screen);
+    assert_fits_one_screen(&screen);
+    format!("{screen}\n--verbose\n{}", with(Detail::Everything))
+}
+
+fn report_on(card: &str, run: &Run, need: Need) -> String {
+    shown(
+        &answer_on(card, run, need),
+        &Memory::Unwanted,
+        &follow_ups(card),
+    )
+}
+
+/// An answer of a job that fits a GeForce RTX 3060.
+pub fn fitting() -> Answer {
+    answer_on("3060", &run(Ending::Exited(0), process()), Need::Peak)
+}
+
+#[test]
+fn a_job_that_fits() {
+    let mut run = run(Ending::Exited(0), process());
+    run.findings.processes[0].assumptions = vec![
+        "cuDNN's workspace sizes come from the installed cuDNN 9.19.0, asked without a device"
+            .to_owned(),
+        "`torch.nonzero` at model.py:12 was assumed to find every second element, because its real \
+         result depends on values that were never computed"
+            .to_owned(),
+    ];
+    insta::assert_snapshot!(report_on("3060", &run, Need::Peak));
+}
+
+#[test]
+fn a_job_that_does_not_fit() {
+    let mut failed = process();
+    failed.steps = 0;
+    failed.stopped_by_step_limit = false;
+    failed.peaks[0].retries = 1;
+    failed.ooms = vec![oom("forward", true)];
+    failed.exception = Some("OutOfMemoryError: CUDA out of memory.".to_owned());
+    let need = Need::Measured {
+        device_bytes: 15_053_881_344,
+        allocated_bytes: Some(14_110_000_128),
+        reserved_bytes: Some(14_501_806_080),
+    };
+    insta::assert_snapshot!(report_on("3060", &run(Ending::Exited(1), failed), need));
+}
+
+#[test]
+fn a_need_that_could_not_be_found_says_why() {
+    let mut failed = process();
+    failed.steps = 0;
+    failed.stopped_by_step_limit = false;
+    failed.ooms = vec![oom("moving the model", true)];
+    let need = Need::Unknown {
+        because: "the second run, with unlimited memory, ended with KeyError: 'x'".to_owned(),
+    };
+    insta::assert_snapshot!(report_on("3060", &run(Ending::Exited(1), failed), need));
+}
+
+#[test]
+fn a_script_that_recovered() {
+    let mut recovered = process();
+    recovered.stopped_by_step_limit = false;
+    recovered.ooms = vec![oom("backward", false), oom("backward", false)];
+    insta::assert_snapshot!(report_on(
+        "3060",
+        &run(Ending::Exited(0), recovered),
+        Need::Peak
+    ));
+}
+
+#[test]
+fn a_script_that_failed_by_itself() {
+    let mut failed = process();
+    failed.steps = 1;
+    failed.stopped_by_step_limit = false;
+    failed.exception = Some("KeyError: 'labels'".to_owned());
+    let need = Need::Unknown {
+        because: "the script did not run to its end".to_owned(),
+    };
+    insta::assert_snapshot!(report_on("3060", &run(Ending::Exited(1), failed), need));
+}
+
+#[test]
+fn a_script_that_was_refused_a_call() {
+    let mut refused = process();
+    refused.steps = 0;
+    refused.stopped_by_step_limit = false;
+    refused.refused = vec![RefusedCall {
+        function: "cufftExecC2C".to_owned(),
+        stack: stack(),
+    }];
+    let need = Need::Unknown {
+        because: "the script did not run to its end".to_owned(),
+    };
+    insta::assert_snapshot!(report_on("3060", &run(Ending::Exited(1), refused), need));
+}
+
+#[test]
+fn a_card_that_torch_has_no_code_for() {
+    let mut small = run(Ending::Exited(0), process());
+    small.findings.processes[0].peaks[0].peak_allocated_bytes = 5_491_072_512;
+    small.findings.processes[0].peaks[0].peak_reserved_bytes = 5_607_784_448;
+    small.findings.cards[0].peak_bytes = 6_000_000_000;
+    insta::assert_snapshot!(report_on("1080ti", &small, Need::Peak));
+}
+
+#[test]
+fn several_cards_have_a_line_each() {
+    let mut several = run(Ending::Exited(0), process());
+    several.findings.cards.push(CardUse {
+        used_bytes: 0,
+        peak_bytes: 9_000_000_000,
+    });
+    insta::assert_snapshot!(report_on("3060", &several, Need::Peak));
+}
+
+#[test]
+fn a_script_that_never_used_cuda() {
+    let mut idle = run(Ending::Exited(0), ProcessReport::default());
+    idle.findings.processes.clear();
+    idle.findings.cards[0].peak_bytes = 0;
+    insta::assert_snapshot!(report_on("3060", &idle, Need::Peak));
+}
+
+#[test]
+fn colour_marks_only_the_verdict_and_files_are_shown_from_here() {
+    let mut failed = process();
+    failed.ooms = vec![oom("forward", true)];
+    failed.stopped_by_step_limit = false;
+    let answer = answer_on(
+        "3060",
+        &run(Ending::Exited(1), failed),
+        Need::Unknown {
+            because: "it was not looked for (--no-retry)".to_owned(),
+        },
+    );
+    let look = Look {
+        has_colour: true,
+        current_dir: Some(Path::new("/home/me/job")),
+        ..PLAIN
+    };
+    for detail in [Detail::Quiet, Detail::Screen, Detail::Everything] {
+        let look = Look { detail, ..look };
+        let text = text_answer(&answer, &Memory::Unwanted, &FollowUps::default(), look);
+        assert!(
+            text.starts_with("\x1b[1;31mdoes not fit\x1b[0m   needs "),
+            "{text}"
+        );
+        assert_eq!(text.matches('\x1b').count(), 2);
+        let names_the_place = text.contains(" model.py:41 in forward\n");
+        assert_eq!(names_the_place, detail != Detail::Quiet, "{text}");
+    }
+}
+
+fn does_not_fit(stage: &str) -> ProcessReport {
+    ProcessReport {
+        steps: 0,
+        stopped_by_step_limit: false,
+        ooms: vec![oom(stage, true)],
+        exception: Some("OutOfMemoryError: CUDA out of memory.".to_owned()),
+        ..process()
+    }
+}
+
+fn measured(gib: u64) -> Need {
+    Need::Measured {
+        device_bytes: gib << 30,
+        allocated_bytes: Some((gib << 30) - (300 << 20)),
+        reserved_bytes: Some((gib << 30) - (100 << 20)),
+    }
+}
+
+#[test]
+fn a_job_that_fits_and_leaks() {
+    let answer = answer_on("t4", &run(Ending::Exited(0), process()), Need::Peak);
+    let memory = Memory::Recorded(Box::new(a_leaking_transformer()));
+    insta::assert_snapshot!(shown(&answer, &memory, &follow_ups("t4")));
+}
+
+#[test]
+fn a_job_that_fits_and_does_not_leak() {
+    let answer = answer_on("t4", &run(Ending::Exited(0), process()), Need::Peak);
+    let mut steady = a_leaking_transformer();
+    steady.about.steps = 1;
+    for card in &mut steady.cards {
+        card.phases.retain(|phase| phase.step == 0);
+    }
+    let memory = Memory::Recorded(Box::new(steady));
+    let screen = text_answer(&answer, &memory, &follow_ups("t4"), PLAIN);
+    assert_fits_one_screen(&screen);
+    insta::assert_snapshot!(screen);
+}
+
+/// Everything at once: a long name, a deep path, long code, growth, many assumptions.
+#[test]
+fn the_worst_ordinary_case_fits_one_screen() {
+    let mut failed = does_not_fit("forward");
+    let deep = "/home/somebody/projects/experiments/2026-11/very-long-names/src/package/models";
+    failed.ooms[0].stack = vec![frame(
+        &format!("{deep}/transformer_with_relative_positions.py"),
+        1234,
+        "forward_with_cross_attention",
+        "hidden_states = self.cross_attention(self.norm(hidden_states), encoder_hidden_states)[0]",
+        true,
+    )];
+    failed.assumptions = (1..10)
+        .map(|line| {
+            format!(
+                "{deep}/masks.py:{line}: nonzero() or a boolean mask, 64x128: assumed that all \
+                 8192 elements are selected (the largest case)"
+            )
+        })
+        .collect();
+    let card = "RTX PRO 6000 Blackwell Workstation Edition";
+    let answer = answer_on(card, &run(Ending::Exited(1), failed), measured(139));
+    let memory = Memory::Recorded(Box::new(a_leaking_transformer()));
+    let follow_ups = FollowUps {
+        largest_batch: words(
+            "ghostgpu max-batch --gpu pro6000 src/package/train.py --learning-rate 1e-4 --batch-size 64 \
+             --weight-decay 0.1 --output results",
+        ),
+        ..FollowUps::default()
+    };
+    let screen = text_answer(&answer, &memory, &follow_ups, PLAIN);
+    assert_fits_one_screen(&screen);
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn a_model_that_is_too_large_leads_to_a_card_that_has_enough() {
+    let next = |stage: &str, gib: u64| {
+        let failed = run(Ending::Exited(1), does_not_fit(stage));
+        let answer = answer_on("3060", &failed, measured(gib));
+        follow_ups("3060")
+            .choose(&answer, false)
+            .map(|next| next.words.join(" "))
+    };
+    let batch = Some("ghostgpu max-batch --gpu 3060 train.py".to_owned());
+    assert_eq!(next("forward", 14), batch);
+    let larger = next("moving the model", 70).expect("there are such cards");
+    assert!(larger.starts_with("ghostgpu run --gpu "), "{larger}");
+    assert!(larger.ends_with(" train.py"), "{larger}");
+    assert_eq!(next("setup", 7000), None);
+}
+
+#[test]
+fn memory_that_cuda_itself_did_not_find_is_named() {
+    let mut overflowed = run(Ending::Exited(0), process());
+    overflowed.capacity_bytes = Some(11 << 30);
+    overflowed.findings.cards[0].peak_bytes = 12 << 30;
+    insta::assert_snapshot!(report_on("3060", &overflowed, measured(12)));
+}
+
+#[test]
+fn an_allocator_without_a_history_leaves_the_parts_unknown() {
+    let answer = answer_on("3060", &run(Ending::Exited(0), process()), Need::Peak);
+    let memory = Memory::Unrecorded(
+        "the allocator that the script chose (cudaMallocAsync) keeps no history of its blocks"
+            .to_owned(),
+    );
+    insta::assert_snapshot!(shown(&answer, &memory, &follow_ups("3060")));
+}

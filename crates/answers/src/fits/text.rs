@@ -1,0 +1,214 @@
+//! The answer in full, for `--verbose`: aligned, and understandable without colour.
+
+use std::path::Path;
+
+use ghostgpu_session::{OomReport, StackFrame};
+
+use crate::breakdown::add_breakdown;
+use crate::fits::Answer;
+use crate::headline::Headline;
+use crate::look::Look;
+use ghostgpu_rehearse::{Memory, Verdict, user_frame};
+use ghostgpu_text::{Sheet, grouped, human, wrap};
+
+/// Everything that is known, with what the memory of the run was made of if that was recorded.
+pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
+    let mut full = FullText {
+        look,
+        sheet: look.sheet(),
+    };
+    let headline = Headline::of(answer);
+    headline.add(&mut full.sheet);
+    full.steps(answer);
+    full.peaks(answer);
+    if let Some(oom) = &answer.oom {
+        full.out_of_memory(oom);
+    }
+    if answer.fits == Some(false) {
+        full.need(answer);
+    }
+    full.recovered(answer);
+    full.refused(answer);
+    match memory {
+        Memory::Recorded(recording) => {
+            add_breakdown(&mut full.sheet, recording, look);
+            full.sheet.list("warnings", &recording.warnings);
+        }
+        // A script that had no memory is told so below.
+        Memory::Unrecorded(because) if answer.peak_reserved_bytes != Some(0) => {
+            let text = format!("nobody knows whose memory it was: {because}");
+            full.sheet.paragraph("at the peak", &text);
+        }
+        Memory::Unrecorded(_) | Memory::Unwanted => {}
+    }
+    full.sheet.list("assumes", &answer.assumptions);
+    full.sheet.list("notes", &answer.notes);
+    headline.paint(&full.sheet, look)
+}
+
+struct FullText<'a> {
+    look: Look<'a>,
+    sheet: Sheet,
+}
+
+impl FullText<'_> {
+    fn steps(&mut self, answer: &Answer) {
+        let count = match answer.steps {
+            0 => "no optimizer step".to_owned(),
+            1 => "1 optimizer step".to_owned(),
+            steps => format!("{steps} optimizer steps"),
+        };
+        let end = match answer.verdict {
+            _ if answer.stopped_by_step_limit => ", then stopped (--steps 0 runs to the end)",
+            Verdict::Fits => ", to the script's end",
+            _ => " completed",
+        };
+        self.sheet.section("steps", [format!("{count}{end}")]);
+    }
+
+    fn peaks(&mut self, answer: &Answer) {
+        let mut lines = vec![
+            figure("allocated", answer.peak_allocated_bytes, ""),
+            figure("reserved", answer.peak_reserved_bytes, ""),
+            figure(
+                "on card",
+                Some(answer.peak_device_bytes),
+                "  (with the CUDA context and libraries)",
+            ),
+        ];
+        if answer.devices.len() > 1 {
+            lines.extend(answer.devices.iter().map(|device| {
+                figure(
+                    &format!("  card {}", device.device),
+                    Some(device.peak_device_bytes),
+                    "",
+                )
+            }));
+        }
+        if answer.retries > 0 {
+            lines.push(format!(
+                "PyTorch gave its cache back and tried again {}",
+                times(answer.retries)
+            ));
+        }
+        self.sheet.section("peak", lines);
+    }
+
+    fn out_of_memory(&mut self, oom: &OomReport) {
+        let mut place = stage_of(oom);
+        if oom.device > 0 {
+            place.push_str(&format!(", on card {}", oom.device));
+        }
+        let frame = user_frame(&oom.stack);
+        if let Some(frame) = frame {
+            place.push_str(&format!(", at {}", place_of(frame, self.look)));
+        }
+        let mut lines = vec![place];
+        if let Some(source) = frame.and_then(|frame| frame.source.as_deref()) {
+            lines.push(format!("    {}", source.trim()));
+        }
+        if oom.requested_bytes > 0 {
+            lines.push(format!(
+                "asked for {} ({} bytes)",
+                human(oom.requested_bytes),
+                grouped(oom.requested_bytes)
+            ));
+        }
+        lines.extend(wrap(&oom.message, self.sheet.text_width()));
+        self.sheet.section("out of memory", lines);
+    }
+
+    fn need(&mut self, answer: &Answer) {
+        match (answer.needed_device_bytes, &answer.needed_unknown_because) {
+            (Some(device_bytes), _) => self.sheet.section(
+                "needed",
+                [
+                    figure("allocated", answer.needed_allocated_bytes, ""),
+                    figure("reserved", answer.needed_reserved_bytes, ""),
+                    figure("on card", Some(device_bytes), ""),
+                    "found by running it again on a card with unlimited memory".to_owned(),
+                ],
+            ),
+            (None, Some(because)) => {
+                self.sheet
+                    .paragraph("needed", &format!("unknown: {because}"));
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn recovered(&mut self, answer: &Answer) {
+        let Some(first) = answer.recovered_ooms.first() else {
+            return;
+        };
+        let place = user_frame(&first.stack)
+            .map(|frame| format!(", first at {}", place_of(frame, self.look)))
+            .unwrap_or_default();
+        let sentence = format!(
+            "the script went on after running out of memory {}{place}",
+            times(answer.recovered_ooms.len() as u64)
+        );
+        self.sheet.paragraph("recovered", &sentence);
+    }
+
+    fn refused(&mut self, answer: &Answer) {
+        if answer.verdict != Verdict::Refused {
+            return;
+        }
+        let lines: Vec<String> = answer
+            .refused
+            .iter()
+            .map(|call| match user_frame(&call.stack) {
+                Some(frame) => format!(
+                    "{} called from {}",
+                    call.function,
+                    place_of(frame, self.look)
+                ),
+                None => call.function.clone(),
+            })
+            .collect();
+        self.sheet.section("not simulated", lines);
+    }
+}
+
+/// `train.py:41 in forward`.
+pub(super) fn place_of(frame: &StackFrame, look: Look) -> String {
+    let file = Path::new(&frame.file);
+    let shown = look
+        .current_dir
+        .and_then(|folder| file.strip_prefix(folder).ok())
+        .unwrap_or(file);
+    let place = format!("{}:{}", shown.display(), frame.line);
+    match frame.function.as_str() {
+        "" | "<module>" => place,
+        function => format!("{place} in {function}"),
+    }
+}
+
+/// When memory ran out: `in step 1 (forward)`, `while moving the model`.
+pub(super) fn stage_of(oom: &OomReport) -> String {
+    match oom.stage.as_str() {
+        "setup" => "while setting up".to_owned(),
+        "moving the model" => "while moving the model".to_owned(),
+        stage => format!("in step {} ({stage})", oom.step + 1),
+    }
+}
+
+fn figure(name: &str, bytes: Option<u64>, remark: &str) -> String {
+    match bytes {
+        Some(bytes) => {
+            let exact = grouped(bytes);
+            let text = human(bytes);
+            format!("{name:<9}  {text:>10}  {exact:>15} bytes{remark}")
+        }
+        None => format!("{name:<9}  {:>10}", "unknown"),
+    }
+}
+
+pub(super) fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
+    }
+}

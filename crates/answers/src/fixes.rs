@@ -1,0 +1,329 @@
+//! What the fixes save, as text and as JSON.
+
+use ghostgpu_plan::fixes::{Measured, Variant};
+use serde_json::{Value, json};
+
+use crate::headline::Headline;
+use crate::look::{Detail, Look};
+use ghostgpu_rehearse::Peaks;
+use ghostgpu_text::{Table, human, shortened};
+
+/// Width of what stands beside the name of a fix.
+const BESIDE_NAME: usize = 38;
+
+/// The figures of a run, or of one with unlimited memory.
+fn peaks_of(run: &Measured) -> Option<&Peaks> {
+    match run {
+        Measured::Fits(peaks) => Some(peaks),
+        Measured::DoesNotFit { need, .. } => need.as_ref(),
+        Measured::Fails { .. } => None,
+    }
+}
+
+/// All runs; the script as it is comes first, all fixes last.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub script: String,
+    pub gpu: String,
+    pub gpu_total_bytes: u64,
+    pub steps: u64,
+    pub runs: Vec<(Variant, Measured)>,
+}
+
+impl Answer {
+    /// Whether the script fits with all fixes.
+    pub fn fits_at_last(&self) -> bool {
+        matches!(self.runs.last(), Some((_, Measured::Fits(_))))
+    }
+
+    fn before(&self) -> Option<&Peaks> {
+        self.runs.first().and_then(|(_, run)| peaks_of(run))
+    }
+
+    pub fn text(&self, look: Look) -> String {
+        let headline = self.headline();
+        if look.detail == Detail::Quiet {
+            return headline.alone(look);
+        }
+        let mut sheet = look.sheet();
+        headline.add(&mut sheet);
+        if let (Some(before), Some((_, last))) = (self.before(), self.runs.last())
+            && let Some(after) = peaks_of(last)
+        {
+            sheet.paragraph(
+                "saves",
+                &format!(
+                    "{} on the card, {} allocated",
+                    difference(before.device_bytes, after.device_bytes),
+                    difference(before.allocated_bytes, after.allocated_bytes),
+                ),
+            );
+        }
+        match look.detail {
+            Detail::Everything => {
+                sheet.table("rehearsed", &self.full_table());
+                sheet.list("problems", &self.problems());
+            }
+            _ => sheet.table("rehearsed", &self.short_table(sheet.text_width())),
+        }
+        let steps = match self.steps {
+            0 => "to the end of the script".to_owned(),
+            1 => "1 optimizer step".to_owned(),
+            steps => format!("{steps} optimizer steps"),
+        };
+        sheet.paragraph(
+            "steps",
+            &format!("{steps}; what grows from step to step saves more with more --steps"),
+        );
+        headline.paint(&sheet, look)
+    }
+
+    fn headline(&self) -> Headline {
+        let Some((variant, run)) = self.runs.last() else {
+            return Headline::unknown("nothing was rehearsed".to_owned());
+        };
+        let needed = peaks_of(run).map(|peaks| peaks.device_bytes);
+        let mut headline = match run {
+            Measured::Fits(peaks) => {
+                Headline::fitting(peaks.device_bytes, &self.gpu, self.gpu_total_bytes, 1)
+            }
+            Measured::DoesNotFit { .. } => {
+                Headline::not_fitting(needed, &self.gpu, self.gpu_total_bytes, 1)
+            }
+            Measured::Fails { reason, .. } => Headline::unknown(format!("it fails: {reason}")),
+        };
+        headline.text = format!("{variant}: {}", headline.text);
+        headline
+    }
+
+    /// What is on the card, for each text of the script.
+    fn short_table(&self, width: usize) -> Table {
+        let mut table = Table::new(&["", ">on card", ">saved", ""]);
+        for (variant, run) in &self.runs {
+            let [_, _, on_card, saved] = self.figures(variant, run);
+            table.push(vec![
+                shortened(&variant.to_string(), width.saturating_sub(BESIDE_NAME), 8),
+                on_card,
+                saved,
+                outcome(run).to_owned(),
+            ]);
+        }
+        table
+    }
+
+    fn full_table(&self) -> Table {
+        let mut table = Table::new(&["", ">allocated", ">saved", ">on card", ">saved", ""]);
+        for (variant, run) in &self.runs {
+            let mut row = vec![variant.to_string()];
+            row.extend(self.figures(variant, run));
+            row.push(outcome(run).to_owned());
+            table.push(row);
+        }
+        table
+    }
+
+    /// Allocated, what that saves, on card, what that saves.
+    fn figures(&self, variant: &Variant, run: &Measured) -> [String; 4] {
+        let Some(peaks) = peaks_of(run) else {
+            let unknown = || "unknown".to_owned();
+            return [unknown(), String::new(), unknown(), String::new()];
+        };
+        let saved = |of: fn(&Peaks) -> u64| match (variant, self.before()) {
+            (Variant::AsItIs, _) | (_, None) => String::new(),
+            (_, Some(before)) => difference(of(before), of(peaks)),
+        };
+        [
+            human(peaks.allocated_bytes),
+            saved(|peaks| peaks.allocated_bytes),
+            human(peaks.device_bytes),
+            saved(|peaks| peaks.device_bytes),
+        ]
+    }
+
+    /// Where memory ran out and why the script failed, for each text of it.
+    fn problems(&self) -> Vec<String> {
+        let problem = |(variant, run): &(Variant, Measured)| match run {
+            Measured::Fits(_) => None,
+            Measured::DoesNotFit { place, .. } => Some(format!("{variant}: out of memory {place}")),
+            Measured::Fails { reason, .. } => Some(format!("{variant}: {reason}")),
+        };
+        self.runs.iter().filter_map(problem).collect()
+    }
+
+    pub fn json(&self) -> Value {
+        let runs: Vec<Value> = self
+            .runs
+            .iter()
+            .map(|(variant, run)| self.run_json(variant, run))
+            .collect();
+        json!({
+            "schema": "ghostgpu.lint-measure/1",
+            "script": self.script,
+            "gpu": {"name": self.gpu, "total_bytes": self.gpu_total_bytes},
+            "steps": self.steps,
+            "runs": runs,
+        })
+    }
+
+    fn run_json(&self, variant: &Variant, run: &Measured) -> Value {
+        let peaks = peaks_of(run);
+        let saved = |of: fn(&Peaks) -> u64| -> Option<i128> {
+            Some(i128::from(of(self.before()?)) - i128::from(of(peaks?)))
+        };
+        let (fits, problem) = match run {
+            Measured::Fits(_) => (Some(true), None),
+            Measured::DoesNotFit { place, .. } => {
+                (Some(false), Some(format!("out of memory {place}")))
+            }
+            Measured::Fails { reason, .. } => (None, Some(reason.to_string())),
+        };
+        let mut value = json!({
+            "variant": match variant {
+                Variant::AsItIs => "as-it-is",
+                Variant::Alone { .. } => "one-fix",
+                Variant::All { .. } => "all-fixes",
+            },
+            "fits": fits,
+            "problem": problem,
+            "peak_allocated_bytes": peaks.map(|it| it.allocated_bytes),
+            "peak_reserved_bytes": peaks.map(|it| it.reserved_bytes),
+            "peak_device_bytes": peaks.map(|it| it.device_bytes),
+            "saved_allocated_bytes": saved(|it| it.allocated_bytes).map(|it| it as i64),
+            "saved_reserved_bytes": saved(|it| it.reserved_bytes).map(|it| it as i64),
+            "saved_device_bytes": saved(|it| it.device_bytes).map(|it| it as i64),
+        });
+        match variant {
+            Variant::AsItIs => {}
+            Variant::Alone { line, rule, title } => {
+                value["fix"] = json!({"rule": rule, "line": line, "title": title});
+            }
+            Variant::All { count, rules } => {
+                value["fixes"] = json!({"count": count, "rules": rules});
+            }
+        }
+        value
+    }
+}
+
+fn outcome(run: &Measured) -> &'static str {
+    match run {
+        Measured::Fits(_) => "fits",
+        Measured::DoesNotFit { .. } => "does not fit",
+        Measured::Fails { .. } => "fails",
+    }
+}
+
+/// `1.50 GiB`, `nothing`, `-20.00 MiB` where more is taken.
+fn difference(old: u64, new: u64) -> String {
+    match old.cmp(&new) {
+        std::cmp::Ordering::Equal => "nothing".to_owned(),
+        std::cmp::Ordering::Greater => human(old - new),
+        std::cmp::Ordering::Less => format!("-{}", human(new - old)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::look::{PLAIN, assert_fits_one_screen};
+    use ghostgpu_rehearse::{OutOfMemory, Reason};
+
+    fn peaks(allocated: u64, device: u64) -> Peaks {
+        Peaks {
+            allocated_bytes: allocated << 20,
+            reserved_bytes: allocated << 20,
+            device_bytes: device << 20,
+        }
+    }
+
+    fn answer() -> Answer {
+        Answer {
+            script: "train.py".to_owned(),
+            gpu: "NVIDIA GeForce RTX 3060".to_owned(),
+            gpu_total_bytes: 12 << 30,
+            steps: 3,
+            runs: vec![
+                (
+                    Variant::AsItIs,
+                    Measured::DoesNotFit {
+                        place: OutOfMemory::Request {
+                            stage: "forward".to_owned(),
+                            step: 2,
+                            line: Some(("train.py".to_owned(), 41)),
+                        },
+                        need: Some(peaks(13_000, 13_500)),
+                    },
+                ),
+                (
+                    Variant::Alone {
+                        line: 12,
+                        rule: "summed-loss",
+                        title: "Add `.detach()`".to_owned(),
+                    },
+                    Measured::Fits(peaks(8_000, 8_500)),
+                ),
+                (
+                    Variant::Alone {
+                        line: 20,
+                        rule: "other",
+                        title: "Do".to_owned(),
+                    },
+                    Measured::Fails {
+                        reason: Reason::Exception("KeyError: 'x'".to_owned()),
+                        code: 1,
+                        last_lines: Vec::new(),
+                    },
+                ),
+                (
+                    Variant::Alone {
+                        line: 1024,
+                        rule: "evaluation-with-gradients",
+                        title: "Do not".to_owned(),
+                    },
+                    Measured::DoesNotFit {
+                        place: OutOfMemory::Request {
+                            stage: "forward".to_owned(),
+                            step: 2,
+                            line: Some(("train.py".to_owned(), 41)),
+                        },
+                        need: Some(peaks(13_010, 13_500)),
+                    },
+                ),
+                (
+                    Variant::All {
+                        count: 3,
+                        rules: vec!["summed-loss", "other", "evaluation-with-gradients"],
+                    },
+                    Measured::Fits(peaks(7_990, 8_490)),
+                ),
+            ],
+        }
+    }
+
+    #[test]
+    fn runs_are_compared_with_the_script_as_it_is() {
+        let text = answer().text(PLAIN);
+        assert_fits_one_screen(&text);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn runs_are_told_in_full_or_in_one_line() {
+        let with = |detail| answer().text(Look { detail, ..PLAIN });
+        insta::assert_snapshot!(with(Detail::Everything));
+        assert_eq!(with(Detail::Quiet).lines().count(), 1);
+    }
+
+    #[test]
+    fn runs_are_documented_for_programs() {
+        insta::assert_snapshot!(serde_json::to_string_pretty(&answer().json()).expect("JSON"));
+    }
+
+    #[test]
+    fn the_answer_is_whether_it_fits_with_all_fixes() {
+        let mut answer = answer();
+        assert!(answer.fits_at_last());
+        answer.runs.pop();
+        assert!(!answer.fits_at_last());
+    }
+}

@@ -1,0 +1,361 @@
+//! Which is the largest batch that fits? The answer of `max-batch`, as plain data and as people read it.
+
+mod none;
+
+pub use none::{BeforeFirstBatch, NotEvenOne};
+
+use serde::Serialize;
+
+use crate::fits::Answer;
+use crate::growth::growth_sentences;
+use crate::headline::Headline;
+use crate::look::{Colour, Detail, Look};
+use crate::one_line;
+use crate::peak::figures;
+use ghostgpu_plan::growth::{Growth, growth};
+use ghostgpu_plan::largest_batch::{Confirmation, Found};
+use ghostgpu_rehearse::{Outcome, Peaks, SizePoint};
+use ghostgpu_text::{Sheet, Table, grouped, human};
+
+/// The word that the answer begins with.
+const LABEL: &str = "largest batch";
+
+/// A field that is added keeps the version; one that changes its meaning or goes raises it.
+const SCHEMA: &str = "ghostgpu.max-batch/1";
+
+/// The JSON document of `--json`, which `docs/run-json.md` describes; the text shows the same.
+#[derive(Debug, Serialize)]
+pub struct MaxBatch {
+    /// Name and version of the document.
+    pub schema: &'static str,
+    pub largest_batch: Option<u64>,
+    /// Where the batch was set, in words.
+    pub set_through: String,
+    /// The script's own batch there.
+    pub own_batch: Option<u64>,
+    /// How many samples a pass over the data has.
+    pub samples: Option<u64>,
+    /// What keeps the batch from being larger.
+    pub limited_by: Limit,
+    pub confirmation: Confirmation,
+    /// Every batch that was tried, in rising order.
+    pub probes: Vec<Probed>,
+    /// How peak allocated grows with the batch.
+    pub growth: Option<Growth>,
+    /// A smaller batch that does not fit: memory does not simply grow with the batch.
+    pub smaller_that_does_not_fit: Option<u64>,
+    /// Why the script was started anew for every batch.
+    pub not_forked: Option<String>,
+    /// What `ghostgpu run` answers for the largest batch.
+    pub answer: Answer,
+    pub exit_code: u8,
+}
+
+/// What keeps a batch from being larger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Limit {
+    /// One more does not fit; where it runs out of memory.
+    Memory { out_of_memory: String },
+    /// One more makes the script fail.
+    Script { exception: String },
+    /// The data has no more samples.
+    Data,
+    /// `--at-most`.
+    Asked,
+}
+
+/// One batch that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Probed {
+    pub batch: u64,
+    /// Null when the script failed for another reason.
+    pub fits: Option<bool>,
+    #[serde(flatten)]
+    pub peaks: Option<Peaks>,
+    /// Where it ran out of memory, or the exception.
+    pub because: Option<String>,
+}
+
+impl MaxBatch {
+    pub fn new(found: &Found, confirmation: Confirmation, answer: Answer) -> Self {
+        let limited_by = match found.outcomes.range(found.batch + 1..).next() {
+            Some((_, Outcome::Fails { reason, .. })) => Limit::Script {
+                exception: reason.to_string(),
+            },
+            Some((_, Outcome::DoesNotFit(place))) => Limit::Memory {
+                out_of_memory: place.to_string(),
+            },
+            _ if found.seen.samples == Some(found.batch) => Limit::Data,
+            _ => Limit::Asked,
+        };
+        let points: Vec<(u64, u64)> = found
+            .outcomes
+            .iter()
+            .filter_map(|(&batch, outcome)| Some((batch, outcome.peaks()?.allocated_bytes)))
+            .collect();
+        Self {
+            schema: SCHEMA,
+            largest_batch: Some(found.batch),
+            set_through: place_in_words(&found.point, &found.seen.place),
+            own_batch: found.seen.batch,
+            samples: found.seen.samples,
+            limited_by,
+            confirmation,
+            probes: found.outcomes.iter().map(Probed::new).collect(),
+            growth: growth(&points),
+            smaller_that_does_not_fit: found.gap,
+            not_forked: found.whole_because.as_ref().map(ToString::to_string),
+            exit_code: match confirmation {
+                Confirmation::Contradicts => ghostgpu_rehearse::EXIT_FAILURE,
+                _ => 0,
+            },
+            answer,
+        }
+    }
+
+    pub fn text(&self, look: Look) -> String {
+        let batch = self.largest_batch.unwrap_or_default();
+        let headline = self.headline(batch);
+        let mut sheet = look.sheet();
+        match look.detail {
+            Detail::Quiet => return headline.alone(look),
+            Detail::Screen => self.screen(&mut sheet, &headline, batch),
+            Detail::Everything => self.everything(&mut sheet, &headline, batch),
+        }
+        headline.paint(&sheet, look)
+    }
+
+    fn headline(&self, batch: u64) -> Headline {
+        let gpu = &self.answer.gpu;
+        Headline {
+            word: LABEL,
+            colour: match self.confirmation {
+                Confirmation::Contradicts => Colour::Unknown,
+                _ => Colour::Good,
+            },
+            text: format!("{batch} on {} ({})", gpu.name, human(gpu.total_bytes)),
+        }
+    }
+
+    /// What fits one screen.
+    fn screen(&self, sheet: &mut Sheet, headline: &Headline, batch: u64) {
+        headline.add(sheet);
+        let answer = &self.answer;
+        sheet.section(
+            "peak",
+            [figures(
+                answer.peak_allocated_bytes,
+                answer.peak_reserved_bytes,
+                answer.peak_device_bytes,
+            )],
+        );
+        sheet.paragraph("beyond", &self.beyond(batch));
+        if let Some(growth) = &self.growth {
+            sheet.paragraph("grows", &growth_in_short(growth));
+        }
+        let set = match self.own_batch {
+            Some(own) => format!("{} (its own batch is {own})", self.set_through),
+            None => self.set_through.clone(),
+        };
+        sheet.paragraph("set through", &set);
+        sheet.paragraph("confirmed", &self.confirmed(batch));
+        one_line::add(sheet, "assumes", &answer.assumptions);
+        one_line::add(sheet, "notes", &self.notes(batch));
+    }
+
+    fn everything(&self, sheet: &mut Sheet, headline: &Headline, batch: u64) {
+        headline.add(sheet);
+        let own = self
+            .own_batch
+            .map(|own| format!(", which has {own} itself"));
+        sheet.paragraph(
+            "set through",
+            &format!("{}{}", self.set_through, own.unwrap_or_default()),
+        );
+        sheet.paragraph("beyond", &self.beyond(batch));
+        sheet.paragraph("confirmed", &self.confirmed(batch));
+        sheet.table("rehearsed", &self.table());
+        if let Some(growth) = &self.growth {
+            sheet.list("grows", &growth_sentences(growth, "batch", "sample"));
+        }
+        sheet.list("assumes", &self.answer.assumptions);
+        sheet.list("notes", &self.notes(batch));
+    }
+
+    fn notes(&self, batch: u64) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(gap) = self.smaller_that_does_not_fit {
+            notes.push(format!(
+                "memory does not simply grow with the batch: {gap} does not fit, though {batch} does"
+            ));
+        }
+        let drawn = batch * self.answer.steps.max(1);
+        if let Some(samples) = self.samples.filter(|samples| drawn > *samples) {
+            notes.push(format!(
+                "a pass over the data has only {samples} samples, so that later steps may have had \
+                 smaller batches than {batch}"
+            ));
+        }
+        if let Some(because) = &self.not_forked {
+            notes.push(format!(
+                "the script was started anew for every batch, {because}"
+            ));
+        }
+        notes.extend(self.answer.notes.iter().cloned());
+        notes
+    }
+
+    fn beyond(&self, batch: u64) -> String {
+        let next = batch + 1;
+        match &self.limited_by {
+            Limit::Memory { out_of_memory } => {
+                format!("{next} does not fit: out of memory {out_of_memory}")
+            }
+            Limit::Script { exception } => {
+                format!("{next} makes the script fail, for another reason: {exception}")
+            }
+            Limit::Data => {
+                format!("the data has {batch} samples, and all of them fit in one batch")
+            }
+            Limit::Asked => "nothing larger was tried (--at-most)".to_owned(),
+        }
+    }
+
+    fn confirmed(&self, batch: u64) -> String {
+        match self.confirmation {
+            Confirmation::Equal => {
+                format!("by a run of its own with {batch}: the same figures to the byte")
+            }
+            Confirmation::FitsDifferently => format!(
+                "by a run of its own with {batch}, which fits, but has {} bytes on the card at most: \
+                 the script does not do the same every time",
+                grouped(self.answer.peak_device_bytes)
+            ),
+            Confirmation::Contradicts => format!(
+                "not: a run of its own with {batch} does not fit, or fails; `--no-fork` searches with \
+                 whole runs"
+            ),
+            Confirmation::FoundByRuns => "every batch was tried in a run of its own".to_owned(),
+        }
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(&[">batch", ">allocated", ">reserved", ">on card", ""]);
+        for probe in &self.probes {
+            let figure = |bytes: Option<u64>| bytes.map(human).unwrap_or_default();
+            let peaks = probe.peaks;
+            table.push(vec![
+                probe.batch.to_string(),
+                figure(peaks.map(|peaks| peaks.allocated_bytes)),
+                figure(peaks.map(|peaks| peaks.reserved_bytes)),
+                figure(peaks.map(|peaks| peaks.device_bytes)),
+                match probe.fits {
+                    Some(true) => "fits".to_owned(),
+                    Some(false) => "does not fit".to_owned(),
+                    None => "fails".to_owned(),
+                },
+            ]);
+        }
+        table
+    }
+}
+
+impl Probed {
+    fn new((&batch, outcome): (&u64, &Outcome)) -> Self {
+        let (fits, because) = match outcome {
+            Outcome::Fits(_) => (Some(true), None),
+            Outcome::DoesNotFit(place) => (Some(false), Some(place.to_string())),
+            Outcome::Fails { reason, .. } => (None, Some(reason.to_string())),
+        };
+        Self {
+            batch,
+            fits,
+            peaks: outcome.peaks().copied(),
+            because,
+        }
+    }
+}
+
+/// What a size point is called in answers.
+pub fn place_in_words(point: &SizePoint, place: &str) -> String {
+    match point {
+        SizePoint::Option(option) => format!("the argument {option}"),
+        _ => place.to_owned(),
+    }
+}
+
+/// Growth in half a line; how well it is known is left to the sentences.
+fn growth_in_short(growth: &Growth) -> String {
+    let each = human(growth.bytes_each.max(0) as u64);
+    let is_line = growth.points >= 3 && growth.off_the_line.is_empty();
+    match u64::try_from(growth.bytes_fixed) {
+        Ok(fixed) if is_line => format!("{each} per sample, plus {}", human(fixed)),
+        _ => format!(
+            "{each} per sample between {} and {}",
+            growth.linear_from, growth.linear_to
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fits::tests::fitting;
+    use crate::look::{PLAIN, assert_fits_one_screen};
+
+    fn answer() -> MaxBatch {
+        let fits = |batch: u64| Probed {
+            batch,
+            fits: Some(true),
+            peaks: Some(Peaks {
+                allocated_bytes: (100 + 10 * batch) << 20,
+                reserved_bytes: (120 + 10 * batch) << 20,
+                device_bytes: (600 + 10 * batch) << 20,
+            }),
+            because: None,
+        };
+        let points = [1, 2, 4, 64].map(|batch| (batch, (100 + 10 * batch) << 20));
+        let mut answer = fitting();
+        answer.assumptions = vec!["the CUDA context takes 254.00 MiB".to_owned()];
+        let place = "in step 1 (forward), at src/model.py:41 in forward";
+        MaxBatch {
+            schema: SCHEMA,
+            largest_batch: Some(64),
+            set_through: "the DataLoader iterated at train.py:8".to_owned(),
+            own_batch: Some(32),
+            samples: Some(100),
+            limited_by: Limit::Memory {
+                out_of_memory: place.to_owned(),
+            },
+            confirmation: Confirmation::Equal,
+            probes: vec![
+                fits(1),
+                fits(2),
+                fits(4),
+                fits(64),
+                Probed {
+                    batch: 65,
+                    fits: Some(false),
+                    peaks: None,
+                    because: Some(place.to_owned()),
+                },
+            ],
+            growth: growth(&points),
+            smaller_that_does_not_fit: None,
+            not_forked: Some("because other threads are running".to_owned()),
+            answer,
+            exit_code: 0,
+        }
+    }
+
+    #[test]
+    fn the_largest_batch_is_told_on_one_screen_in_full_or_in_one_line() {
+        let with = |detail| answer().text(Look { detail, ..PLAIN });
+        let screen = with(Detail::Screen);
+        assert_fits_one_screen(&screen);
+        assert_eq!(with(Detail::Quiet).lines().count(), 1);
+        let full = with(Detail::Everything);
+        insta::assert_snapshot!(format!("{screen}\n--verbose\n{full}"));
+    }
+}

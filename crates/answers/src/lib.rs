@@ -1,0 +1,47 @@
+//! Answers as people and programs read them.
+//!
+//! What a command found goes in as values; text and JSON come out. Text has three forms, which
+//! [`Look::detail`] chooses: one line with the verdict, one screen of 24 lines and 80 columns, or everything.
+//! There is one module for each question:
+//!
+//! - [`fits`]: does a job fit, and how much does it need? [`breakdown_answer`]: whose memory was it?
+//! - [`growth`], [`largest_batch`], [`fixes`]: what several rehearsals say together
+//! - [`explain`]: what an out-of-memory error means, and what to do about it
+//! - [`snapshot`], [`replay`]: what a memory snapshot says, and what another setting would have made of it
+//! - [`doctor`], [`gpus`]: what is installed, and which cards there are
+//!
+//! Nothing here knows arguments, opens a file, starts a process or looks at a terminal: how wide text is, and
+//! whether it may have colour, is in the [`Look`].
+//!
+//! ```
+//! use ghostgpu_answers::{Detail, Look, gpus};
+//! use ghostgpu_device::Catalogue;
+//!
+//! let look = Look { width: 80, has_colour: false, detail: Detail::Quiet, current_dir: None };
+//! let card = Catalogue::builtin().find("3060").expect("in the catalogue");
+//! assert_eq!(gpus::text(&[card], look), "RTX 3060 12GB\n");
+//! assert_eq!(gpus::json(&[card])["cards"][0]["capability"], "8.6");
+//! ```
+
+mod breakdown;
+pub mod doctor;
+pub mod explain;
+pub mod fits;
+pub mod fixes;
+pub mod gpus;
+pub mod growth;
+mod headline;
+pub mod largest_batch;
+mod look;
+mod one_line;
+mod peak;
+pub mod replay;
+pub mod snapshot;
+
+pub use breakdown::breakdown_answer;
+pub use look::{Detail, Look};
+
+/// A document as it is written: pretty-printed, with a line break at its end.
+pub fn in_json(document: &impl serde::Serialize) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(document)? + "\n")
+}

@@ -1,0 +1,189 @@
+//! What changed between two snapshots.
+
+use std::collections::BTreeMap;
+
+use ghostgpu_ledger::{By, CardLedger, Moment};
+use ghostgpu_text::{Table, grouped, human, signed_change};
+
+use super::top::others;
+use crate::look::Look;
+
+/// Two sides, at the same moment of both.
+#[derive(Debug)]
+pub struct Difference {
+    pub before: Side,
+    pub after: Side,
+    /// The moment, as a person says it.
+    pub when: String,
+    /// How many holders are listed.
+    pub most: usize,
+}
+
+/// One side of the comparison.
+#[derive(Debug)]
+pub struct Side {
+    live_bytes: u64,
+    reserved_bytes: u64,
+    peak_live_bytes: u64,
+    peak_reserved_bytes: u64,
+    /// Bytes and allocations of every holder.
+    holders: BTreeMap<String, (u64, u64)>,
+    warnings: Vec<String>,
+}
+
+impl Side {
+    /// What a moment of a snapshot comes to; `warnings` is what its file lacks.
+    pub fn of(ledger: &CardLedger, moment: Moment, by: By, warnings: Vec<String>) -> Self {
+        let found = ledger.held_by(moment, by);
+        let mut holders: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for holder in &found.holders {
+            let sum = holders.entry(holder.label.clone()).or_default();
+            sum.0 = sum.0.saturating_add(holder.requested_bytes);
+            sum.1 += holder.count;
+        }
+        Self {
+            live_bytes: found.requested_bytes,
+            reserved_bytes: ledger.reserved_bytes(moment),
+            peak_live_bytes: ledger.peak().requested_bytes,
+            peak_reserved_bytes: ledger.peak_reserved().reserved_bytes,
+            holders,
+            warnings,
+        }
+    }
+}
+
+impl Difference {
+    pub fn text(&self, look: Look) -> String {
+        let (before, after) = (&self.before, &self.after);
+        let mut sheet = look.sheet();
+        let mut figures = Table::new(&["", ">before", ">after", ">change"]);
+        for (name, old, new) in [
+            ("live", before.live_bytes, after.live_bytes),
+            ("reserved", before.reserved_bytes, after.reserved_bytes),
+            ("peak live", before.peak_live_bytes, after.peak_live_bytes),
+            (
+                "peak reserved",
+                before.peak_reserved_bytes,
+                after.peak_reserved_bytes,
+            ),
+        ] {
+            figures.push(vec![
+                name.to_owned(),
+                human(old),
+                human(new),
+                signed_change(old, new),
+            ]);
+        }
+        sheet.table(&self.when, &figures);
+        let changes = changes(before, after);
+        let same = changes
+            .iter()
+            .filter(|change| change.old == change.new)
+            .count();
+        sheet.section(
+            "holders",
+            [format!(
+                "{} changed, {} did not",
+                grouped((changes.len() - same) as u64),
+                grouped(same as u64)
+            )],
+        );
+        let differing: Vec<&Change> = changes
+            .iter()
+            .filter(|change| change.old != change.new)
+            .collect();
+        if !differing.is_empty() {
+            sheet.table("changed most", &table(&differing, self.most));
+        }
+        for (name, side) in [("before", before), ("after", after)] {
+            sheet.list(name, &side.warnings);
+        }
+        sheet.render()
+    }
+}
+
+struct Change<'a> {
+    label: &'a str,
+    old: (u64, u64),
+    new: (u64, u64),
+}
+
+/// Every holder of either side, the largest change of bytes first.
+fn changes<'a>(before: &'a Side, after: &'a Side) -> Vec<Change<'a>> {
+    let mut labels: Vec<&String> = before.holders.keys().chain(after.holders.keys()).collect();
+    labels.sort();
+    labels.dedup();
+    let of = |side: &'a Side, label: &String| side.holders.get(label).copied().unwrap_or_default();
+    let mut changes: Vec<Change> = labels
+        .into_iter()
+        .map(|label| Change {
+            label,
+            old: of(before, label),
+            new: of(after, label),
+        })
+        .collect();
+    // Stable, so that equal changes stay in the order of their names.
+    changes.sort_by_key(|change| std::cmp::Reverse(change.old.0.abs_diff(change.new.0)));
+    changes
+}
+
+fn table(changes: &[&Change], most: usize) -> Table {
+    let mut table = Table::new(&[">change", ">before", ">after", ">blocks", "holder"]);
+    for change in changes.iter().take(most) {
+        table.push(vec![
+            signed_change(change.old.0, change.new.0),
+            human(change.old.0),
+            human(change.new.0),
+            format!("{} → {}", grouped(change.old.1), grouped(change.new.1)),
+            change.label.to_owned(),
+        ]);
+    }
+    if changes.len() > most {
+        table.push(vec![
+            String::new(),
+            String::new(),
+            String::new(),
+            String::new(),
+            others(changes.len() - most),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(holders: &[(&str, u64)]) -> Side {
+        Side {
+            live_bytes: 0,
+            reserved_bytes: 0,
+            peak_live_bytes: 0,
+            peak_reserved_bytes: 0,
+            holders: holders
+                .iter()
+                .map(|&(label, bytes)| (label.to_owned(), (bytes, 1)))
+                .collect(),
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn holders_of_either_side_are_compared_and_the_largest_change_comes_first() {
+        let before = with(&[("kept", 5), ("grew", 10), ("gone", 30)]);
+        let after = with(&[("kept", 5), ("grew", 100), ("new", 40)]);
+        let found: Vec<(&str, u64, u64)> = changes(&before, &after)
+            .iter()
+            .map(|change| (change.label, change.old.0, change.new.0))
+            .collect::<Vec<_>>();
+        assert_eq!(
+            found,
+            [
+                ("grew", 10, 100),
+                ("new", 0, 40),
+                ("gone", 30, 0),
+                ("kept", 5, 5)
+            ]
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! Who held the memory at a moment.
+
+use ghostgpu_ledger::Holders;
+use ghostgpu_recording::Recording;
+use ghostgpu_text::{Table, grouped, human};
+use serde_json::{Value, json};
+
+use crate::look::Look;
+
+/// The holders of a moment.
+#[derive(Debug)]
+pub struct Top<'a> {
+    pub recording: &'a Recording,
+    pub device: usize,
+    /// The moment, as a person says it.
+    pub when: String,
+    pub holders: &'a Holders,
+    /// How many are listed.
+    pub most: usize,
+    pub warnings: &'a [String],
+}
+
+impl Top<'_> {
+    pub fn text(&self, look: Look) -> String {
+        let mut sheet = look.sheet();
+        sheet.section(
+            "live",
+            [format!(
+                "{} in {} allocations on device {}, {}",
+                human(self.holders.requested_bytes),
+                grouped(self.holders.count),
+                self.device,
+                self.when
+            )],
+        );
+        sheet.table("held by", &table(self.holders, self.most));
+        sheet.list("notes", self.warnings);
+        sheet.render()
+    }
+
+    /// The document, which `docs/snapshot-json.md` describes.
+    pub fn json(&self) -> Value {
+        let (recording, holders) = (self.recording, self.holders);
+        let list: Vec<_> = holders
+            .holders
+            .iter()
+            .take(self.most)
+            .map(|holder| {
+                let frames = recording.names.stacks.get(holder.stack.0 as usize);
+                let frames = frames.into_iter().flatten();
+                let stack: Vec<String> = frames
+                    .filter_map(|id| recording.names.frames.get(id.0 as usize))
+                    .map(|frame| format!("{}:{} {}", frame.file, frame.line, frame.function))
+                    .collect();
+                json!({
+                    "label": holder.label,
+                    "bytes": holder.requested_bytes,
+                    "block_bytes": holder.block_bytes,
+                    "count": holder.count,
+                    "older_count": holder.older_count,
+                    "stack": stack,
+                })
+            })
+            .collect();
+        json!({
+            "schema": "ghostgpu.snapshot.top/1",
+            "events_before": holders.moment.0,
+            "bytes": holders.requested_bytes,
+            "block_bytes": holders.block_bytes,
+            "count": holders.count,
+            "holders": list,
+        })
+    }
+}
+
+/// The largest holders, and one line for all others.
+pub(super) fn table(holders: &Holders, most: usize) -> Table {
+    let mut table = Table::new(&[">bytes", ">share", ">blocks", "holder"]);
+    let share = |bytes: u64| match holders.requested_bytes {
+        0 => "-".to_owned(),
+        all => format!("{:.1} %", bytes as f64 / all as f64 * 100.0),
+    };
+    for holder in holders.holders.iter().take(most) {
+        table.push(vec![
+            human(holder.requested_bytes),
+            share(holder.requested_bytes),
+            grouped(holder.count),
+            holder.label.clone(),
+        ]);
+    }
+    let rest = holders.holders.get(most..).unwrap_or_default();
+    if !rest.is_empty() {
+        let bytes = rest.iter().fold(0u64, |sum, holder| {
+            sum.saturating_add(holder.requested_bytes)
+        });
+        table.push(vec![
+            human(bytes),
+            share(bytes),
+            grouped(rest.iter().map(|holder| holder.count).sum()),
+            others(rest.len()),
+        ]);
+    }
+    table
+}
+
+/// What is not listed.
+pub(super) fn others(count: usize) -> String {
+    match count {
+        1 => "1 other".to_owned(),
+        count => format!("{} others", grouped(count as u64)),
+    }
+}

@@ -1,0 +1,103 @@
+//! `ghostgpu lint --measure`: what the fixes save, seen by rehearsing the script without them and
+//! with them. Nothing of the user's is written.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ghostgpu_answers::fixes::Answer;
+use ghostgpu_lint::Settings;
+use ghostgpu_lint::fixing::Wanted;
+use ghostgpu_plan::fixes::{Measured, NoTexts, Text, measure, texts};
+use ghostgpu_rehearse::{Job, WholeRuns};
+
+use super::Arguments;
+use super::configuration::Configurations;
+use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
+use crate::progress::Rehearsing;
+use crate::questions::{announce, show_last_lines};
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let script = the_script(arguments)?;
+    let mut configurations = Configurations::new(arguments)?;
+    configurations.learn(script)?;
+    let wanted = match arguments.unsafe_fixes {
+        true => Wanted::All,
+        false => Wanted::Safe,
+    };
+    let texts = texts_of(script, &configurations.settings(script), wanted)?;
+    let output = arguments.answer.prepare()?;
+    let mut command: Vec<OsString> = vec![script.into()];
+    command.extend(arguments.script_arguments.iter().cloned());
+    let job = Job {
+        records_memory: false,
+        ..arguments.measured.job(command)
+    };
+    let prepared = job.prepare()?;
+    let doing = format!("rehearsing `{}` {} times", script.display(), texts.len());
+    announce(
+        &prepared,
+        &doing,
+        "nothing is computed, and no file is changed",
+    );
+    let card = prepared.card().clone();
+    let mut runner = WholeRuns::new(prepared, Arc::new(Rehearsing::default()));
+    let runs = measure(&mut runner, &texts)?;
+    for (_, measured) in &runs {
+        if let Measured::Fails { last_lines, .. } = measured {
+            show_last_lines(last_lines);
+        }
+    }
+    if let Some((_, Measured::Fails { reason, code, .. })) = runs.first() {
+        eprintln!("ghostgpu: the script failed as it is: {reason}");
+        return Ok(*code);
+    }
+    let answer = Answer {
+        script: script.display().to_string(),
+        gpu: card.name,
+        gpu_total_bytes: card.total_bytes,
+        steps: arguments.measured.steps,
+        runs,
+    };
+    let text = answer.text(output.look(None));
+    output.publish(&text, &answer.json())?;
+    Ok(match answer.fits_at_last() {
+        true => 0,
+        false => EXIT_DOES_NOT_FIT,
+    })
+}
+
+/// The one script to measure.
+fn the_script(arguments: &Arguments) -> Result<&PathBuf, Failure> {
+    let [script] = arguments.paths.as_slice() else {
+        return Err(Failure::new("--measure takes one script")
+            .with_hint("`ghostgpu lint --measure --gpu NAME script.py -- ARGUMENTS`"));
+    };
+    let is_notebook = script.extension().is_some_and(|end| end == "ipynb");
+    if is_notebook || !script.is_file() {
+        let name = script.display();
+        return Err(Failure::new(match (is_notebook, script.exists()) {
+            (true, _) => format!("`{name}` is a notebook, and only a script can be rehearsed"),
+            (_, true) => format!("`{name}` is no file"),
+            (_, false) => format!("the script `{name}` does not exist"),
+        }));
+    }
+    Ok(script)
+}
+
+/// The texts to rehearse, or why there are none.
+fn texts_of(script: &Path, settings: &Settings, wanted: Wanted) -> Result<Vec<Text>, Failure> {
+    let failure = |problem: String| Failure::new(format!("`{}`: {problem}", script.display()));
+    let contents = std::fs::read(script).map_err(|error| failure(error.to_string()))?;
+    texts(&contents, settings, wanted).map_err(|because| match because {
+        NoTexts::Problem(problem) => failure(problem),
+        NoTexts::NoFix { findings, fixes } => {
+            let hint = match (fixes, findings) {
+                (1.., _) => format!("--unsafe-fixes has {fixes} for it"),
+                (0, 1..) => "`ghostgpu lint` shows what was found; none of it has a fix".to_owned(),
+                (0, 0) => "`ghostgpu lint` finds nothing in it".to_owned(),
+            };
+            failure("there is no fix to measure".to_owned()).with_hint(hint)
+        }
+    })
+}
