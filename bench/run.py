@@ -157,7 +157,7 @@ def measure_max_batch() -> bool:
     options = ["--gpu", "h200", "--memory", "11GiB", "--json", "-", "--python", sys.executable]
     done = run([PROGRAM, "max-batch", *options, str(BENCH / "train_bert.py")])
     answer = json.loads(done.stdout)
-    largest, probes = answer["largest_batch"], answer["probes"]
+    largest, probes = answer["largest_batch"], answer["rehearsed"]
     fits = {probe["batch"]: probe["fits"] for probe in probes}
     is_exact = answer["confirmation"] == "equal" and fits[largest] and fits[largest + 1] is False
     is_good = is_exact and done.seconds < MAX_BATCH_LIMIT_S

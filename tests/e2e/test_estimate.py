@@ -119,7 +119,7 @@ def test_growth_is_told_for_batch_and_sequence(ask: Ask) -> None:
     assert "each sample takes" in grown
     assert "each token takes" in grown
     growth = done["grows_with"]
-    assert [tried["size"] for tried in growth["batch"]["tried"]] == [4, 8, 16, 24, 32]
+    assert [each["size"] for each in growth["batch"]["rehearsed"]] == [4, 8, 16, 24, 32]
     assert growth["sequence"]["growth"]["bytes_each"] > 0
 
 

@@ -62,8 +62,8 @@ def test_advice_is_tried_with_the_script(rehearse_reference: Rehearse) -> None:
     options = (*CARD, "--python", PYTHONS[0], "--script", "train.py")
     code, answer = explain(done, *options)
     assert code == 0
-    trials = answer["trials"]
-    assert trials["as_it_is"]["outcome"] == "does-not-fit"
-    works = {works["what"]: works for works in trials["works"]}
+    rehearsed = answer["rehearsed"]
+    assert rehearsed["as_it_is"]["outcome"] == "does-not-fit"
+    works = {works["what"]: works for works in rehearsed["works"]}
     batch = next(what for what in works if what.startswith("a batch of "))
     assert works[batch]["peak_device_bytes"] <= 1500 * MIB

@@ -154,7 +154,7 @@ class Case:
     works: dict[str, dict[str, str]]
     commands: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
-    untried: dict[str, str] = field(default_factory=dict)
+    not_rehearsed: dict[str, str] = field(default_factory=dict)
 
 
 AUTOCAST = 'with torch.autocast("cuda", dtype=torch.bfloat16):'
@@ -209,7 +209,7 @@ CASES = {
             },
         },
         {"an optimizer with less state": "torch.optim.Adafactor(model.parameters(), lr=...)"},
-        untried={
+        not_rehearsed={
             "training adapters only (LoRA)": "needs peft",
             "sharding over several cards, or offloading to the CPU": "needs several cards",
         },
@@ -272,24 +272,24 @@ def test_what_works_has_the_figures_of_the_script_changed_by_hand(
 ) -> None:
     case = CASES[name]
     code, answer = explain(tmp_path, case)
-    trials = answer["trials"]
-    assert code == 0, trials
-    works = {each["what"]: each for each in trials["works"]}
+    rehearsed = answer["rehearsed"]
+    assert code == 0, rehearsed
+    works = {each["what"]: each for each in rehearsed["works"]}
     for what, edits in case.works.items():
-        assert what in works, trials
+        assert what in works, rehearsed
         assert works[what]["did"], works[what]
         options = ("--memory", case.memory, "--steps", case.steps)
         changed = rehearse_reference(by_hand(case.script, edits), *options).expect(0)
         assert [works[what][each] for each in FIGURES] == [changed[each] for each in FIGURES], what
     for what, command in case.commands.items():
         assert command in works[what]["command"], works[what]
-    untried = {each["what"]: each["not_rehearsed_because"] for each in trials["untried"]}
-    for what, because in case.untried.items():
-        assert because in untried[what], untried
+    not_rehearsed = {each["what"]: each["not_rehearsed_because"] for each in rehearsed["not_rehearsed"]}
+    for what, because in case.not_rehearsed.items():
+        assert because in not_rehearsed[what], not_rehearsed
     # Whatever was advised has been tried, or it is said why not.
-    told = {*works, *untried, *(each["what"] for each in trials["fails"])}
+    told = {*works, *not_rehearsed, *(each["what"] for each in rehearsed["fails"])}
     for advice in answer["advice"]:
-        if trials["as_it_is"]["outcome"] == "does-not-fit":
+        if rehearsed["as_it_is"]["outcome"] == "does-not-fit":
             is_told = any(what.startswith(advice["what"]) for what in told)
             is_batch = advice["what"].startswith("a smaller batch, ")
             assert is_told or (is_batch and any("a batch of " in what for what in told)), advice
@@ -299,21 +299,21 @@ def test_growth_is_seen_where_the_card_is_large_enough(tmp_path: Path) -> None:
     name = "a script that grows and fits for as long as it is watched"
     code, answer = explain(tmp_path, CASES[name])
     assert code == 0
-    as_it_is = answer["trials"]["as_it_is"]
+    as_it_is = answer["rehearsed"]["as_it_is"]
     assert (as_it_is["outcome"], as_it_is["stopped_after_steps"]) == ("fits", 20)
     # The output of the hidden layer, of its activation and of the last layer.
     assert as_it_is["grows_by_bytes"] >= 2048 * (4096 + 1024) * 4
-    (works,) = answer["trials"]["works"]
+    (works,) = answer["rehearsed"]["works"]
     assert "no more growth of " in works["did"]
 
 
 def test_evaluation_is_reached_and_mended(tmp_path: Path, rehearse_reference: Rehearse) -> None:
     case = Case(EVALUATING, EVALUATION, "4GiB", "0", {})
     code, answer = explain(tmp_path, case)
-    trials = answer["trials"]
+    rehearsed = answer["rehearsed"]
     assert code == 0
-    assert "(forward), at train.py:" in trials["as_it_is"]["place"], trials["as_it_is"]
-    works = {each["what"]: each for each in trials["works"]}
+    assert "(forward), at train.py:" in rehearsed["as_it_is"]["place"], rehearsed["as_it_is"]
+    works = {each["what"]: each for each in rehearsed["works"]}
     # The figures of a script that has one epoch of as many batches.
     short = EVALUATION.replace("range(30)", "range(1)")
     edits = {
@@ -327,13 +327,13 @@ def test_evaluation_is_reached_and_mended(tmp_path: Path, rehearse_reference: Re
         changed = rehearse_reference(by_hand(short, edit), *options).expect(0)
         assert [works[what][each] for each in FIGURES] == [changed[each] for each in FIGURES], what
     assert "train.py:" in works["evaluation without autograd"]["command"]
-    untried = {each["what"]: each["not_rehearsed_because"] for each in trials["untried"]}
-    assert untried["outputs moved to the CPU right away"] == "lint finds no such line in train.py"
+    not_rehearsed = {each["what"]: each["not_rehearsed_because"] for each in rehearsed["not_rehearsed"]}
+    assert not_rehearsed["outputs moved to the CPU right away"] == "lint finds no such line in train.py"
 
 
 def test_a_script_that_the_change_breaks_is_told_in_vain(tmp_path: Path) -> None:
     training = EVALUATION.replace("model.train()", "model.eval()").replace("    evaluate()\n", "")
     code, answer = explain(tmp_path, Case(EVALUATING, training, "2200MiB", "0", {}))
-    fails = {each["what"]: each["because"] for each in answer["trials"]["fails"]}
-    assert "does not require grad" in fails["evaluation without autograd"], answer["trials"]
+    fails = {each["what"]: each["because"] for each in answer["rehearsed"]["fails"]}
+    assert "does not require grad" in fails["evaluation without autograd"], answer["rehearsed"]
     assert code in (0, 3)

@@ -36,10 +36,10 @@ def test_bytes_for_each_sample_and_token_are_told_as_text_and_json(
         assert line in done.stdout
     batch, sequence = (done["grows_with"][name] for name in ("batch", "sequence"))
     assert (batch["own"], sequence["own"]) == (32, 256)
-    own = {tried["size"]: tried["peak_allocated_bytes"] for tried in sequence["tried"]}
+    own = {each["size"]: each["peak_allocated_bytes"] for each in sequence["rehearsed"]}
     # The same job as the plain run: a size among others.
     assert own[256] == done["peak_allocated_bytes"]
-    assert [tried["size"] for tried in batch["tried"]] == [8, 16, 32, 48, 64]
+    assert [each["size"] for each in batch["rehearsed"]] == [8, 16, 32, 48, 64]
     # One more token for each of 32 samples is an eighth of a sample's 256.
     eighth = batch["growth"]["bytes_each"] / 8
     assert sequence["growth"]["bytes_each"] == pytest.approx(eighth, rel=0.02)

@@ -38,17 +38,17 @@ def test_the_batch_of_the_loader_is_found_and_equals_plain_runs(
     assert done["limited_by"]["kind"] == "memory"
     assert done["set_through"] == "the DataLoader iterated at train.py:13"
     assert (done["own_batch"], done["samples"]) == (4, 3000)
-    probes = {probe["batch"]: probe for probe in done["probes"]}
-    assert probes[largest]["fits"] is True
-    assert probes[largest + 1]["fits"] is False
+    rehearsed = {each["batch"]: each for each in done["rehearsed"]}
+    assert rehearsed[largest]["fits"] is True
+    assert rehearsed[largest + 1]["fits"] is False
     assert done["growth"]["bytes_each"] > 4096 * 4
-    smaller = min(batch for batch in probes if batch < largest // 2 and batch > 2)
+    smaller = min(batch for batch in rehearsed if batch < largest // 2 and batch > 2)
     for batch, code in ((smaller, 0), (largest, 0), (largest + 1, 3)):
         plain = rehearse_reference(
             TRAINING, *CARD, "--no-retry", environment={"BATCH": str(batch)}
         ).expect(code)
         if code == 0:
-            assert [plain[name] for name in PEAKS] == [probes[batch][name] for name in PEAKS]
+            assert [plain[name] for name in PEAKS] == [rehearsed[batch][name] for name in PEAKS]
 
 
 def test_an_argument_leads_to_the_same_batch_forked_or_not(ask: Ask) -> None:

@@ -22,7 +22,7 @@ struct Sizes {
     /// The job's own.
     own: Option<u64>,
     /// In rising order.
-    tried: Vec<Tried>,
+    rehearsed: Vec<RehearsedSize>,
     /// How peak allocated grows.
     growth: Option<Growth>,
     unknown_because: Option<String>,
@@ -30,7 +30,7 @@ struct Sizes {
 
 /// One size that was rehearsed.
 #[derive(Clone, Debug, Serialize)]
-struct Tried {
+struct RehearsedSize {
     size: u64,
     #[serde(flatten)]
     peaks: Option<Peaks>,
@@ -70,12 +70,14 @@ impl Sizes {
                 };
             }
         };
-        let tried: Vec<Tried> = outcomes
+        let rehearsed: Vec<RehearsedSize> = outcomes
             .iter()
-            .map(|(size, outcome)| Tried::new(*size, outcome))
+            .map(|(size, outcome)| RehearsedSize::new(*size, outcome))
             .collect();
         let growth = series.growth();
-        let failed = tried.iter().find_map(|each| each.failed_because.as_ref());
+        let failed = rehearsed
+            .iter()
+            .find_map(|each| each.failed_because.as_ref());
         let unknown_because = match (&growth, failed) {
             (Some(_), _) => None,
             (None, Some(because)) => Some(format!("the job fails at other sizes: {because}")),
@@ -84,7 +86,7 @@ impl Sizes {
         Self {
             set_through: Some(set_through.to_string()),
             own: Some(*own),
-            tried,
+            rehearsed,
             growth,
             unknown_because,
         }
@@ -99,7 +101,7 @@ impl Sizes {
             None => Vec::new(),
         };
         let failed = self
-            .tried
+            .rehearsed
             .iter()
             .find_map(|each| Some((each.size, each.failed_because.as_ref()?)));
         if let Some((size, because)) = failed {
@@ -112,7 +114,7 @@ impl Sizes {
     }
 }
 
-impl Tried {
+impl RehearsedSize {
     fn new(size: u64, outcome: &Outcome) -> Self {
         Self {
             size,

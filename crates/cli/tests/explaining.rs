@@ -215,7 +215,7 @@ fn a_script_that_nothing_helps_is_the_answer_no() {
     let outcome = world.run(&["explain", "error.log", "--json", "--script", "train.py"]);
     outcome.assert_code(3);
     let json: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("valid");
-    assert_eq!(json["trials"]["works"], serde_json::json!([]));
+    assert_eq!(json["rehearsed"]["works"], serde_json::json!([]));
     assert_eq!(json["exit_code"], 3);
     world.assert_no_leftovers();
 }

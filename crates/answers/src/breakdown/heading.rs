@@ -26,8 +26,16 @@ pub(super) fn rehearsed(recording: &Recording) -> String {
     format!("{}{torch}, {steps}", about.command.join(" "))
 }
 
+/// What the line about the recording is called.
+pub(super) fn label(recording: &Recording) -> &'static str {
+    match recording.about.source {
+        Source::Rehearsal => "recorded",
+        Source::Snapshot => "snapshot",
+    }
+}
+
 pub(super) fn add(sheet: &mut Sheet, recording: &Recording) {
-    sheet.paragraph("recorded", &rehearsed(recording));
+    sheet.paragraph(label(recording), &rehearsed(recording));
 }
 
 /// The headline of `ghostgpu run`, from the answer inside the recording.

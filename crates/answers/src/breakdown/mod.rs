@@ -51,7 +51,7 @@ pub fn breakdown_answer(recording: &Recording, look: Look) -> String {
 /// What fits one screen.
 fn add_screen(sheet: &mut Sheet, recording: &Recording, look: Look) {
     let text = one_line::one_line(&heading::rehearsed(recording), sheet.text_width());
-    sheet.section("recorded", [text]);
+    sheet.section(heading::label(recording), [text]);
     let Some(ledger) = CardLedger::of_fullest(recording) else {
         return;
     };

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use ghostgpu_device::DeviceSheet;
 use ghostgpu_plan::candidates::{
-    self, Candidates, Failed, FixedLine, Made, NoFix, NotRehearsed, RehearsedCandidate, Tried,
+    self, CandidateOutcome, Candidates, Failed, FixedLine, Made, NoFix, NotRehearsed,
+    RehearsedCandidate,
 };
 use ghostgpu_plan::largest_batch::NotFound;
 use ghostgpu_rehearse::{SizePoint, with_value};
 use ghostgpu_text::human;
 
-use super::trials::{AsItIs, Fails, Trials, Works};
+use super::rehearsed::{AsItIs, Fails, Rehearsed, Works};
 use crate::gpus::short_name;
 use crate::largest_batch::place_in_words;
 
@@ -41,13 +42,13 @@ impl Typed<'_> {
 }
 
 /// What rehearsals of advice said, in words.
-pub fn trials(
+pub fn rehearsed(
     found: Candidates,
     card: &DeviceSheet,
     assumptions: Vec<String>,
     typed: &Typed,
-) -> Trials {
-    let mut trials = Trials {
+) -> Rehearsed {
+    let mut rehearsed = Rehearsed {
         card: card.name.clone(),
         total_bytes: card.total_bytes,
         assumptions,
@@ -74,20 +75,20 @@ pub fn trials(
         },
         works: Vec::new(),
         fails: Vec::new(),
-        untried: Vec::new(),
+        not_rehearsed: Vec::new(),
     };
     for candidate in found.candidates {
-        add(candidate, typed, &mut trials);
+        add(candidate, typed, &mut rehearsed);
     }
-    trials.rank();
-    trials
+    rehearsed.rank();
+    rehearsed
 }
 
-fn add(candidate: RehearsedCandidate, typed: &Typed, trials: &mut Trials) {
+fn add(candidate: RehearsedCandidate, typed: &Typed, rehearsed: &mut Rehearsed) {
     let advice = candidate.advice;
     let advised = advice.as_ref().map(|advice| advice.what.clone());
-    match candidate.tried {
-        Tried::Works {
+    match candidate.outcome {
+        CandidateOutcome::Works {
             made,
             peaks,
             total_bytes,
@@ -97,7 +98,7 @@ fn add(candidate: RehearsedCandidate, typed: &Typed, trials: &mut Trials) {
                 .map(|bytes| format!("no more growth of {} with every step", human(bytes)));
             let did: Vec<String> = did(&made).into_iter().chain(growth).collect();
             let fallback = advice.as_ref().map(|advice| advice.command.clone());
-            trials.works.push(Works {
+            rehearsed.works.push(Works {
                 what: what(&made, advised),
                 command: command(&made, typed).or(fallback).unwrap_or_default(),
                 effect: candidate.effect,
@@ -108,10 +109,10 @@ fn add(candidate: RehearsedCandidate, typed: &Typed, trials: &mut Trials) {
                 candidate: advice.and_then(|advice| advice.candidate),
             });
         }
-        Tried::Fails { made, because } => {
+        CandidateOutcome::Fails { made, because } => {
             let did = made.as_ref().and_then(did);
             let did = did.map(|did| format!("{did}; ")).unwrap_or_default();
-            trials.fails.push(Fails {
+            rehearsed.fails.push(Fails {
                 what: match &made {
                     Some(made) => what(made, advised),
                     None => advised.unwrap_or_default(),
@@ -119,10 +120,10 @@ fn add(candidate: RehearsedCandidate, typed: &Typed, trials: &mut Trials) {
                 because: format!("{did}{}", why_it_fails(&because)),
             });
         }
-        Tried::Not(NotRehearsed::Impossible) => trials.untried.extend(advice),
-        Tried::Not(because) => {
+        CandidateOutcome::Not(NotRehearsed::Impossible) => rehearsed.not_rehearsed.extend(advice),
+        CandidateOutcome::Not(because) => {
             let advice = advice.map(|advice| advice.not_rehearsed(why_not(&because)));
-            trials.untried.extend(advice);
+            rehearsed.not_rehearsed.extend(advice);
         }
     }
 }

@@ -2,14 +2,14 @@
 
 mod candidates_in_words;
 mod picture;
+mod rehearsed;
 mod short;
 mod text;
-mod trials;
 
-pub use candidates_in_words::{Typed, trials};
+pub use candidates_in_words::{Typed, rehearsed};
 use ghostgpu_explain::{Environment, Explanation, Log, Series};
+pub use rehearsed::Rehearsed;
 use serde::Serialize;
-pub use trials::Trials;
 
 use crate::in_json;
 use crate::look::{Detail, Look};
@@ -24,7 +24,7 @@ struct Document<'a> {
     #[serde(flatten)]
     explanation: &'a Explanation,
     log: LogSummary<'a>,
-    trials: Option<&'a Trials>,
+    rehearsed: Option<&'a Rehearsed>,
     exit_code: u8,
 }
 
@@ -43,7 +43,7 @@ struct LogSummary<'a> {
 pub struct Answer<'a> {
     pub log: &'a Log,
     pub explanation: &'a Explanation,
-    pub trials: Option<&'a Trials>,
+    pub rehearsed: Option<&'a Rehearsed>,
 }
 
 impl Answer<'_> {
@@ -68,7 +68,7 @@ impl Answer<'_> {
                 environment: &log.environment,
                 memory_prints: &log.memory_prints,
             },
-            trials: self.trials,
+            rehearsed: self.rehearsed,
             exit_code,
         })
     }

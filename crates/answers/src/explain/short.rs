@@ -5,8 +5,8 @@ use ghostgpu_text::{Sheet, human, shortened, wrap};
 
 use super::Answer;
 use super::picture::{mark, picture};
+use super::rehearsed::{AsItIs, Rehearsed, Works};
 use super::text::{ranks_in_words, title, where_it_failed};
-use super::trials::{AsItIs, Trials, Works};
 use crate::headline::Headline;
 use crate::look::{Colour, Look};
 use crate::one_line::one_line;
@@ -24,9 +24,9 @@ const INDENT: usize = 3;
 
 /// The first line, which is all that `--quiet` shows.
 pub fn headline(answer: &Answer) -> Headline {
-    match answer.trials {
+    match answer.rehearsed {
         None => ran_out(answer.explanation),
-        Some(trials) => outcome(trials),
+        Some(rehearsed) => outcome(rehearsed),
     }
 }
 
@@ -50,12 +50,12 @@ fn ran_out(explanation: &Explanation) -> Headline {
     }
 }
 
-fn outcome(trials: &Trials) -> Headline {
-    match (&trials.as_it_is, trials.works.first()) {
+fn outcome(rehearsed: &Rehearsed) -> Headline {
+    match (&rehearsed.as_it_is, rehearsed.works.first()) {
         (AsItIs::Fits { .. }, _) => Headline {
             word: "fits",
             colour: Colour::Good,
-            text: trials.as_it_is(),
+            text: rehearsed.as_it_is(),
         },
         (_, Some(works)) => Headline {
             word: "works",
@@ -76,16 +76,16 @@ pub fn short_text(answer: &Answer, look: Look) -> String {
     let ran_out = ran_out(explanation);
     ran_out.add(&mut sheet);
     place(&mut sheet, explanation, look);
-    if answer.trials.is_none() {
+    if answer.rehearsed.is_none() {
         card(&mut sheet, explanation);
         figures(&mut sheet, explanation);
     }
     if let Some(ranks) = &explanation.ranks {
         sheet.section("ranks", [ranks_in_words(ranks)]);
     }
-    why(&mut sheet, explanation, answer.trials.is_some());
-    match answer.trials {
-        Some(trials) => rehearsed(&mut sheet, trials, look),
+    why(&mut sheet, explanation, answer.rehearsed.is_some());
+    match answer.rehearsed {
+        Some(rehearsed) => add_rehearsed(&mut sheet, rehearsed, look),
         None => advice(&mut sheet, &explanation.advice, look),
     }
     more(&mut sheet, answer);
@@ -201,16 +201,16 @@ fn advice(sheet: &mut Sheet, all: &[Advice], look: Look) {
 }
 
 /// What was rehearsed: the script as it is, the three best changes, and what did not help.
-fn rehearsed(sheet: &mut Sheet, trials: &Trials, look: Look) {
+fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look) {
     let width = sheet.text_width();
     let text = format!(
         "on a virtual {} ({}): {}",
-        trials.card,
-        human(trials.total_bytes),
-        trials.as_it_is()
+        rehearsed.card,
+        human(rehearsed.total_bytes),
+        rehearsed.as_it_is()
     );
     sheet.section("as it is", wrap(&text, width).into_iter().take(3));
-    let lines: Vec<String> = trials
+    let lines: Vec<String> = rehearsed
         .works
         .iter()
         .take(MOST_ADVICE)
@@ -220,12 +220,12 @@ fn rehearsed(sheet: &mut Sheet, trials: &Trials, look: Look) {
             with_command(&text, &from_here(&works.command, look), width)
         })
         .collect();
-    if lines.is_empty() && !matches!(trials.as_it_is, AsItIs::Fits { .. }) {
+    if lines.is_empty() && !matches!(rehearsed.as_it_is, AsItIs::Fits { .. }) {
         sheet.section("works", ["nothing that was rehearsed".to_owned()]);
     }
     sheet.section("works", lines);
-    if !trials.fails.is_empty() {
-        let names: Vec<&str> = trials
+    if !rehearsed.fails.is_empty() {
+        let names: Vec<&str> = rehearsed
             .fails
             .iter()
             .map(|fails| fails.what.as_str())
@@ -312,13 +312,17 @@ fn more(sheet: &mut Sheet, answer: &Answer) {
         "that does not help",
         "that do not help",
     );
-    let parts = match answer.trials {
-        Some(trials) => {
-            let works = trials.works.len().saturating_sub(MOST_ADVICE);
+    let parts = match answer.rehearsed {
+        Some(rehearsed) => {
+            let works = rehearsed.works.len().saturating_sub(MOST_ADVICE);
             [
                 counted(works, "more that works", "more that work"),
                 help,
-                counted(trials.untried.len(), "not rehearsed", "not rehearsed"),
+                counted(
+                    rehearsed.not_rehearsed.len(),
+                    "not rehearsed",
+                    "not rehearsed",
+                ),
             ]
         }
         None => {

@@ -19,14 +19,18 @@ pub fn full_text(answer: &Answer, look: Look) -> String {
     figures(&mut sheet, finding);
     ranks(&mut sheet, explanation);
     situation(&mut sheet, &explanation.situations);
-    match answer.trials {
-        Some(trials) => trials.write(&mut sheet),
+    match answer.rehearsed {
+        Some(rehearsed) => rehearsed.write(&mut sheet),
         None => advice(&mut sheet, "what to do", &explanation.advice),
     }
     let unhelpful: Vec<String> = explanation
         .does_not_help
         .iter()
-        .filter(|each| !answer.trials.is_some_and(|trials| trials.contradicts(each)))
+        .filter(|each| {
+            !answer
+                .rehearsed
+                .is_some_and(|rehearsed| rehearsed.contradicts(each))
+        })
         .map(|each| format!("{}: {}", each.what, each.why))
         .collect();
     sheet.list("does not help", &unhelpful);
@@ -288,8 +292,8 @@ fn others(sheet: &mut Sheet, answer: &Answer) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trials::tests::{trials, works};
-    use super::super::trials::{AsItIs, Fails, Trials};
+    use super::super::rehearsed::tests::{rehearsed, works};
+    use super::super::rehearsed::{AsItIs, Fails, Rehearsed};
     use super::*;
     use crate::look::{Detail, PLAIN, assert_fits_one_screen};
     use ghostgpu_explain::Effect;
@@ -299,7 +303,7 @@ mod tests {
         explained_with(log, None)
     }
 
-    fn explained_with(log: &str, trials: Option<&Trials>) -> String {
+    fn explained_with(log: &str, rehearsed: Option<&Rehearsed>) -> String {
         let mut reader = Reader::default();
         reader.push(log.as_bytes());
         let log = reader.finish();
@@ -307,7 +311,7 @@ mod tests {
         let answer = Answer {
             log: &log,
             explanation: &explanation,
-            trials,
+            rehearsed,
         };
         let with = |detail| answer.text(Look { detail, ..PLAIN });
         assert_eq!(with(Detail::Quiet).lines().count(), 1);
@@ -379,11 +383,11 @@ by PyTorch but unallocated.";
 
     #[test]
     fn what_was_rehearsed_is_told_best_first() {
-        let mut trials = trials(AsItIs::DoesNotFit {
+        let mut rehearsed = rehearsed(AsItIs::DoesNotFit {
             place: "in step 1 (forward), at src/package/models/transformer.py:1234".to_owned(),
             needed_bytes: Some(14 << 30),
         });
-        trials.works = vec![
+        rehearsed.works = vec![
             works(
                 "gradient checkpointing",
                 Effect::Identical,
@@ -393,7 +397,7 @@ by PyTorch but unallocated.";
             works("a batch of 3", Effect::Training, None),
             works("bfloat16 autocast", Effect::Precision, None),
         ];
-        trials.works[1].command =
+        rehearsed.works[1].command =
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py --batch-size 64"
                 .to_owned();
         for what in [
@@ -402,17 +406,17 @@ by PyTorch but unallocated.";
             "fused AdamW",
             "shorter sequences",
         ] {
-            trials.fails.push(Fails {
+            rehearsed.fails.push(Fails {
                 what: what.to_owned(),
                 because: "out of memory in step 1 (backward)".to_owned(),
             });
         }
-        insta::assert_snapshot!(explained_with(OUT_OF_MEMORY, Some(&trials)));
+        insta::assert_snapshot!(explained_with(OUT_OF_MEMORY, Some(&rehearsed)));
     }
 
     #[test]
     fn rehearsals_without_success_say_so() {
-        let nothing = trials(AsItIs::DoesNotFit {
+        let nothing = rehearsed(AsItIs::DoesNotFit {
             place: "while moving the model".to_owned(),
             needed_bytes: None,
         });

@@ -39,7 +39,7 @@ pub struct MaxBatch {
     pub limited_by: Limit,
     pub confirmation: Confirmation,
     /// Every batch that was tried, in rising order.
-    pub probes: Vec<Probed>,
+    pub rehearsed: Vec<RehearsedBatch>,
     /// How peak allocated grows with the batch.
     pub growth: Option<Growth>,
     /// A smaller batch that does not fit: memory does not simply grow with the batch.
@@ -67,7 +67,7 @@ pub enum Limit {
 
 /// One batch that was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Probed {
+pub struct RehearsedBatch {
     pub batch: u64,
     /// Null when the script failed for another reason.
     pub fits: Option<bool>,
@@ -102,7 +102,7 @@ impl MaxBatch {
             samples: found.seen.samples,
             limited_by,
             confirmation,
-            probes: found.outcomes.iter().map(Probed::new).collect(),
+            rehearsed: found.outcomes.iter().map(RehearsedBatch::new).collect(),
             growth: growth(&points),
             smaller_that_does_not_fit: found.gap,
             not_forked: found.whole_because.as_ref().map(ToString::to_string),
@@ -242,15 +242,15 @@ impl MaxBatch {
 
     fn table(&self) -> Table {
         let mut table = Table::new(&[">batch", ">allocated", ">reserved", ">on card", ""]);
-        for probe in &self.probes {
+        for each in &self.rehearsed {
             let figure = |bytes: Option<u64>| bytes.map(human).unwrap_or_default();
-            let peaks = probe.peaks;
+            let peaks = each.peaks;
             table.push(vec![
-                probe.batch.to_string(),
+                each.batch.to_string(),
                 figure(peaks.map(|peaks| peaks.allocated_bytes)),
                 figure(peaks.map(|peaks| peaks.reserved_bytes)),
                 figure(peaks.map(|peaks| peaks.device_bytes)),
-                match probe.fits {
+                match each.fits {
                     Some(true) => "fits".to_owned(),
                     Some(false) => "does not fit".to_owned(),
                     None => "fails".to_owned(),
@@ -261,7 +261,7 @@ impl MaxBatch {
     }
 }
 
-impl Probed {
+impl RehearsedBatch {
     fn new((&batch, outcome): (&u64, &Outcome)) -> Self {
         let (fits, because) = match outcome {
             Outcome::Fits(_) => (Some(true), None),
@@ -305,7 +305,7 @@ mod tests {
     use crate::look::{PLAIN, assert_fits_one_screen};
 
     fn answer() -> MaxBatch {
-        let fits = |batch: u64| Probed {
+        let fits = |batch: u64| RehearsedBatch {
             batch,
             fits: Some(true),
             peaks: Some(Peaks {
@@ -329,12 +329,12 @@ mod tests {
                 out_of_memory: place.to_owned(),
             },
             confirmation: Confirmation::Equal,
-            probes: vec![
+            rehearsed: vec![
                 fits(1),
                 fits(2),
                 fits(4),
                 fits(64),
-                Probed {
+                RehearsedBatch {
                     batch: 65,
                     fits: Some(false),
                     peaks: None,

@@ -35,7 +35,7 @@ impl NotEvenOne<'_> {
         json!({
             "schema": SCHEMA,
             "largest_batch": null,
-            "smallest_tried": self.batch,
+            "smallest_rehearsed": self.batch,
             "out_of_memory": self.place.to_string(),
             "gpu": { "name": self.card.name, "total_bytes": self.card.total_bytes },
             "exit_code": Self::EXIT_CODE,

@@ -6,7 +6,7 @@ use ghostgpu_rehearse::{Change, CodeChange, Outcome, Purpose, Rehearsal, Run, Ru
 
 use super::Question;
 use super::fixed_lines::{self, Fixing, Kept, LOSSES, rules_for};
-use super::result::{Failed, Made, NotRehearsed, RehearsedCandidate, Tried};
+use super::result::{CandidateOutcome, Failed, Made, NotRehearsed, RehearsedCandidate};
 use super::script_options::switches;
 use super::step_growth::growth_per_step;
 
@@ -53,7 +53,7 @@ impl<'a> Bench<'a> {
                         self.fixes(advice, rules, Some(growth_bytes))?;
                     }
                 }
-                None => self.keep(advice, Tried::Not(NotRehearsed::Impossible)),
+                None => self.keep(advice, CandidateOutcome::Not(NotRehearsed::Impossible)),
             }
         }
         Ok(())
@@ -62,14 +62,14 @@ impl<'a> Bench<'a> {
     pub fn leave_what_cannot_be_rehearsed(&mut self) {
         for advice in self.question.advice {
             if advice.candidate.is_none() {
-                self.keep(advice, Tried::Not(NotRehearsed::Impossible));
+                self.keep(advice, CandidateOutcome::Not(NotRehearsed::Impossible));
             }
         }
     }
 
     fn one(&mut self, advice: &Advice, needed_bytes: Option<u64>) -> Result<(), Stop> {
         let Some(candidate) = advice.candidate else {
-            self.keep(advice, Tried::Not(NotRehearsed::Impossible));
+            self.keep(advice, CandidateOutcome::Not(NotRehearsed::Impossible));
             return Ok(());
         };
         match candidate {
@@ -77,7 +77,7 @@ impl<'a> Bench<'a> {
                 let because = Failed::OnEmptyCardToo;
                 self.keep(
                     advice,
-                    Tried::Fails {
+                    CandidateOutcome::Fails {
                         made: None,
                         because,
                     },
@@ -113,23 +113,28 @@ impl<'a> Bench<'a> {
         Run::even_if_timed_out(self.runner.rehearse(&rehearsal))
     }
 
-    pub(super) fn keep(&mut self, advice: &Advice, tried: Tried) {
-        self.keep_with_effect(advice, advice.effect, tried);
+    pub(super) fn keep(&mut self, advice: &Advice, outcome: CandidateOutcome) {
+        self.keep_with_effect(advice, advice.effect, outcome);
     }
 
-    pub(super) fn keep_with_effect(&mut self, advice: &Advice, effect: Effect, tried: Tried) {
+    pub(super) fn keep_with_effect(
+        &mut self,
+        advice: &Advice,
+        effect: Effect,
+        outcome: CandidateOutcome,
+    ) {
         self.candidates.push(RehearsedCandidate {
             advice: Some(advice.clone()),
             effect,
-            tried,
+            outcome,
         });
     }
 
     /// What an outcome on the card itself means.
-    pub(super) fn judged(&self, made: Made, outcome: Outcome) -> Tried {
+    pub(super) fn judged(&self, made: Made, outcome: Outcome) -> CandidateOutcome {
         let because = match outcome {
             Outcome::Fits(peaks) => {
-                return Tried::Works {
+                return CandidateOutcome::Works {
                     made,
                     peaks,
                     total_bytes: self.question.capacity_bytes,
@@ -139,7 +144,7 @@ impl<'a> Bench<'a> {
             Outcome::DoesNotFit(place) => Failed::OutOfMemory(place),
             Outcome::Fails { reason, .. } => Failed::Script(reason),
         };
-        Tried::Fails {
+        CandidateOutcome::Fails {
             made: Some(made),
             because,
         }
@@ -153,8 +158,8 @@ impl<'a> Bench<'a> {
             value: value.clone(),
         };
         let run = self.rehearse(&advice.what, vec![change])?;
-        let tried = self.judged(Made::Variable { name, value }, Outcome::of(&run));
-        self.keep(advice, tried);
+        let outcome = self.judged(Made::Variable { name, value }, Outcome::of(&run));
+        self.keep(advice, outcome);
         Ok(())
     }
 
@@ -164,7 +169,7 @@ impl<'a> Bench<'a> {
         let processes = &run.findings.processes;
         let mut reports = processes.iter().flat_map(|process| &process.changes);
         let report = reports.find(|report| report.did.is_some()).cloned();
-        let tried = match (report, Outcome::of(&run)) {
+        let outcome = match (report, Outcome::of(&run)) {
             (Some(report), outcome) => {
                 let made = Made::Code {
                     did: report.did,
@@ -172,17 +177,17 @@ impl<'a> Bench<'a> {
                 };
                 self.judged(made, outcome)
             }
-            (None, Outcome::Fails { reason, .. }) => Tried::Fails {
+            (None, Outcome::Fails { reason, .. }) => CandidateOutcome::Fails {
                 made: None,
                 because: Failed::Script(reason),
             },
             // A run without the change shows nothing about it.
             (None, Outcome::DoesNotFit(place)) => {
-                Tried::Not(NotRehearsed::NothingToChangeBefore(place))
+                CandidateOutcome::Not(NotRehearsed::NothingToChangeBefore(place))
             }
-            (None, Outcome::Fits(_)) => Tried::Not(NotRehearsed::NothingToChange),
+            (None, Outcome::Fits(_)) => CandidateOutcome::Not(NotRehearsed::NothingToChange),
         };
-        self.keep(advice, tried);
+        self.keep(advice, outcome);
         Ok(())
     }
 
@@ -204,13 +209,13 @@ impl<'a> Bench<'a> {
             let change = Change::Card(Box::new(card.sheet()));
             let run = self.rehearse(&what, vec![change])?;
             if let Outcome::Fits(peaks) = Outcome::of(&run) {
-                let tried = Tried::Works {
+                let outcome = CandidateOutcome::Works {
                     made: Made::Card(card),
                     peaks,
                     total_bytes: card.total_bytes,
                     ends_growth_of_bytes: None,
                 };
-                self.keep_with_effect(advice, Effect::Identical, tried);
+                self.keep_with_effect(advice, Effect::Identical, outcome);
                 break;
             }
         }
@@ -233,37 +238,37 @@ impl<'a> Bench<'a> {
             let (contents, lines) = match fixed_lines::fixed(self.question.script, rules, kept) {
                 Fixing::Fixed { contents, lines } => (contents, lines),
                 Fixing::Nothing(because) => {
-                    self.keep(advice, Tried::Not(NotRehearsed::NoFix(because)));
+                    self.keep(advice, CandidateOutcome::Not(NotRehearsed::NoFix(because)));
                     return Ok(());
                 }
             };
             let run = self.rehearse(&advice.what, vec![Change::Text(contents)])?;
             let still_grows_by = growth_per_step(&run.findings.processes);
-            let mut tried = self.judged(Made::Fixes(lines), Outcome::of(&run));
+            let mut outcome = self.judged(Made::Fixes(lines), Outcome::of(&run));
             if let (
-                Tried::Works {
+                CandidateOutcome::Works {
                     made,
                     ends_growth_of_bytes,
                     ..
                 },
                 Some(growth_bytes),
-            ) = (&mut tried, growth_bytes)
+            ) = (&mut outcome, growth_bytes)
             {
                 match still_grows_by {
                     None => *ends_growth_of_bytes = Some(growth_bytes),
                     Some(bytes) => {
-                        tried = Tried::Fails {
+                        outcome = CandidateOutcome::Fails {
                             made: Some(made.clone()),
                             because: Failed::StillGrows(bytes),
                         };
                     }
                 }
             }
-            if matches!(tried, Tried::Works { .. }) {
-                self.keep(advice, tried);
+            if matches!(outcome, CandidateOutcome::Works { .. }) {
+                self.keep(advice, outcome);
                 return Ok(());
             }
-            first_failure.get_or_insert(tried);
+            first_failure.get_or_insert(outcome);
         }
         if let Some(failure) = first_failure {
             self.keep(advice, failure);
@@ -276,11 +281,11 @@ impl<'a> Bench<'a> {
         for switch in switches(&self.text(), self.question.words) {
             let what = format!("the script's own {}", switch.word);
             let run = self.rehearse(&what, vec![Change::Word(switch.word.clone())])?;
-            let tried = self.judged(Made::Switch(switch.word), Outcome::of(&run));
+            let outcome = self.judged(Made::Switch(switch.word), Outcome::of(&run));
             self.candidates.push(RehearsedCandidate {
                 advice: None,
                 effect: switch.effect,
-                tried,
+                outcome,
             });
         }
         Ok(())

@@ -18,7 +18,9 @@ use ghostgpu_rehearse::{Outcome, Rehearsal, Run, Runner, SizePoint, Stop};
 use crate::need::{Need, need};
 use bench::Bench;
 pub use fixed_lines::{FixedLine, NoFix};
-pub use result::{AsItIs, Candidates, Failed, Made, NotRehearsed, RehearsedCandidate, Tried};
+pub use result::{
+    AsItIs, CandidateOutcome, Candidates, Failed, Made, NotRehearsed, RehearsedCandidate,
+};
 use step_growth::growth_per_step;
 
 /// What may help, with which script, on which card.

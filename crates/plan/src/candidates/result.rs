@@ -39,12 +39,12 @@ pub struct RehearsedCandidate {
     pub advice: Option<Advice>,
     /// What it does to the training's numbers.
     pub effect: Effect,
-    pub tried: Tried,
+    pub outcome: CandidateOutcome,
 }
 
 /// What a candidate came to.
 #[derive(Debug)]
-pub enum Tried {
+pub enum CandidateOutcome {
     Works {
         made: Made,
         peaks: Peaks,

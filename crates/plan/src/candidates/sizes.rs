@@ -6,7 +6,7 @@ use ghostgpu_rehearse::{
 };
 
 use super::bench::Bench;
-use super::result::{Failed, Made, NotRehearsed, Tried};
+use super::result::{CandidateOutcome, Failed, Made, NotRehearsed};
 use super::script_options::length;
 use crate::largest_batch::{Goal, LargestBatch, NotFound, find};
 use crate::sizes::{Reached, at_point};
@@ -34,8 +34,8 @@ impl Bench<'_> {
                     point: found.point.clone(),
                 };
                 if let Some(outcome) = found.outcomes.get(&found.batch).cloned() {
-                    let tried = self.judged(made, outcome);
-                    self.keep_with_effect(advice, Effect::Training, tried);
+                    let outcome = self.judged(made, outcome);
+                    self.keep_with_effect(advice, Effect::Training, outcome);
                 }
                 return Ok(());
             }
@@ -45,7 +45,7 @@ impl Bench<'_> {
         };
         self.keep(
             advice,
-            Tried::Fails {
+            CandidateOutcome::Fails {
                 made: None,
                 because,
             },
@@ -91,8 +91,8 @@ impl Bench<'_> {
             value: half,
             before: length.value,
         };
-        let tried = self.judged(made, Outcome::of(&run));
-        self.keep(advice, tried);
+        let outcome = self.judged(made, Outcome::of(&run));
+        self.keep(advice, outcome);
         Ok(())
     }
 
@@ -109,11 +109,11 @@ impl Bench<'_> {
             let run = at.rehearse(Dimension::Sequence, Sizes::sequence(tokens))?;
             Ok(Some((Made::CutBatches { tokens, of }, Outcome::of(&run))))
         })?;
-        let tried = match reached {
+        let outcome = match reached {
             Reached::Done(Some((made, outcome))) => self.judged(made, outcome),
-            _ => Tried::Not(NotRehearsed::NoLength),
+            _ => CandidateOutcome::Not(NotRehearsed::NoLength),
         };
-        self.keep(advice, tried);
+        self.keep(advice, outcome);
         Ok(())
     }
 }

@@ -92,7 +92,8 @@ fn each_piece_of_advice_works_or_fails_or_says_why_it_was_not_rehearsed() {
             ..
         } if bytes == 14 * GIB
     ));
-    let tried: Vec<&Tried> = found.candidates.iter().map(|each| &each.tried).collect();
+    let outcome: Vec<&CandidateOutcome> =
+        found.candidates.iter().map(|each| &each.outcome).collect();
     let [
         checkpointing,
         autocast,
@@ -101,32 +102,38 @@ fn each_piece_of_advice_works_or_fails_or_says_why_it_was_not_rehearsed() {
         losses,
         bits,
         switch,
-    ] = tried.as_slice()
+    ] = outcome.as_slice()
     else {
-        panic!("{tried:?}");
+        panic!("{outcome:?}");
     };
     assert!(
-        matches!(checkpointing, Tried::Works { made: Made::Code { did: Some(did), .. }, .. } if did == "12 blocks")
+        matches!(checkpointing, CandidateOutcome::Works { made: Made::Code { did: Some(did), .. }, .. } if did == "12 blocks")
     );
     assert!(matches!(
         autocast,
-        Tried::Not(NotRehearsed::NothingToChangeBefore(_))
+        CandidateOutcome::Not(NotRehearsed::NothingToChangeBefore(_))
     ));
     assert!(matches!(
         segments,
-        Tried::Fails {
+        CandidateOutcome::Fails {
             because: Failed::OutOfMemory(_),
             ..
         }
     ));
     assert!(
-        matches!(card, Tried::Works { made: Made::Card(card), .. } if card.total_bytes >= 14 * GIB)
+        matches!(card, CandidateOutcome::Works { made: Made::Card(card), .. } if card.total_bytes >= 14 * GIB)
     );
-    assert!(matches!(losses, Tried::Not(NotRehearsed::NoFix(_))));
-    assert!(matches!(bits, Tried::Not(NotRehearsed::Impossible)));
+    assert!(matches!(
+        losses,
+        CandidateOutcome::Not(NotRehearsed::NoFix(_))
+    ));
+    assert!(matches!(
+        bits,
+        CandidateOutcome::Not(NotRehearsed::Impossible)
+    ));
     assert!(matches!(
         switch,
-        Tried::Works {
+        CandidateOutcome::Works {
             made: Made::Switch(_),
             ..
         }
@@ -167,8 +174,8 @@ fn sizes_are_rehearsed_in_forks() {
     let made: Vec<&Made> = found
         .candidates
         .iter()
-        .filter_map(|each| match &each.tried {
-            Tried::Works { made, .. } => Some(made),
+        .filter_map(|each| match &each.outcome {
+            CandidateOutcome::Works { made, .. } => Some(made),
             _ => None,
         })
         .collect();
@@ -220,13 +227,16 @@ fn a_candidate_at_its_time_limit_fails_and_the_next_is_rehearsed() {
     });
     let found = ask(&mut runner, &all, "").expect("runs");
     assert!(matches!(
-        &found.candidates[0].tried,
-        Tried::Fails {
+        &found.candidates[0].outcome,
+        CandidateOutcome::Fails {
             because: Failed::Script(ghostgpu_rehearse::Reason::TimedOut),
             ..
         }
     ));
-    assert!(matches!(&found.candidates[1].tried, Tried::Works { .. }));
+    assert!(matches!(
+        &found.candidates[1].outcome,
+        CandidateOutcome::Works { .. }
+    ));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ghostgpu_answers::explain::{Trials, Typed, trials};
+use ghostgpu_answers::explain::{Rehearsed, Typed, rehearsed};
 use ghostgpu_explain::{Explanation, Log, Situation, Stage};
 use ghostgpu_plan::candidates::{Question, Script, rehearse_advice};
 use ghostgpu_rehearse::{CodeChange, Job, SizePoint, WholeRuns};
@@ -22,7 +22,7 @@ pub fn rehearse(
     script: &Path,
     explanation: &Explanation,
     log: &Log,
-) -> anyhow::Result<Trials> {
+) -> anyhow::Result<Rehearsed> {
     let guess = guess(
         arguments.gpu.as_deref(),
         arguments.memory,
@@ -81,7 +81,7 @@ pub fn rehearse(
         script,
         words: &arguments.words,
     };
-    Ok(trials(candidates, &card, assumptions, &typed))
+    Ok(rehearsed(candidates, &card, assumptions, &typed))
 }
 
 fn steps(arguments: &Arguments, explanation: &Explanation, is_evaluating: bool) -> u64 {

@@ -22,18 +22,18 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let Some(explanation) = explain_on(&log, card) else {
         return Err(nothing_found(arguments, &log).into());
     };
-    let trials = match &arguments.script {
+    let rehearsed = match &arguments.script {
         Some(script) => Some(rehearse(arguments, script, &explanation, &log)?),
         None => None,
     };
-    let exit_code = match &trials {
-        Some(trials) if !trials.has_answer() => EXIT_DOES_NOT_FIT,
+    let exit_code = match &rehearsed {
+        Some(rehearsed) if !rehearsed.has_answer() => EXIT_DOES_NOT_FIT,
         _ => 0,
     };
     let answer = Answer {
         log: &log,
         explanation: &explanation,
-        trials: trials.as_ref(),
+        rehearsed: rehearsed.as_ref(),
     };
     output.answer(|look| answer.text(look), || answer.json(exit_code))?;
     Ok(exit_code)

@@ -8,7 +8,7 @@ use ghostgpu_text::{Sheet, grouped, human};
 
 /// All that was tried.
 #[derive(Clone, Debug, Serialize)]
-pub struct Trials {
+pub struct Rehearsed {
     pub card: String,
     pub total_bytes: u64,
     /// On what the choice of the card rests, and what else was assumed.
@@ -17,7 +17,7 @@ pub struct Trials {
     pub works: Vec<Works>,
     pub fails: Vec<Fails>,
     /// Advice that no dry run can try, or that found nothing to change; each says why.
-    pub untried: Vec<Advice>,
+    pub not_rehearsed: Vec<Advice>,
 }
 
 /// The script without any change.
@@ -66,7 +66,7 @@ pub struct Fails {
     pub because: String,
 }
 
-impl Trials {
+impl Rehearsed {
     /// What changes least comes first, and what costs money last.
     pub fn rank(&mut self) {
         self.works.sort_by_key(|works| {
@@ -125,15 +125,15 @@ impl Trials {
             .map(|fails| format!("{}: {}", fails.what, fails.because))
             .collect();
         sheet.list("did not help", &fails);
-        let untried: Vec<String> = self
-            .untried
+        let not_rehearsed: Vec<String> = self
+            .not_rehearsed
             .iter()
             .map(|advice| match &advice.not_rehearsed_because {
                 Some(because) => format!("{}: {because}", advice.what),
                 None => advice.what.clone(),
             })
             .collect();
-        sheet.list("not rehearsed", &untried);
+        sheet.list("not rehearsed", &not_rehearsed);
         sheet.list("assumes", &self.assumptions);
     }
 
@@ -203,31 +203,31 @@ pub(super) mod tests {
         }
     }
 
-    pub fn trials(as_it_is: AsItIs) -> Trials {
-        Trials {
+    pub fn rehearsed(as_it_is: AsItIs) -> Rehearsed {
+        Rehearsed {
             card: "NVIDIA GeForce RTX 3060".to_owned(),
             total_bytes: 12 * GIB,
             assumptions: Vec::new(),
             as_it_is,
             works: Vec::new(),
             fails: Vec::new(),
-            untried: Vec::new(),
+            not_rehearsed: Vec::new(),
         }
     }
 
-    fn text(trials: &Trials) -> String {
+    fn text(rehearsed: &Rehearsed) -> String {
         let mut sheet = Sheet::default();
-        trials.write(&mut sheet);
+        rehearsed.write(&mut sheet);
         sheet.render()
     }
 
     #[test]
     fn what_was_tried_is_told_with_its_figure_and_what_was_not_with_its_reason() {
-        let mut trials = trials(AsItIs::DoesNotFit {
+        let mut rehearsed = rehearsed(AsItIs::DoesNotFit {
             place: "in step 1 (forward), at train.py:9".to_owned(),
             needed_bytes: Some(14 * GIB),
         });
-        trials.works = vec![
+        rehearsed.works = vec![
             works("a batch of 3", Effect::Training, None),
             works(
                 "gradient checkpointing",
@@ -235,7 +235,7 @@ pub(super) mod tests {
                 Some("12 Block modules checkpointed"),
             ),
         ];
-        trials.fails.push(Fails {
+        rehearsed.fails.push(Fails {
             what: "bfloat16 autocast".to_owned(),
             because: "out of memory in step 1 (backward)".to_owned(),
         });
@@ -247,11 +247,11 @@ pub(super) mod tests {
             candidate: None,
             not_rehearsed_because: None,
         };
-        trials
-            .untried
+        rehearsed
+            .not_rehearsed
             .push(advice.not_rehearsed("needs bitsandbytes"));
-        trials.rank();
-        insta::assert_snapshot!(text(&trials));
+        rehearsed.rank();
+        insta::assert_snapshot!(text(&rehearsed));
     }
 
     #[test]
@@ -272,7 +272,7 @@ pub(super) mod tests {
             ),
         ];
         for (stopped_after_steps, grows_by_bytes, begin, end) in cases {
-            let text = text(&trials(AsItIs::Fits {
+            let text = text(&rehearsed(AsItIs::Fits {
                 peaks: peaks(3),
                 stopped_after_steps,
                 grows_by_bytes,
