@@ -104,7 +104,7 @@ lint-python: ## ruff and mypy
 		"$$reference" -m mypy --untyped-calls-exclude torch "$$part"; \
 	done; \
 	"$$reference" -m mypy --untyped-calls-exclude torch examples bench; \
-	"$$reference" -m mypy --untyped-calls-exclude torch attacks fuzz crates/pickle/tests crates/trace/tests; \
+	"$$reference" -m mypy --untyped-calls-exclude torch attacks fuzz crates/pickle/tests crates/snapshot/tests; \
 	for part in ground_truth/harness ground_truth/cudnn ground_truth/tables ground_truth/allocator \
 		ground_truth/verdicts/smallest_limits.py \
 		ground_truth/test_*.py; do \
@@ -160,7 +160,7 @@ bench: build ## Measure what a rehearsal costs, beside what it cannot avoid
 
 .PHONY: bench-snapshots
 bench-snapshots: build ## Measure opening a snapshot of 1 GB beside Python's own unpickler, replays and searches
-	cargo build --release --locked -p ghostgpu-trace --examples
+	cargo build --release --locked -p ghostgpu-snapshot --examples
 	@$(first_python); "$$reference" bench/snapshots.py
 	@cargo run --release --locked --quiet -p ghostgpu-allocator --example speed
 

@@ -3,7 +3,7 @@
 use ghostgpu_attribution::recording_of_snapshot;
 use ghostgpu_ledger::{By, CardLedger, Groups, Moment};
 use ghostgpu_pickle::{Limits, Node, Value};
-use ghostgpu_trace::{Event, EventContext, Events, NameId, OpenError, Snapshot, StackId};
+use ghostgpu_snapshot::{Event, EventContext, Events, NameId, OpenError, Snapshot, StackId};
 
 /// Small, so that a file that needs more is rejected quickly.
 const LIMITS: Limits = Limits {
@@ -50,8 +50,8 @@ pub fn check_pickle(bytes: &[u8]) {
 /// Streaming and reading as a whole agree, writing and reading again changes nothing, and the
 /// recording of it adds up.
 pub fn check_snapshot(bytes: &[u8]) {
-    let streamed = ghostgpu_trace::read_bytes(bytes, LIMITS);
-    let whole = ghostgpu_trace::read_bytes_as_a_whole(bytes, LIMITS);
+    let streamed = ghostgpu_snapshot::read_bytes(bytes, LIMITS);
+    let whole = ghostgpu_snapshot::read_bytes_as_a_whole(bytes, LIMITS);
     let (streamed, whole) = match (streamed, whole) {
         (Ok(streamed), Ok(whole)) => (streamed, whole),
         // What fits as columns need not fit as values.
@@ -172,8 +172,8 @@ fn stack(snapshot: &Snapshot, id: StackId) -> String {
 /// Written and read again, the events are the same.
 fn check_writing(snapshot: &Snapshot) {
     let mut bytes = Vec::new();
-    ghostgpu_trace::write_snapshot(snapshot, &mut bytes).expect("a vector takes everything");
-    let again = match ghostgpu_trace::read_bytes(&bytes, LIMITS) {
+    ghostgpu_snapshot::write_snapshot(snapshot, &mut bytes).expect("a vector takes everything");
+    let again = match ghostgpu_snapshot::read_bytes(&bytes, LIMITS) {
         Ok(again) => again,
         Err(OpenError::TooLarge { .. } | OpenError::NoDevices { .. }) => return,
         Err(error) => panic!("what was written cannot be read: {error}"),

@@ -3,7 +3,7 @@
 #
 #   ground_truth/tables/record.sh OUT [PROGRAM_DIR]
 #
-# OUT is a folder for the tables; PROGRAM_DIR has `ghostgpu` and `libghostgpu_recorder.so`
+# OUT is a folder for the tables; PROGRAM_DIR has `ghostgpu` and `libghostgpu_calibrator.so`
 # (target/release). PYTHON names another python than python3. Takes about 80 seconds.
 # The parts run beside each other, each in a process of its own with a limit of its own: what fails
 # is missing in OUT, and said in OUT/log.txt, and costs the others nothing.
@@ -26,8 +26,8 @@ recorded() {
     if [ ! -s "$table" ]; then
         # Without the command around it: each process leaves its own part.
         mkdir "$work/$name.parts"
-        GHOSTGPU_RECORD_DIR="$work/$name.parts" \
-            LD_PRELOAD="$programs/libghostgpu_recorder.so${LD_PRELOAD:+:$LD_PRELOAD}" \
+        GHOSTGPU_CALIBRATION_DIR="$work/$name.parts" \
+            LD_PRELOAD="$programs/libghostgpu_calibrator.so${LD_PRELOAD:+:$LD_PRELOAD}" \
             timeout -k 5 "$limit" "$python" "$@" >>"$work/$name.log" 2>&1
         echo "once more without the command: exit code $?" >>"$work/$name.log"
         cat "$work/$name.parts"/*.tsv >"$table"

@@ -13,7 +13,7 @@ from test_pprof import samples_of
 from timeline import Timeline
 from torch.cuda import _memory_viz
 
-SNAPSHOTS = sorted((REPOSITORY / "crates/trace/tests/data").glob("*.pickle.gz"))
+SNAPSHOTS = sorted((REPOSITORY / "crates/snapshot/tests/data").glob("*.pickle.gz"))
 TWO_CARDS = [path for path in SNAPSHOTS if path.name.startswith("two-cards")]
 
 

@@ -21,7 +21,7 @@ NATIVE = {
     "ghostgpu-cudnn",
     "libghostgpu.so",
     "libghostgpu_oracle_companions.so",
-    "libghostgpu_recorder.so",
+    "libghostgpu_calibrator.so",
 }
 
 

@@ -23,7 +23,7 @@ def write_snapshot(write: Write, snapshot: Path) -> Path:
 
 def others() -> list[Path]:
     """Snapshots of other releases and kinds, segments alone among them."""
-    found = sorted((REPOSITORY / "crates/trace/tests/data").rglob("*.pickle*"))
+    found = sorted((REPOSITORY / "crates/snapshot/tests/data").rglob("*.pickle*"))
     assert len(found) > 3
     return [*found, RECORDED / "memory-pools+default.pickle.gz", STREAMS]
 

@@ -7,7 +7,7 @@ use ghostgpu_recording::{
     OperatorId, Phase, PoolId, Recording, SegmentChange, Stage,
 };
 use ghostgpu_session::memory_log::{LogEntry, OwnerKind, Totals};
-use ghostgpu_trace::{DeviceTrace, EventKind, Snapshot};
+use ghostgpu_snapshot::{DeviceTrace, EventKind, Snapshot};
 
 use crate::category::{End, Evidence};
 use crate::log::CardLog;

@@ -2,7 +2,7 @@
 //!
 //! [`recording_of_snapshot`] makes one of a memory snapshot alone, from any card: without owners. [`assemble`] makes
 //! one of what a rehearsal's process left behind. There, two witnesses saw the same allocations in the same order. PyTorch's own history
-//! ([`Snapshot`](ghostgpu_trace::Snapshot)) has the sizes that were asked for, the Python stacks and the
+//! ([`Snapshot`](ghostgpu_snapshot::Snapshot)) has the sizes that were asked for, the Python stacks and the
 //! segments; the memory log ([`memory_log`](ghostgpu_session::memory_log)) has the operators, the modules,
 //! the stages, and what memory turned out to be. `assemble` goes through both at once.
 //!

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ghostgpu_recording::{NameId, NamedRange};
-use ghostgpu_trace::{Annotation, AnnotationStage};
+use ghostgpu_snapshot::{Annotation, AnnotationStage};
 
 /// The ranges of one device, and which of them is the innermost at a time.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl NamedRanges {
         annotations: &[Annotation],
         device: usize,
         first_us: i64,
-        mut name: impl FnMut(ghostgpu_trace::NameId) -> NameId,
+        mut name: impl FnMut(ghostgpu_snapshot::NameId) -> NameId,
     ) -> Self {
         let mut sorted: Vec<&Annotation> = annotations
             .iter()
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn the_innermost_open_range_is_the_one_that_started_last() {
         let annotation = |time_us, name, stage| Annotation {
-            name: ghostgpu_trace::NameId(name),
+            name: ghostgpu_snapshot::NameId(name),
             stage,
             device: 0,
             time_us,

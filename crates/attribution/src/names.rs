@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::frame_owner::owner_of;
 use ghostgpu_recording::{Frame, FrameId, Module, NameId, Names, StackId};
 use ghostgpu_session::memory_log::{LogEntry, LogReader};
-use ghostgpu_trace::Snapshot;
+use ghostgpu_snapshot::Snapshot;
 
 /// Texts, operators and modules as the log numbers them: its numbers are the places in the lists.
 pub fn names_of_log(log: &[u8]) -> Names {
@@ -59,7 +59,7 @@ fn put<T: Clone + Default>(list: &mut Vec<T>, number: u32, value: T) {
 pub struct Stacks {
     /// By the snapshot's numbers.
     stacks: Vec<Option<StackId>>,
-    frames: HashMap<ghostgpu_trace::FrameId, Option<FrameId>>,
+    frames: HashMap<ghostgpu_snapshot::FrameId, Option<FrameId>>,
 }
 
 impl Stacks {
@@ -73,7 +73,7 @@ impl Stacks {
 
     pub fn bring(
         &mut self,
-        stack: ghostgpu_trace::StackId,
+        stack: ghostgpu_snapshot::StackId,
         snapshot: &Snapshot,
         names: &mut Names,
     ) -> StackId {
@@ -101,7 +101,7 @@ impl Stacks {
 
     fn bring_frame(
         &mut self,
-        id: ghostgpu_trace::FrameId,
+        id: ghostgpu_snapshot::FrameId,
         snapshot: &Snapshot,
         names: &mut Names,
     ) -> Option<FrameId> {
@@ -127,17 +127,17 @@ impl Stacks {
 /// Brings texts of a snapshot into a recording's names, each once.
 #[derive(Debug, Default)]
 pub struct Texts {
-    known: HashMap<ghostgpu_trace::NameId, NameId>,
+    known: HashMap<ghostgpu_snapshot::NameId, NameId>,
 }
 
 impl Texts {
     pub fn bring(
         &mut self,
-        name: ghostgpu_trace::NameId,
-        from: &ghostgpu_trace::Names,
+        name: ghostgpu_snapshot::NameId,
+        from: &ghostgpu_snapshot::Names,
         names: &mut Names,
     ) -> NameId {
-        if name == ghostgpu_trace::NameId::EMPTY {
+        if name == ghostgpu_snapshot::NameId::EMPTY {
             return NameId(0);
         }
         *self.known.entry(name).or_insert_with(|| {

@@ -27,7 +27,7 @@ impl Pools {
         }
     }
 
-    pub fn place(&mut self, stream: u64, number: Option<ghostgpu_trace::PoolId>) -> PoolId {
+    pub fn place(&mut self, stream: u64, number: Option<ghostgpu_snapshot::PoolId>) -> PoolId {
         let pool = Pool {
             stream,
             number: number.map(|number| (number.0, number.1)),

@@ -1,6 +1,6 @@
 //! How a request becomes a block's size (allocator of torch 2.4 and newer).
 
-use ghostgpu_trace::AllocatorSettings;
+use ghostgpu_snapshot::AllocatorSettings;
 
 /// PyTorch's `kMinBlockSize`.
 const MIN_BLOCK_BYTES: u64 = 512;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ghostgpu_attribution::recording_of_snapshot;
 use ghostgpu_ledger::{By, CardLedger, Groups};
-use ghostgpu_trace::{Limits, open_with};
+use ghostgpu_snapshot::{Limits, open_with};
 
 const STACK_BYTES: usize = 512 * 1024;
 const LIMITS: Limits = Limits {
@@ -26,7 +26,7 @@ fn answer_to(path: &Path) -> String {
         Err(error) => return error.to_string(),
     };
     let mut copy = Vec::new();
-    ghostgpu_trace::write_snapshot(&snapshot, &mut copy).unwrap();
+    ghostgpu_snapshot::write_snapshot(&snapshot, &mut copy).unwrap();
     let recording = recording_of_snapshot(&mut snapshot);
     assert_eq!(recording.check(), Ok(()));
     let groups = Groups::of(&recording);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ghostgpu_attribution::recording_of_snapshot;
 use ghostgpu_ledger::{CardLedger, Moment};
-use ghostgpu_trace::EventKind;
+use ghostgpu_snapshot::EventKind;
 use serde_json::Value;
 
 fn recordings() -> Vec<PathBuf> {
@@ -34,7 +34,7 @@ fn peaks_are_those_that_pytorch_counted_on_the_card() {
     let recordings = recordings();
     assert!(recordings.len() > 15);
     for recording in recordings {
-        let mut snapshot = ghostgpu_trace::open(&recording).unwrap();
+        let mut snapshot = ghostgpu_snapshot::open(&recording).unwrap();
         let warnings: Vec<String> = snapshot.warnings.iter().map(ToString::to_string).collect();
         let made = recording_of_snapshot(&mut snapshot);
         assert_eq!(made.check(), Ok(()));
@@ -74,7 +74,7 @@ fn peaks_are_those_that_pytorch_counted_on_the_card() {
 #[test]
 fn what_is_live_at_each_step_is_what_pytorch_counted_there() {
     for recording in recordings() {
-        let mut snapshot = ghostgpu_trace::open(&recording).unwrap();
+        let mut snapshot = ghostgpu_snapshot::open(&recording).unwrap();
         let current = series(&statistics(&recording), "requested_bytes.all.current");
         let kinds = snapshot.traces[0].events.kinds().to_vec();
         let made = recording_of_snapshot(&mut snapshot);

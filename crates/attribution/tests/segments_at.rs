@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ghostgpu_attribution::recording_of_snapshot;
 use ghostgpu_ledger::{CardLedger, Moment, Segment};
-use ghostgpu_trace::{BlockState, EventKind, Snapshot};
+use ghostgpu_snapshot::{BlockState, EventKind, Snapshot};
 
 const RECORDINGS: [&str; 5] = [
     "unet+default",
@@ -19,7 +19,7 @@ fn open(name: &str) -> Snapshot {
     let file = folder.join(format!(
         "../../ground_truth/allocator/h200/{name}.pickle.gz"
     ));
-    ghostgpu_trace::open(&file).expect("a recording")
+    ghostgpu_snapshot::open(&file).expect("a recording")
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn at_the_end_they_are_those_of_the_snapshot() {
         let expected: Vec<_> = snapshot.segments_of(0).collect();
         assert_eq!(found.len(), expected.len(), "{name}");
         for (found, expected) in found.iter().zip(expected) {
-            let is_small = expected.kind == ghostgpu_trace::SegmentKind::Small;
+            let is_small = expected.kind == ghostgpu_snapshot::SegmentKind::Small;
             assert_eq!(
                 (
                     found.address,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ghostgpu_attribution::recording_of_snapshot;
 use ghostgpu_ledger::{By, CardLedger, Groups, Moment};
 use ghostgpu_recording::{AllocationId, Event as Recorded, Recording};
-use ghostgpu_trace::{
+use ghostgpu_snapshot::{
     AllocatorSettings, Annotation, AnnotationStage, Block, BlockState, ContextId, DeviceTrace,
     Event, EventContext, EventKind, Events, Format, Frame, Names, PoolId, Segment, SegmentKind,
     Snapshot, StackId, Stacks,

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use ghostgpu_ledger::CardLedger;
 use ghostgpu_recording::Recording;
-use ghostgpu_trace::{OpenError, Snapshot};
+use ghostgpu_snapshot::{OpenError, Snapshot};
 
 use crate::failure::Failure;
 
 /// Opens a snapshot; what is none is refused in one sentence.
 pub fn open(path: &Path) -> Result<Snapshot, Failure> {
-    ghostgpu_trace::open(path).map_err(|error| cannot_open(&error))
+    ghostgpu_snapshot::open(path).map_err(|error| cannot_open(&error))
 }
 
 fn cannot_open(error: &OpenError) -> Failure {

@@ -4,10 +4,10 @@
 
 use std::ffi::{c_int, c_void};
 
-use ghostgpu_tables::fft::{Plan, Side, WORK_BYTES};
+use ghostgpu_library_sizes::fft::{Plan, Side, WORK_BYTES};
 
 use crate::handles::Handles;
-use crate::{library_sizes, observer, state, trace_call, write_out};
+use crate::{library_sizes, log_call, observer, state, write_out};
 
 const SUCCESS: i32 = 0;
 const INVALID_PLAN: i32 = 1;
@@ -22,7 +22,7 @@ static PLANS: Handles<()> = Handles::starting_at(0x0FF7_0000);
 /// `plan` points to a writable integer or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cufftCreate(plan: *mut c_int) -> i32 {
-    trace_call!(cufftCreate, plan);
+    log_call!(cufftCreate, plan);
     let number = c_int::try_from(PLANS.insert(()));
     let (Ok(number), false) = (number, plan.is_null()) else {
         return INVALID_VALUE;
@@ -44,25 +44,25 @@ fn is_plan(number: usize) -> bool {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cufftDestroy(plan: c_int) -> i32 {
-    trace_call!(cufftDestroy, plan);
+    log_call!(cufftDestroy, plan);
     with_plan(plan, |number| PLANS.remove(number).is_some())
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cufftSetStream(plan: c_int, stream: *mut c_void) -> i32 {
-    trace_call!(cufftSetStream, plan, stream);
+    log_call!(cufftSetStream, plan, stream);
     with_plan(plan, is_plan)
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cufftSetAutoAllocation(plan: c_int, automatic: c_int) -> i32 {
-    trace_call!(cufftSetAutoAllocation, plan, automatic);
+    log_call!(cufftSetAutoAllocation, plan, automatic);
     with_plan(plan, is_plan)
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cufftSetWorkArea(plan: c_int, area: *mut c_void) -> i32 {
-    trace_call!(cufftSetWorkArea, plan, area);
+    log_call!(cufftSetWorkArea, plan, area);
     observer::workspace(area);
     with_plan(plan, is_plan)
 }
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn cufftXtMakePlanMany(
             execution: execution_type,
         }
     };
-    trace_call!(cufftXtMakePlanMany, plan, wanted, work_bytes);
+    log_call!(cufftXtMakePlanMany, plan, wanted, work_bytes);
     if with_plan(plan, is_plan) != SUCCESS {
         return INVALID_PLAN;
     }
@@ -143,6 +143,6 @@ pub extern "C" fn cufftXtExec(
     output: *mut c_void,
     direction: c_int,
 ) -> i32 {
-    trace_call!(cufftXtExec, plan, input, output, direction);
+    log_call!(cufftXtExec, plan, input, output, direction);
     with_plan(plan, is_plan)
 }

@@ -4,8 +4,8 @@
 //! Names and the error structure written from NVIDIA's public documentation "cuFile API Reference
 //! Guide", release 1.15.
 
+use crate::log_call;
 use crate::refuse::refuse;
-use crate::trace_call;
 
 /// `CUfileError_t`: the library's own code and the driver's.
 #[repr(C)]
@@ -54,7 +54,7 @@ refused_transfer! {
 /// first one.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuFileBufDeregister() -> FileError {
-    trace_call!(cuFileBufDeregister);
+    log_call!(cuFileBufDeregister);
     FileError {
         code: 0,
         driver_code: 0,
@@ -64,5 +64,5 @@ pub extern "C" fn cuFileBufDeregister() -> FileError {
 /// As [`cuFileBufDeregister`]; it returns nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuFileHandleDeregister() {
-    trace_call!(cuFileHandleDeregister);
+    log_call!(cuFileHandleDeregister);
 }

@@ -7,7 +7,7 @@
 
 use std::ffi::c_char;
 
-use crate::{trace_call, write_out};
+use crate::{log_call, write_out};
 
 /// `CUPTI_ERROR_NOT_SUPPORTED`.
 const NOT_SUPPORTED: i32 = 27;
@@ -20,7 +20,7 @@ macro_rules! not_supported {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $name() -> i32 {
-                trace_call!($name);
+                log_call!($name);
                 NOT_SUPPORTED
             }
         )+
@@ -41,7 +41,7 @@ not_supported! {
 /// `text` points to writable memory for an address, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetResultString(code: i32, text: *mut *const c_char) -> i32 {
-    trace_call!(cuptiGetResultString, code, text);
+    log_call!(cuptiGetResultString, code, text);
     if text.is_null() {
         return INVALID_PARAMETER;
     }

@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::library_sizes::answered;
-use crate::{device_work, opaque_objects, state, trace_call};
+use crate::{device_work, log_call, opaque_objects, state};
 
 const INVALID_VALUE: i32 = 3;
 const NOT_SUPPORTED: i32 = 9;
@@ -27,7 +27,7 @@ opaque_objects! {
 /// `handle` points to writable memory for a handle, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cusolverDnCreate(handle: *mut Object) -> i32 {
-    trace_call!(cusolverDnCreate, handle);
+    log_call!(cusolverDnCreate, handle);
     state::note_solver_use();
     // SAFETY: promised by the caller.
     match unsafe { opaque_objects::create(handle) } {
@@ -76,7 +76,7 @@ macro_rules! define {
     };
 }
 
-ghostgpu_tables::solver_questions!(define);
+ghostgpu_library_sizes::solver_questions!(define);
 
 // Operations in such a workspace. They leave values and their success in device memory; the host
 // parts of a workspace are theirs alone. The letters are those of the interface: sizes m, n, k,

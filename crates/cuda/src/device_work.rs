@@ -1,13 +1,13 @@
 //! Declaring functions whose only results are values in device memory, with their real parameters.
 //!
 //! Such work is left undone: nobody can read the values except through a copy, and copies from a
-//! virtual card say what they assume. What remains is the trace, which wants the arguments.
+//! virtual card say what they assume. What remains is the call log, which wants the arguments.
 
-/// Writes a call and its arguments, by name, to the trace.
+/// Writes a call and its arguments, by name, to the call log.
 #[macro_export]
-macro_rules! trace_call {
+macro_rules! log_call {
     ($name:ident $(, $argument:ident)* $(,)?) => {
-        $crate::trace::call(stringify!($name), || {
+        $crate::call_log::call(stringify!($name), || {
             let arguments: &[String] =
                 &[$(format!(concat!(stringify!($argument), "={:?}"), $argument)),*];
             arguments.join(", ")
@@ -40,7 +40,7 @@ macro_rules! device_work {
         #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($argument: $type),*) -> i32 {
-            $crate::trace_call!($name $(, $argument)*);
+            $crate::log_call!($name $(, $argument)*);
             $crate::handed_on::forget_all();
             $before();
             $($crate::observer::workspace($workspace.cast());)?

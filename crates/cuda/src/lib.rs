@@ -10,6 +10,7 @@
 //! simulated, harmless or refused.
 
 mod agent_interface;
+mod call_log;
 mod card_usage;
 mod clock;
 mod cublas;
@@ -42,7 +43,6 @@ mod runtime;
 mod self_lookup;
 mod slots;
 mod state;
-mod trace;
 mod virtual_device;
 mod visible_devices;
 

@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use crate::{real_library, refuse, trace_call};
+use crate::{log_call, real_library, refuse};
 
 /// `NVRTC_ERROR_INTERNAL_ERROR`.
 const INTERNAL_ERROR: i32 = 11;
@@ -22,7 +22,7 @@ macro_rules! passed_on {
             /// As the documentation of NVRTC demands: the arguments go there unchanged.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
-                trace_call!($name $(, $argument)*);
+                log_call!($name $(, $argument)*);
                 const NAME: &CStr = match CStr::from_bytes_with_nul(
                     concat!(stringify!($name), "\0").as_bytes(),
                 ) {
@@ -63,7 +63,7 @@ passed_on! {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvrtcGetErrorString(code: i32) -> *const c_char {
-    trace_call!(nvrtcGetErrorString, code);
+    log_call!(nvrtcGetErrorString, code);
     match real_library::find_loaded(&LIBRARY_NAMES, c"nvrtcGetErrorString") {
         Some(address) => {
             // SAFETY: this is the documented signature of nvrtcGetErrorString.

@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::refuse::refuse;
-use crate::{real_library, refused, trace_call};
+use crate::{log_call, real_library, refused};
 
 /// Any status but zero is an error.
 const ERROR: i32 = 1;
@@ -52,7 +52,7 @@ pub extern "C" fn nvshmem_selected_device_transport() -> c_int {
 /// `NVSHMEM_STATUS_NOT_INITIALIZED`, which is true.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvshmemid_init_status() -> c_int {
-    trace_call!(nvshmemid_init_status);
+    log_call!(nvshmemid_init_status);
     0
 }
 
@@ -62,7 +62,7 @@ macro_rules! nothing_to_do {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $name() {
-                trace_call!($name);
+                log_call!($name);
             }
         )+
     };
@@ -78,7 +78,7 @@ nothing_to_do! {
 /// `major` and `minor` point to writable integers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvshmem_info_get_version(major: *mut c_int, minor: *mut c_int) {
-    trace_call!(nvshmem_info_get_version, major, minor);
+    log_call!(nvshmem_info_get_version, major, minor);
     let names = [c"libnvshmem_host.so.3"];
     let Some(address) = real_library::find_loaded(&names, c"nvshmem_info_get_version") else {
         refuse("NVSHMEM", "nvshmem_info_get_version");

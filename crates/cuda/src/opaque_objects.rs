@@ -42,7 +42,7 @@ macro_rules! opaque_objects {
             /// `target` points to writable memory for a handle, or is null.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $create(target: *mut *mut ::std::ffi::c_void) -> i32 {
-                $crate::trace_call!($create, target);
+                $crate::log_call!($create, target);
                 // SAFETY: promised by the caller.
                 if unsafe { $crate::opaque_objects::create(target) } { 0 } else { $invalid }
             }
@@ -50,7 +50,7 @@ macro_rules! opaque_objects {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $destroy(object: *mut ::std::ffi::c_void) -> i32 {
-                $crate::trace_call!($destroy, object);
+                $crate::log_call!($destroy, object);
                 if $crate::opaque_objects::destroy(object) { 0 } else { $invalid }
             }
         )+

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::{notes, trace};
+use crate::{call_log, notes};
 
 /// What the agent registers to learn, at the moment of the call, which line of the script made it.
 pub type RefusalCallback = extern "C" fn(function: *const c_char);
@@ -13,7 +13,7 @@ static CALLBACK: AtomicUsize = AtomicUsize::new(0);
 /// Tells the user that `function` is not simulated. The caller then returns its library's own
 /// "not supported" status, which PyTorch raises as an exception at the user's line.
 pub fn refuse(library: &str, function: &str) {
-    trace::call(function, || "refused: not simulated".to_owned());
+    call_log::call(function, || "refused: not simulated".to_owned());
     notes::refused(library, function);
     let callback = CALLBACK.load(Ordering::Acquire);
     let Ok(name) = CString::new(function) else {
@@ -57,7 +57,7 @@ macro_rules! harmless {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $name() -> i32 {
-                $crate::trace::call(stringify!($name), String::new);
+                $crate::call_log::call(stringify!($name), String::new);
                 0
             }
         )+

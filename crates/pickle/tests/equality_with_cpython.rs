@@ -121,7 +121,7 @@ fn real_snapshots_are_what_python_reads() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();
     let mut names = Vec::new();
-    for source in ["crates/trace/tests/data", "fuzz/corpus/snapshot"] {
+    for source in ["crates/snapshot/tests/data", "fuzz/corpus/snapshot"] {
         for file in std::fs::read_dir(root.join(source)).unwrap() {
             let path = file.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();

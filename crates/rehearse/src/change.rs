@@ -139,7 +139,7 @@ mod tests {
                 devices: vec![sheet("3060")],
                 unlimited_memory: false,
                 steps: 3,
-                trace: None,
+                call_log: None,
                 cudnn: CudnnSource::Recorded,
                 cudnn_program: None,
                 cudnn_cache_dir: None,

@@ -15,7 +15,7 @@ pub const LIBRARY_NAME: &str = "libghostgpu.so";
 const CUDNN_PROGRAM_NAME: &str = "ghostgpu-cudnn";
 
 /// The library that `ghostgpu calibrate` preloads; it lies beside the program.
-pub const RECORDER_NAME: &str = "libghostgpu_recorder.so";
+pub const CALIBRATOR_NAME: &str = "libghostgpu_calibrator.so";
 
 /// Names another library; for tests and for builds outside the checkout.
 const LIBRARY_VARIABLE: &str = "GHOSTGPU_LIBRARY";
@@ -90,8 +90,8 @@ fn own_program() -> Result<PathBuf, Failure> {
 }
 
 /// The recorder, which needs none of the other parts.
-pub fn recorder_library() -> Result<PathBuf, Failure> {
-    let library = own_program()?.with_file_name(RECORDER_NAME);
+pub fn calibrator_library() -> Result<PathBuf, Failure> {
+    let library = own_program()?.with_file_name(CALIBRATOR_NAME);
     match library.is_file() {
         true => Ok(library),
         false => Err(

@@ -44,7 +44,7 @@ pub use findings::Findings;
 pub use forks::Forks;
 pub use job::Job;
 pub use judge::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Run, Verdict, user_frame};
-pub use layout::{Layout, RECORDER_NAME, recorder_library};
+pub use layout::{CALIBRATOR_NAME, Layout, calibrator_library};
 pub use observer::{Dimension, Observer, Purpose};
 pub use outcome::{OutOfMemory, Outcome, Peaks, Reason};
 pub use prepare::Prepared;

@@ -95,7 +95,7 @@ impl Job {
             devices: sheets(card, self),
             unlimited_memory: false,
             steps: self.steps,
-            trace: self.call_log.clone(),
+            call_log: self.call_log.clone(),
             cudnn: match self.asks_cudnn {
                 true => CudnnSource::Installed,
                 false => CudnnSource::Recorded,

@@ -69,7 +69,7 @@ fn read(
     process: &ProcessReport,
     findings: &Findings,
 ) -> Result<Recording, String> {
-    let snapshot = ghostgpu_trace::open(history).map_err(|error| error.to_string())?;
+    let snapshot = ghostgpu_snapshot::open(history).map_err(|error| error.to_string())?;
     let log = std::fs::read(log).map_err(|error| error.to_string())?;
     let outside = |device: u32| {
         // What this process used, and no other: their memory is not its context.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ghostgpu_device::Card;
-use ghostgpu_tables::Table;
+use ghostgpu_library_sizes::Table;
 
 use crate::failure::Failure;
 

@@ -109,7 +109,7 @@ pub(crate) fn start(
     session.run_dir = run_dir.path().to_owned();
     if session.unlimited_memory || !output.is_seen() {
         // The call log is that of the run the user sees.
-        session.trace = None;
+        session.call_log = None;
     }
     run_dir.write_session(&session).map_err(|error| {
         Stop::failed("cannot write into the run's folder", format!("{error:#}"))

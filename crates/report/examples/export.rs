@@ -51,7 +51,7 @@ fn main() -> anyhow::Result<()> {
     let recording = match is_recording {
         true => read(File::open(&arguments.file)?, Limits::default())?,
         false => {
-            let mut snapshot = ghostgpu_trace::open(&arguments.file)?;
+            let mut snapshot = ghostgpu_snapshot::open(&arguments.file)?;
             if let To::MemoryViz = arguments.to {
                 let options = MemoryVizOptions {
                     max_events: arguments.max_events,

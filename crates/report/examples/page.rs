@@ -66,7 +66,7 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let mut recording = match &arguments.snapshot {
         Some(path) => {
-            let mut recording = recording_of_snapshot(&mut ghostgpu_trace::open(path)?);
+            let mut recording = recording_of_snapshot(&mut ghostgpu_snapshot::open(path)?);
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             recording.about.command = vec![name.into_owned()];
             recording

@@ -1,6 +1,6 @@
 //! Whatever a file says, every format is written, and the same way twice.
 
-use ghostgpu_trace::{AnnotationStage, BlockState, EventKind, StackId};
+use ghostgpu_snapshot::{AnnotationStage, BlockState, EventKind, StackId};
 use proptest::prelude::*;
 
 use crate::test_snapshot::TestSnapshot;

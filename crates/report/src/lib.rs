@@ -13,7 +13,7 @@
 //! | [`write_folded`] | flame graph tools |
 //! | [`write_memory_viz`] | PyTorch's `_memory_viz.py` and its page |
 //!
-//! The last is of a [`Snapshot`](ghostgpu_trace::Snapshot), which it writes as PyTorch would. The same recording gives the
+//! The last is of a [`Snapshot`](ghostgpu_snapshot::Snapshot), which it writes as PyTorch would. The same recording gives the
 //! same bytes, and no format holds more in memory than what is live, what is large and the stacks.
 
 #![forbid(unsafe_code)]

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ghostgpu_trace::{DeviceTrace, Events, Snapshot, write_snapshot};
+use ghostgpu_snapshot::{DeviceTrace, Events, Snapshot, write_snapshot};
 
 use crate::error::ReportError;
 

@@ -2,7 +2,7 @@
 
 use ghostgpu_attribution::recording_of_snapshot;
 use ghostgpu_recording::Recording;
-use ghostgpu_trace::{
+use ghostgpu_snapshot::{
     AllocatorSettings, Annotation, AnnotationStage, Block, BlockState, ContextId, DeviceTrace,
     Event, EventContext, EventKind, Events, Format, Frame, Names, PoolId, Segment, SegmentKind,
     Snapshot, StackId, Stacks,

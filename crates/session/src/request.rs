@@ -34,7 +34,7 @@ pub struct Session {
     /// Stop after this many optimizer steps; 0 runs the script to its end.
     pub steps: u64,
     /// Write every simulated call with its arguments to this file.
-    pub trace: Option<PathBuf>,
+    pub call_log: Option<PathBuf>,
     pub cudnn: CudnnSource,
     /// The program that asks the installed cuDNN: `ghostgpu-cudnn`, beside the command line.
     pub cudnn_program: Option<PathBuf>,

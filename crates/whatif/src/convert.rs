@@ -4,7 +4,7 @@ use ghostgpu_allocator::replay::{Context, Operation, Operations, Recording};
 use ghostgpu_allocator::{
     Action, Address, BlockState, BlockView, PoolId, PoolKind, SegmentView, StreamId,
 };
-use ghostgpu_trace::{self as trace, EventKind, Events, Snapshot};
+use ghostgpu_snapshot::{self as trace, EventKind, Events, Snapshot};
 
 /// A recording of one device, and how its entries are numbered in the file.
 #[derive(Debug, Clone, Default)]
@@ -118,7 +118,7 @@ fn block(block: &trace::Block) -> BlockView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ghostgpu_trace::{ContextId, DeviceTrace, Event, EventContext, StackId};
+    use ghostgpu_snapshot::{ContextId, DeviceTrace, Event, EventContext, StackId};
 
     fn event(kind: EventKind, address: u64, bytes: u64) -> Event {
         Event {

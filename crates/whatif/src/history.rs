@@ -4,7 +4,7 @@ use ghostgpu_allocator::replay::{
     Difference, Environment, ExactReplay, Program, Warning, WhatIf, exact, what_if,
 };
 use ghostgpu_allocator::{Release, Settings, SettingsError, SnapshotSettings};
-use ghostgpu_trace::{AllocatorSettings, Snapshot};
+use ghostgpu_snapshot::{AllocatorSettings, Snapshot};
 
 use crate::card_driver::CardDriver;
 use crate::card_size::largest_total_bytes;

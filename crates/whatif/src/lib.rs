@@ -1,6 +1,6 @@
 //! Replays a recorded history under another setting, another amount of memory or another release.
 //!
-//! A [`Snapshot`](ghostgpu_trace::Snapshot) goes in, and for each question a
+//! A [`Snapshot`](ghostgpu_snapshot::Snapshot) goes in, and for each question a
 //! [`WhatIf`](ghostgpu_allocator::replay::WhatIf) comes out. This crate connects snapshots and the
 //! replica: [`History`] extracts one device from a snapshot, finds out by replaying it which release's
 //! rules it follows, and answers questions; [`search`] runs many of them. It does not print.

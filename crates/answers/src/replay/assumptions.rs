@@ -1,7 +1,7 @@
 //! What the answer of a replay rests on.
 
+use ghostgpu_snapshot::{Snapshot, Warning};
 use ghostgpu_text::human;
-use ghostgpu_trace::{Snapshot, Warning};
 use ghostgpu_whatif::{Basis, History};
 
 use super::{CardMemory, Outcome};

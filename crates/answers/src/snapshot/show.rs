@@ -2,8 +2,8 @@
 
 use ghostgpu_allocator::Settings;
 use ghostgpu_ledger::{By, CardLedger, Level};
+use ghostgpu_snapshot::{BlockState, Format, Snapshot, Warning};
 use ghostgpu_text::{Sheet, grouped, human};
-use ghostgpu_trace::{BlockState, Format, Snapshot, Warning};
 
 use super::fragmentation::{AtFailure, Failed, of_failure, of_state};
 use super::top;

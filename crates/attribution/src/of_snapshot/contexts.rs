@@ -1,7 +1,7 @@
 //! Pools and names that a snapshot's events share.
 
 use ghostgpu_recording::{NameId, Pool, PoolId};
-use ghostgpu_trace::EventContext;
+use ghostgpu_snapshot::EventContext;
 
 use super::Brought;
 use crate::pools::Pools;
@@ -26,7 +26,7 @@ impl Contexts {
             .map(|context| Context {
                 pool: pools.place(context.stream, context.pool),
                 label: brought.text(match context.category {
-                    ghostgpu_trace::NameId::EMPTY => context.user_metadata,
+                    ghostgpu_snapshot::NameId::EMPTY => context.user_metadata,
                     category => category,
                 }),
             })

@@ -7,7 +7,7 @@ use ghostgpu_recording::{
     Allocation, CardMemory, Category, Event, ModuleId, NameId, OperatorId, ReservedRanges,
     SegmentChange, StackId,
 };
-use ghostgpu_trace::{Segment, SegmentKind};
+use ghostgpu_snapshot::{Segment, SegmentKind};
 
 use super::Brought;
 use super::pass::{NONE, is_possible};

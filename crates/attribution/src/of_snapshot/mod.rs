@@ -17,7 +17,7 @@ use ghostgpu_recording::{
     About, Allocation, CardMemory, Category, Failure, ModuleId, NameId, Names, OperatorId, PoolId,
     Recording, SegmentChange, Source, StackId,
 };
-use ghostgpu_trace::{EventColumns, EventKind, Snapshot};
+use ghostgpu_snapshot::{EventColumns, EventKind, Snapshot};
 
 use crate::named_ranges::NamedRanges;
 use crate::names::{Stacks, Texts};
@@ -79,11 +79,11 @@ struct Brought<'a> {
 }
 
 impl Brought<'_> {
-    fn stack(&mut self, stack: ghostgpu_trace::StackId) -> StackId {
+    fn stack(&mut self, stack: ghostgpu_snapshot::StackId) -> StackId {
         self.stacks.bring(stack, self.snapshot, self.names)
     }
 
-    fn text(&mut self, name: ghostgpu_trace::NameId) -> NameId {
+    fn text(&mut self, name: ghostgpu_snapshot::NameId) -> NameId {
         self.texts.bring(name, &self.snapshot.names, self.names)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ghostgpu_pickle::SeededState;
 use ghostgpu_recording::{AllocationId, ChangeId, Event, FailureId};
-use ghostgpu_trace::EventKind;
+use ghostgpu_snapshot::EventKind;
 
 /// No event, in a column of events.
 pub(super) const NONE: u32 = u32::MAX;
@@ -128,7 +128,7 @@ impl Pass {
     /// says where an older allocation was made.
     pub(super) fn frees_have_stack_of_allocation(
         &self,
-        stacks: &[ghostgpu_trace::StackId],
+        stacks: &[ghostgpu_snapshot::StackId],
     ) -> bool {
         let stack = |at: u32| stacks.get(at as usize);
         let born_and_freed = (0..self.begins.len())

@@ -10,16 +10,16 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal;
 use anyhow::Context;
+use ghostgpu_library_sizes::Table;
 use ghostgpu_rehearse::process::{Cause, hold_signals, supervise};
 use ghostgpu_rehearse::python::{Search, find_interpreter};
 use ghostgpu_rehearse::{
-    RECORDER_NAME, Stop, Target, preload_value, recorder_library, temporary_folder,
+    CALIBRATOR_NAME, Stop, Target, calibrator_library, preload_value, temporary_folder,
 };
-use ghostgpu_tables::Table;
 use ghostgpu_text::{parse_duration, seconds};
 
 /// The folder in which each process of the script leaves its part of the table.
-const FOLDER_VARIABLE: &str = "GHOSTGPU_RECORD_DIR";
+const FOLDER_VARIABLE: &str = "GHOSTGPU_CALIBRATION_DIR";
 
 /// Run a script on a real card and record how large its libraries' workspaces are
 ///
@@ -64,13 +64,13 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let target = Target::from_words(&arguments.command)?;
     let mut table = present_table(&arguments.out)?;
     let output = Output::prepare(&arguments.out)?;
-    let recorder = recorder_library()?;
+    let calibrator = calibrator_library()?;
     let (program, words) = program_and_words(arguments, target)?;
     hold_signals();
     let folder = temporary_folder()?;
     // The loader splits its list at spaces and colons, which an installation's path may have.
-    let preload = folder.path().join(RECORDER_NAME);
-    symlink(&recorder, &preload).context("cannot write into the folder of the recording")?;
+    let preload = folder.path().join(CALIBRATOR_NAME);
+    symlink(&calibrator, &preload).context("cannot write into the folder of the recording")?;
     let mut command = Command::new(&program);
     command
         .args(words)

@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 
 use super::{DataArray, Handle, begin_work, status};
-use crate::{device_work, trace_call, write_out};
+use crate::{device_work, log_call, write_out};
 
 device_work! {
     before: begin_work;
@@ -29,7 +29,7 @@ macro_rules! with_host_status {
         pub unsafe extern "C" fn $name(
             $($before: $before_type,)+ host_status: *mut c_int $(, $after: $after_type)*
         ) -> i32 {
-            trace_call!($name $(, $before)+, host_status $(, $after)*);
+            log_call!($name $(, $before)+, host_status $(, $after)*);
             begin_work();
             // SAFETY: promised by the caller.
             unsafe { write_out(host_status, 0) };

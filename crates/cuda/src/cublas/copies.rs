@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::{Data, status};
-use crate::{device_work, notes, state, trace_call};
+use crate::{device_work, log_call, notes, state};
 
 fn nothing_more() {}
 
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn cublasGetMatrixAsync(
     host_stride: c_int,
     stream: Data,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasGetMatrixAsync,
         rows,
         columns,
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn cublasGetVectorAsync(
     host_stride: c_int,
     stream: Data,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasGetVectorAsync,
         n,
         element_bytes,

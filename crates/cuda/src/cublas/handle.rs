@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::status;
 use crate::handles::Handles;
-use crate::{cublaslt, observer, state, trace_call, write_out};
+use crate::{cublaslt, log_call, observer, state, write_out};
 
 /// `cublasHandle_t`.
 pub type Handle = *mut c_void;
@@ -49,7 +49,7 @@ pub fn pointer_mode(handle: Handle) -> PointerMode {
 /// `handle` points to writable memory for one handle, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasCreate_v2(handle: *mut Handle) -> i32 {
-    trace_call!(cublasCreate_v2, handle);
+    log_call!(cublasCreate_v2, handle);
     if handle.is_null() {
         return status::INVALID_VALUE;
     }
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn cublasCreate_v2(handle: *mut Handle) -> i32 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cublasDestroy_v2(handle: Handle) -> i32 {
-    trace_call!(cublasDestroy_v2, handle);
+    log_call!(cublasDestroy_v2, handle);
     match HANDLES.remove(handle as usize) {
         Some(_) => status::SUCCESS,
         None => status::NOT_INITIALIZED,
@@ -73,7 +73,7 @@ pub extern "C" fn cublasDestroy_v2(handle: Handle) -> i32 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cublasSetStream_v2(handle: Handle, stream: *mut c_void) -> i32 {
-    trace_call!(cublasSetStream_v2, handle, stream);
+    log_call!(cublasSetStream_v2, handle, stream);
     with_settings(handle, |settings| settings.stream = stream as usize)
 }
 
@@ -81,7 +81,7 @@ pub extern "C" fn cublasSetStream_v2(handle: Handle, stream: *mut c_void) -> i32
 /// `stream` points to writable memory or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasGetStream_v2(handle: Handle, stream: *mut *mut c_void) -> i32 {
-    trace_call!(cublasGetStream_v2, handle, stream);
+    log_call!(cublasGetStream_v2, handle, stream);
     with_settings(handle, |settings| {
         // SAFETY: promised by the caller.
         unsafe { write_out(stream, settings.stream as *mut c_void) }
@@ -95,14 +95,14 @@ pub extern "C" fn cublasSetWorkspace_v2(
     workspace: *mut c_void,
     workspace_bytes: usize,
 ) -> i32 {
-    trace_call!(cublasSetWorkspace_v2, handle, workspace, workspace_bytes);
+    log_call!(cublasSetWorkspace_v2, handle, workspace, workspace_bytes);
     observer::workspace(workspace);
     with_settings(handle, |_| ())
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cublasSetMathMode(handle: Handle, mode: c_int) -> i32 {
-    trace_call!(cublasSetMathMode, handle, mode);
+    log_call!(cublasSetMathMode, handle, mode);
     with_settings(handle, |settings| settings.math_mode = mode)
 }
 
@@ -110,7 +110,7 @@ pub extern "C" fn cublasSetMathMode(handle: Handle, mode: c_int) -> i32 {
 /// `mode` points to writable memory or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasGetMathMode(handle: Handle, mode: *mut c_int) -> i32 {
-    trace_call!(cublasGetMathMode, handle, mode);
+    log_call!(cublasGetMathMode, handle, mode);
     // SAFETY: promised by the caller.
     with_settings(handle, |settings| unsafe {
         write_out(mode, settings.math_mode)
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn cublasGetMathMode(handle: Handle, mode: *mut c_int) -> 
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cublasSetPointerMode_v2(handle: Handle, mode: c_int) -> i32 {
-    trace_call!(cublasSetPointerMode_v2, handle, mode);
+    log_call!(cublasSetPointerMode_v2, handle, mode);
     let mode = match mode {
         0 => PointerMode::Host,
         1 => PointerMode::Device,
@@ -132,7 +132,7 @@ pub extern "C" fn cublasSetPointerMode_v2(handle: Handle, mode: c_int) -> i32 {
 /// `mode` points to writable memory or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasGetPointerMode_v2(handle: Handle, mode: *mut c_int) -> i32 {
-    trace_call!(cublasGetPointerMode_v2, handle, mode);
+    log_call!(cublasGetPointerMode_v2, handle, mode);
     with_settings(handle, |settings| {
         // SAFETY: promised by the caller.
         unsafe { write_out(mode, settings.pointer_mode as c_int) }
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn cublasGetPointerMode_v2(handle: Handle, mode: *mut c_in
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cublasSetAtomicsMode(handle: Handle, mode: c_int) -> i32 {
-    trace_call!(cublasSetAtomicsMode, handle, mode);
+    log_call!(cublasSetAtomicsMode, handle, mode);
     with_settings(handle, |settings| settings.atomics_mode = mode)
 }
 
@@ -149,7 +149,7 @@ pub extern "C" fn cublasSetAtomicsMode(handle: Handle, mode: c_int) -> i32 {
 /// `mode` points to writable memory or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasGetAtomicsMode(handle: Handle, mode: *mut c_int) -> i32 {
-    trace_call!(cublasGetAtomicsMode, handle, mode);
+    log_call!(cublasGetAtomicsMode, handle, mode);
     // SAFETY: promised by the caller.
     with_settings(handle, |settings| unsafe {
         write_out(mode, settings.atomics_mode)
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn cublasGetAtomicsMode(handle: Handle, mode: *mut c_int) 
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cublasSetSmCountTarget(handle: Handle, count: c_int) -> i32 {
-    trace_call!(cublasSetSmCountTarget, handle, count);
+    log_call!(cublasSetSmCountTarget, handle, count);
     with_settings(handle, |settings| settings.multiprocessor_target = count)
 }
 
@@ -166,7 +166,7 @@ pub extern "C" fn cublasSetSmCountTarget(handle: Handle, count: c_int) -> i32 {
 /// `count` points to writable memory or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasGetSmCountTarget(handle: Handle, count: *mut c_int) -> i32 {
-    trace_call!(cublasGetSmCountTarget, handle, count);
+    log_call!(cublasGetSmCountTarget, handle, count);
     with_settings(handle, |settings| {
         // SAFETY: promised by the caller.
         unsafe { write_out(count, settings.multiprocessor_target) }
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn cublasGetSmCountTarget(handle: Handle, count: *mut c_in
 /// `version` points to writable memory or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasGetVersion_v2(_handle: Handle, version: *mut c_int) -> i32 {
-    trace_call!(cublasGetVersion_v2, version);
+    log_call!(cublasGetVersion_v2, version);
     let Some(installed) = cublaslt::installed_version() else {
         crate::refuse::refuse("cuBLAS", "cublasGetVersion_v2");
         return status::NOT_SUPPORTED;

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 
 use super::handle::{PointerMode, pointer_mode};
 use super::{Data, Handle, begin_work, status};
-use crate::{notes, refuse, state, trace_call};
+use crate::{log_call, notes, refuse, state};
 
 /// Gives the answer, if it is wanted on the host.
 ///
@@ -42,7 +42,7 @@ macro_rules! of_one_vector {
             pub unsafe extern "C" fn $name(
                 handle: Handle, n: c_int, x: Data, x_stride: c_int, result: *mut $type,
             ) -> i32 {
-                trace_call!($name, handle, n, x, x_stride, result);
+                log_call!($name, handle, n, x, x_stride, result);
                 let value: fn(c_int) -> $type = $value;
                 // SAFETY: promised by the caller.
                 unsafe { answer(handle, result, value(n)) }
@@ -87,7 +87,7 @@ macro_rules! of_two_vectors {
                 x: Data, x_stride: c_int, y: Data, y_stride: c_int,
                 result: *mut $type,
             ) -> i32 {
-                trace_call!($name, handle, n, x, x_stride, y, y_stride, result);
+                log_call!($name, handle, n, x, x_stride, y, y_stride, result);
                 // SAFETY: promised by the caller.
                 unsafe { answer(handle, result, <$type>::default()) }
             }
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn cublasDotEx(
     result_type: c_int,
     execution_type: c_int,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasDotEx,
         handle,
         n,
@@ -155,7 +155,7 @@ macro_rules! rotation_makers {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $name(handle: Handle, $($argument: Data),+) -> i32 {
-                trace_call!($name, handle $(, $argument)+);
+                log_call!($name, handle $(, $argument)+);
                 if pointer_mode(handle) == PointerMode::Device {
                     begin_work();
                     return status::SUCCESS;

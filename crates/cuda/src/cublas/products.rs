@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_longlong};
 
 use super::{Data, DataArray, Handle, begin_work};
-use crate::{clock, device_work, trace_call};
+use crate::{clock, device_work, log_call};
 
 // Level 1: vectors.
 device_work! {
@@ -157,7 +157,7 @@ pub extern "C" fn cublasGemmEx(
     compute_type: c_int,
     algorithm: c_int,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasGemmEx,
         handle,
         transpose_a,

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use super::{Descriptor, Handle};
 use crate::cublas::status;
-use crate::{trace_call, write_out};
+use crate::{log_call, write_out};
 
 /// How many settings an algorithm has (`cublasLtMatmulAlgoConfigAttributes_t`, 0 to 8).
 const SETTINGS: usize = 9;
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
     results: *mut HeuristicResult,
     found: *mut c_int,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasLtMatmulAlgoGetHeuristic,
         handle,
         operation,
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoInit(
     number: c_int,
     algorithm: *mut Algorithm,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasLtMatmulAlgoInit,
         handle,
         compute_type,
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoCheck(
     algorithm: *const Algorithm,
     result: *mut HeuristicResult,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasLtMatmulAlgoCheck,
         handle,
         operation,
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoConfigSetAttribute(
     value: *const c_void,
     bytes: usize,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasLtMatmulAlgoConfigSetAttribute,
         algorithm,
         attribute,
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoConfigGetAttribute(
     bytes: usize,
     written: *mut usize,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasLtMatmulAlgoConfigGetAttribute,
         algorithm,
         attribute,

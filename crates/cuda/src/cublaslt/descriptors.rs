@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use super::Descriptor;
 use crate::cublas::status;
 use crate::handles::Handles;
-use crate::{refuse, trace_call, write_out};
+use crate::{log_call, refuse, write_out};
 
 /// The attributes that were set. Few, and made for every single product: looked through, not sorted.
 type Attributes = Vec<(c_int, Bytes)>;
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn cublasLtMatmulDescCreate(
     compute_type: u32,
     scale_type: u32,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasLtMatmulDescCreate,
         descriptor,
         compute_type,
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn cublasLtMatrixLayoutCreate(
     columns: u64,
     leading_dimension: i64,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cublasLtMatrixLayoutCreate,
         layout,
         data_type,
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn cublasLtMatrixLayoutCreate(
 /// `preference` points to writable memory for one descriptor, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasLtMatmulPreferenceCreate(preference: *mut Descriptor) -> i32 {
-    trace_call!(cublasLtMatmulPreferenceCreate, preference);
+    log_call!(cublasLtMatmulPreferenceCreate, preference);
     // SAFETY: promised by the caller.
     unsafe { create(preference, Attributes::new()) }
 }
@@ -181,7 +181,7 @@ macro_rules! descriptor_kind {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $destroy(descriptor: Descriptor) -> i32 {
-                trace_call!($destroy, descriptor);
+                log_call!($destroy, descriptor);
                 match DESCRIPTORS.remove(descriptor as usize) {
                     Some(_) => status::SUCCESS,
                     None => status::INVALID_VALUE,
@@ -194,7 +194,7 @@ macro_rules! descriptor_kind {
             pub unsafe extern "C" fn $set(
                 descriptor: Descriptor, attribute: c_int, value: *const c_void, bytes: usize,
             ) -> i32 {
-                trace_call!($set, descriptor, attribute, value, bytes);
+                log_call!($set, descriptor, attribute, value, bytes);
                 // SAFETY: promised by the caller.
                 unsafe { set(descriptor, attribute, value, bytes) }
             }
@@ -206,7 +206,7 @@ macro_rules! descriptor_kind {
                 descriptor: Descriptor, attribute: c_int, value: *mut c_void, bytes: usize,
                 written: *mut usize,
             ) -> i32 {
-                trace_call!($get, descriptor, attribute, value, bytes, written);
+                log_call!($get, descriptor, attribute, value, bytes, written);
                 // SAFETY: promised by the caller.
                 unsafe { get(stringify!($get), descriptor, attribute, (value, bytes), written) }
             }

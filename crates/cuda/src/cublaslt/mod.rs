@@ -15,7 +15,7 @@ use std::ffi::{c_int, c_void};
 use algorithms::Algorithm;
 
 use crate::cublas::status;
-use crate::{device_work, real_library, refuse, state, trace_call, write_out};
+use crate::{device_work, log_call, real_library, refuse, state, write_out};
 
 /// `cublasLtHandle_t`. It has no settings; PyTorch passes cuBLAS handles in its place, as the
 /// documentation allows.
@@ -30,7 +30,7 @@ const THE_HANDLE: usize = 0xB1A5_1000_0000;
 /// `handle` points to writable memory for one handle, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasLtCreate(handle: *mut Handle) -> i32 {
-    trace_call!(cublasLtCreate, handle);
+    log_call!(cublasLtCreate, handle);
     if handle.is_null() {
         return status::INVALID_VALUE;
     }
@@ -71,7 +71,7 @@ pub fn installed_version() -> Option<usize> {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cublasLtGetVersion() -> usize {
-    trace_call!(cublasLtGetVersion);
+    log_call!(cublasLtGetVersion);
     installed_version().unwrap_or_else(|| {
         refuse::refuse("cuBLASLt", "cublasLtGetVersion");
         0
@@ -81,7 +81,7 @@ pub extern "C" fn cublasLtGetVersion() -> usize {
 /// The version of the CUDA runtime that cuBLASLt was built with.
 #[unsafe(no_mangle)]
 pub extern "C" fn cublasLtGetCudartVersion() -> usize {
-    trace_call!(cublasLtGetCudartVersion);
+    log_call!(cublasLtGetCudartVersion);
     usize::try_from(real_library::cuda_runtime_version()).unwrap_or(0)
 }
 
@@ -91,7 +91,7 @@ pub extern "C" fn cublasLtGetCudartVersion() -> usize {
 /// `value` points to a writable integer or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasLtGetProperty(property: c_int, value: *mut c_int) -> i32 {
-    trace_call!(cublasLtGetProperty, property, value);
+    log_call!(cublasLtGetProperty, property, value);
     let Some(version) = installed_version().and_then(|version| c_int::try_from(version).ok())
     else {
         refuse::refuse("cuBLASLt", "cublasLtGetProperty");

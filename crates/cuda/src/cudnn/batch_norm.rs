@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use super::objects::write;
 use super::tensors::{self, Tensor};
 use super::{computed, computed_in_workspace, data_type, status};
-use crate::{notes, trace};
+use crate::{call_log, notes};
 
 /// `CUDNN_BATCHNORM_SPATIAL_PERSISTENT`
 const PERSISTENT: i32 = 2;
@@ -91,7 +91,7 @@ unsafe fn answer(mode: i32, x: *mut c_void, pass: Pass, bytes: *mut usize) -> i3
     } else {
         0
     };
-    trace::call("batch normalisation workspace", || format!("{x:?}: {size}"));
+    call_log::call("batch normalisation workspace", || format!("{x:?}: {size}"));
     // SAFETY: promised by the caller.
     if unsafe { write(bytes, size as usize) } {
         status::SUCCESS

@@ -10,7 +10,7 @@ use ghostgpu_oracle::{Attribute, Node, Value, attribute, kind, value_type};
 use super::objects::write;
 use super::tensors::{self, Convolution, Filter, Tensor};
 use super::{computed_in_workspace, data_type, sizes, status};
-use crate::{notes, trace};
+use crate::{call_log, notes};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -196,7 +196,7 @@ unsafe fn answer_algorithm(
 /// # Safety
 /// `bytes` must be null or valid.
 unsafe fn answer_size(size: Result<i64, i32>, bytes: *mut usize) -> i32 {
-    trace::call("convolution workspace", || format!("{size:?}"));
+    call_log::call("convolution workspace", || format!("{size:?}"));
     match size {
         Ok(size) => {
             // SAFETY: promised by the caller.

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use super::objects::{Registry, descriptor_lifetime, read_array, write};
 use super::{computed_in_workspace, status, tensors};
-use crate::trace;
+use crate::call_log;
 
 /// What `cudnnCTCLossDescriptor_t` describes, as far as it changes a size.
 #[derive(Clone, Copy, Default)]
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn cudnnGetCTCLossWorkspaceSize(
     let lengths = unsafe { read_array(label_lengths, batch as i32) };
     let label = lengths.iter().copied().max().unwrap_or(0).max(0) as u64;
     let size = common_bytes(steps, batch, alphabet, label) + 4 * batch * (3 * label + 5);
-    trace::call("cudnnGetCTCLossWorkspaceSize", || size.to_string());
+    call_log::call("cudnnGetCTCLossWorkspaceSize", || size.to_string());
     // SAFETY: promised by the caller.
     unsafe { write(bytes, size as usize) };
     status::SUCCESS
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn cudnnGetCTCLossWorkspaceSize_v8(
     };
     let label = loss.lock().map_or(0, |loss| loss.longest_label).max(0) as u64;
     let size = common_bytes(steps, batch, alphabet, label) + 4 * batch * (2 * label + 3);
-    trace::call("cudnnGetCTCLossWorkspaceSize_v8", || size.to_string());
+    call_log::call("cudnnGetCTCLossWorkspaceSize_v8", || size.to_string());
     // SAFETY: promised by the caller.
     unsafe { write(bytes, size as usize) };
     status::SUCCESS

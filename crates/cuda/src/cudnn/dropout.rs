@@ -3,12 +3,12 @@
 use std::ffi::c_void;
 use std::sync::Mutex;
 
-use ghostgpu_tables::Question;
+use ghostgpu_library_sizes::Question;
 
 use super::objects::{Registry, descriptor_lifetime, write};
 use super::status;
 use crate::library_sizes::users_answer;
-use crate::{state, trace};
+use crate::{call_log, state};
 
 static DROPOUTS: Registry<Mutex<f32>> = Registry::new();
 
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn cudnnDropoutGetStatesSize(_handle: *mut c_void, bytes: 
         Some(bytes) => bytes as u64,
         None => states_bytes(sheet.multiprocessors, sheet.max_threads_per_multiprocessor),
     };
-    trace::call("cudnnDropoutGetStatesSize", || size.to_string());
+    call_log::call("cudnnDropoutGetStatesSize", || size.to_string());
     // SAFETY: promised by the caller.
     if unsafe { write(bytes, size as usize) } {
         status::SUCCESS
@@ -74,7 +74,7 @@ pub extern "C" fn cudnnSetDropoutDescriptor(
     _states_bytes: usize,
     _seed: u64,
 ) -> i32 {
-    trace::call("cudnnSetDropoutDescriptor", || probability.to_string());
+    call_log::call("cudnnSetDropoutDescriptor", || probability.to_string());
     set(descriptor, probability)
 }
 
@@ -87,7 +87,7 @@ pub extern "C" fn cudnnRestoreDropoutDescriptor(
     _states_bytes: usize,
     _seed: u64,
 ) -> i32 {
-    trace::call("cudnnRestoreDropoutDescriptor", || probability.to_string());
+    call_log::call("cudnnRestoreDropoutDescriptor", || probability.to_string());
     set(descriptor, probability)
 }
 

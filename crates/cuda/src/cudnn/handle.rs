@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::objects::{Registry, write};
 use super::status;
-use crate::{real_library, state, trace};
+use crate::{call_log, real_library, state};
 
 /// What `cudnnHandle_t` stands for.
 struct Handle {
@@ -25,7 +25,7 @@ const DEFAULT_VERSION: usize = 91_900;
 /// `handle` must be null or a valid place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudnnCreate(handle: *mut *mut c_void) -> i32 {
-    trace::call("cudnnCreate", String::new);
+    call_log::call("cudnnCreate", String::new);
     if state::current_with_context().is_none() {
         return status::NOT_INITIALIZED;
     }
@@ -43,14 +43,14 @@ pub unsafe extern "C" fn cudnnCreate(handle: *mut *mut c_void) -> i32 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudnnDestroy(handle: *mut c_void) -> i32 {
-    trace::call("cudnnDestroy", String::new);
+    call_log::call("cudnnDestroy", String::new);
     HANDLES.remove(handle);
     status::SUCCESS
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudnnSetStream(handle: *mut c_void, stream: *mut c_void) -> i32 {
-    trace::call("cudnnSetStream", || format!("{handle:?}, {stream:?}"));
+    call_log::call("cudnnSetStream", || format!("{handle:?}, {stream:?}"));
     let Some(handle) = HANDLES.get(handle) else {
         return status::BAD_PARAM;
     };

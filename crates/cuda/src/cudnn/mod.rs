@@ -59,7 +59,7 @@ macro_rules! computed {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $name() -> i32 {
-                $crate::trace::call(stringify!($name), String::new);
+                $crate::call_log::call(stringify!($name), String::new);
                 $crate::state::note_dnn_use();
                 $crate::cudnn::status::SUCCESS
             }
@@ -79,7 +79,7 @@ macro_rules! computed_in_workspace {
                 $($argument: usize,)+
                 workspace: *const std::ffi::c_void,
             ) -> i32 {
-                $crate::trace_call!($name $(, $argument)+, workspace);
+                $crate::log_call!($name $(, $argument)+, workspace);
                 $crate::state::note_dnn_use();
                 $crate::observer::workspace(workspace);
                 $crate::cudnn::status::SUCCESS

@@ -42,7 +42,7 @@ macro_rules! descriptor_lifetime {
         /// `result` must be null or a valid place for a handle.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $create(result: *mut *mut std::ffi::c_void) -> i32 {
-            $crate::trace::call(stringify!($create), String::new);
+            $crate::call_log::call(stringify!($create), String::new);
             if result.is_null() {
                 return $crate::cudnn::status::BAD_PARAM_NULL_POINTER;
             }
@@ -53,7 +53,7 @@ macro_rules! descriptor_lifetime {
 
         #[unsafe(no_mangle)]
         pub extern "C" fn $destroy(handle: *mut std::ffi::c_void) -> i32 {
-            $crate::trace::call(stringify!($destroy), String::new);
+            $crate::call_log::call(stringify!($destroy), String::new);
             $registry.remove(handle);
             $crate::cudnn::status::SUCCESS
         }

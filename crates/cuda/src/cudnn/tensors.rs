@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::objects::{Registry, descriptor_lifetime, read_array, write};
 use super::status;
-use crate::trace;
+use crate::call_log;
 
 /// What `cudnnTensorDescriptor_t` describes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn cudnnSetTensorNdDescriptor(
     // SAFETY: promised by the caller.
     let (dimensions, strides) =
         unsafe { (read_array(dimensions, count), read_array(strides, count)) };
-    trace::call("cudnnSetTensorNdDescriptor", || {
+    call_log::call("cudnnSetTensorNdDescriptor", || {
         format!("type {data_type}, {dimensions:?}, strides {strides:?}")
     });
     let value = Tensor {

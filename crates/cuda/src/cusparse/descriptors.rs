@@ -3,11 +3,11 @@
 
 use std::ffi::{c_int, c_void};
 
-use ghostgpu_tables::descriptions::{DenseMatrix, SparseFormat, SparseMatrix, dense_vector};
+use ghostgpu_library_sizes::descriptions::{DenseMatrix, SparseFormat, SparseMatrix, dense_vector};
 
 use super::{Data, INVALID_VALUE, Object, SUCCESS};
 use crate::handles::Handles;
-use crate::{trace_call, write_out};
+use crate::{log_call, write_out};
 
 enum Described {
     Sparse(SparseMatrix),
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn cusparseCreateCsr(
     base: c_int,
     element: c_int,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cusparseCreateCsr,
         matrix,
         rows,
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn cusparseCreateCoo(
     base: c_int,
     element: c_int,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cusparseCreateCoo,
         matrix,
         rows,
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn cusparseCreateDnMat(
     element: c_int,
     order: c_int,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cusparseCreateDnMat,
         matrix,
         rows,
@@ -160,26 +160,26 @@ pub unsafe extern "C" fn cusparseCreateDnVec(
     values: Data,
     element: c_int,
 ) -> i32 {
-    trace_call!(cusparseCreateDnVec, vector, length, values, element);
+    log_call!(cusparseCreateDnVec, vector, length, values, element);
     // SAFETY: promised by the caller.
     unsafe { create(vector, Described::Vector(dense_vector(length, element))) }
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cusparseDestroySpMat(matrix: Object) -> i32 {
-    trace_call!(cusparseDestroySpMat, matrix);
+    log_call!(cusparseDestroySpMat, matrix);
     destroy(matrix)
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cusparseDestroyDnMat(matrix: Object) -> i32 {
-    trace_call!(cusparseDestroyDnMat, matrix);
+    log_call!(cusparseDestroyDnMat, matrix);
     destroy(matrix)
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cusparseDestroyDnVec(vector: Object) -> i32 {
-    trace_call!(cusparseDestroyDnVec, vector);
+    log_call!(cusparseDestroyDnVec, vector);
     destroy(vector)
 }
 
@@ -190,7 +190,7 @@ pub extern "C" fn cusparseCsrSetStridedBatch(
     offset_step: i64,
     value_step: i64,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         cusparseCsrSetStridedBatch,
         matrix,
         batch,
@@ -202,7 +202,7 @@ pub extern "C" fn cusparseCsrSetStridedBatch(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cusparseDnMatSetStridedBatch(matrix: Object, batch: c_int, step: i64) -> i32 {
-    trace_call!(cusparseDnMatSetStridedBatch, matrix, batch, step);
+    log_call!(cusparseDnMatSetStridedBatch, matrix, batch, step);
     set_batch(matrix, batch)
 }
 
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn cusparseSpMatGetSize(
     columns: *mut i64,
     non_zeros: *mut i64,
 ) -> i32 {
-    trace_call!(cusparseSpMatGetSize, matrix, rows, columns, non_zeros);
+    log_call!(cusparseSpMatGetSize, matrix, rows, columns, non_zeros);
     let shape = OBJECTS.with(matrix as usize, |described| match described {
         Described::Sparse(matrix) => Some([matrix.rows, matrix.columns, matrix.non_zeros]),
         _ => None,

@@ -8,7 +8,7 @@ mod descriptors;
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::library_sizes::answered;
-use crate::{device_work, harmless, notes, opaque_objects, refused, trace_call, write_out};
+use crate::{device_work, harmless, log_call, notes, opaque_objects, refused, write_out};
 
 const SUCCESS: i32 = 0;
 const INVALID_VALUE: i32 = 3;
@@ -61,7 +61,7 @@ macro_rules! define {
     };
 }
 
-ghostgpu_tables::sparse_questions!(define);
+ghostgpu_library_sizes::sparse_questions!(define);
 
 // Operations in such a buffer: their results are values in device memory.
 device_work! {
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn cusparseXbsrsv2_zeroPivot(
     info: Object,
     position: *mut c_int,
 ) -> i32 {
-    trace_call!(cusparseXbsrsv2_zeroPivot, handle, info, position);
+    log_call!(cusparseXbsrsv2_zeroPivot, handle, info, position);
     // SAFETY: promised by the caller.
     unsafe { no_zero_pivot(position) }
 }
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn cusparseXbsrsm2_zeroPivot(
     info: Object,
     position: *mut c_int,
 ) -> i32 {
-    trace_call!(cusparseXbsrsm2_zeroPivot, handle, info, position);
+    log_call!(cusparseXbsrsm2_zeroPivot, handle, info, position);
     // SAFETY: promised by the caller.
     unsafe { no_zero_pivot(position) }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
 use super::{INVALID_DEVICE, INVALID_VALUE, SUCCESS};
-use crate::{state, trace, with_threads_own, write_out};
+use crate::{call_log, state, with_threads_own, write_out};
 
 /// The handle of device 0's primary context; the others follow.
 const FIRST_CONTEXT: usize = 0xc700_0001;
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn cuCtxGetCurrent(context: *mut usize) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxSetCurrent(context: usize) -> c_int {
-    trace::call("cuCtxSetCurrent", || format!("{context:#x}"));
+    call_log::call("cuCtxSetCurrent", || format!("{context:#x}"));
     if context == 0 {
         return SUCCESS;
     }
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn cuDevicePrimaryCtxGetState(
 /// `context` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) -> c_int {
-    trace::call("cuDevicePrimaryCtxRetain", || device.to_string());
+    call_log::call("cuDevicePrimaryCtxRetain", || device.to_string());
     let Some(card) = state::visible_device(device) else {
         return INVALID_DEVICE;
     };
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn cuCtxGetLimit(value: *mut usize, limit: c_int) -> c_int
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxSetLimit(limit: c_int, value: usize) -> c_int {
-    trace::call("cuCtxSetLimit", || format!("{limit}, {value}"));
+    call_log::call("cuCtxSetLimit", || format!("{limit}, {value}"));
     SUCCESS
 }
 
@@ -188,6 +188,6 @@ pub unsafe extern "C" fn cuStreamGetCtx(_stream: usize, context: *mut usize) -> 
 /// refusal: NVRTC asks on every compilation, and goes on without them.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuGetExportTable(_table: *mut *const c_void, _id: *const c_void) -> c_int {
-    trace::call("cuGetExportTable", String::new);
+    call_log::call("cuGetExportTable", String::new);
     super::NOT_SUPPORTED
 }

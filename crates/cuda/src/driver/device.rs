@@ -5,11 +5,11 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use super::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, SUCCESS};
 use crate::runtime::errors::{SYMBOL_NOT_FOUND, driver_name_and_text};
 use crate::runtime::{attribute, driver_version};
-use crate::{self_lookup, state, trace, write_out};
+use crate::{call_log, self_lookup, state, write_out};
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuInit(_flags: u32) -> c_int {
-    trace::call("cuInit", String::new);
+    call_log::call("cuInit", String::new);
     if state::visible_count() == 0 {
         NO_DEVICE
     } else {
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(
         return INVALID_DEVICE;
     };
     let answer = attribute(&card.sheet, number);
-    trace::call("cuDeviceGetAttribute", || {
+    call_log::call("cuDeviceGetAttribute", || {
         format!("{number}, device {device} -> {answer:?}")
     });
     let Some(answer) = answer else {
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn cuGetProcAddress_v2(
     // SAFETY: promised by the caller.
     let name = unsafe { CStr::from_ptr(name) };
     let found = self_lookup::find(name);
-    trace::call("cuGetProcAddress", || format!("{name:?} -> {found:?}"));
+    call_log::call("cuGetProcAddress", || format!("{name:?} -> {found:?}"));
     // SAFETY: promised by the caller.
     unsafe {
         write_out(function, found.unwrap_or(std::ptr::null_mut()));

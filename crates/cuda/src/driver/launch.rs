@@ -6,7 +6,7 @@ use super::module::{function_name, is_function};
 use super::{INVALID_VALUE, NO_DEVICE, SUCCESS};
 use crate::runtime::stream::note_work;
 use crate::runtime::{ASSUMED_REGISTERS, MAX_THREADS_PER_BLOCK, occupancy};
-use crate::{state, trace, write_out};
+use crate::{call_log, state, write_out};
 
 fn launch(caller: &str, function: usize, grid: [u32; 3], block: [u32; 3], stream: usize) -> c_int {
     let Some(card) = state::current_device() else {
@@ -17,7 +17,7 @@ fn launch(caller: &str, function: usize, grid: [u32; 3], block: [u32; 3], stream
     }
     card.note_kernel_use();
     note_work(stream);
-    trace::call(caller, || {
+    call_log::call(caller, || {
         let name = function_name(function);
         format!("{name}, grid {grid:?}, block {block:?}, stream {stream:#x}")
     });
@@ -108,7 +108,7 @@ unsafe fn function_attribute(value: *mut c_int, attribute: c_int, function: usiz
         10..=15 => 0,
         _ => return INVALID_VALUE,
     };
-    trace::call("cuFuncGetAttribute", || {
+    call_log::call("cuFuncGetAttribute", || {
         format!("{attribute}, {} -> {answer}", function_name(function))
     });
     // SAFETY: promised by the caller.
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn cuKernelGetAttribute(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuFuncSetAttribute(function: usize, attribute: c_int, value: c_int) -> c_int {
-    trace::call("cuFuncSetAttribute", || {
+    call_log::call("cuFuncSetAttribute", || {
         format!("{}, {attribute}, {value}", function_name(function))
     });
     SUCCESS

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use super::{INVALID_VALUE, SUCCESS};
 use crate::runtime::{self, is_pinned};
-use crate::{handed_on, state, trace, write_out};
+use crate::{call_log, handed_on, state, write_out};
 
 /// # Safety
 /// `pointer` is null or writable.
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn cuPointerGetAttribute(
     attribute: c_int,
     address: u64,
 ) -> c_int {
-    trace::call("cuPointerGetAttribute", || {
+    call_log::call("cuPointerGetAttribute", || {
         format!("{attribute}, {address:#x}")
     });
     let on_card = state::device_of_address(address);
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn cuPointerGetAttribute(
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemsetD32Async(address: u64, value: u32, words: usize, stream: usize) -> c_int {
     handed_on::forget_all();
-    trace::call("cuMemsetD32Async", || {
+    call_log::call("cuMemsetD32Async", || {
         format!("{address:#x}, {value}, {words} words, {stream:#x}")
     });
     SUCCESS
@@ -137,7 +137,7 @@ pub extern "C" fn cuMemsetD32Async(address: u64, value: u32, words: usize, strea
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemsetD8Async(address: u64, value: u8, bytes: usize, stream: usize) -> c_int {
     handed_on::forget_all();
-    trace::call("cuMemsetD8Async", || {
+    call_log::call("cuMemsetD8Async", || {
         format!("{address:#x}, {value}, {bytes} bytes, {stream:#x}")
     });
     SUCCESS
@@ -151,7 +151,7 @@ pub extern "C" fn cuStreamWriteValue32_v2(
     _flags: u32,
 ) -> c_int {
     handed_on::forget_all();
-    trace::call("cuStreamWriteValue32", || {
+    call_log::call("cuStreamWriteValue32", || {
         format!("{stream:#x}, {address:#x}, {value}")
     });
     SUCCESS

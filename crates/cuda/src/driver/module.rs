@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::{INVALID_RESOURCE_HANDLE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS};
 use crate::handles::Handles;
-use crate::{state, trace, write_out};
+use crate::{call_log, state, write_out};
 
 pub struct Module;
 
@@ -27,7 +27,7 @@ pub fn is_function(function: usize) -> bool {
 }
 
 fn load(module: *mut usize, image: *const c_void, name: &str) -> c_int {
-    trace::call(name, || format!("{image:p}"));
+    call_log::call(name, || format!("{image:p}"));
     if module.is_null() || image.is_null() {
         return INVALID_VALUE;
     }
@@ -89,7 +89,7 @@ unsafe fn get_function(
     let name = unsafe { CStr::from_ptr(name) }
         .to_string_lossy()
         .into_owned();
-    trace::call(caller, || format!("{module:#x}, {name}"));
+    call_log::call(caller, || format!("{module:#x}, {name}"));
     // SAFETY: promised by the caller.
     unsafe { write_out(function, FUNCTIONS.insert(Function { name })) };
     SUCCESS

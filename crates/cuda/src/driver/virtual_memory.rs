@@ -8,7 +8,7 @@ use ghostgpu_device::{MemoryError, PAGE_BYTES, PhysicalId};
 use super::{INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS};
 use crate::runtime::status_of;
 use crate::state::{self, VirtualDevice};
-use crate::{trace, write_out};
+use crate::{call_log, write_out};
 
 /// `CUmemAllocationProp`, as far as it is read or written here.
 #[repr(C)]
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn cuMemAddressReserve(
         return super::NO_DEVICE;
     };
     let reserved = card.memory().reserve(bytes as u64, alignment as u64, hint);
-    trace::call("cuMemAddressReserve", || {
+    call_log::call("cuMemAddressReserve", || {
         format!("{bytes} bytes -> {reserved:x?}")
     });
     match reserved {
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn cuMemAddressReserve(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemAddressFree(address: u64, bytes: usize) -> c_int {
-    trace::call("cuMemAddressFree", || {
+    call_log::call("cuMemAddressFree", || {
         format!("{address:#x}, {bytes} bytes")
     });
     let Some((_, card)) = state::device_of_address(address) else {
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn cuMemCreate(
     };
     card.ensure_context();
     let made = card.memory().create_physical(bytes as u64, card);
-    trace::call("cuMemCreate", || {
+    call_log::call("cuMemCreate", || {
         format!("device {device}, {bytes} bytes -> {made:?}")
     });
     match made {
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn cuMemCreate(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemRelease(handle: u64) -> c_int {
-    trace::call("cuMemRelease", || format!("{handle:#x}"));
+    call_log::call("cuMemRelease", || format!("{handle:#x}"));
     let Some((card, id)) = physical_of(handle) else {
         return INVALID_VALUE;
     };
@@ -147,7 +147,7 @@ pub extern "C" fn cuMemMap(
     handle: u64,
     _flags: u64,
 ) -> c_int {
-    trace::call("cuMemMap", || {
+    call_log::call("cuMemMap", || {
         format!("{address:#x}, {bytes} bytes, {handle:#x}")
     });
     let Some((card, id)) = physical_of(handle) else {
@@ -158,7 +158,7 @@ pub extern "C" fn cuMemMap(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemUnmap(address: u64, bytes: usize) -> c_int {
-    trace::call("cuMemUnmap", || format!("{address:#x}, {bytes} bytes"));
+    call_log::call("cuMemUnmap", || format!("{address:#x}, {bytes} bytes"));
     let Some((_, card)) = state::device_of_address(address) else {
         return INVALID_VALUE;
     };
@@ -172,7 +172,7 @@ pub extern "C" fn cuMemSetAccess(
     _descriptions: *const c_void,
     _count: usize,
 ) -> c_int {
-    trace::call("cuMemSetAccess", || format!("{address:#x}, {bytes} bytes"));
+    call_log::call("cuMemSetAccess", || format!("{address:#x}, {bytes} bytes"));
     match state::device_of_address(address) {
         Some(_) => SUCCESS,
         None => INVALID_VALUE,

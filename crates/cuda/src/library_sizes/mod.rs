@@ -12,7 +12,7 @@ mod shipped;
 
 use std::sync::OnceLock;
 
-use ghostgpu_tables::{Answer, Canonical, Question, Table};
+use ghostgpu_library_sizes::{Answer, Canonical, Question, Table};
 use model::Found;
 
 use crate::{notes, refuse, state};
@@ -86,7 +86,7 @@ fn users_table() -> &'static Table {
     })
 }
 
-/// Defines, from a list in `ghostgpu_tables`, functions that answer how much workspace is needed.
+/// Defines, from a list in `ghostgpu_library_sizes`, functions that answer how much workspace is needed.
 ///
 /// `$refused` is the status of a call that is not answered; `$objects` puts a descriptor into words.
 macro_rules! answered {
@@ -106,8 +106,8 @@ macro_rules! answered {
         #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
-            $crate::trace_call!($name $(, $argument)*);
-            let mut question = ghostgpu_tables::Question::new(stringify!($name));
+            $crate::log_call!($name $(, $argument)*);
+            let mut question = ghostgpu_library_sizes::Question::new(stringify!($name));
             $($crate::library_sizes::answered!(@ask $role, $argument, question, $objects);)*
             let Some(answer) = $crate::library_sizes::answer($library, &question) else {
                 return $refused;

@@ -1,6 +1,6 @@
 //! Guesses for sizes that were not recorded, from those that were.
 
-use ghostgpu_tables::{Answer, Canonical, Compact};
+use ghostgpu_library_sizes::{Answer, Canonical, Compact};
 
 use super::plan_model;
 
@@ -31,7 +31,7 @@ pub fn find(recording: &Compact, canonical: &Canonical) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use ghostgpu_tables::Question;
+    use ghostgpu_library_sizes::Question;
 
     use super::*;
     use crate::library_sizes::shipped::recording;

@@ -5,7 +5,7 @@
 //! convolution, four times. So a length takes, for each value, what a recorded length of the same
 //! kind takes, the nearest one; and a transform in several dimensions what the worst of them takes.
 
-use ghostgpu_tables::{Canonical, Compact, Series};
+use ghostgpu_library_sizes::{Canonical, Compact, Series};
 
 /// The family of plans.
 const FAMILY: &str = "XtMakePlanMany";

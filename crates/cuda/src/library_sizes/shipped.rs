@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use ghostgpu_tables::Compact;
+use ghostgpu_library_sizes::Compact;
 
 const RECORDED: &str = include_str!("h200.tsv");
 

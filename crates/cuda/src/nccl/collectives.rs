@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 
 use super::communicator::is_alone;
 use super::{Communicator, status};
-use crate::{device_work, handed_on, state, trace_call, write_out};
+use crate::{device_work, handed_on, log_call, state, write_out};
 
 type Data = *const c_void;
 
@@ -45,7 +45,7 @@ macro_rules! copying {
         #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($argument: $type),+) -> i32 {
-            trace_call!($name $(, $argument)+);
+            log_call!($name $(, $argument)+);
             begin_work();
             let bytes = $count.saturating_mul(element_bytes($kind));
             match is_alone($ranks) {
@@ -92,14 +92,14 @@ device_work! {
 /// A group is only a way to start several collectives at once.
 #[unsafe(no_mangle)]
 pub extern "C" fn ncclGroupStart() -> i32 {
-    trace_call!(ncclGroupStart);
+    log_call!(ncclGroupStart);
     begin_work();
     status::SUCCESS
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn ncclGroupEnd() -> i32 {
-    trace_call!(ncclGroupEnd);
+    log_call!(ncclGroupEnd);
     begin_work();
     status::SUCCESS
 }
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn ncclRedOpCreatePreMulSum(
     residence: c_int,
     communicator: Communicator,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         ncclRedOpCreatePreMulSum,
         operation,
         scalar,

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use super::{Communicator, UniqueId, status};
 use crate::handles::Handles;
-use crate::{device_work, notes, opaque_objects, refuse, state, trace_call, write_out};
+use crate::{device_work, log_call, notes, opaque_objects, refuse, state, write_out};
 
 /// Who a communicator belongs to, and how many there are.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn ncclCommInitRank(
     _unique_id: UniqueId,
     rank: c_int,
 ) -> i32 {
-    trace_call!(ncclCommInitRank, communicator, ranks, rank);
+    log_call!(ncclCommInitRank, communicator, ranks, rank);
     // SAFETY: promised by the caller.
     unsafe { create("ncclCommInitRank", communicator, ranks, rank) }
 }
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(
     rank: c_int,
     config: *const c_void,
 ) -> i32 {
-    trace_call!(ncclCommInitRankConfig, communicator, ranks, rank, config);
+    log_call!(ncclCommInitRankConfig, communicator, ranks, rank, config);
     // SAFETY: promised by the caller.
     unsafe { create("ncclCommInitRankConfig", communicator, ranks, rank) }
 }
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn ncclCommInitRankScalable(
     rank: c_int,
     unique_ids: c_int,
 ) -> i32 {
-    trace_call!(
+    log_call!(
         ncclCommInitRankScalable,
         communicator,
         ranks,
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn ncclCommInitAll(
     devices: c_int,
     device_list: *const c_int,
 ) -> i32 {
-    trace_call!(ncclCommInitAll, communicators, devices, device_list);
+    log_call!(ncclCommInitAll, communicators, devices, device_list);
     if communicators.is_null() || devices < 1 {
         return status::INVALID_ARGUMENT;
     }
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn ncclCommSplit(
     part: *mut Communicator,
     config: *const c_void,
 ) -> i32 {
-    trace_call!(ncclCommSplit, communicator, color, key, part, config);
+    log_call!(ncclCommSplit, communicator, color, key, part, config);
     if color == NO_COLOR {
         // SAFETY: promised by the caller.
         unsafe { write_out(part, std::ptr::null_mut()) };
@@ -187,7 +187,7 @@ unsafe fn tell(
 /// `count` points to a writable integer or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommCount(communicator: Communicator, count: *mut c_int) -> i32 {
-    trace_call!(ncclCommCount, communicator, count);
+    log_call!(ncclCommCount, communicator, count);
     // SAFETY: promised by the caller.
     unsafe { tell(communicator, count, |member| member.ranks) }
 }
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn ncclCommCount(communicator: Communicator, count: *mut c
 /// `rank` points to a writable integer or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommUserRank(communicator: Communicator, rank: *mut c_int) -> i32 {
-    trace_call!(ncclCommUserRank, communicator, rank);
+    log_call!(ncclCommUserRank, communicator, rank);
     // SAFETY: promised by the caller.
     unsafe { tell(communicator, rank, |member| member.rank) }
 }
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn ncclCommUserRank(communicator: Communicator, rank: *mut
 /// `device` points to a writable integer or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommCuDevice(communicator: Communicator, device: *mut c_int) -> i32 {
-    trace_call!(ncclCommCuDevice, communicator, device);
+    log_call!(ncclCommCuDevice, communicator, device);
     // SAFETY: promised by the caller.
     unsafe { tell(communicator, device, |member| member.device) }
 }
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn ncclCommGetAsyncError(
     communicator: Communicator,
     error: *mut c_int,
 ) -> i32 {
-    trace_call!(ncclCommGetAsyncError, communicator, error);
+    log_call!(ncclCommGetAsyncError, communicator, error);
     // SAFETY: promised by the caller.
     unsafe { tell(communicator, error, |_| status::SUCCESS) }
 }
@@ -233,13 +233,13 @@ fn end(communicator: Communicator) -> i32 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn ncclCommDestroy(communicator: Communicator) -> i32 {
-    trace_call!(ncclCommDestroy, communicator);
+    log_call!(ncclCommDestroy, communicator);
     end(communicator)
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn ncclCommAbort(communicator: Communicator) -> i32 {
-    trace_call!(ncclCommAbort, communicator);
+    log_call!(ncclCommAbort, communicator);
     end(communicator)
 }
 
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn ncclCommRegister(
     bytes: usize,
     registration: *mut *mut c_void,
 ) -> i32 {
-    trace_call!(ncclCommRegister, communicator, buffer, bytes, registration);
+    log_call!(ncclCommRegister, communicator, buffer, bytes, registration);
     // SAFETY: promised by the caller.
     if unsafe { opaque_objects::create(registration) } {
         status::SUCCESS
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn ncclCommRegister(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn ncclCommDeregister(communicator: Communicator, registration: *mut c_void) -> i32 {
-    trace_call!(ncclCommDeregister, communicator, registration);
+    log_call!(ncclCommDeregister, communicator, registration);
     if opaque_objects::destroy(registration) {
         status::SUCCESS
     } else {

@@ -9,7 +9,7 @@ mod communicator;
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::{real_library, refuse, refused, trace_call, write_out};
+use crate::{log_call, real_library, refuse, refused, write_out};
 
 /// `ncclResult_t`.
 mod status {
@@ -26,7 +26,7 @@ type Communicator = *mut c_void;
 /// `version` points to a writable integer or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclGetVersion(version: *mut c_int) -> i32 {
-    trace_call!(ncclGetVersion, version);
+    log_call!(ncclGetVersion, version);
     if version.is_null() {
         return status::INVALID_ARGUMENT;
     }
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn ncclGetUniqueId(unique_id: *mut UniqueId) -> i32 {
     use std::sync::atomic::{AtomicU32, Ordering};
     static CALLS: AtomicU32 = AtomicU32::new(0);
 
-    trace_call!(ncclGetUniqueId, unique_id);
+    log_call!(ncclGetUniqueId, unique_id);
     if unique_id.is_null() {
         return status::INVALID_ARGUMENT;
     }

@@ -5,8 +5,8 @@ use std::ffi::{CStr, c_char};
 use ghostgpu_device::PciAddress;
 
 use super::{Device, answer, device, ensure_initialised, handle_of, status};
+use crate::log_call;
 use crate::state::{self, VirtualDevice};
-use crate::trace_call;
 use crate::visible_devices::format_uuid;
 
 fn count() -> Result<u32, i32> {
@@ -69,7 +69,7 @@ unsafe fn by_pci(bus_id: *const c_char) -> Result<Device, i32> {
 /// `target` points to a writable integer, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount(target: *mut u32) -> i32 {
-    trace_call!(nvmlDeviceGetCount, target);
+    log_call!(nvmlDeviceGetCount, target);
     // SAFETY: promised by the caller.
     unsafe { answer(target, count()) }
 }
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCount(target: *mut u32) -> i32 {
 /// `target` points to a writable integer, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount_v2(target: *mut u32) -> i32 {
-    trace_call!(nvmlDeviceGetCount_v2, target);
+    log_call!(nvmlDeviceGetCount_v2, target);
     // SAFETY: promised by the caller.
     unsafe { answer(target, count()) }
 }
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCount_v2(target: *mut u32) -> i32 {
 /// `target` points to writable memory for a handle, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex(index: u32, target: *mut Device) -> i32 {
-    trace_call!(nvmlDeviceGetHandleByIndex, index, target);
+    log_call!(nvmlDeviceGetHandleByIndex, index, target);
     // SAFETY: promised by the caller.
     unsafe { answer(target, by_index(index)) }
 }
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex(index: u32, target: *mut Dev
 /// `target` points to writable memory for a handle, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: u32, target: *mut Device) -> i32 {
-    trace_call!(nvmlDeviceGetHandleByIndex_v2, index, target);
+    log_call!(nvmlDeviceGetHandleByIndex_v2, index, target);
     // SAFETY: promised by the caller.
     unsafe { answer(target, by_index(index)) }
 }
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId(
     bus_id: *const c_char,
     target: *mut Device,
 ) -> i32 {
-    trace_call!(nvmlDeviceGetHandleByPciBusId, bus_id, target);
+    log_call!(nvmlDeviceGetHandleByPciBusId, bus_id, target);
     // SAFETY: promised by the caller.
     unsafe { answer(target, by_pci(bus_id)) }
 }
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
     bus_id: *const c_char,
     target: *mut Device,
 ) -> i32 {
-    trace_call!(nvmlDeviceGetHandleByPciBusId_v2, bus_id, target);
+    log_call!(nvmlDeviceGetHandleByPciBusId_v2, bus_id, target);
     // SAFETY: promised by the caller.
     unsafe { answer(target, by_pci(bus_id)) }
 }
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
     uuid: *const c_char,
     target: *mut Device,
 ) -> i32 {
-    trace_call!(nvmlDeviceGetHandleByUUID, uuid, target);
+    log_call!(nvmlDeviceGetHandleByUUID, uuid, target);
     // SAFETY: promised by the caller.
     let found = unsafe { read_text(uuid) }
         .and_then(|wanted| find(|card| format_uuid(&card.uuid) == wanted));
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
 /// `index` points to a writable integer, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetIndex(handle: Device, index: *mut u32) -> i32 {
-    trace_call!(nvmlDeviceGetIndex, handle, index);
+    log_call!(nvmlDeviceGetIndex, handle, index);
     // SAFETY: promised by the caller.
     unsafe { answer(index, device(handle).map(|card| card.ordinal as u32)) }
 }
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn nvmlDeviceGetIndex(handle: Device, index: *mut u32) -> 
 /// `minor` points to a writable integer, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMinorNumber(handle: Device, minor: *mut u32) -> i32 {
-    trace_call!(nvmlDeviceGetMinorNumber, handle, minor);
+    log_call!(nvmlDeviceGetMinorNumber, handle, minor);
     // SAFETY: promised by the caller.
     unsafe { answer(minor, device(handle).map(|card| card.ordinal as u32)) }
 }

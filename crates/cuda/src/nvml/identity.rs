@@ -7,13 +7,13 @@ use ghostgpu_device::Capability;
 use super::{Device, answer, answer_text, device, status};
 use crate::state::VirtualDevice;
 use crate::visible_devices::format_uuid;
-use crate::{trace_call, write_out};
+use crate::{log_call, write_out};
 
 /// # Safety
 /// `name` points to `room` writable bytes, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetName(handle: Device, name: *mut c_char, room: u32) -> i32 {
-    trace_call!(nvmlDeviceGetName, handle, name, room);
+    log_call!(nvmlDeviceGetName, handle, name, room);
     let text = device(handle).map(|card| card.sheet.marked_name());
     // SAFETY: promised by the caller.
     unsafe { answer_text(name, room, text.as_deref().map_err(|&code| code)) }
@@ -23,7 +23,7 @@ pub unsafe extern "C" fn nvmlDeviceGetName(handle: Device, name: *mut c_char, ro
 /// `uuid` points to `room` writable bytes, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetUUID(handle: Device, uuid: *mut c_char, room: u32) -> i32 {
-    trace_call!(nvmlDeviceGetUUID, handle, uuid, room);
+    log_call!(nvmlDeviceGetUUID, handle, uuid, room);
     let text = device(handle).map(|card| format_uuid(&card.uuid));
     // SAFETY: promised by the caller.
     unsafe { answer_text(uuid, room, text.as_deref().map_err(|&code| code)) }
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
     major: *mut c_int,
     minor: *mut c_int,
 ) -> i32 {
-    trace_call!(nvmlDeviceGetCudaComputeCapability, handle, major, minor);
+    log_call!(nvmlDeviceGetCudaComputeCapability, handle, major, minor);
     let capability = match device(handle) {
         Ok(card) => card.sheet.capability,
         Err(code) => return code,
@@ -70,7 +70,7 @@ fn generation(capability: Capability) -> Result<u32, i32> {
 /// `architecture` points to a writable integer or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetArchitecture(handle: Device, architecture: *mut u32) -> i32 {
-    trace_call!(nvmlDeviceGetArchitecture, handle, architecture);
+    log_call!(nvmlDeviceGetArchitecture, handle, architecture);
     let value = device(handle).and_then(|card| generation(card.sheet.capability));
     // SAFETY: promised by the caller.
     unsafe { answer(architecture, value) }
@@ -131,7 +131,7 @@ fn pci_info(card: &VirtualDevice) -> PciInfo {
 /// `info` points to a writable structure of the second version, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v2(handle: Device, info: *mut PciInfo) -> i32 {
-    trace_call!(nvmlDeviceGetPciInfo_v2, handle, info);
+    log_call!(nvmlDeviceGetPciInfo_v2, handle, info);
     // SAFETY: promised by the caller.
     unsafe { answer(info, device(handle).map(pci_info)) }
 }
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v2(handle: Device, info: *mut PciI
 /// `info` points to a writable structure of the third version, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(handle: Device, info: *mut PciInfoV3) -> i32 {
-    trace_call!(nvmlDeviceGetPciInfo_v3, handle, info);
+    log_call!(nvmlDeviceGetPciInfo_v3, handle, info);
     let value = device(handle).map(|card| {
         let pci = card.sheet.pci;
         let bus_id = format!("{:08X}:{:02X}:{:02X}.0", pci.domain, pci.bus, pci.device);
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMaxClockInfo(
     kind: c_int,
     clock: *mut u32,
 ) -> i32 {
-    trace_call!(nvmlDeviceGetMaxClockInfo, handle, kind, clock);
+    log_call!(nvmlDeviceGetMaxClockInfo, handle, kind, clock);
     let value = device(handle).and_then(|card| match kind {
         0 | 1 if card.sheet.clock_khz > 0 => Ok(card.sheet.clock_khz / 1000),
         2 if card.sheet.memory_clock_khz > 0 => Ok(card.sheet.memory_clock_khz / 1000),
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMaxClockInfo(
 /// `bits` points to a writable integer or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryBusWidth(handle: Device, bits: *mut u32) -> i32 {
-    trace_call!(nvmlDeviceGetMemoryBusWidth, handle, bits);
+    log_call!(nvmlDeviceGetMemoryBusWidth, handle, bits);
     let value = device(handle).and_then(|card| match card.sheet.memory_bus_bits {
         0 => Err(status::NOT_SUPPORTED),
         bits => Ok(bits),
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn nvmlDeviceGetEccMode(
     current: *mut u32,
     pending: *mut u32,
 ) -> i32 {
-    trace_call!(nvmlDeviceGetEccMode, handle, current, pending);
+    log_call!(nvmlDeviceGetEccMode, handle, current, pending);
     let enabled = match device(handle) {
         Ok(card) => u32::from(card.sheet.ecc_enabled),
         Err(code) => return code,

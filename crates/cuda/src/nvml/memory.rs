@@ -1,8 +1,8 @@
 //! A card's memory: total, used, free.
 
 use super::{Device, answer, device, status};
+use crate::log_call;
 use crate::state::VirtualDevice;
-use crate::trace_call;
 
 /// `nvmlMemory_t`.
 #[repr(C)]
@@ -29,7 +29,7 @@ const MEMORY_V2: u32 = size_of::<MemoryV2>() as u32 | 2 << 24;
 /// `memory` points to a writable structure or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(handle: Device, memory: *mut Memory) -> i32 {
-    trace_call!(nvmlDeviceGetMemoryInfo, handle, memory);
+    log_call!(nvmlDeviceGetMemoryInfo, handle, memory);
     let value = device(handle).map(|card| Memory {
         total_bytes: total_bytes(card),
         free_bytes: card.free_bytes(),
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(handle: Device, memory: *mut Me
 /// `memory` points to a structure whose `version` the caller has set, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(handle: Device, memory: *mut MemoryV2) -> i32 {
-    trace_call!(nvmlDeviceGetMemoryInfo_v2, handle, memory);
+    log_call!(nvmlDeviceGetMemoryInfo_v2, handle, memory);
     if memory.is_null() {
         return status::INVALID_ARGUMENT;
     }

@@ -17,7 +17,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::state::{self, VirtualDevice};
-use crate::{runtime, trace_call, write_out};
+use crate::{log_call, runtime, write_out};
 
 /// `nvmlReturn_t`.
 mod status {
@@ -111,25 +111,25 @@ fn initialise() -> i32 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit() -> i32 {
-    trace_call!(nvmlInit);
+    log_call!(nvmlInit);
     initialise()
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit_v2() -> i32 {
-    trace_call!(nvmlInit_v2);
+    log_call!(nvmlInit_v2);
     initialise()
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInitWithFlags(flags: u32) -> i32 {
-    trace_call!(nvmlInitWithFlags, flags);
+    log_call!(nvmlInitWithFlags, flags);
     initialise()
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlShutdown() -> i32 {
-    trace_call!(nvmlShutdown);
+    log_call!(nvmlShutdown);
     let left = USERS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |users| {
         users.checked_sub(1)
     });
@@ -159,7 +159,7 @@ pub extern "C" fn nvmlErrorString(code: i32) -> *const c_char {
 /// `version` points to `room` writable bytes, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetDriverVersion(version: *mut c_char, room: u32) -> i32 {
-    trace_call!(nvmlSystemGetDriverVersion, version, room);
+    log_call!(nvmlSystemGetDriverVersion, version, room);
     let text = ensure_initialised().map(|()| DRIVER_VERSION.to_str().unwrap_or_default());
     // SAFETY: promised by the caller.
     unsafe { answer_text(version, room, text) }
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn nvmlSystemGetDriverVersion(version: *mut c_char, room: 
 /// `version` points to `room` writable bytes, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(version: *mut c_char, room: u32) -> i32 {
-    trace_call!(nvmlSystemGetNVMLVersion, version, room);
+    log_call!(nvmlSystemGetNVMLVersion, version, room);
     // Documented to work before initialisation.
     let text = Ok(LIBRARY_VERSION.to_str().unwrap_or_default());
     // SAFETY: promised by the caller.
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(version: *mut c_char, room: u3
 /// `version` points to a writable integer, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion(version: *mut c_int) -> i32 {
-    trace_call!(nvmlSystemGetCudaDriverVersion, version);
+    log_call!(nvmlSystemGetCudaDriverVersion, version);
     // SAFETY: promised by the caller.
     unsafe { answer(version, Ok(runtime::driver_version())) }
 }
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion(version: *mut c_int) -> 
 /// `version` points to a writable integer, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) -> i32 {
-    trace_call!(nvmlSystemGetCudaDriverVersion_v2, version);
+    log_call!(nvmlSystemGetCudaDriverVersion_v2, version);
     // SAFETY: promised by the caller.
     unsafe { answer(version, Ok(runtime::driver_version())) }
 }

@@ -2,7 +2,7 @@
 //! out-of-memory error quotes it.
 
 use super::{Device, device, status};
-use crate::{trace_call, write_out};
+use crate::{log_call, write_out};
 
 /// `nvmlProcessInfo_v1_t`, of the function without a version in its name.
 #[repr(C)]
@@ -92,7 +92,7 @@ macro_rules! process_lists {
             /// `count` points to an integer; `list` has room for as many entries as it says.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(handle: Device, count: *mut u32, list: *mut $entry) -> i32 {
-                trace_call!($name, handle, count, list);
+                log_call!($name, handle, count, list);
                 // SAFETY: promised by the caller.
                 unsafe { fill(count, list, $source(handle)) }
             }

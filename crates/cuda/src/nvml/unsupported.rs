@@ -1,7 +1,7 @@
 //! Readings that a virtual card does not have.
 
 use super::{Device, answer, device, status};
-use crate::trace_call;
+use crate::log_call;
 
 /// `nvmlUtilization_t`: percent of the time that kernels ran and memory was read or written.
 #[repr(C)]
@@ -19,7 +19,7 @@ pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
     handle: Device,
     utilization: *mut Utilization,
 ) -> i32 {
-    trace_call!(nvmlDeviceGetUtilizationRates, handle, utilization);
+    log_call!(nvmlDeviceGetUtilizationRates, handle, utilization);
     let value = device(handle).map(|_| Utilization { gpu: 0, memory: 0 });
     // SAFETY: promised by the caller.
     unsafe { answer(utilization, value) }
@@ -31,7 +31,7 @@ macro_rules! not_supported {
         $(
             #[unsafe(no_mangle)]
             pub extern "C" fn $name(handle: Device) -> i32 {
-                trace_call!($name, handle);
+                log_call!($name, handle);
                 match device(handle) {
                     Ok(_) => status::NOT_SUPPORTED,
                     Err(code) => code,
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn nvmlDeviceIsMigDeviceHandle(
     handle: Device,
     is_partition: *mut u32,
 ) -> i32 {
-    trace_call!(nvmlDeviceIsMigDeviceHandle, handle, is_partition);
+    log_call!(nvmlDeviceIsMigDeviceHandle, handle, is_partition);
     // SAFETY: promised by the caller.
     unsafe { answer(is_partition, device(handle).map(|_| 0)) }
 }

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use super::errors::{INVALID_VALUE, NO_DEVICE, SUCCESS, report};
 use super::stream::note_work;
 use crate::readback::{self, Direction};
-use crate::{handed_on, state, trace};
+use crate::{call_log, handed_on, state};
 
 /// # Safety
 /// The host side of the copy is valid for `bytes` bytes.
@@ -22,7 +22,7 @@ unsafe fn copy(
     let Some(direction) = Direction::from_kind(kind, target, source) else {
         return report(INVALID_VALUE);
     };
-    trace::call(function, || {
+    call_log::call(function, || {
         format!("{target:p}, {source:p}, {bytes} bytes, {direction:?}")
     });
     // SAFETY: promised by the caller.
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn cudaMemcpy2DAsync(
     let Some(direction) = Direction::from_kind(kind, target, source) else {
         return report(INVALID_VALUE);
     };
-    trace::call("cudaMemcpy2DAsync", || {
+    call_log::call("cudaMemcpy2DAsync", || {
         format!("{target:p}, {source:p}, {height} rows of {width} bytes, {direction:?}")
     });
     if matches!(
@@ -111,7 +111,7 @@ pub extern "C" fn cudaMemcpyPeerAsync(
 ) -> c_int {
     note_work(stream);
     handed_on::forget_all();
-    trace::call("cudaMemcpyPeerAsync", || {
+    call_log::call("cudaMemcpyPeerAsync", || {
         format!("{target:p} on {target_device}, {source:p} on {source_device}, {bytes} bytes")
     });
     SUCCESS
@@ -125,7 +125,7 @@ pub extern "C" fn cudaMemcpyToSymbol(
     _offset: usize,
     _kind: c_int,
 ) -> c_int {
-    trace::call("cudaMemcpyToSymbol", || {
+    call_log::call("cudaMemcpyToSymbol", || {
         format!("{symbol:p}, {bytes} bytes")
     });
     SUCCESS
@@ -134,7 +134,7 @@ pub extern "C" fn cudaMemcpyToSymbol(
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaMemset(target: *mut c_void, value: c_int, bytes: usize) -> c_int {
     handed_on::forget_all();
-    trace::call("cudaMemset", || {
+    call_log::call("cudaMemset", || {
         format!("{target:p}, {value}, {bytes} bytes")
     });
     match state::current_with_context() {

@@ -7,14 +7,14 @@ use super::errors::{
     report,
 };
 use super::properties;
-use crate::{real_library, state, trace, write_out};
+use crate::{call_log, real_library, state, write_out};
 
 /// # Safety
 /// `count` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaGetDeviceCount(count: *mut c_int) -> c_int {
     let visible = state::visible_count();
-    trace::call("cudaGetDeviceCount", || visible.to_string());
+    call_log::call("cudaGetDeviceCount", || visible.to_string());
     // SAFETY: promised by the caller.
     unsafe { write_out(count, visible as c_int) };
     report(if visible == 0 { NO_DEVICE } else { SUCCESS })
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn cudaGetDevice(device: *mut c_int) -> c_int {
 /// Selects a device. Since CUDA 12 this also makes its context.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaSetDevice(device: c_int) -> c_int {
-    trace::call("cudaSetDevice", || device.to_string());
+    call_log::call("cudaSetDevice", || device.to_string());
     let Some(card) = state::visible_device(device) else {
         return report(INVALID_DEVICE);
     };
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn cudaDeviceGetAttribute(
         return report(INVALID_DEVICE);
     };
     let answer = properties::attribute(&card.sheet, attribute);
-    trace::call("cudaDeviceGetAttribute", || {
+    call_log::call("cudaDeviceGetAttribute", || {
         format!("attribute {attribute}, device {device} -> {answer:?}")
     });
     match answer {
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn cudaGetDeviceProperties(
     target: *mut properties::DeviceProp13,
     device: c_int,
 ) -> c_int {
-    trace::call("cudaGetDeviceProperties", || device.to_string());
+    call_log::call("cudaGetDeviceProperties", || device.to_string());
     let Some(card) = state::visible_device(device) else {
         return report(INVALID_DEVICE);
     };
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn cudaGetDeviceProperties_v2(
     target: *mut properties::DeviceProp12,
     device: c_int,
 ) -> c_int {
-    trace::call("cudaGetDeviceProperties_v2", || device.to_string());
+    call_log::call("cudaGetDeviceProperties_v2", || device.to_string());
     let Some(card) = state::visible_device(device) else {
         return report(INVALID_DEVICE);
     };
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn cudaDeviceGetPCIBusId(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaDeviceSynchronize() -> c_int {
-    trace::call("cudaDeviceSynchronize", String::new);
+    call_log::call("cudaDeviceSynchronize", String::new);
     let Some(card) = state::current_with_context() else {
         return report(NO_DEVICE);
     };
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn cudaDeviceCanAccessPeer(
     device: c_int,
     peer: c_int,
 ) -> c_int {
-    trace::call("cudaDeviceCanAccessPeer", || format!("{device}, {peer}"));
+    call_log::call("cudaDeviceCanAccessPeer", || format!("{device}, {peer}"));
     let (Some(_), Some(_)) = (state::visible_device(device), state::visible_device(peer)) else {
         return report(INVALID_DEVICE);
     };
@@ -177,7 +177,7 @@ pub extern "C" fn cudaDeviceEnablePeerAccess(peer: c_int, flags: u32) -> c_int {
     use std::sync::Mutex;
     static ENABLED: Mutex<BTreeSet<(c_int, c_int)>> = Mutex::new(BTreeSet::new());
 
-    trace::call("cudaDeviceEnablePeerAccess", || format!("{peer}, {flags}"));
+    call_log::call("cudaDeviceEnablePeerAccess", || format!("{peer}, {flags}"));
     let current = state::current_index();
     if flags != 0 {
         return report(INVALID_VALUE);

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::errors::{INVALID_VALUE, SUCCESS, SYMBOL_NOT_FOUND, report};
-use crate::{self_lookup, trace, write_out};
+use crate::{call_log, self_lookup, write_out};
 
 const ENTRY_POINT_SUCCESS: c_int = 0;
 const ENTRY_POINT_NOT_FOUND: c_int = 1;
@@ -21,7 +21,7 @@ unsafe fn entry_point(
     // SAFETY: promised by the caller.
     let name = unsafe { CStr::from_ptr(name) };
     let found = self_lookup::find(name);
-    trace::call("cudaGetDriverEntryPoint", || {
+    call_log::call("cudaGetDriverEntryPoint", || {
         format!("{name:?} -> {found:?}")
     });
     let code = if found.is_some() {

@@ -6,7 +6,7 @@ use super::errors::{INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, SUCCESS, 
 use super::graph::Capture;
 use super::stream::with_stream;
 use crate::handles::Handles;
-use crate::{clock, state, trace, write_out};
+use crate::{call_log, clock, state, write_out};
 
 #[derive(Default)]
 struct Event {
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn cudaEventCreateWithFlags(event: *mut usize, flags: u32)
         return report(INVALID_VALUE);
     }
     let handle = EVENTS.insert(Event::default());
-    trace::call("cudaEventCreateWithFlags", || {
+    call_log::call("cudaEventCreateWithFlags", || {
         format!("flags {flags} -> {handle:#x}")
     });
     // SAFETY: promised by the caller.
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn cudaEventCreate(event: *mut usize) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaEventDestroy(event: usize) -> c_int {
-    trace::call("cudaEventDestroy", || format!("{event:#x}"));
+    call_log::call("cudaEventDestroy", || format!("{event:#x}"));
     match EVENTS.remove(event) {
         Some(_) => SUCCESS,
         None => report(INVALID_RESOURCE_HANDLE),
@@ -65,7 +65,7 @@ pub extern "C" fn cudaEventRecord(event: usize, stream: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaEventRecordWithFlags(event: usize, stream: usize, flags: u32) -> c_int {
-    trace::call("cudaEventRecord", || {
+    call_log::call("cudaEventRecord", || {
         format!("{event:#x}, {stream:#x}, flags {flags}")
     });
     let capture = with_stream(stream, |stream| stream.capture.clone()).flatten();

@@ -10,7 +10,7 @@ use super::errors::{
 use super::stream::{is_stream, with_stream};
 use crate::handles::Handles;
 use crate::refuse::refuse;
-use crate::{handed_on, trace, write_out};
+use crate::{call_log, handed_on, write_out};
 
 /// A capture in progress on a stream.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ const CAPTURE_ACTIVE: c_int = 1;
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaStreamBeginCapture(stream: usize, mode: c_int) -> c_int {
-    trace::call("cudaStreamBeginCapture", || {
+    call_log::call("cudaStreamBeginCapture", || {
         format!("{stream:#x}, mode {mode}")
     });
     let began = with_stream(stream, |stream| {
@@ -72,7 +72,7 @@ pub extern "C" fn cudaStreamBeginCapture(stream: usize, mode: c_int) -> c_int {
 /// `graph` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaStreamEndCapture(stream: usize, graph: *mut usize) -> c_int {
-    trace::call("cudaStreamEndCapture", || format!("{stream:#x}"));
+    call_log::call("cudaStreamEndCapture", || format!("{stream:#x}"));
     let capture = with_stream(stream, |stream| stream.capture.take()).flatten();
     let Some(capture) = capture.filter(|capture| capture.is_origin) else {
         return report(ILLEGAL_STATE);
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn cudaGraphInstantiateWithFlags(
     graph: usize,
     flags: u64,
 ) -> c_int {
-    trace::call("cudaGraphInstantiateWithFlags", || {
+    call_log::call("cudaGraphInstantiateWithFlags", || {
         format!("{graph:#x}, flags {flags}")
     });
     if GRAPHS.with(graph, |_| ()).is_none() {
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn cudaGraphInstantiate(exec: *mut usize, graph: usize, fl
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaGraphLaunch(exec: usize, stream: usize) -> c_int {
-    trace::call("cudaGraphLaunch", || format!("{exec:#x}, {stream:#x}"));
+    call_log::call("cudaGraphLaunch", || format!("{exec:#x}, {stream:#x}"));
     handed_on::forget_all();
     match EXECS.with(exec, |_| ()) {
         Some(()) => SUCCESS,

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
 
 use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
-use crate::{state, trace, write_out};
+use crate::{call_log, state, write_out};
 
 /// Start to length. Memory that the program registered itself is here too, with `is_ours` false.
 static PINNED: Mutex<BTreeMap<usize, Pinned>> = Mutex::new(BTreeMap::new());
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn cudaHostAlloc(
     bytes: usize,
     flags: u32,
 ) -> c_int {
-    trace::call("cudaHostAlloc", || format!("{bytes} bytes, flags {flags}"));
+    call_log::call("cudaHostAlloc", || format!("{bytes} bytes, flags {flags}"));
     if state::current_with_context().is_none() {
         return report(NO_DEVICE);
     }
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn cudaMallocHost(pointer: *mut *mut c_void, bytes: usize)
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaFreeHost(pointer: *mut c_void) -> c_int {
-    trace::call("cudaFreeHost", || format!("{pointer:p}"));
+    call_log::call("cudaFreeHost", || format!("{pointer:p}"));
     if pointer.is_null() {
         return SUCCESS;
     }
@@ -105,7 +105,7 @@ pub extern "C" fn cudaFreeHost(pointer: *mut c_void) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaHostRegister(pointer: *mut c_void, bytes: usize, flags: u32) -> c_int {
-    trace::call("cudaHostRegister", || {
+    call_log::call("cudaHostRegister", || {
         format!("{pointer:p}, {bytes} bytes, flags {flags}")
     });
     if state::current_with_context().is_none() {
@@ -124,7 +124,7 @@ pub extern "C" fn cudaHostRegister(pointer: *mut c_void, bytes: usize, flags: u3
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaHostUnregister(pointer: *mut c_void) -> c_int {
-    trace::call("cudaHostUnregister", || format!("{pointer:p}"));
+    call_log::call("cudaHostUnregister", || format!("{pointer:p}"));
     let Ok(mut pinned) = PINNED.lock() else {
         return report(INVALID_VALUE);
     };

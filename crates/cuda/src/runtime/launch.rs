@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use super::errors::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, SUCCESS, report};
 use super::properties::{MAX_THREADS_PER_BLOCK, REGISTERS, WARP_SIZE};
 use super::stream::note_work;
-use crate::{state, trace, with_threads_own, write_out};
+use crate::{call_log, state, with_threads_own, write_out};
 
 /// `dim3`.
 #[repr(C)]
@@ -153,7 +153,7 @@ fn launch(function: &str, stub: *const c_void, grid: Dim3, block: Dim3, stream: 
     };
     card.note_kernel_use();
     note_work(stream);
-    trace::call(function, || {
+    call_log::call(function, || {
         let name = kernel_name(stub);
         format!("{name}, grid {grid:?}, block {block:?}, stream {stream:#x}")
     });
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn cudaFuncGetAttributes(
         return report(NO_DEVICE);
     };
     let architecture = state::code_architecture(sheet.capability) as c_int;
-    trace::call("cudaFuncGetAttributes", || {
+    call_log::call("cudaFuncGetAttributes", || {
         format!("{} -> architecture {architecture}", kernel_name(stub))
     });
     let answer = FuncAttributes {
@@ -283,7 +283,7 @@ pub extern "C" fn cudaFuncSetAttribute(
     attribute: c_int,
     value: c_int,
 ) -> c_int {
-    trace::call("cudaFuncSetAttribute", || {
+    call_log::call("cudaFuncSetAttribute", || {
         format!("{}, {attribute}, {value}", kernel_name(stub))
     });
     SUCCESS
@@ -336,7 +336,7 @@ pub unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     let Some(answer) = occupancy(threads, shared_bytes) else {
         return report(NO_DEVICE);
     };
-    trace::call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", || {
+    call_log::call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", || {
         format!(
             "{}, {threads} threads, {shared_bytes} bytes -> {answer}",
             kernel_name(stub)
@@ -379,7 +379,7 @@ pub unsafe extern "C" fn cudaOccupancyMaxActiveClusters(
     let Some(sheet) = state::current_sheet() else {
         return report(NO_DEVICE);
     };
-    trace::call("cudaOccupancyMaxActiveClusters", || kernel_name(stub));
+    call_log::call("cudaOccupancyMaxActiveClusters", || kernel_name(stub));
     // SAFETY: promised by the caller.
     unsafe { write_out(clusters, sheet.multiprocessors as c_int) };
     SUCCESS

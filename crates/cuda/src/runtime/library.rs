@@ -6,7 +6,7 @@ use super::errors::{
     INVALID_DEVICE, INVALID_RESOURCE_HANDLE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS, report,
 };
 use crate::handles::Handles;
-use crate::{state, trace, write_out};
+use crate::{call_log, state, write_out};
 
 struct Library;
 
@@ -19,7 +19,7 @@ static KERNELS: Handles<usize> = Handles::starting_at(0x4e00_0000);
 /// `library` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaLibraryLoadData(library: *mut usize, code: *const c_void) -> c_int {
-    trace::call("cudaLibraryLoadData", || format!("{code:p}"));
+    call_log::call("cudaLibraryLoadData", || format!("{code:p}"));
     if code.is_null() || library.is_null() {
         return report(INVALID_VALUE);
     }

@@ -7,7 +7,7 @@ use ghostgpu_device::MemoryError;
 use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
 use super::host_memory::is_pinned;
 use crate::state::VirtualDevice;
-use crate::{state, trace, write_out};
+use crate::{call_log, state, write_out};
 
 pub fn status_of(error: MemoryError) -> c_int {
     match error {
@@ -33,7 +33,7 @@ pub unsafe fn answer_allocation(
         return report(INVALID_VALUE);
     }
     let allocated = allocate(card);
-    trace::call(function, || {
+    call_log::call(function, || {
         format!("device {}, {bytes} bytes -> {allocated:x?}", card.ordinal)
     });
     match allocated {
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn cudaMallocManaged(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaFree(pointer: *mut c_void) -> c_int {
-    trace::call("cudaFree", || format!("{pointer:p}"));
+    call_log::call("cudaFree", || format!("{pointer:p}"));
     if state::current_with_context().is_none() {
         return report(NO_DEVICE);
     }
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> 
         return report(NO_DEVICE);
     };
     let free_bytes = card.free_bytes();
-    trace::call("cudaMemGetInfo", || {
+    call_log::call("cudaMemGetInfo", || {
         format!("device {} -> {free_bytes} free", card.ordinal)
     });
     // SAFETY: promised by the caller.
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn cudaPointerGetAttributes(
     attributes: *mut PointerAttributes,
     pointer: *const c_void,
 ) -> c_int {
-    trace::call("cudaPointerGetAttributes", || format!("{pointer:p}"));
+    call_log::call("cudaPointerGetAttributes", || format!("{pointer:p}"));
     let address = pointer.cast_mut();
     let answer = if let Some((device, _)) = state::device_of_address(pointer as u64) {
         PointerAttributes {

@@ -6,7 +6,7 @@ use super::errors::{INVALID_DEVICE, INVALID_VALUE, SUCCESS, report};
 use super::memory::answer_allocation;
 use super::stream::note_work;
 use crate::state::VirtualDevice;
-use crate::{state, trace, write_out};
+use crate::{call_log, state, write_out};
 
 /// A device's default pool is named by this number plus the device's.
 const FIRST_POOL: usize = 0x7001_0000;
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn cudaMemPoolSetAttribute(
     attribute: c_int,
     value: *const c_void,
 ) -> c_int {
-    trace::call("cudaMemPoolSetAttribute", || {
+    call_log::call("cudaMemPoolSetAttribute", || {
         format!("{pool:#x}, {attribute}")
     });
     let Some(card) = device_of_pool(pool) else {
@@ -111,7 +111,7 @@ pub extern "C" fn cudaMemPoolSetAccess(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaMemPoolTrimTo(pool: usize, keep_bytes: usize) -> c_int {
-    trace::call("cudaMemPoolTrimTo", || {
+    call_log::call("cudaMemPoolTrimTo", || {
         format!("{pool:#x}, keep {keep_bytes} bytes")
     });
     let Some(card) = device_of_pool(pool) else {
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn cudaMallocAsync(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaFreeAsync(pointer: *mut c_void, stream: usize) -> c_int {
-    trace::call("cudaFreeAsync", || format!("{pointer:p}"));
+    call_log::call("cudaFreeAsync", || format!("{pointer:p}"));
     if pointer.is_null() {
         return SUCCESS;
     }

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use super::errors::{INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, SUCCESS, report};
 use super::graph::Capture;
 use crate::handles::Handles;
-use crate::{state, trace, write_out};
+use crate::{call_log, state, write_out};
 
 pub struct Stream {
     pub priority: c_int,
@@ -54,7 +54,7 @@ fn create(function: &str, out: *mut usize, flags: u32, priority: c_int) -> c_int
         device: state::current_index(),
         capture: None,
     });
-    trace::call(function, || {
+    call_log::call(function, || {
         format!("flags {flags}, priority {priority} -> {handle:#x}")
     });
     // SAFETY: the exported functions below promise that `out` is writable.
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn cudaStreamCreateWithPriority(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaStreamDestroy(stream: usize) -> c_int {
-    trace::call("cudaStreamDestroy", || format!("{stream:#x}"));
+    call_log::call("cudaStreamDestroy", || format!("{stream:#x}"));
     match STREAMS.remove(stream) {
         Some(_) => SUCCESS,
         None => report(INVALID_RESOURCE_HANDLE),
@@ -111,7 +111,7 @@ pub extern "C" fn cudaStreamQuery(stream: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaStreamSynchronize(stream: usize) -> c_int {
-    trace::call("cudaStreamSynchronize", || format!("{stream:#x}"));
+    call_log::call("cudaStreamSynchronize", || format!("{stream:#x}"));
     if let Some(card) = state::current_with_context() {
         card.pool().synchronize(Some(stream as u64), card);
     }
@@ -121,7 +121,7 @@ pub extern "C" fn cudaStreamSynchronize(stream: usize) -> c_int {
 /// Waiting for an event that a capturing stream recorded pulls the waiting stream into the capture.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaStreamWaitEvent(stream: usize, event: usize, flags: u32) -> c_int {
-    trace::call("cudaStreamWaitEvent", || {
+    call_log::call("cudaStreamWaitEvent", || {
         format!("{stream:#x}, {event:#x}, flags {flags}")
     });
     if let Some(capture) = super::event::capture_of(event) {
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn cudaStreamAddCallback(
     data: *mut c_void,
     _flags: u32,
 ) -> c_int {
-    trace::call("cudaStreamAddCallback", || format!("{stream:#x}"));
+    call_log::call("cudaStreamAddCallback", || format!("{stream:#x}"));
     let Some(callback) = callback else {
         return report(INVALID_VALUE);
     };
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn cudaLaunchHostFunc(
     function: Option<unsafe extern "C" fn(*mut c_void)>,
     data: *mut c_void,
 ) -> c_int {
-    trace::call("cudaLaunchHostFunc", || format!("{stream:#x}"));
+    call_log::call("cudaLaunchHostFunc", || format!("{stream:#x}"));
     let Some(function) = function else {
         return report(INVALID_VALUE);
     };

@@ -85,7 +85,7 @@ mod tests {
     use ghostgpu_recording::made_up::{MadeUp, recording, recording_at_random};
     use proptest::prelude::*;
 
-    use ghostgpu_trace::{BlockState, EventKind};
+    use ghostgpu_snapshot::{BlockState, EventKind};
 
     use super::*;
     use crate::test_snapshot::{SEGMENT_BYTES, TestSnapshot};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ghostgpu_allocator::{Release, Settings};
 use ghostgpu_answers::snapshot::{AtFailure, Failed, Shown};
 use ghostgpu_report::write_html;
-use ghostgpu_trace::{EventKind, Snapshot};
+use ghostgpu_snapshot::{EventKind, Snapshot};
 use ghostgpu_whatif::{History, Known};
 
 use super::opened::ledger;

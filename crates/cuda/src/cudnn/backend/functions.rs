@@ -8,7 +8,7 @@ use ghostgpu_oracle::{Descriptor, Stored, attribute, element_bytes, kind, value_
 use super::finalize::{config_workspace, finalize};
 use crate::cudnn::objects::{Registry, write};
 use crate::cudnn::status;
-use crate::{observer, refuse, state, trace};
+use crate::{call_log, observer, refuse, state};
 
 /// Descriptors are shared: those that refer to one keep it alive after it is destroyed.
 static DESCRIPTORS: Registry<Descriptor> = Registry::new();
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn cudnnBackendCreateDescriptor(
     kind: i32,
     descriptor: *mut *mut c_void,
 ) -> i32 {
-    trace::call("cudnnBackendCreateDescriptor", || format!("kind {kind}"));
+    call_log::call("cudnnBackendCreateDescriptor", || format!("kind {kind}"));
     if descriptor.is_null() {
         return status::BAD_PARAM_NULL_POINTER;
     }
@@ -55,7 +55,7 @@ pub extern "C" fn cudnnBackendFinalize(descriptor: *mut c_void) -> i32 {
         return status::BAD_PARAM;
     };
     let result = finalize(&found);
-    trace::call("cudnnBackendFinalize", || {
+    call_log::call("cudnnBackendFinalize", || {
         format!("kind {} -> {result}", found.kind)
     });
     result
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn cudnnBackendSetAttribute(
         };
         Stored::Bytes { value_type, bytes }
     };
-    trace::call("cudnnBackendSetAttribute", || {
+    call_log::call("cudnnBackendSetAttribute", || {
         format!(
             "kind {}, attribute {name}, {count} of type {value_type}",
             found.kind
@@ -210,7 +210,7 @@ fn answer_for_unset(kind: i32, name: i32, count: *mut i64) -> i32 {
     }
     // A plan's own text is asked for by newer front ends, which do without when there is none.
     if kind == kind::EXECUTION_PLAN {
-        trace::call("cudnnBackendGetAttribute", || {
+        call_log::call("cudnnBackendGetAttribute", || {
             format!("plan attribute {name} is not there")
         });
         return status::NOT_SUPPORTED;
@@ -229,7 +229,7 @@ pub extern "C" fn cudnnBackendExecute(
     plan: *mut c_void,
     variant_pack: *mut c_void,
 ) -> i32 {
-    trace::call("cudnnBackendExecute", || {
+    call_log::call("cudnnBackendExecute", || {
         format!("{handle:?}, {plan:?}, {variant_pack:?}")
     });
     let (Some(plan), Some(variant_pack)) = (find(plan), find(variant_pack)) else {

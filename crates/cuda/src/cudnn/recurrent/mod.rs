@@ -8,13 +8,13 @@ mod weights;
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
-use ghostgpu_tables::deep;
+use ghostgpu_library_sizes::deep;
 use network::{Cell, Network};
 
 use super::objects::{Registry, descriptor_lifetime, read_array, write};
 use super::tensors::{self, Tensor};
 use super::{computed_in_workspace, dropout, status};
-use crate::{notes, trace};
+use crate::{call_log, notes};
 
 /// What `cudnnRNNDataDescriptor_t` describes, as far as it changes a size.
 #[derive(Clone, Debug, Default)]
@@ -136,7 +136,7 @@ pub extern "C" fn cudnnSetRNNDescriptor_v8(
         has_dropout,
         is_padded: flags & PADDED_IO != 0,
     };
-    trace::call("cudnnSetRNNDescriptor_v8", || format!("{made:?}"));
+    call_log::call("cudnnSetRNNDescriptor_v8", || format!("{made:?}"));
     *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(Described {
         network: made,
         words,
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn cudnnSetRNNDataDescriptor(
         total_steps,
         words,
     };
-    trace::call("cudnnSetRNNDataDescriptor", || format!("{made:?}"));
+    call_log::call("cudnnSetRNNDataDescriptor", || format!("{made:?}"));
     *found.lock().unwrap_or_else(PoisonError::into_inner) = made;
     status::SUCCESS
 }
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn cudnnGetRNNWeightSpaceSize(
         return status::BAD_PARAM;
     };
     let size = recorded::weight_bytes(&words).unwrap_or_else(|| weights::total_bytes(&network));
-    trace::call("cudnnGetRNNWeightSpaceSize", || size.to_string());
+    call_log::call("cudnnGetRNNWeightSpaceSize", || size.to_string());
     // SAFETY: promised by the caller.
     if unsafe { write(bytes, size as usize) } {
         status::SUCCESS
@@ -296,7 +296,7 @@ pub unsafe extern "C" fn cudnnGetRNNTempSpaceSizes(
             .unwrap_or_else(|| space::reserve_bytes(&network, &batch)),
         false => 0,
     };
-    trace::call("cudnnGetRNNTempSpaceSizes", || {
+    call_log::call("cudnnGetRNNTempSpaceSizes", || {
         format!("{network:?}, {batch:?}, mode {forward_mode}: {work}, {reserve}")
     });
     // SAFETY: promised by the caller.

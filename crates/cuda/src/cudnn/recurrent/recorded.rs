@@ -1,6 +1,6 @@
 //! What a table that the user has recorded says about a recurrent network.
 
-use ghostgpu_tables::Question;
+use ghostgpu_library_sizes::Question;
 
 use crate::library_sizes::users_answer;
 

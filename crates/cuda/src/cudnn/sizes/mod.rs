@@ -15,17 +15,17 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use ghostgpu_device::{Capability, DeviceSheet};
+use ghostgpu_library_sizes::deep;
 use ghostgpu_oracle::{
     Answer, Companions, EngineAnswer, EngineConfig, FIRST_DEVICELESS_VERSION, Node, Oracle,
     PlanAnswer, Question, Store, device_text,
 };
 use ghostgpu_session::CudnnSource;
-use ghostgpu_tables::deep;
 
 use super::handle::cudnnGetVersion;
 use super::status;
 use crate::library_sizes::users_answer;
-use crate::{notes, state, trace};
+use crate::{call_log, notes, state};
 
 enum Source {
     Installed(Box<Oracle>),
@@ -98,7 +98,7 @@ pub fn plan_workspace(graph: &Node, engine: i64, knobs: &[(i32, i64)]) -> Result
         ask_plan(graph, engine, knobs, sm_target)?.ok()
     };
     let bytes = hopper::on_card(sheet, graph, engine, knobs, deviceless_bytes, &ask);
-    trace::call("workspace", || {
+    call_log::call("workspace", || {
         format!("engine {engine}, knobs {knobs:?}: {deviceless_bytes} -> {bytes}")
     });
     Ok(bytes)

@@ -1,10 +1,10 @@
 //! Makes the table that the stand-in library carries from recorded ones.
 //!
-//! `cargo run -p ghostgpu-tables --example compact -- TABLE... > crates/cuda/src/library_sizes/h200.tsv`
+//! `cargo run -p ghostgpu-library-sizes --example compact -- TABLE... > crates/cuda/src/library_sizes/h200.tsv`
 
 use std::process::ExitCode;
 
-use ghostgpu_tables::{Compact, Table};
+use ghostgpu_library_sizes::{Compact, Table};
 
 /// Answers of these have other sources: the user's own cuDNN, and nobody needs cuBLASLt's.
 const LEFT_OUT: [&str; 2] = ["cudnn", "cublasLt"];
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         "# Workspace sizes of cuFFT, cuSOLVER and cuSPARSE, from {} recorded answers.",
         kept.len()
     );
-    println!("# Written by crates/tables/examples/compact.rs.");
+    println!("# Written by crates/library-sizes/examples/compact.rs.");
     for (name, value) in &all.header {
         println!("# {name}\t{value}");
     }

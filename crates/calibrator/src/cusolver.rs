@@ -15,4 +15,4 @@ macro_rules! define {
     };
 }
 
-ghostgpu_tables::solver_questions!(define);
+ghostgpu_library_sizes::solver_questions!(define);

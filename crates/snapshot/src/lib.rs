@@ -10,13 +10,13 @@
 //! - what the file does not say is a [`Warning`], never a guess; what it is not, an [`OpenError`].
 //!
 //! ```no_run
-//! let snapshot = ghostgpu_trace::open("oom.pickle".as_ref())?;
+//! let snapshot = ghostgpu_snapshot::open("oom.pickle".as_ref())?;
 //! for trace in &snapshot.traces {
 //!     for event in trace.events.iter() {
 //!         println!("{:?} {:#x} {} {:?}", event.kind, event.address, event.bytes, event.stack);
 //!     }
 //! }
-//! # Ok::<(), ghostgpu_trace::OpenError>(())
+//! # Ok::<(), ghostgpu_snapshot::OpenError>(())
 //! ```
 
 #![forbid(unsafe_code)]

@@ -1,6 +1,6 @@
 //! Writes a snapshot of any size in the form that PyTorch writes, for benchmarks:
 //!
-//!     cargo run --release -p ghostgpu-trace --example generate_snapshot -- OUT [ALLOCATIONS]
+//!     cargo run --release -p ghostgpu-snapshot --example generate_snapshot -- OUT [ALLOCATIONS]
 //!
 //! Three events per allocation, a new list of 30 frames for each allocation that its frees refer to,
 //! frames shared through the memo, 1,500 different stacks. 2,400,000 allocations are a file of 1 GB.
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::process::ExitCode;
 
-use ghostgpu_trace::{
+use ghostgpu_snapshot::{
     AllocatorSettings, Annotation, AnnotationStage, Block, BlockState, ContextId, DeviceTrace,
     Event, EventContext, EventKind, Events, Format, Frame, Names, PoolId, Segment, SegmentKind,
     Snapshot, StackId, StackLists, Stacks, write_snapshot_with,
@@ -141,7 +141,7 @@ fn generate(allocations: u64) -> Snapshot {
     }
 }
 
-fn annotation(name: ghostgpu_trace::NameId, stage: AnnotationStage, time_us: i64) -> Annotation {
+fn annotation(name: ghostgpu_snapshot::NameId, stage: AnnotationStage, time_us: i64) -> Annotation {
     Annotation {
         name,
         stage,

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_longlong};
 
-use ghostgpu_tables::Answer;
-use ghostgpu_tables::fft::{Plan, Side, WORK_BYTES};
+use ghostgpu_library_sizes::Answer;
+use ghostgpu_library_sizes::fft::{Plan, Side, WORK_BYTES};
 
 use crate::questions::NOT_INITIALIZED;
 use crate::{real, real_function, recording};

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use ghostgpu_tables::deep::{Network, Sequences};
+use ghostgpu_library_sizes::deep::{Network, Sequences};
 
 use crate::objects::Objects;
 use crate::questions::{followed, recorded};
@@ -28,7 +28,7 @@ macro_rules! define {
     };
 }
 
-ghostgpu_tables::recurrent_questions!(define);
+ghostgpu_library_sizes::recurrent_questions!(define);
 
 followed! {
     real::CUDNN;

@@ -11,17 +11,17 @@ static SINK: OnceLock<Option<Mutex<File>>> = OnceLock::new();
 
 fn sink() -> Option<&'static Mutex<File>> {
     SINK.get_or_init(|| {
-        let path = state::session()?.trace.as_ref()?;
+        let path = state::session()?.call_log.as_ref()?;
         let file = OpenOptions::new().create(true).append(true).open(path);
         file.ok().map(Mutex::new)
     })
     .as_ref()
 }
 
-/// False once it is known that no trace is wanted: nearly always, and in every call.
+/// False once it is known that no call log is wanted: nearly always, and in every call.
 static MAY_BE_WANTED: AtomicBool = AtomicBool::new(true);
 
-/// Writes one call. `arguments` is only asked for when a trace is wanted.
+/// Writes one call. `arguments` is only asked for when a call log is wanted.
 #[inline]
 pub fn call(function: &str, arguments: impl FnOnce() -> String) {
     if MAY_BE_WANTED.load(Ordering::Relaxed) {
@@ -29,7 +29,7 @@ pub fn call(function: &str, arguments: impl FnOnce() -> String) {
     }
 }
 
-/// A trace that cannot be written must not stop the script: the command line has checked the file
+/// A call log that cannot be written must not stop the script: the command line has checked the file
 /// before the start, so what fails here is a full disk.
 #[cold]
 #[inline(never)]

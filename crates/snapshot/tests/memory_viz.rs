@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ghostgpu_trace::{open, write_snapshot};
+use ghostgpu_snapshot::{open, write_snapshot};
 
 /// Everything that `_memory_viz.py` makes of a snapshot.
 const VIEW: &str = r#"

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use ghostgpu_tables::Header;
+use ghostgpu_library_sizes::Header;
 
 use crate::real::{self, Library};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ghostgpu_trace::{EventKind, Format, Missing, OpenError, Part, Warning, open, read_bytes};
+use ghostgpu_snapshot::{EventKind, Format, Missing, OpenError, Part, Warning, open, read_bytes};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -10,7 +10,7 @@ fn data(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn corpus(name: &str) -> ghostgpu_trace::Snapshot {
+fn corpus(name: &str) -> ghostgpu_snapshot::Snapshot {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus/snapshot")
         .join(name);

@@ -1,6 +1,6 @@
 //! The two kinds of calls: passed on with its answer recorded, or passed on with its effect tracked.
 
-/// Defines, from a list in `ghostgpu_tables`, functions that pass their call on and record it.
+/// Defines, from a list in `ghostgpu_library_sizes`, functions that pass their call on and record it.
 ///
 /// `objects` puts a descriptor into words, by the name of the parameter and the handle.
 macro_rules! recorded {
@@ -15,8 +15,8 @@ macro_rules! recorded {
             $library;
             $name($($argument: $type),*) {
                 #[allow(unused_mut)] // not every call has something that decides
-                let mut question = ghostgpu_tables::Question::new(stringify!($name));
-                let mut answer = ghostgpu_tables::Answer::default();
+                let mut question = ghostgpu_library_sizes::Question::new(stringify!($name));
+                let mut answer = ghostgpu_library_sizes::Answer::default();
                 $($crate::questions::recorded!(
                     @note $role, $argument, question, answer, $objects
                 );)*

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ghostgpu_trace::{
+use ghostgpu_snapshot::{
     AnnotationStage, BlockState, Events, PoolId, Segment, SegmentKind, Snapshot, StackId,
     StackLists, open, write_snapshot_with,
 };
@@ -124,7 +124,7 @@ fn snapshots() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut paths = Vec::new();
     for folder in [
-        "crates/trace/tests/data",
+        "crates/snapshot/tests/data",
         "fuzz/corpus/snapshot",
         "ground_truth/allocator/h200",
     ] {

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 
-use ghostgpu_tables::descriptions::attributes;
-use ghostgpu_tables::{Answer, Question};
+use ghostgpu_library_sizes::descriptions::attributes;
+use ghostgpu_library_sizes::{Answer, Question};
 
 use crate::objects::Objects;
 use crate::questions::{NOT_INITIALIZED, followed};

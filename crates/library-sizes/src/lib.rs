@@ -1,6 +1,6 @@
 //! Answers that NVIDIA's libraries gave on a real card: "how large must the workspace for this be?"
 //!
-//! Such sizes are the libraries' own decisions. The recorder (`crates/recorder`) writes them down on a
+//! Such sizes are the libraries' own decisions. The recorder (`crates/calibrator`) writes them down on a
 //! machine with a card, the stand-in (`crates/cuda`) looks them up on one without. Both must put a
 //! question in the same words, so the words are here:
 //!

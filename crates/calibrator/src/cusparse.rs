@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use ghostgpu_tables::descriptions::{DenseMatrix, SparseFormat, SparseMatrix, dense_vector};
+use ghostgpu_library_sizes::descriptions::{DenseMatrix, SparseFormat, SparseMatrix, dense_vector};
 
 use crate::objects::Objects;
 use crate::questions::{followed, recorded};
@@ -35,7 +35,7 @@ macro_rules! define {
     };
 }
 
-ghostgpu_tables::sparse_questions!(define);
+ghostgpu_library_sizes::sparse_questions!(define);
 
 /// Remembers what was made.
 ///

@@ -4,8 +4,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use ghostgpu_library_sizes::{Answer, deep};
 use ghostgpu_oracle::{Contents, Descriptor, Stored, attribute, element_bytes, kind, value_type};
-use ghostgpu_tables::{Answer, deep};
 
 use super::engines;
 use crate::objects::Objects;

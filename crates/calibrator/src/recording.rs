@@ -6,12 +6,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use ghostgpu_tables::{Answer, Question, file_beginning, file_line};
+use ghostgpu_library_sizes::{Answer, Question, file_beginning, file_line};
 
 use crate::card;
 
 /// The folder in which each process leaves its table; without it nothing is recorded.
-const FOLDER_VARIABLE: &str = "GHOSTGPU_RECORD_DIR";
+const FOLDER_VARIABLE: &str = "GHOSTGPU_CALIBRATION_DIR";
 
 /// What stands for a descriptor whose making was not seen.
 const UNKNOWN: &str = "=unknown";
