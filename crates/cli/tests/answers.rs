@@ -254,7 +254,7 @@ fn the_session_carries_what_was_asked_for() {
     assert_eq!(session["full_initialisation"], true);
     assert_eq!(session["keep_checkpoints"], true);
     assert!(
-        session["trace"]
+        session["call_log"]
             .as_str()
             .expect("a path")
             .ends_with("/work/calls.txt")

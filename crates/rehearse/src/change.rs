@@ -192,7 +192,11 @@ mod tests {
             (Change::UnlimitedMemory, "train.py --batch-size 8"),
         ];
         for (change, expected) in cases {
-            assert_eq!(with(&[change.clone()]).words, words(expected), "{change:?}");
+            assert_eq!(
+                with(std::slice::from_ref(&change)).words,
+                words(expected),
+                "{change:?}"
+            );
         }
     }
 
