@@ -73,7 +73,7 @@ def test_products_of_sparse_matrices_with_dense_ones_run(rehearse: Rehearse) -> 
     done = rehearse(SPARSE).expect(0)
     assert "entries 64\n" in done.stdout
     assert "reached the end" in done.stdout
-    assert any("entries are for different places" in each for each in done["assumptions"])
+    assert any("are for different places in coalesce()" in each for each in done["assumptions"])
 
 
 def test_sizes_from_another_card_are_told(rehearse_reference: Rehearse) -> None:

@@ -31,7 +31,7 @@ def test_one_screen_says_state_peak_holders_fragmentation_and_what_helps() -> No
     assert len(lines) <= 40
     labels = [line[:15].strip() for line in lines if line[:15].strip()]
     assert labels[:4] == ["snapshot", "at the end", "peak", "held by"]
-    assert "ground_truth/harness/cases/vision.py:106 forward" in done.stdout
+    assert "ground_truth/harness/cases/vision.py:106 in forward" in done.stdout
     # What is advised was replayed: the job really reserved so much under this setting.
     real = json.loads((RECORDINGS / "unet+expandable.json").read_text())
     reserved = real["statistics"]["reserved_bytes.all.peak"][-1]
@@ -79,7 +79,7 @@ def test_two_snapshots_are_compared_by_what_they_hold() -> None:
     done = ghostgpu("snapshot", "diff", UNET, other, "--at", "peak")
     assert done.returncode == 0, done.stderr
     assert "0 changed" not in done.stdout
-    assert "vision.py:106 forward" in done.stdout
+    assert "vision.py:106 in forward" in done.stdout
     same = ghostgpu("snapshot", "diff", UNET, UNET, "--at", "peak")
     assert " 0 changed" in same.stdout
 
