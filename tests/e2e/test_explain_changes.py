@@ -283,7 +283,9 @@ def test_what_works_has_the_figures_of_the_script_changed_by_hand(
         assert [works[what][each] for each in FIGURES] == [changed[each] for each in FIGURES], what
     for what, command in case.commands.items():
         assert command in works[what]["command"], works[what]
-    not_rehearsed = {each["what"]: each["not_rehearsed_because"] for each in rehearsed["not_rehearsed"]}
+    not_rehearsed = {
+        each["what"]: each["not_rehearsed_because"] for each in rehearsed["not_rehearsed"]
+    }
     for what, because in case.not_rehearsed.items():
         assert because in not_rehearsed[what], not_rehearsed
     # Whatever was advised has been tried, or it is said why not.
@@ -327,8 +329,12 @@ def test_evaluation_is_reached_and_mended(tmp_path: Path, rehearse_reference: Re
         changed = rehearse_reference(by_hand(short, edit), *options).expect(0)
         assert [works[what][each] for each in FIGURES] == [changed[each] for each in FIGURES], what
     assert "train.py:" in works["evaluation without autograd"]["command"]
-    not_rehearsed = {each["what"]: each["not_rehearsed_because"] for each in rehearsed["not_rehearsed"]}
-    assert not_rehearsed["outputs moved to the CPU right away"] == "lint finds no such line in train.py"
+    not_rehearsed = {
+        each["what"]: each["not_rehearsed_because"] for each in rehearsed["not_rehearsed"]
+    }
+    assert not_rehearsed["outputs moved to the CPU right away"] == (
+        "lint finds no such line in train.py"
+    )
 
 
 def test_a_script_that_the_change_breaks_is_told_in_vain(tmp_path: Path) -> None:
