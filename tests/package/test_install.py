@@ -54,7 +54,7 @@ def test_without_torch_the_command_says_so(environment: Path, tmp_path: Path) ->
 def test_another_environments_torch_is_rehearsed(environment: Path, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(ALLOCATES_ONE_GIB)
-    words = ("run", "--gpu", "h200", "--python", TEST_PYTHONS[0], str(script))
+    words = ("run", "--verbose", "--gpu", "h200", "--python", TEST_PYTHONS[0], str(script))
     done = run(environment, "ghostgpu", *words)
     assert done.returncode == 0, done.stderr
     assert "1,073,741,824 bytes" in done.stdout

@@ -85,7 +85,7 @@ def test_it_rehearses_with_another_environments_torch(
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text(ALLOCATES_ONE_GIB)
-    words = ("run", "--gpu", "h200", "--python", TEST_PYTHONS[0], str(script))
+    words = ("run", "--verbose", "--gpu", "h200", "--python", TEST_PYTHONS[0], str(script))
     done = run(environment, "ghostgpu", *words, PATH=path_without_cargo)
     assert done.returncode == 0, done.stderr
     assert "1,073,741,824 bytes" in done.stdout
@@ -98,7 +98,7 @@ def test_it_asks_cudnn(environment: Path, path_without_cargo: str, tmp_path: Pat
         "import torch\n"
         "torch.nn.Conv2d(64, 64, 3).cuda()(torch.zeros(32, 64, 56, 56, device='cuda'))\n"
     )
-    words = ("run", "--gpu", "h200", "--python", TEST_PYTHONS[0], str(script))
+    words = ("run", "--verbose", "--gpu", "h200", "--python", TEST_PYTHONS[0], str(script))
     cache = str(tmp_path / "cache")
     done = run(environment, "ghostgpu", *words, PATH=path_without_cargo, XDG_CACHE_HOME=cache)
     assert done.returncode == 0, done.stderr
