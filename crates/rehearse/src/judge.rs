@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+pub use ghostgpu_recording::Verdict;
 use ghostgpu_session::{Note, OomReport, ProcessReport, RefusedCall, StackFrame};
-use serde::Serialize;
 
 use crate::SizePointReport;
 use crate::findings::Findings;
@@ -35,45 +35,17 @@ pub struct Run {
     pub last_lines: Vec<String>,
 }
 
-/// What a run says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    Fits,
-    DoesNotFit,
-    /// The script ended with a code of its own.
-    ScriptFailed,
-    /// The script was killed by a signal that was not ours.
-    ScriptKilled,
-    TimedOut,
-    /// The script stopped at a call that is not simulated.
-    Refused,
-    /// The library was not loaded into the script.
-    PreloadBlocked,
-}
-
-impl Verdict {
-    /// Whether it fits, where that is known.
-    pub fn fits(self) -> Option<bool> {
-        match self {
-            Self::Fits => Some(true),
-            Self::DoesNotFit => Some(false),
-            _ => None,
-        }
-    }
-
-    /// Our exit code for a run that ended like this.
-    pub fn exit_code(self, ending: Ending) -> u8 {
-        match self {
-            Self::Fits => 0,
-            Self::DoesNotFit => EXIT_DOES_NOT_FIT,
-            Self::ScriptFailed | Self::ScriptKilled => ending.shell_code(),
-            Self::TimedOut | Self::Refused | Self::PreloadBlocked => EXIT_FAILURE,
-        }
-    }
-}
-
 impl Run {
+    /// Our exit code for a run that ended like this.
+    pub fn exit_code(&self) -> u8 {
+        match self.verdict() {
+            Verdict::Fits => 0,
+            Verdict::DoesNotFit => EXIT_DOES_NOT_FIT,
+            Verdict::ScriptFailed | Verdict::ScriptKilled => self.ending.shell_code(),
+            Verdict::TimedOut | Verdict::Refused | Verdict::PreloadBlocked => EXIT_FAILURE,
+        }
+    }
+
     /// A run of which nothing but its figures was kept.
     pub fn new(ending: Ending, findings: Findings) -> Self {
         Self {
@@ -291,7 +263,7 @@ mod tests {
         for ending in [Ending::Exited(1), Ending::Exited(0), Ending::Killed(6)] {
             let run = run(ending, vec![ProcessReport::default(), worker.clone()]);
             assert_eq!(run.verdict(), Verdict::DoesNotFit);
-            assert_eq!(run.verdict().exit_code(ending), 3);
+            assert_eq!(run.exit_code(), 3);
         }
         let mut hung = run(Ending::Killed(9), vec![worker]);
         hung.has_timed_out = true;
@@ -334,7 +306,7 @@ mod tests {
         };
         let run = run(Ending::Exited(7), vec![process]);
         assert_eq!(run.verdict(), Verdict::ScriptFailed);
-        assert_eq!(run.verdict().exit_code(run.ending), 7);
+        assert_eq!(run.exit_code(), 7);
         assert_eq!(run.verdict().fits(), None);
     }
 
@@ -367,7 +339,7 @@ mod tests {
             library: "cuFFT".to_owned(),
         }];
         assert_eq!(stopped.verdict(), Verdict::Refused);
-        assert_eq!(stopped.verdict().exit_code(stopped.ending), 2);
+        assert_eq!(stopped.exit_code(), 2);
         stopped.ending = Ending::Exited(0);
         assert_eq!(stopped.verdict(), Verdict::Fits);
         assert_eq!(stopped.refused_calls().len(), 1);
@@ -390,6 +362,6 @@ mod tests {
     fn a_killed_script_keeps_its_signal() {
         let run = run(Ending::Killed(9), vec![]);
         assert_eq!(run.verdict(), Verdict::ScriptKilled);
-        assert_eq!(run.verdict().exit_code(run.ending), 137);
+        assert_eq!(run.exit_code(), 137);
     }
 }

@@ -77,7 +77,7 @@ impl Outcome {
         };
         Self::Fails {
             reason,
-            code: verdict.exit_code(run.ending),
+            code: run.exit_code(),
         }
     }
 

@@ -1,86 +1,15 @@
-//! The answer to "does it fit?": everything that is printed and written, as plain data.
+//! From a run, the answer to "does it fit?". Its type is the recording's, which carries it to the page.
 
 use ghostgpu_device::DeviceSheet;
+use ghostgpu_recording::{DevicePeak, Gpu, Versions};
 use ghostgpu_rehearse::{Prepared, Run, Verdict, missing_code_sentence, runs_on};
-use ghostgpu_session::{AllocatorPeaks, Note, OomReport, RefusedCall, StepPeaks};
+use ghostgpu_session::Note;
 use ghostgpu_text::human;
-use serde::Serialize;
+
+pub use ghostgpu_recording::Answer;
 
 /// A field that is added keeps the version; one that changes its meaning or goes raises it.
 const SCHEMA: &str = "ghostgpu.run/1";
-
-/// The JSON document of `--json`, which `docs/run-json.md` describes; the text shows the same.
-#[derive(Clone, Debug, Serialize)]
-pub struct Answer {
-    /// Name and version of the document.
-    pub schema: &'static str,
-    /// Null when the run ended before that was known.
-    pub fits: Option<bool>,
-    pub verdict: Verdict,
-    /// Highest of any process on any device; null when no process could report.
-    pub peak_allocated_bytes: Option<u64>,
-    pub peak_reserved_bytes: Option<u64>,
-    /// Highest of any device, all processes, context and libraries included.
-    pub peak_device_bytes: u64,
-    /// What the card would have to have; null when unknown.
-    pub needed_device_bytes: Option<u64>,
-    pub needed_allocated_bytes: Option<u64>,
-    pub needed_reserved_bytes: Option<u64>,
-    /// Why the need is unknown.
-    pub needed_unknown_because: Option<String>,
-    pub steps: u64,
-    pub stopped_by_step_limit: bool,
-    pub oom: Option<OomReport>,
-    pub recovered_ooms: Vec<OomReport>,
-    pub gpu: Gpu,
-    pub torch: Option<String>,
-    pub versions: Versions,
-    /// Sentences on which the figures rest.
-    pub assumptions: Vec<String>,
-    /// Remarks on which they do not.
-    pub notes: Vec<String>,
-    pub refused: Vec<RefusedCall>,
-    pub retries: u64,
-    pub allocations: u64,
-    pub devices: Vec<DevicePeak>,
-    /// The allocator's peaks on each device of the process that reserved most.
-    pub allocator_peaks: Vec<AllocatorPeaks>,
-    pub step_peaks: Vec<StepPeaks>,
-    /// How many Python processes used torch.
-    pub process_count: usize,
-    /// The exception that ended the script.
-    pub exception: Option<String>,
-    /// The script's own code; 128 and the signal for one that was killed.
-    pub script_exit_code: u8,
-    pub exit_code: u8,
-}
-
-/// The virtual card.
-#[derive(Clone, Debug, Serialize)]
-pub struct Gpu {
-    pub name: String,
-    pub total_bytes: u64,
-    pub capability: String,
-    pub count: usize,
-}
-
-/// Whose figures these are.
-#[derive(Clone, Debug, Serialize)]
-pub struct Versions {
-    pub ghostgpu: &'static str,
-    pub torch_cuda: Option<String>,
-    pub cudnn: Option<String>,
-    pub code_architectures: Vec<String>,
-}
-
-/// The most that was in use on one device.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct DevicePeak {
-    pub device: usize,
-    pub peak_device_bytes: u64,
-    /// The part of it that processes other than the largest used.
-    pub other_processes_bytes: u64,
-}
 
 /// What is known about the memory that the job would have needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,94 +73,93 @@ impl<'a> Circumstances<'a> {
     }
 }
 
-impl Answer {
-    pub fn new(run: &Run, need: Need, circumstances: &Circumstances) -> Self {
-        let findings = &run.findings;
-        let verdict = run.verdict();
-        let main = findings.main_process();
-        let peaks = || findings.processes.iter().flat_map(|process| &process.peaks);
-        let peak_allocated_bytes = or_zero_if_unused(run, findings.peak_allocated_bytes());
-        let peak_reserved_bytes = or_zero_if_unused(run, findings.peak_reserved_bytes());
-        // What CUDA took beyond the card's end is not in use on any card.
-        let on_card = |bytes: u64| bytes.min(run.capacity_bytes.unwrap_or(u64::MAX));
-        let peak_device_bytes = on_card(findings.peak_device_bytes());
-        let (device_need, allocated_need, reserved_need, because) = match need {
-            Need::Peak => (
-                Some(peak_device_bytes),
-                peak_allocated_bytes,
-                peak_reserved_bytes,
-                None,
-            ),
-            Need::Measured {
-                device_bytes,
-                allocated_bytes,
-                reserved_bytes,
-            } => (Some(device_bytes), allocated_bytes, reserved_bytes, None),
-            Need::Unknown { because } => (None, None, None, Some(because)),
-        };
-        Self {
-            schema: SCHEMA,
-            fits: verdict.fits(),
-            verdict,
+/// What a run says, with what the job needs.
+pub fn answer(run: &Run, need: Need, circumstances: &Circumstances) -> Answer {
+    let findings = &run.findings;
+    let verdict = run.verdict();
+    let main = findings.main_process();
+    let peaks = || findings.processes.iter().flat_map(|process| &process.peaks);
+    let peak_allocated_bytes = or_zero_if_unused(run, findings.peak_allocated_bytes());
+    let peak_reserved_bytes = or_zero_if_unused(run, findings.peak_reserved_bytes());
+    // What CUDA took beyond the card's end is not in use on any card.
+    let on_card = |bytes: u64| bytes.min(run.capacity_bytes.unwrap_or(u64::MAX));
+    let peak_device_bytes = on_card(findings.peak_device_bytes());
+    let (device_need, allocated_need, reserved_need, because) = match need {
+        Need::Peak => (
+            Some(peak_device_bytes),
             peak_allocated_bytes,
             peak_reserved_bytes,
-            peak_device_bytes,
-            needed_device_bytes: device_need,
-            needed_allocated_bytes: allocated_need,
-            needed_reserved_bytes: reserved_need,
-            needed_unknown_because: because,
-            steps: findings
-                .processes
-                .iter()
-                .map(|process| process.steps)
-                .max()
-                .unwrap_or(0),
-            stopped_by_step_limit: run.stopped_by_step_limit(),
-            oom: run.fatal_oom().cloned(),
-            recovered_ooms: run.recovered_ooms().into_iter().cloned().collect(),
-            gpu: Gpu {
-                name: circumstances.card.name.clone(),
-                total_bytes: circumstances.card.total_bytes,
-                capability: circumstances.card.capability.to_string(),
-                count: circumstances.card_count,
-            },
-            torch: torch_version(run, circumstances),
-            versions: Versions {
-                ghostgpu: env!("CARGO_PKG_VERSION"),
-                torch_cuda: main
-                    .and_then(|process| process.torch_cuda.clone())
-                    .or_else(|| circumstances.torch_cuda.map(str::to_owned)),
-                cudnn: main.and_then(|process| process.cudnn.clone()),
-                code_architectures: main
-                    .map(|process| process.code_architectures.clone())
-                    .unwrap_or_default(),
-            },
-            assumptions: assumptions(run, circumstances),
-            notes: notes(run),
-            refused: run.refused_calls(),
-            retries: peaks().map(|peaks| peaks.retries).sum(),
-            allocations: peaks().map(|peaks| peaks.allocations).sum(),
-            devices: findings
-                .cards
-                .iter()
-                .enumerate()
-                .map(|(device, card)| DevicePeak {
-                    device,
-                    peak_device_bytes: on_card(card.peak_bytes),
-                    other_processes_bytes: findings.other_processes_bytes(device),
-                })
-                .collect(),
-            allocator_peaks: main
-                .map(|process| process.peaks.clone())
+            None,
+        ),
+        Need::Measured {
+            device_bytes,
+            allocated_bytes,
+            reserved_bytes,
+        } => (Some(device_bytes), allocated_bytes, reserved_bytes, None),
+        Need::Unknown { because } => (None, None, None, Some(because)),
+    };
+    Answer {
+        schema: SCHEMA.to_owned(),
+        fits: verdict.fits(),
+        verdict,
+        peak_allocated_bytes,
+        peak_reserved_bytes,
+        peak_device_bytes,
+        needed_device_bytes: device_need,
+        needed_allocated_bytes: allocated_need,
+        needed_reserved_bytes: reserved_need,
+        needed_unknown_because: because,
+        steps: findings
+            .processes
+            .iter()
+            .map(|process| process.steps)
+            .max()
+            .unwrap_or(0),
+        stopped_by_step_limit: run.stopped_by_step_limit(),
+        oom: run.fatal_oom().cloned(),
+        recovered_ooms: run.recovered_ooms().into_iter().cloned().collect(),
+        gpu: Gpu {
+            name: circumstances.card.name.clone(),
+            total_bytes: circumstances.card.total_bytes,
+            capability: circumstances.card.capability.to_string(),
+            count: circumstances.card_count,
+        },
+        torch: torch_version(run, circumstances),
+        versions: Versions {
+            ghostgpu: env!("CARGO_PKG_VERSION").to_owned(),
+            torch_cuda: main
+                .and_then(|process| process.torch_cuda.clone())
+                .or_else(|| circumstances.torch_cuda.map(str::to_owned)),
+            cudnn: main.and_then(|process| process.cudnn.clone()),
+            code_architectures: main
+                .map(|process| process.code_architectures.clone())
                 .unwrap_or_default(),
-            step_peaks: main
-                .map(|process| process.step_peaks.clone())
-                .unwrap_or_default(),
-            process_count: findings.processes.len(),
-            exception: run.exception().map(str::to_owned),
-            script_exit_code: run.ending.shell_code(),
-            exit_code: verdict.exit_code(run.ending),
-        }
+        },
+        assumptions: assumptions(run, circumstances),
+        notes: notes(run),
+        refused: run.refused_calls(),
+        retries: peaks().map(|peaks| peaks.retries).sum(),
+        allocations: peaks().map(|peaks| peaks.allocations).sum(),
+        devices: findings
+            .cards
+            .iter()
+            .enumerate()
+            .map(|(device, card)| DevicePeak {
+                device,
+                peak_device_bytes: on_card(card.peak_bytes),
+                other_processes_bytes: findings.other_processes_bytes(device),
+            })
+            .collect(),
+        allocator_peaks: main
+            .map(|process| process.peaks.clone())
+            .unwrap_or_default(),
+        step_peaks: main
+            .map(|process| process.step_peaks.clone())
+            .unwrap_or_default(),
+        process_count: findings.processes.len(),
+        exception: run.exception().map(str::to_owned),
+        script_exit_code: run.ending.shell_code(),
+        exit_code: run.exit_code(),
     }
 }
 

@@ -6,7 +6,7 @@ mod next;
 mod short;
 mod text;
 
-pub use answer::{Answer, Circumstances, Need};
+pub use answer::{Answer, Circumstances, Need, answer};
 pub use json::json_answer;
 pub use next::FollowUps;
 

@@ -93,7 +93,7 @@ fn run(ending: Ending, process: ProcessReport) -> Run {
 
 fn answer_on(card: &str, run: &Run, need: Need) -> Answer {
     let sheet = Catalogue::builtin().find(card).expect("a card").sheet();
-    Answer::new(
+    crate::fits::answer(
         run,
         need,
         &Circumstances {

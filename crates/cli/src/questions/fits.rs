@@ -61,8 +61,8 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     // The whole job's memory is what has to be made smaller, not only what came before the failed
     // request.
     let mut memory = measured.unwrap_or(std::mem::replace(&mut run.memory, Memory::Unwanted));
-    let answer = Answer::new(&run, need, &Circumstances::of(&prepared));
-    complete(&mut memory, &answer, &prepared)?;
+    let answer = ghostgpu_answers::fits::answer(&run, need, &Circumstances::of(&prepared));
+    complete(&mut memory, &answer, &prepared);
     let current_dir = std::env::current_dir().ok();
     let look = output.look(current_dir.as_deref());
     output.say(&text_answer(&answer, &memory, &question.follow_ups, look))?;
@@ -142,9 +142,9 @@ fn scaling(
 }
 
 /// Adds to a recording what it is about.
-fn complete(memory: &mut Memory, answer: &Answer, prepared: &Prepared) -> anyhow::Result<()> {
+fn complete(memory: &mut Memory, answer: &Answer, prepared: &Prepared) {
     let Memory::Recorded(recording) = memory else {
-        return Ok(());
+        return;
     };
     let card = prepared.card();
     let about = &mut recording.about;
@@ -156,12 +156,11 @@ fn complete(memory: &mut Memory, answer: &Answer, prepared: &Prepared) -> anyhow
     about.gpu = card.name.clone();
     about.gpu_total_bytes = card.total_bytes;
     about.capability = answer.gpu.capability.clone();
-    let mut document = serde_json::to_value(answer)?;
+    let mut answer = answer.clone();
     if let Ok(folder) = std::env::current_dir() {
-        relative_paths::shorten(&mut recording.names, &mut document, &folder);
+        relative_paths::shorten(&mut recording.names, &mut answer, &folder);
     }
-    recording.about.answer = Some(serde_json::from_value(document)?);
-    Ok(())
+    recording.about.answer = Some(answer);
 }
 
 /// The page and the recording's own file, where they were asked for.

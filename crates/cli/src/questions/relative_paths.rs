@@ -4,38 +4,19 @@
 
 use std::path::Path;
 
-use ghostgpu_recording::Names;
-use serde_json::Value;
+use ghostgpu_recording::{Answer, Names};
 
 /// Takes the folder off every file below it: in stacks of allocations and in those of the answer.
-pub fn shorten(names: &mut Names, answer: &mut Value, folder: &Path) {
-    for frame in &mut names.frames {
-        if let Some(below) = below(&frame.file, folder) {
-            frame.file = below;
+pub fn shorten(names: &mut Names, answer: &mut Answer, folder: &Path) {
+    let allocations = names.frames.iter_mut().map(|frame| &mut frame.file);
+    let ooms = answer.oom.iter_mut().chain(&mut answer.recovered_ooms);
+    let stacks = ooms.map(|oom| &mut oom.stack);
+    let stacks = stacks.chain(answer.refused.iter_mut().map(|call| &mut call.stack));
+    let answers = stacks.flatten().map(|frame| &mut frame.file);
+    for file in allocations.chain(answers) {
+        if let Some(below) = below(file, folder) {
+            *file = below;
         }
-    }
-    shorten_files(answer, folder);
-}
-
-/// Wherever a frame stands in the answer.
-fn shorten_files(value: &mut Value, folder: &Path) {
-    match value {
-        Value::Array(values) => values
-            .iter_mut()
-            .for_each(|each| shorten_files(each, folder)),
-        Value::Object(fields) => {
-            for (name, field) in fields.iter_mut() {
-                match field {
-                    Value::String(file) if name == "file" => {
-                        if let Some(below) = below(file, folder) {
-                            *file = below;
-                        }
-                    }
-                    field => shorten_files(field, folder),
-                }
-            }
-        }
-        _ => {}
     }
 }
 
@@ -51,26 +32,46 @@ fn below(file: &str, folder: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use ghostgpu_session::{OomReport, RefusedCall, StackFrame};
+
+    fn stack(file: &str) -> Vec<StackFrame> {
+        vec![StackFrame {
+            file: file.to_owned(),
+            line: 3,
+            function: "main".to_owned(),
+            source: None,
+            is_user_code: true,
+        }]
+    }
 
     #[test]
-    fn files_below_the_folder_lose_it_wherever_they_stand() {
-        let mut answer = json!({
-            "oom": {"stack": [{"file": "/home/me/job/train.py", "line": 3}]},
-            "refused": [{"stack": [{"file": "/home/me/jobs/train.py"}]}],
-            "notes": ["/home/me/job/train.py"],
-        });
-        shorten(
-            &mut Names::default(),
-            &mut answer,
-            Path::new("/home/me/job"),
-        );
-        assert_eq!(answer["oom"]["stack"][0]["file"], "train.py");
-        assert_eq!(
-            answer["refused"][0]["stack"][0]["file"],
-            "/home/me/jobs/train.py"
-        );
-        assert_eq!(answer["notes"][0], "/home/me/job/train.py");
+    fn files_below_the_folder_lose_it_wherever_they_are() {
+        let oom = |file| OomReport {
+            device: 0,
+            requested_bytes: 1,
+            message: String::new(),
+            step: 0,
+            stage: "forward".to_owned(),
+            stack: stack(file),
+            is_fatal: true,
+        };
+        let mut answer = Answer {
+            oom: Some(oom("/home/me/job/train.py")),
+            recovered_ooms: vec![oom("/home/me/job/src/model.py")],
+            refused: vec![RefusedCall {
+                function: "cudaA".to_owned(),
+                stack: stack("/home/me/jobs/train.py"),
+            }],
+            notes: vec!["/home/me/job/train.py".to_owned()],
+            ..Answer::default()
+        };
+        let folder = Path::new("/home/me/job");
+        shorten(&mut Names::default(), &mut answer, folder);
+        let file = |oom: &OomReport| oom.stack[0].file.clone();
+        assert_eq!(answer.oom.as_ref().map(file), Some("train.py".to_owned()));
+        assert_eq!(file(&answer.recovered_ooms[0]), "src/model.py");
+        assert_eq!(answer.refused[0].stack[0].file, "/home/me/jobs/train.py");
+        assert_eq!(answer.notes[0], "/home/me/job/train.py");
     }
 
     #[test]

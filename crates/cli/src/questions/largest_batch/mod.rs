@@ -4,7 +4,7 @@ mod not_found;
 
 use std::sync::Arc;
 
-use ghostgpu_answers::fits::{Answer, Circumstances, Need};
+use ghostgpu_answers::fits::{Circumstances, Need};
 use ghostgpu_answers::largest_batch::MaxBatch;
 use ghostgpu_plan::largest_batch::{Goal, LargestBatch, confirm, find};
 use ghostgpu_rehearse::{Job, SizePoint, WholeRuns, present_value};
@@ -59,7 +59,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
             because: "a batch was looked for".to_owned(),
         },
     };
-    let run_answer = Answer::new(&run, need, &Circumstances::of(&prepared));
+    let run_answer = ghostgpu_answers::fits::answer(&run, need, &Circumstances::of(&prepared));
     let answer = MaxBatch::new(&found, confirmation, run_answer);
     let text = answer.text(output.look(None));
     output.publish(&text, &answer)?;

@@ -1,6 +1,6 @@
 //! Searches that find nothing, each said in one clear sentence.
 
-use ghostgpu_answers::fits::{Answer, Circumstances};
+use ghostgpu_answers::fits::Circumstances;
 use ghostgpu_answers::largest_batch::{BeforeFirstBatch, NotEvenOne};
 use ghostgpu_plan::largest_batch::NotFound;
 use ghostgpu_plan::need;
@@ -68,7 +68,7 @@ fn does_not_fit(
     runner: &mut dyn Rehearse,
 ) -> anyhow::Result<u8> {
     let need = need(runner, &[], false)?.need;
-    let answer = Answer::new(run, need.into(), &Circumstances::of(prepared));
+    let answer = ghostgpu_answers::fits::answer(run, need.into(), &Circumstances::of(prepared));
     let current_dir = std::env::current_dir().ok();
     let look = output.look(current_dir.as_deref());
     let answer = BeforeFirstBatch(&answer);
