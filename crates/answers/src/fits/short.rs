@@ -84,7 +84,8 @@ fn out_of_memory(sheet: &mut Sheet, oom: &OomReport, look: Look) {
     sheet.section("out of memory", lines);
 }
 
-fn steps(sheet: &mut Sheet, answer: &Answer) {
+/// How far the script ran.
+pub(super) fn steps(sheet: &mut Sheet, answer: &Answer) {
     let count = match answer.steps {
         0 => "no optimizer step".to_owned(),
         1 => "1 optimizer step".to_owned(),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ghostgpu_session::{OomReport, StackFrame};
 
+use super::short::steps;
 use crate::breakdown::add_breakdown;
 use crate::fits::Answer;
 use crate::headline::Headline;
@@ -19,7 +20,7 @@ pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
     };
     let headline = Headline::of(answer);
     headline.add(&mut full.sheet);
-    full.steps(answer);
+    steps(&mut full.sheet, answer);
     full.peaks(answer);
     if let Some(oom) = &answer.oom {
         full.out_of_memory(oom);
@@ -52,20 +53,6 @@ struct FullText<'a> {
 }
 
 impl FullText<'_> {
-    fn steps(&mut self, answer: &Answer) {
-        let count = match answer.steps {
-            0 => "no optimizer step".to_owned(),
-            1 => "1 optimizer step".to_owned(),
-            steps => format!("{steps} optimizer steps"),
-        };
-        let end = match answer.verdict {
-            _ if answer.stopped_by_step_limit => ", then stopped (--steps 0 runs to the end)",
-            Verdict::Fits => ", to the script's end",
-            _ => " completed",
-        };
-        self.sheet.section("steps", [format!("{count}{end}")]);
-    }
-
     fn peaks(&mut self, answer: &Answer) {
         let mut lines = vec![
             figure("allocated", answer.peak_allocated_bytes, ""),

@@ -37,22 +37,19 @@ const WITHOUT_SCRIPT: [&str; 7] = [
 /// clap gives an option with an optional value whatever word comes next. Where a script follows, only a name that
 /// ends in `.json` is one, and anything else is refused.
 pub fn with_clear_json(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let words: Vec<OsString> = words.collect();
-    let is_without_script = words
-        .get(1)
-        .and_then(|word| word.to_str())
-        .is_some_and(|word| WITHOUT_SCRIPT.contains(&word));
+    let mut words: Vec<OsString> = words.collect();
+    let command = words.get(1).and_then(|word| word.to_str());
+    if !command.is_some_and(|word| WITHOUT_SCRIPT.contains(&word)) {
+        return words;
+    }
     let end = words.iter().position(|word| word == "--");
-    let end = end.filter(|_| is_without_script);
-    let end = end.unwrap_or(if is_without_script { words.len() } else { 0 });
-    let mut clear = words.clone();
-    for index in 0..end {
+    for index in 0..end.unwrap_or(words.len()) {
         let next = words.get(index + 1).and_then(|word| word.to_str());
         if words[index] == "--json" && next.is_none_or(|name| parse_json_file(name).is_err()) {
-            clear[index] = "--json=-".into();
+            words[index] = "--json=-".into();
         }
     }
-    clear
+    words
 }
 
 /// Only names that end in `.json`: `--json train.py` must not take the script for its file.
