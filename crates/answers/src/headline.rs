@@ -4,7 +4,7 @@ use ghostgpu_text::human;
 
 use crate::fits::Answer;
 use crate::look::{Colour, Look};
-use ghostgpu_rehearse::Verdict;
+use ghostgpu_recording::Verdict;
 use ghostgpu_text::Sheet;
 
 /// What the first line says.

@@ -94,6 +94,7 @@ fn prepare_run(run_dir: &Path) -> u64 {
         devices,
         unlimited_memory: false,
         steps: 0,
+        coverage: None,
         call_log: None,
         cudnn: CudnnSource::Recorded,
         cudnn_program: None,

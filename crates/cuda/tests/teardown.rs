@@ -128,6 +128,7 @@ fn prepare_run() {
         devices: vec![sheet.clone()],
         unlimited_memory: false,
         steps: 0,
+        coverage: None,
         call_log: None,
         cudnn: CudnnSource::Recorded,
         cudnn_program: None,

@@ -36,6 +36,7 @@ pub mod growth;
 pub mod largest_batch;
 mod need;
 mod sizes;
+pub mod verdict;
 mod words;
 
 pub use need::{MeasuredNeed, Need, UnknownNeed, need};

@@ -1,6 +1,8 @@
 //! How much memory a job that does not fit would have needed: found by running it again.
 
-use ghostgpu_rehearse::{Change, Ending, Memory, Purpose, Rehearsal, Rehearse, Run, Stop, Verdict};
+use ghostgpu_rehearse::{
+    Change, Completion, Ending, Memory, Purpose, Rehearsal, Rehearse, Run, Stop,
+};
 
 /// What is known about the memory that a job needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,19 +54,19 @@ pub fn need(
 }
 
 fn need_of(run: &Run) -> Need {
-    Need::Unknown(match run.verdict() {
-        Verdict::Fits => {
+    Need::Unknown(match run.completion() {
+        Completion::Completed => {
             return Need::Measured {
                 device_bytes: run.findings.peak_device_bytes(),
                 allocated_bytes: run.findings.peak_allocated_bytes(),
                 reserved_bytes: run.findings.peak_reserved_bytes(),
             };
         }
-        Verdict::DoesNotFit => UnknownNeed::OutOfMemoryToo,
-        Verdict::TimedOut => UnknownNeed::TimedOut,
-        Verdict::Refused => UnknownNeed::NotSimulated,
-        Verdict::PreloadBlocked => UnknownNeed::PreloadBlocked,
-        Verdict::ScriptFailed | Verdict::ScriptKilled => match run.exception() {
+        Completion::OutOfMemory => UnknownNeed::OutOfMemoryToo,
+        Completion::TimedOut => UnknownNeed::TimedOut,
+        Completion::Refused => UnknownNeed::NotSimulated,
+        Completion::PreloadBlocked => UnknownNeed::PreloadBlocked,
+        Completion::ScriptFailed | Completion::ScriptKilled => match run.exception() {
             Some(exception) => UnknownNeed::Exception(exception.to_owned()),
             None => UnknownNeed::Ended(run.ending),
         },

@@ -1,13 +1,13 @@
 //! The answer of a rehearsal: does it fit?
 
-use ghostgpu_session::{AllocatorPeaks, OomReport, RefusedCall, StepPeaks};
+use ghostgpu_session::{AllocatorPeaks, Covered, NotReached, OomReport, RefusedCall, StepPeaks};
 use serde::{Deserialize, Serialize};
 
 /// What a rehearsal came to, as plain data: the document of `ghostgpu run --json`, which `docs/run-json.md`
 /// describes. The text of `run` and the report page show the same.
 ///
 /// A field that is added keeps the version of the document; one that changes its meaning or goes raises it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answer {
     /// Name and version of the document.
@@ -15,19 +15,31 @@ pub struct Answer {
     /// Null when the run ended before that was known.
     pub fits: Option<bool>,
     pub verdict: Verdict,
+    /// Why, in a sentence.
+    pub reason: String,
     /// Highest of any process on any device; null when no process could report.
     pub peak_allocated_bytes: Option<u64>,
     pub peak_reserved_bytes: Option<u64>,
     /// Highest of any device, all processes, context and libraries included.
     pub peak_device_bytes: u64,
-    /// What the card would have to have; null when unknown.
+    /// What is left of the card at the peak, `--reserve` taken away; null where it does not fit or is not known.
+    pub headroom_bytes: Option<u64>,
+    /// The smallest card on which the job ends; null when unknown.
     pub needed_device_bytes: Option<u64>,
     pub needed_allocated_bytes: Option<u64>,
+    /// The smallest memory for PyTorch with which the job ends.
     pub needed_reserved_bytes: Option<u64>,
+    /// The smallest card on which PyTorch never flushes its cache.
+    pub comfortable_device_bytes: Option<u64>,
+    /// How often PyTorch flushed its cache on this card, for each step.
+    pub cache_flushes_per_step: Option<f64>,
     /// Why the need is unknown.
     pub needed_unknown_because: Option<String>,
     pub steps: u64,
     pub stopped_by_step_limit: bool,
+    /// What of a training was rehearsed; empty where the number of steps was given.
+    pub covered: Vec<Covered>,
+    pub not_reached: Vec<NotReached>,
     pub oom: Option<OomReport>,
     pub recovered_ooms: Vec<OomReport>,
     pub gpu: Gpu,
@@ -53,12 +65,22 @@ pub struct Answer {
     pub exit_code: u8,
 }
 
-/// What a run says.
+/// Does it fit? In degrees, each with an exit code ([`Verdict::exit_code`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Fits,
+    /// It ends, but flushes PyTorch's cache every step, or has less left than is known of the card.
+    FitsTightly,
+    /// It grows with every step, and the card is full before the training ends.
+    WillRunOut,
     DoesNotFit,
+    /// The script ran without the card.
+    DidNotUseCard,
+    /// The installed torch has no code for this card.
+    CannotRun,
+    /// What decides was not reached.
+    NotKnown,
     /// The script ended with a code of its own.
     #[default]
     ScriptFailed,
@@ -75,10 +97,25 @@ impl Verdict {
     /// Whether it fits, where that is known.
     pub fn fits(self) -> Option<bool> {
         match self {
-            Self::Fits => Some(true),
-            Self::DoesNotFit => Some(false),
+            Self::Fits | Self::FitsTightly => Some(true),
+            Self::DoesNotFit | Self::WillRunOut => Some(false),
             _ => None,
         }
+    }
+
+    /// The exit code, where it does not depend on how the script ended.
+    pub fn exit_code(self) -> Option<u8> {
+        Some(match self {
+            Self::Fits => 0,
+            Self::TimedOut | Self::Refused | Self::PreloadBlocked => 2,
+            Self::DoesNotFit => 3,
+            Self::FitsTightly => 4,
+            Self::WillRunOut => 5,
+            Self::DidNotUseCard => 6,
+            Self::CannotRun => 7,
+            Self::NotKnown => 8,
+            Self::ScriptFailed | Self::ScriptKilled => return None,
+        })
     }
 }
 

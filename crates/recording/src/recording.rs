@@ -29,7 +29,7 @@ pub enum Source {
 }
 
 /// What was recorded, where, and with which result.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
     pub source: Source,
     /// The script and its arguments.

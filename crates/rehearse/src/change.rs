@@ -139,6 +139,7 @@ mod tests {
                 devices: vec![sheet("3060")],
                 unlimited_memory: false,
                 steps: 3,
+                coverage: None,
                 call_log: None,
                 cudnn: CudnnSource::Recorded,
                 cudnn_program: None,

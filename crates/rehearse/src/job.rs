@@ -19,8 +19,7 @@ pub struct Job {
     pub memory_bytes: Option<u64>,
     /// How many such cards the machine has.
     pub card_count: u32,
-    /// The script ends after so many optimizer steps; 0 lets it run to its end.
-    pub steps: u64,
+    pub extent: Extent,
     /// The python to use, where it is not the first with torch.
     pub python: Option<OsString>,
     pub timeout: Option<Duration>,
@@ -40,8 +39,20 @@ pub struct Job {
     pub changes: Vec<CodeChange>,
 }
 
+/// How much of a training one rehearsal goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Everything that can matter to memory: passes over data are shortened, and the script ends when nothing
+    /// new is seen, or when its steps have taken this long.
+    Coverage { budget: Duration },
+    /// So many optimizer steps.
+    Steps(u64),
+    /// The script runs to its end.
+    Whole,
+}
+
 impl Job {
-    /// How many optimizer steps a rehearsal has unless somebody says otherwise.
+    /// How many optimizer steps show what a step takes, where a training as a whole is not asked about.
     pub const STEPS: u64 = 3;
 }
 
@@ -52,7 +63,7 @@ impl Default for Job {
             card: None,
             memory_bytes: None,
             card_count: 1,
-            steps: Self::STEPS,
+            extent: Extent::Steps(Self::STEPS),
             python: None,
             timeout: None,
             has_full_initialisation: false,

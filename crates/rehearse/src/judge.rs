@@ -1,8 +1,7 @@
-//! From how a run ended and what was seen in it, the verdict. Pure.
+//! From how a run ended and what was seen in it, its completion. Pure.
 
 use std::path::PathBuf;
 
-pub use ghostgpu_recording::Verdict;
 use ghostgpu_session::{Note, OomReport, ProcessReport, RefusedCall, StackFrame};
 
 use crate::SizePointReport;
@@ -17,6 +16,23 @@ pub const EXIT_FAILURE: u8 = 2;
 
 /// The exit code of the answer "it does not fit".
 pub const EXIT_DOES_NOT_FIT: u8 = 3;
+
+/// How one rehearsal ended. What that says about a training is the verdict, which `crates/plan` finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// The script ended well, or was ended by us after what was asked for.
+    Completed,
+    OutOfMemory,
+    /// The script ended with a code of its own.
+    ScriptFailed,
+    /// The script was killed by a signal that was not ours.
+    ScriptKilled,
+    TimedOut,
+    /// The script stopped at a call that is not simulated.
+    Refused,
+    /// The library was not loaded into the script.
+    PreloadBlocked,
+}
 
 /// What one rehearsal left behind.
 #[derive(Debug)]
@@ -36,16 +52,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// Our exit code for a run that ended like this.
-    pub fn exit_code(&self) -> u8 {
-        match self.verdict() {
-            Verdict::Fits => 0,
-            Verdict::DoesNotFit => EXIT_DOES_NOT_FIT,
-            Verdict::ScriptFailed | Verdict::ScriptKilled => self.ending.shell_code(),
-            Verdict::TimedOut | Verdict::Refused | Verdict::PreloadBlocked => EXIT_FAILURE,
-        }
-    }
-
     /// A run of which nothing but its figures was kept.
     pub fn new(ending: Ending, findings: Findings) -> Self {
         Self {
@@ -59,7 +65,7 @@ impl Run {
         }
     }
 
-    /// The run, also of a script that was ended at its time limit: its verdict says so.
+    /// The run, also of a script that was ended at its time limit: its completion says so.
     pub fn even_if_timed_out(result: Result<Self, Stop>) -> Result<Self, Stop> {
         match result {
             Err(Stop::TimedOut(run)) => Ok(*run),
@@ -85,28 +91,29 @@ impl Run {
         reports().find(|seen| seen.is_found).or(reports().next())
     }
 
-    pub fn verdict(&self) -> Verdict {
+    /// How it ended.
+    pub fn completion(&self) -> Completion {
         let findings = &self.findings;
         if findings.preload_blocked.is_some() {
-            return Verdict::PreloadBlocked;
+            return Completion::PreloadBlocked;
         }
         // A launcher such as torchrun ends with a code of its own, or waits for ever for the
         // other ranks: what the process that ran out of memory says comes first.
         if self.fatal_oom().is_some() || self.overflowed() {
-            return Verdict::DoesNotFit;
+            return Completion::OutOfMemory;
         }
         if self.has_timed_out {
-            return Verdict::TimedOut;
+            return Completion::TimedOut;
         }
         if self.ending.is_success() || self.failed_only_after_being_stopped() {
-            return Verdict::Fits;
+            return Completion::Completed;
         }
         if !self.refused_calls().is_empty() {
-            return Verdict::Refused;
+            return Completion::Refused;
         }
         match self.ending {
-            Ending::Exited(_) => Verdict::ScriptFailed,
-            Ending::Killed(_) => Verdict::ScriptKilled,
+            Ending::Exited(_) => Completion::ScriptFailed,
+            Ending::Killed(_) => Completion::ScriptKilled,
         }
     }
 
@@ -250,7 +257,7 @@ mod tests {
             ..ProcessReport::default()
         };
         let run = run(Ending::Exited(0), vec![process]);
-        assert_eq!(run.verdict(), Verdict::Fits);
+        assert_eq!(run.completion(), Completion::Completed);
         assert_eq!(run.recovered_ooms().len(), 1);
     }
 
@@ -262,12 +269,11 @@ mod tests {
         };
         for ending in [Ending::Exited(1), Ending::Exited(0), Ending::Killed(6)] {
             let run = run(ending, vec![ProcessReport::default(), worker.clone()]);
-            assert_eq!(run.verdict(), Verdict::DoesNotFit);
-            assert_eq!(run.exit_code(), 3);
+            assert_eq!(run.completion(), Completion::OutOfMemory);
         }
         let mut hung = run(Ending::Killed(9), vec![worker]);
         hung.has_timed_out = true;
-        assert_eq!(hung.verdict(), Verdict::DoesNotFit);
+        assert_eq!(hung.completion(), Completion::OutOfMemory);
     }
 
     #[test]
@@ -277,11 +283,11 @@ mod tests {
             used_bytes: 5,
             peak_bytes: 12,
         }];
-        assert_eq!(run.verdict(), Verdict::Fits);
+        assert_eq!(run.completion(), Completion::Completed);
         run.capacity_bytes = Some(12);
-        assert_eq!(run.verdict(), Verdict::Fits);
+        assert_eq!(run.completion(), Completion::Completed);
         run.capacity_bytes = Some(11);
-        assert_eq!(run.verdict(), Verdict::DoesNotFit);
+        assert_eq!(run.completion(), Completion::OutOfMemory);
     }
 
     #[test]
@@ -293,7 +299,7 @@ mod tests {
             ..ProcessReport::default()
         };
         let run = run(Ending::Exited(1), vec![process]);
-        assert_eq!(run.verdict(), Verdict::DoesNotFit);
+        assert_eq!(run.completion(), Completion::OutOfMemory);
         assert!(run.recovered_ooms().is_empty());
     }
 
@@ -305,9 +311,7 @@ mod tests {
             ..ProcessReport::default()
         };
         let run = run(Ending::Exited(7), vec![process]);
-        assert_eq!(run.verdict(), Verdict::ScriptFailed);
-        assert_eq!(run.exit_code(), 7);
-        assert_eq!(run.verdict().fits(), None);
+        assert_eq!(run.completion(), Completion::ScriptFailed);
     }
 
     #[test]
@@ -318,16 +322,16 @@ mod tests {
             ..ProcessReport::default()
         };
         assert_eq!(
-            run(Ending::Exited(1), vec![stopped.clone()]).verdict(),
-            Verdict::Fits
+            run(Ending::Exited(1), vec![stopped.clone()]).completion(),
+            Completion::Completed
         );
         let other_rank = ProcessReport {
             exception: Some("ValueError".to_owned()),
             ..ProcessReport::default()
         };
         assert_eq!(
-            run(Ending::Exited(1), vec![stopped, other_rank]).verdict(),
-            Verdict::ScriptFailed
+            run(Ending::Exited(1), vec![stopped, other_rank]).completion(),
+            Completion::ScriptFailed
         );
     }
 
@@ -338,10 +342,9 @@ mod tests {
             function: "cufftExecC2C".to_owned(),
             library: "cuFFT".to_owned(),
         }];
-        assert_eq!(stopped.verdict(), Verdict::Refused);
-        assert_eq!(stopped.exit_code(), 2);
+        assert_eq!(stopped.completion(), Completion::Refused);
         stopped.ending = Ending::Exited(0);
-        assert_eq!(stopped.verdict(), Verdict::Fits);
+        assert_eq!(stopped.completion(), Completion::Completed);
         assert_eq!(stopped.refused_calls().len(), 1);
     }
 
@@ -361,7 +364,6 @@ mod tests {
     #[test]
     fn a_killed_script_keeps_its_signal() {
         let run = run(Ending::Killed(9), vec![]);
-        assert_eq!(run.verdict(), Verdict::ScriptKilled);
-        assert_eq!(run.exit_code(), 137);
+        assert_eq!(run.completion(), Completion::ScriptKilled);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::judge::{Run, Verdict, user_frame};
+use crate::judge::{Completion, EXIT_FAILURE, Run, user_frame};
 
 /// The most memory that a run had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -60,24 +60,27 @@ pub enum Reason {
 
 impl Outcome {
     pub fn of(run: &Run) -> Self {
-        let verdict = run.verdict();
-        let reason = match verdict {
-            Verdict::Fits => return Self::Fits(run.peaks()),
-            Verdict::DoesNotFit => return Self::DoesNotFit(OutOfMemory::of(run)),
-            Verdict::TimedOut => Reason::TimedOut,
-            Verdict::Refused => {
+        let completion = run.completion();
+        let reason = match completion {
+            Completion::Completed => return Self::Fits(run.peaks()),
+            Completion::OutOfMemory => return Self::DoesNotFit(OutOfMemory::of(run)),
+            Completion::TimedOut => Reason::TimedOut,
+            Completion::Refused => {
                 let mut calls = run.refused_calls();
                 Reason::NotSimulated(calls.pop().map(|call| call.function))
             }
-            Verdict::PreloadBlocked => Reason::PreloadBlocked,
-            Verdict::ScriptFailed | Verdict::ScriptKilled => match run.exception() {
+            Completion::PreloadBlocked => Reason::PreloadBlocked,
+            Completion::ScriptFailed | Completion::ScriptKilled => match run.exception() {
                 Some(text) => Reason::Exception(text.lines().next().unwrap_or_default().to_owned()),
                 None => Reason::ExitCode(run.ending.shell_code()),
             },
         };
         Self::Fails {
             reason,
-            code: run.exit_code(),
+            code: match completion {
+                Completion::ScriptFailed | Completion::ScriptKilled => run.ending.shell_code(),
+                _ => EXIT_FAILURE,
+            },
         }
     }
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ghostgpu_device::{Card, Catalogue, DeviceSheet};
-use ghostgpu_session::{CudnnSource, Session};
+use ghostgpu_session::{CoverageRequest, CudnnSource, Session};
 use ghostgpu_symbols::SymbolSurvey;
 
 use crate::failure::Failure;
-use crate::job::Job;
+use crate::job::{Extent, Job};
 use crate::layout::Layout;
 use crate::process::hold_signals;
 use crate::python::isolation::without_isolation;
@@ -94,7 +94,16 @@ impl Job {
             run_dir: PathBuf::new(),
             devices: sheets(card, self),
             unlimited_memory: false,
-            steps: self.steps,
+            steps: match self.extent {
+                Extent::Steps(steps) => steps,
+                Extent::Coverage { .. } | Extent::Whole => 0,
+            },
+            coverage: match self.extent {
+                Extent::Coverage { budget } => Some(CoverageRequest {
+                    budget_ms: u64::try_from(budget.as_millis()).unwrap_or(u64::MAX),
+                }),
+                Extent::Steps(_) | Extent::Whole => None,
+            },
             call_log: self.call_log.clone(),
             cudnn: match self.asks_cudnn {
                 true => CudnnSource::Installed,

@@ -12,7 +12,7 @@ use crate::environment;
 use crate::failure::Failure;
 use crate::findings::Findings;
 use crate::forks::Forks;
-use crate::judge::{Run, Verdict};
+use crate::judge::{Completion, Run};
 use crate::last_lines::last_lines;
 use crate::observer::{Observer, Purpose};
 use crate::prepare::Prepared;
@@ -154,10 +154,10 @@ pub(crate) fn start(
         removed_files,
         last_lines: last_lines(&log),
     };
-    match (supervised.cause, run.verdict()) {
+    match (supervised.cause, run.completion()) {
         (Cause::Interrupted(signal), _) => Err(Stop::Interrupted(signal)),
-        (_, Verdict::PreloadBlocked) => Err(Stop::Failed(preload_failure(&run))),
-        (_, Verdict::TimedOut) => Err(Stop::TimedOut(Box::new(run))),
+        (_, Completion::PreloadBlocked) => Err(Stop::Failed(preload_failure(&run))),
+        (_, Completion::TimedOut) => Err(Stop::TimedOut(Box::new(run))),
         _ => Ok(run),
     }
 }

@@ -12,9 +12,10 @@ mod report;
 mod request;
 
 pub use report::{
-    AllocatorPeaks, ChangeReport, Note, OomReport, ProcessReport, RefusedCall, SizePointReport,
-    StackFrame, StepPeaks, WrittenFile,
+    AllocatorPeaks, ChangeReport, Coverage, Covered, NotReached, Note, OomReport, ProcessReport,
+    RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingPart, WrittenFile,
 };
 pub use request::{
-    Change, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint, SizePointRequest,
+    Change, CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,
+    SizePointRequest,
 };

@@ -100,6 +100,49 @@ pub struct ProcessReport {
     pub size_point: Option<SizePointReport>,
     /// What became of the changes that were to be made.
     pub changes: Vec<ChangeReport>,
+    /// What of a training was seen, where that was asked for.
+    pub coverage: Option<Coverage>,
+}
+
+/// What a rehearsal saw of a training, and what it did not come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Coverage {
+    /// In the order in which it was first seen; each part once.
+    pub covered: Vec<Covered>,
+    pub not_reached: Vec<NotReached>,
+}
+
+/// A part of a training that was rehearsed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Covered {
+    pub part: TrainingPart,
+    /// What of it, in a few words: `9 of 1,250`, `16×512`.
+    pub detail: String,
+}
+
+/// A part of a training that was not rehearsed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotReached {
+    pub part: TrainingPart,
+    /// As the end of a sentence: `the time budget of 60 s was spent`.
+    pub because: String,
+}
+
+/// What a training consists of, as far as memory is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrainingPart {
+    Steps,
+    LargestBatch,
+    SmallestBatch,
+    /// The last batch of a pass over the training data.
+    LastBatch,
+    Evaluation,
+    Checkpoint,
+    /// The first steps after the end of a pass, evaluation and checkpoint included.
+    NextEpoch,
+    EndOfScript,
 }
 
 /// What became of a change that was to be made to what the script does.

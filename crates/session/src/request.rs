@@ -33,6 +33,9 @@ pub struct Session {
     pub unlimited_memory: bool,
     /// Stop after this many optimizer steps; 0 runs the script to its end.
     pub steps: u64,
+    /// Shorten passes over data, and stop when nothing new is seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<CoverageRequest>,
     /// Write every simulated call with its arguments to this file.
     pub call_log: Option<PathBuf>,
     pub cudnn: CudnnSource,
@@ -56,6 +59,13 @@ pub struct Session {
     /// Changes that the agent makes to what the script does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+}
+
+/// How far the agent goes to see everything that a training does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoverageRequest {
+    /// Time for training steps, from the first on.
+    pub budget_ms: u64,
 }
 
 /// A change that the agent makes while the script runs, in place of a line that a user would write:

@@ -1,8 +1,9 @@
 //! From a run, the answer to "does it fit?". Its type is the recording's, which carries it to the page.
 
 use ghostgpu_device::DeviceSheet;
+use ghostgpu_plan::verdict::Judgement;
 use ghostgpu_recording::{DevicePeak, Gpu, Versions};
-use ghostgpu_rehearse::{Prepared, Run, Verdict, missing_code_sentence, runs_on};
+use ghostgpu_rehearse::{Completion, Prepared, Run, missing_code_sentence, runs_on};
 use ghostgpu_session::Note;
 use ghostgpu_text::human;
 
@@ -74,9 +75,14 @@ impl<'a> Circumstances<'a> {
 }
 
 /// What a run says, with what the job needs.
-pub fn answer(run: &Run, need: Need, circumstances: &Circumstances) -> Answer {
+pub fn answer(
+    run: &Run,
+    judgement: Judgement,
+    need: Need,
+    circumstances: &Circumstances,
+) -> Answer {
     let findings = &run.findings;
-    let verdict = run.verdict();
+    let Judgement { verdict, reason } = judgement;
     let main = findings.main_process();
     let peaks = || findings.processes.iter().flat_map(|process| &process.peaks);
     let peak_allocated_bytes = or_zero_if_unused(run, findings.peak_allocated_bytes());
@@ -102,6 +108,7 @@ pub fn answer(run: &Run, need: Need, circumstances: &Circumstances) -> Answer {
         schema: SCHEMA.to_owned(),
         fits: verdict.fits(),
         verdict,
+        reason,
         peak_allocated_bytes,
         peak_reserved_bytes,
         peak_device_bytes,
@@ -159,7 +166,20 @@ pub fn answer(run: &Run, need: Need, circumstances: &Circumstances) -> Answer {
         process_count: findings.processes.len(),
         exception: run.exception().map(str::to_owned),
         script_exit_code: run.ending.shell_code(),
-        exit_code: run.exit_code(),
+        exit_code: verdict
+            .exit_code()
+            .unwrap_or_else(|| run.ending.shell_code()),
+        headroom_bytes: None,
+        comfortable_device_bytes: None,
+        cache_flushes_per_step: None,
+        covered: main
+            .and_then(|process| process.coverage.clone())
+            .unwrap_or_default()
+            .covered,
+        not_reached: main
+            .and_then(|process| process.coverage.clone())
+            .unwrap_or_default()
+            .not_reached,
     }
 }
 
@@ -192,7 +212,7 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
             &circumstances.card.name,
         ));
     }
-    let is_fitting = run.verdict() == Verdict::Fits;
+    let is_fitting = run.completion() == Completion::Completed;
     if is_fitting && !findings.used_cuda() {
         add("the script never used CUDA: there was nothing to measure".to_owned());
     }

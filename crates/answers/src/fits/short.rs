@@ -11,7 +11,8 @@ use crate::headline::Headline;
 use crate::look::Look;
 use crate::one_line;
 use crate::peak;
-use ghostgpu_rehearse::{Memory, Verdict, user_frame};
+use ghostgpu_recording::Verdict;
+use ghostgpu_rehearse::{Memory, user_frame};
 
 /// More calls that are not simulated are counted, not shown.
 const MOST_CALLS: usize = 3;

@@ -95,6 +95,7 @@ fn answer_on(card: &str, run: &Run, need: Need) -> Answer {
     let sheet = Catalogue::builtin().find(card).expect("a card").sheet();
     crate::fits::answer(
         run,
+        ghostgpu_plan::verdict::judge(run),
         need,
         &Circumstances {
             card: &sheet,

@@ -9,7 +9,8 @@ use crate::breakdown::add_breakdown;
 use crate::fits::Answer;
 use crate::headline::Headline;
 use crate::look::Look;
-use ghostgpu_rehearse::{Memory, Verdict, user_frame};
+use ghostgpu_recording::Verdict;
+use ghostgpu_rehearse::{Memory, user_frame};
 use ghostgpu_text::{Sheet, grouped, human, wrap};
 
 /// Everything that is known, with what the memory of the run was made of if that was recorded.

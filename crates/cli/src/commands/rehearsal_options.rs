@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ghostgpu_rehearse::Job;
+use ghostgpu_rehearse::{Extent, Job};
 use ghostgpu_text::{parse_duration, parse_size};
 
 /// Options of `ghostgpu run` that mean the same elsewhere.
@@ -44,13 +44,21 @@ pub struct RehearsalOptions {
 }
 
 impl RehearsalOptions {
+    /// How much of a training is rehearsed.
+    fn extent(&self) -> Extent {
+        match self.steps {
+            0 => Extent::Whole,
+            steps => Extent::Steps(steps),
+        }
+    }
+
     /// The job of rehearsing a command with these options.
     pub fn job(&self, command: Vec<OsString>) -> Job {
         Job {
             command,
             card: self.gpu.clone(),
             memory_bytes: self.memory,
-            steps: self.steps,
+            extent: self.extent(),
             python: self.python.clone(),
             timeout: self.timeout,
             has_full_initialisation: self.full_init,

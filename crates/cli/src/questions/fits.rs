@@ -8,9 +8,11 @@ use ghostgpu_answers::fits::{Answer, Circumstances, FollowUps, Need, json_answer
 use ghostgpu_answers::growth::Scaling;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::need;
+use ghostgpu_plan::verdict::judge;
+use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
-    Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop, Verdict,
-    WholeRuns, user_frame,
+    Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop, WholeRuns,
+    user_frame,
 };
 use ghostgpu_report::write_html;
 use ghostgpu_text::seconds;
@@ -56,12 +58,14 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     });
     let mut run = Run::even_if_timed_out(runner.rehearse(&Rehearsal::as_it_is()))?;
     runner.send_output_to(ScriptOutput::Kept);
-    let verdict = run.verdict();
+    let judgement = judge(&run);
+    let verdict = judgement.verdict;
     let (need, measured) = need_of(question, verdict, &mut runner)?;
     // The whole job's memory is what has to be made smaller, not only what came before the failed
     // request.
     let mut memory = measured.unwrap_or(std::mem::replace(&mut run.memory, Memory::Unwanted));
-    let answer = ghostgpu_answers::fits::answer(&run, need, &Circumstances::of(&prepared));
+    let answer =
+        ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
     complete(&mut memory, &answer, &prepared);
     let current_dir = std::env::current_dir().ok();
     let look = output.look(current_dir.as_deref());

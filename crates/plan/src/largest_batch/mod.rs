@@ -5,8 +5,8 @@ mod search;
 use std::collections::BTreeMap;
 
 use ghostgpu_rehearse::{
-    Change, Dimension, Held, OutOfMemory, Outcome, Purpose, Reason, Rehearsal, Rehearse, Run,
-    Runner, SizePoint, SizePointReport, Sizes, Stop, Verdict,
+    Change, Completion, Dimension, Held, OutOfMemory, Outcome, Purpose, Reason, Rehearsal,
+    Rehearse, Run, Runner, SizePoint, SizePointReport, Sizes, Stop,
 };
 use serde::Serialize;
 
@@ -244,8 +244,8 @@ fn never_there(point: &SizePoint, run: Run, seen: SizePointReport) -> Forked {
             options: seen.batch_options,
         });
     }
-    let verdict = run.verdict();
-    if verdict == Verdict::DoesNotFit {
+    let completion = run.completion();
+    if completion == Completion::OutOfMemory {
         return over(NotFound::DoesNotFit(Box::new(run)));
     }
     if let (SizePoint::Option(option), false) = (point, seen.similar_options.is_empty()) {

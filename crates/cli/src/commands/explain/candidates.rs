@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ghostgpu_answers::explain::{Rehearsed, Typed, rehearsed};
 use ghostgpu_explain::{Explanation, Log, Situation, Stage};
 use ghostgpu_plan::candidates::{Question, Script, rehearse_advice};
-use ghostgpu_rehearse::{CodeChange, Job, SizePoint, WholeRuns};
+use ghostgpu_rehearse::{CodeChange, Extent, Job, SizePoint, WholeRuns};
 
 use super::arguments::Arguments;
 use super::card::guess;
@@ -36,7 +36,7 @@ pub fn rehearse(
         command: words.chain(arguments.words.iter().cloned()).collect(),
         card: Some(guess.name),
         memory_bytes: guess.memory,
-        steps: steps(arguments, explanation, is_evaluating),
+        extent: extent(arguments, explanation, is_evaluating),
         python: arguments.python.clone(),
         timeout: arguments.timeout,
         records_memory: false,
@@ -84,14 +84,13 @@ pub fn rehearse(
     Ok(rehearsed(candidates, &card, assumptions, &typed))
 }
 
-fn steps(arguments: &Arguments, explanation: &Explanation, is_evaluating: bool) -> u64 {
+fn extent(arguments: &Arguments, explanation: &Explanation, is_evaluating: bool) -> Extent {
     let mut situations = explanation.situations.iter();
     let is_growing = situations.any(|each| each.situation == Situation::Growth);
-    arguments
-        .steps
-        .unwrap_or(match (is_evaluating, is_growing) {
-            (true, _) => 0,
-            (false, true) => STEPS_OF_GROWTH,
-            (false, false) => Job::STEPS,
-        })
+    match (arguments.steps, is_evaluating, is_growing) {
+        (Some(0), ..) | (None, true, _) => Extent::Whole,
+        (Some(steps), ..) => Extent::Steps(steps),
+        (None, false, true) => Extent::Steps(STEPS_OF_GROWTH),
+        (None, false, false) => Extent::Steps(Job::STEPS),
+    }
 }

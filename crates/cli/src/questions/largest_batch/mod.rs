@@ -53,13 +53,18 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
         }
     };
     let (confirmation, run) = confirm(&mut runner, &mut found)?;
-    let need = match run.verdict().fits() {
+    let need = match ghostgpu_plan::verdict::judge(&run).verdict.fits() {
         Some(true) => Need::Peak,
         _ => Need::Unknown {
             because: "a batch was looked for".to_owned(),
         },
     };
-    let run_answer = ghostgpu_answers::fits::answer(&run, need, &Circumstances::of(&prepared));
+    let run_answer = ghostgpu_answers::fits::answer(
+        &run,
+        ghostgpu_plan::verdict::judge(&run),
+        need,
+        &Circumstances::of(&prepared),
+    );
     let answer = MaxBatch::new(&found, confirmation, run_answer);
     let text = answer.text(output.look(None));
     output.publish(&text, &answer)?;

@@ -68,7 +68,12 @@ fn does_not_fit(
     runner: &mut dyn Rehearse,
 ) -> anyhow::Result<u8> {
     let need = need(runner, &[], false)?.need;
-    let answer = ghostgpu_answers::fits::answer(run, need.into(), &Circumstances::of(prepared));
+    let answer = ghostgpu_answers::fits::answer(
+        run,
+        ghostgpu_plan::verdict::judge(run),
+        need.into(),
+        &Circumstances::of(prepared),
+    );
     let current_dir = std::env::current_dir().ok();
     let look = output.look(current_dir.as_deref());
     let answer = BeforeFirstBatch(&answer);

@@ -1,0 +1,29 @@
+//! What a rehearsal says about a training: the verdict, and why.
+
+use ghostgpu_recording::Verdict;
+use ghostgpu_rehearse::{Completion, Run};
+
+/// A verdict with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    pub verdict: Verdict,
+    /// A sentence without its full stop; empty where the verdict says everything.
+    pub reason: String,
+}
+
+/// Judges a run.
+pub fn judge(run: &Run) -> Judgement {
+    let verdict = match run.completion() {
+        Completion::Completed => Verdict::Fits,
+        Completion::OutOfMemory => Verdict::DoesNotFit,
+        Completion::ScriptFailed => Verdict::ScriptFailed,
+        Completion::ScriptKilled => Verdict::ScriptKilled,
+        Completion::TimedOut => Verdict::TimedOut,
+        Completion::Refused => Verdict::Refused,
+        Completion::PreloadBlocked => Verdict::PreloadBlocked,
+    };
+    Judgement {
+        verdict,
+        reason: String::new(),
+    }
+}
