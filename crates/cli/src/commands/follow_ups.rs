@@ -51,8 +51,17 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
 /// Options that change what is measured.
 fn options(options: &RehearsalOptions) -> Vec<String> {
     let mut words = Vec::new();
-    if options.steps != Job::STEPS {
-        words.extend(["--steps".to_owned(), options.steps.to_string()]);
+    if let Some(steps) = options.steps {
+        words.extend(["--steps".to_owned(), steps.to_string()]);
+    }
+    if options.full {
+        words.push("--full".to_owned());
+    }
+    if options.budget != Job::BUDGET {
+        words.extend([
+            "--budget".to_owned(),
+            format!("{}s", options.budget.as_secs_f64()),
+        ]);
     }
     if let Some(python) = &options.python {
         words.extend(["--python".to_owned(), python.to_string_lossy().into_owned()]);

@@ -18,9 +18,18 @@ pub struct RehearsalOptions {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
 
-    /// Stop after this many optimizer steps; 0 runs the script to its end
-    #[arg(long, value_name = "N", default_value_t = Job::STEPS)]
-    pub steps: u64,
+    /// Stop after this many optimizer steps, whatever comes later [default: when nothing new is seen]
+    #[arg(long, value_name = "N")]
+    pub steps: Option<u64>,
+
+    /// Run the script to its end, every pass in full
+    #[arg(long, conflicts_with = "steps")]
+    pub full: bool,
+
+    /// Spend at most this much time on training steps, from the first on: `90s`, `5m`
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration,
+          default_value = Job::BUDGET_WORDS, conflicts_with_all = ["steps", "full"])]
+    pub budget: Duration,
 
     /// The Python to use [default: the first on the PATH that has torch]
     #[arg(long, value_name = "PATH")]
@@ -47,8 +56,12 @@ impl RehearsalOptions {
     /// How much of a training is rehearsed.
     fn extent(&self) -> Extent {
         match self.steps {
-            0 => Extent::Whole,
-            steps => Extent::Steps(steps),
+            _ if self.full => Extent::Whole,
+            Some(0) => Extent::Whole,
+            Some(steps) => Extent::Steps(steps),
+            None => Extent::Coverage {
+                budget: self.budget,
+            },
         }
     }
 

@@ -179,7 +179,7 @@ impl Arguments {
         add("--vocab", number(self.vocab));
         add("--layers", number(self.layers));
         add("--attention", self.attention.clone());
-        add("--steps", Some(self.options.steps.to_string()));
+        add("--steps", self.options.steps.map(|steps| steps.to_string()));
         for (option, is_set) in [
             ("--checkpointing", self.checkpointing),
             ("--inference", self.inference),
