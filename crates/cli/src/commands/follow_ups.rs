@@ -2,10 +2,8 @@
 
 use std::ffi::OsString;
 
-use super::rehearsal_options::RehearsalOptions;
 use super::run::Arguments;
 use ghostgpu_answers::fits::FollowUps;
-use ghostgpu_rehearse::Job;
 
 const PAGE: &str = "report.html";
 
@@ -22,7 +20,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
             words.extend(["--memory".to_owned(), size(memory)]);
         }
         words.extend(more.iter().map(|&word| word.to_owned()));
-        words.extend(options(&arguments.options));
+        words.extend(options(arguments));
         words.extend(job.iter().cloned());
         words
     };
@@ -33,7 +31,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
     };
     let script = job.first().filter(|word| word.ends_with(".py"));
     let mut rehearsed: Vec<String> = cards.iter().map(|&word| word.to_owned()).collect();
-    rehearsed.extend(options(&arguments.options));
+    rehearsed.extend(options(arguments));
     rehearsed.extend(job.iter().cloned());
     FollowUps {
         // The search is for one card.
@@ -49,20 +47,9 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
 }
 
 /// Options that change what is measured.
-fn options(options: &RehearsalOptions) -> Vec<String> {
-    let mut words = Vec::new();
-    if let Some(steps) = options.steps {
-        words.extend(["--steps".to_owned(), steps.to_string()]);
-    }
-    if options.full {
-        words.push("--full".to_owned());
-    }
-    if options.budget != Job::BUDGET {
-        words.extend([
-            "--budget".to_owned(),
-            format!("{}s", options.budget.as_secs_f64()),
-        ]);
-    }
+fn options(arguments: &Arguments) -> Vec<String> {
+    let options = &arguments.options;
+    let mut words = arguments.extent.words();
     if let Some(python) = &options.python {
         words.extend(["--python".to_owned(), python.to_string_lossy().into_owned()]);
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ghostgpu_rehearse::{Extent, Job};
+use ghostgpu_rehearse::Job;
 use ghostgpu_text::{parse_duration, parse_size};
 
 /// Options of `ghostgpu run` that mean the same elsewhere.
@@ -17,19 +17,6 @@ pub struct RehearsalOptions {
     /// Give the card this much memory instead of its own: `11GiB`, `24564MiB`, `16GB` (decimal)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
-
-    /// Stop after this many optimizer steps, whatever comes later [default: when nothing new is seen]
-    #[arg(long, value_name = "N")]
-    pub steps: Option<u64>,
-
-    /// Run the script to its end, every pass in full
-    #[arg(long, conflicts_with = "steps")]
-    pub full: bool,
-
-    /// Spend at most this much time on training steps, from the first on: `90s`, `5m`
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration,
-          default_value = Job::BUDGET_WORDS, conflicts_with_all = ["steps", "full"])]
-    pub budget: Duration,
 
     /// The Python to use [default: the first on the PATH that has torch]
     #[arg(long, value_name = "PATH")]
@@ -53,25 +40,12 @@ pub struct RehearsalOptions {
 }
 
 impl RehearsalOptions {
-    /// How much of a training is rehearsed.
-    fn extent(&self) -> Extent {
-        match self.steps {
-            _ if self.full => Extent::Whole,
-            Some(0) => Extent::Whole,
-            Some(steps) => Extent::Steps(steps),
-            None => Extent::Coverage {
-                budget: self.budget,
-            },
-        }
-    }
-
     /// The job of rehearsing a command with these options.
     pub fn job(&self, command: Vec<OsString>) -> Job {
         Job {
             command,
             card: self.gpu.clone(),
             memory_bytes: self.memory,
-            extent: self.extent(),
             python: self.python.clone(),
             timeout: self.timeout,
             has_full_initialisation: self.full_init,
