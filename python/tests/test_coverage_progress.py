@@ -37,9 +37,10 @@ def _steps_until_enough(progress: Progress, peaks: list[int], end_of_pass: int |
 @pytest.mark.parametrize(
     ("peaks", "end_of_pass", "expected"),
     [
-        pytest.param([5], 5, 13, id="three steps after the end of the second pass"),
-        pytest.param([5, 6, 7, 8], 1, 7, id="three steps after the last new peak"),
-        pytest.param([5] * 11 + [9], 5, 15, id="a peak after the end of the second pass"),
+        pytest.param([5], 5, 61, id="ten passes after three quiet steps"),
+        pytest.param([5, 6, 7, 8], 1, 17, id="ten passes after three steps without a new peak"),
+        pytest.param([5] * 11 + [9], 5, 61, id="a peak after the end of the second pass"),
+        pytest.param([5] * 30 + [9], 5, 81, id="a peak in a later epoch"),
         pytest.param([5, 6], None, 10, id="eight quiet steps without a loader"),
         pytest.param(list(range(1, 101)), 5, 100, id="never while memory grows"),
     ],

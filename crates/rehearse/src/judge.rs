@@ -49,8 +49,8 @@ pub struct Run {
     pub removed_files: Vec<PathBuf>,
     /// The end of what the script printed, where the user did not see it.
     pub last_lines: Vec<String>,
-    /// Passes over data were not shortened, since the script failed with this when they were.
-    pub whole_passes_after: Option<String>,
+    /// Why passes over data were not shortened, as the end of a sentence.
+    pub whole_passes_because: Option<String>,
 }
 
 impl Run {
@@ -64,7 +64,7 @@ impl Run {
             memory: Memory::Unwanted,
             removed_files: Vec::new(),
             last_lines: Vec::new(),
-            whole_passes_after: None,
+            whole_passes_because: None,
         }
     }
 

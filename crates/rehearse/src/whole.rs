@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use ghostgpu_session::TrainingPart;
+
 use crate::SizePoint;
 use crate::change::Change;
 use crate::environment;
@@ -66,16 +68,14 @@ impl WholeRuns {
 impl Rehearse for WholeRuns {
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         let mut run = self.once(rehearsal)?;
-        if !self.has_failed_for_short_passes(&run) {
+        let Some(because) = self.why_whole_passes(&run) else {
             return Ok(run);
-        }
-        // Something counts on whole passes: results as many as there are samples, say.
-        let failure = run.exception().unwrap_or_default().to_owned();
+        };
         if let Some(coverage) = &mut self.prepared.session.coverage {
             coverage.shortens_passes = false;
         }
         run = self.once(rehearsal)?;
-        run.whole_passes_after = Some(failure);
+        run.whole_passes_because = Some(because);
         Ok(run)
     }
 }
@@ -95,15 +95,30 @@ impl WholeRuns {
         result
     }
 
-    /// Whether a script that is rehearsed with shortened passes ended with an exception of its own.
-    fn has_failed_for_short_passes(&self, run: &Run) -> bool {
-        let coverage = self.prepared.session.coverage;
+    /// Why a script has to be rehearsed again with passes that are not shortened, as the end of a sentence.
+    fn why_whole_passes(&self, run: &Run) -> Option<String> {
+        if !self.prepared.session.coverage?.shortens_passes {
+            return None;
+        }
         let reports = run.findings.processes.iter();
-        coverage.is_some_and(|request| request.shortens_passes)
-            && run.completion() == Completion::ScriptFailed
-            && reports
-                .filter_map(|process| process.coverage.as_ref())
-                .any(|seen| seen.is_shortened)
+        let mut shortened = reports
+            .filter_map(|process| process.coverage.as_ref())
+            .filter(|coverage| coverage.is_shortened);
+        let first = shortened.next()?;
+        match run.completion() {
+            // Something counts on whole passes: results as many as there are samples, say.
+            Completion::ScriptFailed => Some(format!(
+                "with shortened ones the script ended with {}",
+                run.exception().unwrap_or("an error of its own")
+            )),
+            // Every so many steps, say, and there were not as many.
+            Completion::Completed => first
+                .not_reached
+                .iter()
+                .find(|missed| missed.part == TrainingPart::Evaluation)
+                .map(|missed| format!("with shortened ones {}", missed.because)),
+            _ => None,
+        }
     }
 }
 
@@ -181,7 +196,7 @@ pub(crate) fn start(
         memory,
         removed_files,
         last_lines: last_lines(&log),
-        whole_passes_after: None,
+        whole_passes_because: None,
     };
     match (supervised.cause, run.completion()) {
         (Cause::Interrupted(signal), _) => Err(Stop::Interrupted(signal)),

@@ -23,6 +23,10 @@ _OPERATORS = (
 _BOTH = ("add", "sub", "mul", "diff", "sum")
 """Methods of tensors, and functions of `torch`."""
 _FUNCTIONS = ("cat", "concat", "stack")
+_IN_PLACE = ("add_", "sub_", "mul_", "__iadd__", "__isub__", "__imul__")
+"""Followed for whole numbers only: counters, such as the batches that a batch norm has seen."""
+_FILLED = ("zero_", "fill_")
+"""The same, known whatever was there before."""
 
 
 class KnownArithmetic:
@@ -44,6 +48,10 @@ class KnownArithmetic:
         ):
             for name in names:
                 put_around(torch, owner, name, self._followed)
+        for name in _IN_PLACE:
+            put_around(torch, torch.Tensor, name, self._followed_in_place)
+        for name in _FILLED:
+            put_around(torch, torch.Tensor, name, self._filled)
 
     def _followed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         known = self._known
@@ -57,6 +65,38 @@ class KnownArithmetic:
             return result
 
         return followed
+
+    def _followed_in_place(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        known = self._known
+
+        def followed(tensor: Any, *arguments: Any, **options: Any) -> Any:
+            if tensor.dtype not in known.kinds or not known.may_follow(tensor):
+                return original(tensor, *arguments, **options)
+            # Read before it is written: a write makes what is known of a tensor stale.
+            before = known.attempt(known.on_host, [tensor, *arguments])
+            result = original(tensor, *arguments, **options)
+            if before is not None:
+                host, *others = before
+                known.attempt(lambda: known.learn(tensor, original(host, *others, **options)))
+            return result
+
+        return followed
+
+    def _filled(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        known = self._known
+
+        def filled(tensor: Any, *arguments: Any, **options: Any) -> Any:
+            result = original(tensor, *arguments, **options)
+            if tensor.dtype in known.kinds and known.may_follow(tensor):
+                known.attempt(self._fill, original, tensor, arguments, options)
+            return result
+
+        return filled
+
+    def _fill(self, original: Any, tensor: Any, arguments: Any, options: Any) -> None:
+        host = self._torch.empty(tensor.shape, dtype=tensor.dtype)
+        given, named = self._known.on_host(arguments), self._known.on_host(list(options.values()))
+        self._known.overwrite(tensor, original(host, *given, **dict(zip(options, named))))
 
     def _follow(self, original: Any, result: Any, arguments: Any, options: Any) -> None:
         if options.get("out") is not None:

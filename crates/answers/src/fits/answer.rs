@@ -260,9 +260,9 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
             ));
         }
     }
-    if let Some(exception) = &run.whole_passes_after {
+    if let Some(because) = &run.whole_passes_because {
         add(format!(
-            "passes over data were rehearsed in full: shortened, the script ended with {exception}"
+            "passes over data were rehearsed in full: {because}"
         ));
     }
     findings.damages.iter().cloned().for_each(&mut add);

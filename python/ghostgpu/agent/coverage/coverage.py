@@ -16,7 +16,7 @@ from ..session import CoverageRequest
 from ..stacks import current_frames, is_user_code, users_line
 from . import frameworks
 from .batch_shapes import elements, in_words
-from .evaluation_ahead import EvaluationLine, reachable_evaluations, users_sources
+from .evaluation_ahead import EvaluationLine, main_file, reachable_evaluations, users_sources
 from .passes import (
     ALIKE_BATCHES,
     ALIKE_SHARE,
@@ -45,6 +45,7 @@ class Coverage:
         self._evaluated_at: str | None = None
         self._saved_at: str | None = None
         self._entered: set[tuple[str, int]] = set()
+        self._script = main_file()
         self._ahead: list[EvaluationLine] | None = None
         self._growing: dict[tuple[str, bool], NotReached] = {}
         self._endless: dict[tuple[str, bool], NotReached] = {}
@@ -101,7 +102,7 @@ class Coverage:
 
     def _unreached(self) -> list[EvaluationLine]:
         if self._ahead is None:
-            self._ahead = reachable_evaluations(users_sources())
+            self._ahead = reachable_evaluations(users_sources(self._script))
         return [line for line in self._ahead if not self._was_entered(line)]
 
     def _was_entered(self, line: EvaluationLine) -> bool:
@@ -140,14 +141,14 @@ class Coverage:
         """The script has got a batch."""
         self._latest_pass = under_way
 
-    def may_scan(self, place: Place) -> bool:
-        """Whether batches are loaded only to see how large they are."""
+    def may_scan(self, place: Place, can_jump: bool) -> bool:
+        """Whether batches are loaded only to see how large they are, or to come to the last."""
         if self.progress.is_out_of_time or self.progress.is_in_a_hurry:
             return False
         varies = len(place.full_shapes) > 1
-        if place.is_uniform and not varies:
+        if place.is_uniform and not varies and can_jump:
             return False
-        is_short = varies or place.skipped < ALIKE_BATCHES
+        is_short = varies or place.skipped < ALIKE_BATCHES or not can_jump
         share = SCAN_SHARE if is_short else ALIKE_SHARE
         return place.scan_seconds < share * self.progress.budget_seconds
 
@@ -160,6 +161,7 @@ class Coverage:
 
     def note_pass_end(self, place: Place, ended: ShortenedPass, is_complete: bool) -> None:
         """A pass has come to its end, or was ended."""
+        place.was_ended_early |= not is_complete
         place.handed_on = max(place.handed_on, ended.handed_on)
         place.length = ended.length
         if self._latest_pass is ended:
@@ -189,16 +191,19 @@ class Coverage:
 
     def tell(self) -> None:
         """Write down what was seen; called once, at the end of the process."""
-        if self.progress.steps == 0 and not self._places:
-            return
         for place in self._places.values():
             if place.not_looked_at and (not place.is_uniform or len(place.full_shapes) > 1):
                 RECORD.assume(
                     f"{place.line}: batches that were not loaded ({place.not_looked_at:,} of a "
                     "pass) are no larger than those that were"
                 )
-        is_shortened = any(place.skipped or place.not_looked_at for place in self._places.values())
-        RECORD.report.coverage = CoverageReport(self._covered(), self._not_reached(), is_shortened)
+        RECORD.report.coverage = CoverageReport(
+            self._covered(), self._not_reached(), self._is_shortened
+        )
+
+    @property
+    def _is_shortened(self) -> bool:
+        return any(place.is_shortened for place in self._places.values())
 
     @property
     def _was_stopped(self) -> bool:
@@ -224,13 +229,15 @@ class Coverage:
 
     def _not_reached(self) -> list[NotReached]:
         found = [*self._growing.values(), *self._endless.values()]
+        # A script that ended by itself with whole passes has nothing ahead.
+        unreached = self._unreached() if self._was_stopped or self._is_shortened else []
+        if unreached:
+            names = ", ".join(str(line) for line in unreached[:3])
+            within = "in time" if self._was_stopped else "in shortened passes"
+            found.append(NotReached("evaluation", f"{names} was not reached {within}"))
         if not self._was_stopped:
             return found
         time_spent = f"the time budget of {self.progress.budget_seconds:g} s was spent"
-        unreached = self._unreached()
-        if unreached:
-            names = ", ".join(str(line) for line in unreached[:3])
-            found.append(NotReached("evaluation", f"{names} was not reached in time"))
         if self.progress.has_training_loader and self._steps_at_first_end is None:
             found.append(NotReached("last-batch", time_spent))
         return found

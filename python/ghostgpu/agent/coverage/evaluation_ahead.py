@@ -100,9 +100,15 @@ class _Reader:
             self._visit(child, function)
 
 
-def users_sources() -> list[tuple[str, str]]:
-    """The text of every module of the user's that has been imported, the script itself included."""
-    files = []
+def main_file() -> str | None:
+    """The script itself. To be asked while it runs: Python forgets it afterwards."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(file) if isinstance(file, str) else None
+
+
+def users_sources(script: str | None) -> list[tuple[str, str]]:
+    """The text of the script and of every module of the user's that has been imported."""
+    files = [script] if script is not None else []
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and file.endswith(".py") and is_user_code(file):

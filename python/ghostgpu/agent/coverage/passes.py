@@ -108,7 +108,7 @@ class ShortenedPass:
 
     def _draw(self) -> tuple[Any, int]:
         is_scanning = self._is_cut and self._jumped_at is None and not self._is_needed_anyway()
-        if is_scanning and not self._coverage.may_scan(self.place):
+        if is_scanning and not self._coverage.may_scan(self.place, self._can_jump):
             if not self._jump():
                 self._coverage.note_endless(self.place, self._drawn)
                 self._end(is_complete=False)
@@ -127,6 +127,10 @@ class ShortenedPass:
             index += self._jumped_over
         self._drawn += 1
         return batch, index
+
+    @property
+    def _can_jump(self) -> bool:
+        return self._sampler is not None
 
     def _jump(self) -> bool:
         """Pass over everything up to the last batches; False where that cannot be done."""
@@ -214,12 +218,18 @@ class Place:
         self.sizes = BatchSizes()
         self.last_shape: Shape | None = None
         self.skipped = 0
+        self.was_ended_early = False
         self.scan_seconds = 0.0
         self.is_uniform = False
         """Whether samples of different sizes would have failed to make a batch."""
         self.not_looked_at = 0
         self.handed_on = 0
         self.length: int | None = None
+
+    @property
+    def is_shortened(self) -> bool:
+        """Whether batches were left out of a pass."""
+        return self.was_ended_early or self.skipped > 0 or self.not_looked_at > 0
 
 
 class _CountedSampler:

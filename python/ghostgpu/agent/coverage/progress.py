@@ -23,6 +23,10 @@ QUIET_STEPS_WITHOUT_PASSES = 8
 HURRY_SHARE = 1 / 3
 """Of the budget, for coming to an evaluation that is in the script and was not reached."""
 
+LATER_PASSES = 10
+"""Passes that are begun when nothing new is seen any more: in a later epoch images may be larger,
+or frozen layers be trained."""
+
 
 class Progress:
     """What has been seen, and whether that is enough."""
@@ -32,6 +36,7 @@ class Progress:
         self._clock = clock
         self._began_at: float | None = None
         self._hurries_since: float | None = None
+        self._passes_when_settled = 0
         self.steps = 0
         self._quiet_since_step = 0
         self._peaks: tuple[int, ...] = ()
@@ -86,20 +91,25 @@ class Progress:
     def is_enough(self, is_evaluation_ahead: Callable[[], bool]) -> bool:
         """Whether the script can be ended now.
 
-        Where nothing new comes but an evaluation lies ahead, the script goes on in a hurry.
+        When nothing new comes, the script goes on in a hurry, through some later epochs, and up
+        to an evaluation that lies ahead.
         """
         if self.steps < FIRST_STEPS:
             return False
         if self.is_out_of_time:
             return True
         if not self.is_settled:
+            self._hurries_since = None
             return False
         if self._hurries_since is None:
-            if not is_evaluation_ahead():
-                return True
             self._hurries_since = self._clock()
-        hurried = self._clock() - self._hurries_since
-        return hurried >= HURRY_SHARE * self.budget_seconds or not is_evaluation_ahead()
+            self._passes_when_settled = self.training_passes
+        if self._clock() - self._hurries_since >= HURRY_SHARE * self.budget_seconds:
+            return True
+        later = self.training_passes - self._passes_when_settled
+        if self.has_training_loader and later < LATER_PASSES:
+            return False
+        return not is_evaluation_ahead()
 
     @property
     def is_in_a_hurry(self) -> bool:
