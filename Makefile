@@ -158,6 +158,10 @@ test-package: ## `pip install .` into an empty environment
 bench: build ## Measure what a rehearsal costs, beside what it cannot avoid
 	@$(first_python); "$$reference" bench/run.py
 
+.PHONY: bench-verdict
+bench-verdict: build ## Measure a verdict on a whole training, beside three plain steps
+	@$(first_python); "$$reference" bench/verdict.py
+
 .PHONY: bench-snapshots
 bench-snapshots: build ## Measure opening a snapshot of 1 GB beside Python's own unpickler, replays and searches
 	cargo build --release --locked -p ghostgpu-snapshot --examples
