@@ -2,9 +2,9 @@
 
     make bench-verdict
 
-Two ordinary trainings, BERT-base and ResNet-50, with ten epochs, a short last batch, evaluation and a
-checkpoint. `plain` is `ghostgpu run --steps 3 --no-retry`; `verdict` is `ghostgpu run`: coverage, the
-smallest memory found by replay, and the rehearsal that confirms it. Rounds alternate, so that
+Two ordinary trainings, BERT-base and ResNet-50, with ten epochs, a short last batch, evaluation and
+a checkpoint. `plain` is `ghostgpu run --steps 3 --no-retry`; `verdict` is `ghostgpu run`: coverage,
+the smallest memory found by replay, and the rehearsal that confirms it. Rounds alternate, so that
 whatever else the machine does falls on both; figures are medians.
 """
 
