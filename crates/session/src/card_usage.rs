@@ -8,7 +8,7 @@
 //! 8      number of devices
 //! 16     number of slots that were ever claimed
 //! 64     per device: bytes in use now, most bytes ever in use
-//! 1088   per process: process number (0 = free slot), then for each device: bytes in use, the most
+//! 1088   per process: process id, in the upper half when it started (0 = free slot), then for each device: bytes in use, the most
 //!        that the process ever used, what it used when the card's use was highest
 //! ```
 
@@ -22,6 +22,14 @@ pub const USAGE_MAGIC: u64 = u64::from_le_bytes(*b"GHOSTUS1");
 /// Set in the process number of a slot whose process has ended. The slot is claimed again only when
 /// no other is free: what its process used is of interest to the end of the run.
 pub const ENDED: u64 = 1 << 63;
+
+/// Below these bits of a slot's process number is the process's id, in them when it started.
+pub const PROCESS_ID_BITS: u32 = 32;
+
+/// The id in a slot's process number.
+pub const fn process_id(number: u64) -> u32 {
+    number as u32
+}
 
 const WORD: usize = 8;
 const HEADER_BYTES: usize = 64;
@@ -117,7 +125,7 @@ pub fn read_process_use(run_dir: &Path) -> Result<Vec<ProcessUse>, UsageError> {
     let uses = slots.flat_map(|slot| {
         let words = &words;
         (0..words.devices).map(move |device| ProcessUse {
-            process: (words.at(offset::slot_process(slot)) & !ENDED) as u32,
+            process: process_id(words.at(offset::slot_process(slot))),
             device,
             peak_bytes: words.at(offset::slot_peak(slot, device)),
             at_card_peak_bytes: words.at(offset::slot_at_card_peak(slot, device)),
