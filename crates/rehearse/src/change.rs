@@ -144,7 +144,7 @@ mod tests {
                 cudnn: CudnnSource::Recorded,
                 cudnn_program: None,
                 cudnn_cache_dir: None,
-                tables: Vec::new(),
+                library_sizes: Vec::new(),
                 keep_checkpoints: false,
                 full_initialisation: false,
                 attribution: false,

@@ -111,7 +111,7 @@ impl Job {
             },
             cudnn_program: layout.cudnn_program.clone(),
             cudnn_cache_dir: cache_dir().map(|folder| folder.join("cudnn")),
-            tables: tables
+            library_sizes: tables
                 .iter()
                 .map(|recorded| recorded.path.clone())
                 .collect(),
