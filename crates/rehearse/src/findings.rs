@@ -1,5 +1,6 @@
 //! Everything a run left in its folder, gathered.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ghostgpu_session::card_usage::{CardUse, ProcessUse, read_card_use, read_process_use};
@@ -130,6 +131,12 @@ impl Findings {
         }
         let peaks = self.processes.iter().flat_map(|process| &process.peaks);
         Some(peaks.map(of).max().unwrap_or(0))
+    }
+
+    /// How many processes had memory on a card, those included that could not report.
+    pub fn card_user_count(&self) -> usize {
+        let pids = self.process_use.iter().map(|each| each.process);
+        pids.collect::<BTreeSet<u32>>().len()
     }
 
     /// The process that had most memory reserved: the one whose course is shown.

@@ -73,6 +73,8 @@ pub struct OomReport {
 #[serde(default)]
 pub struct ProcessReport {
     pub pid: u32,
+    /// The name of the script that it ran, without its folder.
+    pub script: Option<String>,
     pub torch: Option<String>,
     pub torch_cuda: Option<String>,
     pub cudnn: Option<String>,

@@ -74,6 +74,7 @@ class Ending:
         has_cuda = self._torch.cuda.is_initialized() and not self._torch.cuda._is_in_bad_fork()
         if RECORD.report.pid != os.getpid() or (self._is_forked and not has_cuda):
             return
+        RECORD.report.script = _script_name()
         while self._last_acts:
             self._last_acts.pop(0)()
         if has_cuda:
@@ -152,6 +153,15 @@ class Ending:
         # Then die of the signal, as the script would have without us.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+
+def _script_name() -> str | None:
+    """What the user would call this process: the script's name, or that of a package's folder."""
+    path = sys.argv[0] if getattr(sys, "argv", None) else ""
+    name = os.path.basename(path)
+    if name == "__main__.py":
+        name = os.path.basename(os.path.dirname(path))
+    return name if name not in ("", "-c", "-m", "-") else None
 
 
 def _cudnn_version(torch: Any) -> str | None:

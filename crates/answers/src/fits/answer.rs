@@ -3,7 +3,7 @@
 use ghostgpu_device::DeviceSheet;
 use ghostgpu_plan::verdict::Judgement;
 use ghostgpu_recording::{DevicePeak, Gpu, Versions};
-use ghostgpu_rehearse::{Completion, Prepared, Run, missing_code_sentence, runs_on};
+use ghostgpu_rehearse::{Completion, Findings, Prepared, Run, missing_code_sentence, runs_on};
 use ghostgpu_session::Note;
 use ghostgpu_text::human;
 
@@ -116,12 +116,7 @@ pub fn answer(
         needed_allocated_bytes: allocated_need,
         needed_reserved_bytes: reserved_need,
         needed_unknown_because: because,
-        steps: findings
-            .processes
-            .iter()
-            .map(|process| process.steps)
-            .max()
-            .unwrap_or(0),
+        steps: main.map_or(0, |process| process.steps),
         stopped_by_step_limit: run.stopped_by_step_limit(),
         oom: run.fatal_oom().cloned(),
         recovered_ooms: run.recovered_ooms().into_iter().cloned().collect(),
@@ -223,20 +218,8 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let users = findings
-        .processes
-        .iter()
-        .filter(|process| process.peaks.iter().any(|peaks| peaks.allocations > 0))
-        .count();
-    if users > 1 {
-        let others: Vec<u64> = (0..findings.cards.len())
-            .map(|device| findings.other_processes_bytes(device))
-            .collect();
-        add(format!(
-            "{users} processes used the cards: allocated and reserved are those of the largest, \
-             on card counts all of them; of its peak, other processes had {}",
-            human(others.into_iter().max().unwrap_or(0))
-        ));
+    if let Some(sentence) = several_processes(findings) {
+        add(sentence);
     }
     for note in &findings.notes {
         if let Note::Assumption { text } = note {
@@ -264,6 +247,37 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
     sentences
 }
 
+/// Whose figures these are, where several processes used the cards.
+fn several_processes(findings: &Findings) -> Option<String> {
+    let users = findings.card_user_count();
+    let main = findings.main_process().filter(|_| users > 1)?;
+    let name = main.script.as_deref().map(|name| format!(" ({name})"));
+    let name = name.unwrap_or_default();
+    let devices = 0..findings.cards.len();
+    let others = devices.map(|device| findings.other_processes_bytes(device));
+    let others = others.max().unwrap_or(0);
+    let own = findings
+        .process_use
+        .iter()
+        .filter(|each| each.process == main.pid);
+    let was_there = own.map(|each| each.at_card_peak_bytes).max() > Some(0);
+    Some(match (others, was_there) {
+        (0, _) => format!(
+            "{users} processes used the card: at its peak the largest{name} had it for itself, and steps, \
+             allocated and reserved are its own"
+        ),
+        (others, true) => format!(
+            "{users} processes used the cards: steps, allocated and reserved are those of the \
+             largest{name}, on card counts all of them; of its peak, other processes had {}",
+            human(others)
+        ),
+        (_, false) => format!(
+            "{users} processes used the card: the one that had it at its peak did not report (was it \
+             killed?); steps, allocated and reserved are those of the largest that did{name}"
+        ),
+    })
+}
+
 /// Remarks of all processes, each once.
 fn notes(run: &Run) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
@@ -286,4 +300,71 @@ fn notes(run: &Run) -> Vec<String> {
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ghostgpu_session::card_usage::{CardUse, ProcessUse};
+    use ghostgpu_session::{AllocatorPeaks, ProcessReport};
+
+    fn process(pid: u32, script: &str, reserved: u64) -> ProcessReport {
+        ProcessReport {
+            pid,
+            script: Some(script.to_owned()),
+            peaks: vec![AllocatorPeaks {
+                peak_reserved_bytes: reserved,
+                allocations: 1,
+                ..AllocatorPeaks::default()
+            }],
+            ..ProcessReport::default()
+        }
+    }
+
+    fn findings(at_card_peak: [u64; 2]) -> Findings {
+        let uses = [1, 2].into_iter().zip(at_card_peak);
+        Findings {
+            processes: vec![
+                process(1, "prepare.py", 10 << 20),
+                process(2, "train.py", 30 << 20),
+            ],
+            cards: vec![CardUse {
+                used_bytes: 0,
+                peak_bytes: at_card_peak.iter().sum(),
+            }],
+            process_use: uses
+                .map(|(process, bytes)| ProcessUse {
+                    process,
+                    device: 0,
+                    peak_bytes: 30 << 20,
+                    at_card_peak_bytes: bytes,
+                })
+                .collect(),
+            ..Findings::default()
+        }
+    }
+
+    #[test]
+    fn the_largest_of_several_processes_is_named_and_what_others_held_beside_it() {
+        assert_eq!(
+            several_processes(&findings([0, 30 << 20])).expect("a sentence"),
+            "2 processes used the card: at its peak the largest (train.py) had it for itself, and \
+             steps, allocated and reserved are its own"
+        );
+        assert_eq!(
+            several_processes(&findings([10 << 20, 30 << 20])).expect("a sentence"),
+            "2 processes used the cards: steps, allocated and reserved are those of the largest \
+             (train.py), on card counts all of them; of its peak, other processes had 10.00 MiB"
+        );
+        let mut killed = findings([0, 30 << 20]);
+        killed.processes.pop();
+        assert_eq!(
+            several_processes(&killed).expect("a sentence"),
+            "2 processes used the card: the one that had it at its peak did not report (was it \
+             killed?); steps, allocated and reserved are those of the largest that did (prepare.py)"
+        );
+        let mut alone = findings([0, 30 << 20]);
+        alone.process_use.remove(0);
+        assert_eq!(several_processes(&alone), None);
+    }
 }

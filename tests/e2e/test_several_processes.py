@@ -1,0 +1,128 @@
+"""Processes one after the other take turns on a card, processes at the same time share it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from conftest import GIB, MIB, PROGRAM, PYTHONS, Rehearse
+
+HOLD = """
+import os, signal, sys, time, torch
+held = torch.zeros(int(sys.argv[1]) << 20, dtype=torch.uint8, device="cuda")
+optimizer = torch.optim.SGD([torch.zeros(4, device="cuda", requires_grad=True)], lr=0.1)
+for _ in range(int(sys.argv[2])):
+    optimizer.step()
+if "killed" in sys.argv:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+CONTEXT_BYTES = GIB
+"""More than the context and the libraries of one process take on any card."""
+
+
+def in_a_shell(rehearse: Rehearse, line: str, *options: str):  # type: ignore[no-untyped-def]
+    return rehearse(HOLD, *options, command=("bash", "-c", line.replace("python", PYTHONS[0])))
+
+
+def test_processes_one_after_the_other_take_turns(rehearse_reference: Rehearse) -> None:
+    line = "cp train.py large.py; python train.py 900 1 && python large.py 3000 2 && python train.py 900 1"
+    done = in_a_shell(rehearse_reference, line).expect(0)
+    assert 3000 * MIB < done["peak_device_bytes"] < 3000 * MIB + CONTEXT_BYTES
+    assert done["devices"][0]["other_processes_bytes"] == 0
+    assert done["steps"] == 2
+    assert any("the largest (large.py) had it for itself" in each for each in done["assumptions"])
+
+
+def test_three_of_them_fit_where_two_at_once_would_not(rehearse_reference: Rehearse) -> None:
+    line = "python train.py 3000 1 && python train.py 3000 1 && python train.py 3000 1"
+    done = in_a_shell(rehearse_reference, line, "--gpu", "3060", "--memory", "5GiB").expect(0)
+    assert done["fits"] is True
+
+
+def test_a_killed_process_gives_its_memory_back(rehearse_reference: Rehearse) -> None:
+    line = "python train.py 3000 1 killed; python train.py 2500 1"
+    done = in_a_shell(rehearse_reference, line, "--gpu", "3060", "--memory", "5GiB").expect(0)
+    assert 3000 * MIB < done["peak_device_bytes"] < 3000 * MIB + CONTEXT_BYTES
+    assert any("did not report (was it killed?)" in each for each in done["assumptions"])
+    parts = done["breakdown"]["cards"][0]["at_peak"]["parts"]
+    assert parts["other_processes"] == 0
+
+
+def test_a_process_beside_another_adds_up_and_is_a_row_of_the_breakdown(
+    rehearse_reference: Rehearse,
+) -> None:
+    done = rehearse_reference(
+        HOLD
+        + """
+import subprocess
+if "alone" not in sys.argv:
+    subprocess.run([sys.executable, "train.py", "500", "1", "alone"], check=True)
+    later = torch.zeros(100 << 20, dtype=torch.uint8, device="cuda")
+""",
+        "--verbose",
+        command=(PYTHONS[0], "train.py", "2000", "1"),
+    ).expect(0)
+    device = done["devices"][0]
+    others = device["other_processes_bytes"]
+    assert 500 * MIB < others < 500 * MIB + CONTEXT_BYTES
+    assert done["peak_device_bytes"] > 2500 * MIB
+    accounts = done["breakdown"]["cards"][0]["at_peak"]
+    assert accounts["parts"]["other_processes"] == others
+    assert sum(accounts["parts"].values()) == accounts["on_card_bytes"]
+    assert "other processes" in done.stdout
+
+
+SAVING = """
+import os, time, torch
+model = torch.nn.Linear(64, 64).cuda()
+held = torch.zeros(500 << 20, dtype=torch.uint8, device="cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+mine = f"here-{os.getpid()}"
+open(mine, "w").close()
+while sum(name.startswith("here-") for name in os.listdir()) < 2:
+    time.sleep(0.01)
+for step in range(40):
+    model(torch.zeros(4, 64, device="cuda")).sum().backward()
+    optimizer.step()
+    for name in ("last.pt", f"step-{step}.pt", f"out-{step}/model.pt"):
+        if "/" in name:
+            os.makedirs(os.path.dirname(name), exist_ok=True)
+        torch.save({"weights": model.state_dict(), "by": os.getpid()}, name)
+        time.sleep(0.002)
+        assert torch.load(name, weights_only=False)["by"] == os.getpid(), name
+    if step > 5:
+        os.remove(f"step-{step - 5}.pt")
+for step in range(40):
+    name = f"out-{step}/model.pt"
+    assert torch.load(name, weights_only=False)["by"] == os.getpid(), name
+"""
+
+
+def test_two_rehearsals_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SAVING)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path.parent / "cache")}
+    both = [
+        subprocess.Popen(
+            [
+                *(str(PROGRAM), "run", "--gpu", "3060", "--steps", "0", "--python", PYTHONS[0]),
+                *("--json", f"{number}.json", "train.py"),
+            ],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    for process in both:
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, output
+    answers = [json.loads((tmp_path / f"{number}.json").read_text()) for number in range(2)]
+    assert answers[0]["peak_device_bytes"] == answers[1]["peak_device_bytes"]
+    assert answers[0]["steps"] == answers[1]["steps"] == 40
+    left = [name for name in os.listdir(tmp_path) if not name.startswith("here-")]
+    assert sorted(left) == ["0.json", "1.json", "train.py"]
