@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from conftest import GIB, MIB, PROGRAM, PYTHONS, Rehearse
 
@@ -101,16 +102,46 @@ for step in range(40):
 """
 
 
-def test_two_rehearsals_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(SAVING)
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path.parent / "cache")}
+SHARING_A_FOLDER = """
+import os, time, torch
+model = torch.nn.Linear(64, 64).cuda()
+def wait_for(condition):
+    while not condition():
+        time.sleep(0.01)
+try:
+    os.close(os.open("here-first", os.O_CREAT | os.O_EXCL))
+    is_first = True
+except FileExistsError:
+    is_first = False
+if is_first:
+    os.makedirs("out")
+    torch.save(model.state_dict(), "out/first.pt")
+    open("out/state-of-first.json", "w").close()
+    open("here-folder", "w").close()
+    wait_for(lambda: os.path.exists("here-second"))
+else:
+    wait_for(lambda: os.path.exists("here-folder"))
+    os.makedirs("out", exist_ok=True)
+    torch.save(model.state_dict(), "out/second.pt")
+    open("out/state-of-second.json", "w").close()
+    open("here-second", "w").close()
+    wait_for(lambda: not os.path.exists("out/first.pt"))
+    time.sleep(0.5)
+    assert torch.load("out/second.pt")["weight"].shape == (64, 64)
+    assert os.path.exists("out/state-of-second.json")
+"""
+
+
+def two_rehearsals(folder: Path, script: str) -> list[dict[str, Any]]:
+    (folder / "train.py").write_text(script)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder.parent / "cache")}
     both = [
         subprocess.Popen(
             [
                 *(str(PROGRAM), "run", "--gpu", "3060", "--steps", "0", "--python", PYTHONS[0]),
-                *("--json", f"{number}.json", "train.py"),
+                *("--timeout", "90s", "--json", f"{number}.json", "train.py"),
             ],
-            cwd=tmp_path,
+            cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -121,8 +152,16 @@ def test_two_rehearsals_in_one_folder_do_not_disturb_each_other(tmp_path: Path) 
     for process in both:
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 0, output
-    answers = [json.loads((tmp_path / f"{number}.json").read_text()) for number in range(2)]
-    assert answers[0]["peak_device_bytes"] == answers[1]["peak_device_bytes"]
-    assert answers[0]["steps"] == answers[1]["steps"] == 40
-    left = [name for name in os.listdir(tmp_path) if not name.startswith("here-")]
+    left = [name for name in os.listdir(folder) if not name.startswith("here-")]
     assert sorted(left) == ["0.json", "1.json", "train.py"]
+    return [json.loads((folder / f"{number}.json").read_text()) for number in range(2)]
+
+
+def test_two_rehearsals_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    first, second = two_rehearsals(tmp_path, SAVING)
+    assert first["peak_device_bytes"] == second["peak_device_bytes"]
+    assert first["steps"] == second["steps"] == 40
+
+
+def test_a_folder_that_another_rehearsal_works_in_is_left_to_it(tmp_path: Path) -> None:
+    two_rehearsals(tmp_path, SHARING_A_FOLDER)

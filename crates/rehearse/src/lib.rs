@@ -51,7 +51,7 @@ pub use prepare::Prepared;
 pub use process::Ending;
 pub use recorded_memory::Memory;
 pub use rehearse::{Held, Rehearsal, Rehearse, Runner};
-pub use run_dir::{RunDir, temporary_folder};
+pub use run_dir::{OwnedFolder, RunDir, temporary_folder};
 pub use stop::Stop;
 pub use target::Target;
 pub use whole::{ScriptOutput, WholeRuns};

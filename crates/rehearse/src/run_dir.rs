@@ -1,16 +1,23 @@
 //! The folder of one run: private, short-lived, and gone when the run is.
+//!
+//! Who is killed cannot remove its folder. So each folder has a lock that its owner holds, and the next
+//! start removes every folder whose lock nobody holds.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::time::{Duration, SystemTime};
 
 use ghostgpu_session::Session;
 use ghostgpu_session::card_usage::create_usage_file;
-use ghostgpu_session::files::SESSION_FILE;
+use ghostgpu_session::files::{RUN_FOLDER_PREFIX, SESSION_FILE};
 
 use crate::environment::{Places, cache_folders};
 use crate::failure::Failure;
 use crate::layout::LIBRARY_NAME;
+use crate::written_files::remove_written_files;
 
 /// The names under which programs look for the driver and for NVML.
 ///
@@ -24,10 +31,45 @@ const LINKS: [&str; 5] = [
     "libnvidia-ml.so",
 ];
 
+/// The file whose lock the owner of a folder holds.
+const LOCK_FILE: &str = "owner.lock";
+
+/// The kernel stamps files with the time of its last tick, a few milliseconds old.
+pub(crate) const TICK: Duration = Duration::from_millis(50);
+
+/// A folder that is removed when dropped, or by the next start if its owner is killed.
+#[derive(Debug)]
+pub struct OwnedFolder {
+    // The folder goes before the lock does: fields are dropped in this order.
+    folder: tempfile::TempDir,
+    _lock: File,
+}
+
+impl OwnedFolder {
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn create_in(root: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix(RUN_FOLDER_PREFIX)
+            .tempdir_in(root)?;
+        // Under its name the file is locked from the first moment: nobody finds it free in between.
+        let unlocked = folder.path().join("unlocked");
+        let lock = File::create_new(&unlocked)?;
+        lock.lock()?;
+        std::fs::rename(unlocked, folder.path().join(LOCK_FILE))?;
+        Ok(Self {
+            folder,
+            _lock: lock,
+        })
+    }
+}
+
 /// A run's folder. Dropping it removes it with everything in it.
 #[derive(Debug)]
 pub struct RunDir {
-    folder: tempfile::TempDir,
+    folder: OwnedFolder,
 }
 
 impl RunDir {
@@ -86,15 +128,53 @@ impl RunDir {
     }
 }
 
-/// An empty folder whose path the loader can be given, gone when dropped.
-pub fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
+/// A folder whose path the loader can be given, gone when dropped.
+pub fn temporary_folder() -> Result<OwnedFolder, Failure> {
     make_folder().map_err(|error| no_folder(&error))
 }
 
-fn make_folder() -> io::Result<tempfile::TempDir> {
-    tempfile::Builder::new()
-        .prefix("ghostgpu-")
-        .tempdir_in(temporary_root(std::env::temp_dir()))
+fn make_folder() -> io::Result<OwnedFolder> {
+    static REMOVED_ABANDONED: Once = Once::new();
+    let root = temporary_root(std::env::temp_dir());
+    REMOVED_ABANDONED.call_once(|| remove_abandoned(&root));
+    OwnedFolder::create_in(&root)
+}
+
+/// Removes the folders of runs that were killed, with what their scripts wrote elsewhere.
+fn remove_abandoned(root: &Path) {
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        if !name.to_string_lossy().starts_with(RUN_FOLDER_PREFIX) {
+            continue;
+        }
+        let folder = entry.path();
+        // A folder of somebody else's, or one that is being made, has no lock that we could open.
+        let Ok(lock) = File::open(folder.join(LOCK_FILE)) else {
+            continue;
+        };
+        if lock.try_lock().is_err() {
+            continue;
+        }
+        if let Some(session) = session_in(&folder)
+            && !session.keep_checkpoints
+        {
+            remove_written_files(&folder, started(&folder));
+        }
+        // What cannot be removed now may be removed later; nobody is waiting for it.
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+}
+
+fn session_in(folder: &Path) -> Option<Session> {
+    Session::load(&folder.join(SESSION_FILE)).ok()
+}
+
+/// When the run of a folder began: files of the script's are younger.
+fn started(folder: &Path) -> SystemTime {
+    let written = std::fs::metadata(folder.join(SESSION_FILE));
+    let written = written.and_then(|metadata| metadata.modified());
+    written.map_or_else(|_| SystemTime::now(), |time| time - TICK)
 }
 
 fn no_folder(error: &io::Error) -> Failure {
@@ -126,6 +206,28 @@ mod tests {
         assert!(run.library_dir().join("libcuda.so.1").is_symlink());
         drop(run);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_folder_of_a_run_that_was_killed_is_removed_and_that_of_one_that_lives_is_not() {
+        let root = tempfile::tempdir().expect("folder");
+        let living = OwnedFolder::create_in(root.path()).expect("folder");
+        let killed = OwnedFolder::create_in(root.path()).expect("folder");
+        let killed_path = killed.path().to_owned();
+        // As the kernel leaves it: the lock is free, the folder still there.
+        let OwnedFolder { folder, _lock } = killed;
+        std::fs::write(folder.path().join("output.txt"), "x").expect("file");
+        let _ = folder.keep();
+        drop(_lock);
+        let being_made = root.path().join(format!("{RUN_FOLDER_PREFIX}new"));
+        let not_ours = root.path().join("ghostgpu-notes");
+        for folder in [&being_made, &not_ours] {
+            std::fs::create_dir(folder).expect("folder");
+        }
+        remove_abandoned(root.path());
+        assert!(!killed_path.exists());
+        assert!(living.path().exists());
+        assert!(being_made.exists() && not_ours.exists());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::prepare::Prepared;
 use crate::process::{Cause, supervise};
 use crate::recorded_memory::{self, Memory};
 use crate::rehearse::{Held, Rehearsal, Rehearse, Runner};
-use crate::run_dir::RunDir;
+use crate::run_dir::{RunDir, TICK};
 use crate::stop::Stop;
 use crate::written_files::remove_written_files;
 
@@ -128,8 +128,7 @@ pub(crate) fn start(
                 .map_err(|error| Stop::failed("cannot keep the script's output", error))?;
         }
     }
-    // The kernel stamps files with the time of its last tick, a few milliseconds old.
-    let started = SystemTime::now() - Duration::from_millis(50);
+    let started = SystemTime::now() - TICK;
     let supervised = supervise(&mut command, prepared.timeout, tick).map_err(|error| {
         Stop::failed(
             format!("cannot start `{}`", prepared.program.display()),

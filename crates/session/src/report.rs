@@ -201,10 +201,16 @@ pub struct RefusedCall {
 }
 
 /// A file that the script wrote: a checkpoint of zeros, say.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WrittenFile {
     pub path: std::path::PathBuf,
     /// A checkpoint that is a folder full of files.
     #[serde(default)]
     pub is_folder: bool,
+    /// The script's file of this name lies in the run's folder; the one under the name is somebody else's.
+    #[serde(default)]
+    pub is_redirected: bool,
+    /// Another rehearsal, which began then (in seconds since 1970), left the folder to this one.
+    #[serde(default)]
+    pub since: Option<f64>,
 }
