@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ghostgpu_rehearse::{Extent, Job};
-use ghostgpu_text::{parse_duration, parse_size};
+use ghostgpu_text::{parse_card_memory, parse_duration};
 
 /// Options of `ghostgpu run` that mean the same elsewhere.
 #[derive(Clone, Debug, clap::Args)]
@@ -15,7 +15,7 @@ pub struct RehearsalOptions {
     pub gpu: Option<String>,
 
     /// Give the card this much memory instead of its own: `11GiB`, `24564MiB`, `16GB` (decimal)
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_card_memory)]
     pub memory: Option<u64>,
 
     /// Stop after this many optimizer steps; 0 runs the script to its end

@@ -1,6 +1,6 @@
 //! The arguments of `ghostgpu explain`.
 
-use ghostgpu_text::{parse_duration, parse_size};
+use ghostgpu_text::{parse_card_memory, parse_duration};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub struct Arguments {
     pub gpu: Option<String>,
 
     /// Give the card this much memory instead of what the log says: `11GiB`, `24564MiB`
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "script")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_card_memory, requires = "script")]
     pub memory: Option<u64>,
 
     /// Set the batch through this argument of the script's: `--batch-size`, or `batch_size=`
