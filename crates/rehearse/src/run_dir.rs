@@ -16,7 +16,7 @@ use ghostgpu_session::files::{RUN_FOLDER_PREFIX, SESSION_FILE};
 
 use crate::environment::{Places, cache_folders};
 use crate::failure::Failure;
-use crate::layout::LIBRARY_NAME;
+use crate::layout::{LIBRARY_NAME, Layout};
 use crate::written_files::remove_written_files;
 
 /// The names under which programs look for the driver and for NVML.
@@ -30,6 +30,9 @@ const LINKS: [&str; 5] = [
     "libnvidia-ml.so.1",
     "libnvidia-ml.so",
 ];
+
+/// The name under which our own program speaks of the virtual cards as NVIDIA's tool does of real ones.
+pub const NVIDIA_SMI: &str = "nvidia-smi";
 
 /// The file whose lock the owner of a folder holds.
 const LOCK_FILE: &str = "owner.lock";
@@ -74,18 +77,20 @@ pub struct RunDir {
 
 impl RunDir {
     /// Makes the folder with the links and the cache folders in it.
-    pub fn create(library: &Path) -> Result<Self, Failure> {
-        Self::try_create(library).map_err(|error| no_folder(&error))
+    pub fn create(layout: &Layout) -> Result<Self, Failure> {
+        Self::try_create(layout).map_err(|error| no_folder(&error))
     }
 
-    fn try_create(library: &Path) -> io::Result<Self> {
+    fn try_create(layout: &Layout) -> io::Result<Self> {
         let run = Self {
             folder: make_folder()?,
         };
         std::fs::create_dir(run.library_dir())?;
         for name in LINKS {
-            symlink(library, run.library_dir().join(name))?;
+            symlink(&layout.library, run.library_dir().join(name))?;
         }
+        std::fs::create_dir(run.program_dir())?;
+        symlink(&layout.program, run.program_dir().join(NVIDIA_SMI))?;
         for name in cache_folders() {
             std::fs::create_dir_all(run.cache_dir().join(name))?;
         }
@@ -98,6 +103,11 @@ impl RunDir {
 
     pub fn library_dir(&self) -> PathBuf {
         self.path().join("lib")
+    }
+
+    /// First on the script's PATH.
+    pub fn program_dir(&self) -> PathBuf {
+        self.path().join("bin")
     }
 
     pub fn cache_dir(&self) -> PathBuf {
@@ -122,6 +132,7 @@ impl RunDir {
         use_places(Places {
             run_dir: self.path(),
             library_dir: &self.library_dir(),
+            program_dir: &self.program_dir(),
             cache_dir: &self.cache_dir(),
             inject_dir,
         })
@@ -200,10 +211,17 @@ mod tests {
 
     #[test]
     fn a_dropped_run_leaves_nothing() {
-        let run = RunDir::create(Path::new("/nowhere/libghostgpu.so")).expect("folder");
+        let layout = Layout {
+            program: "/nowhere/ghostgpu".into(),
+            library: "/nowhere/libghostgpu.so".into(),
+            cudnn_program: None,
+            inject_dir: "/nowhere/inject".into(),
+        };
+        let run = RunDir::create(&layout).expect("folder");
         let path = run.path().to_owned();
         assert!(run.preload().is_symlink());
         assert!(run.library_dir().join("libcuda.so.1").is_symlink());
+        assert!(run.program_dir().join("nvidia-smi").is_symlink());
         drop(run);
         assert!(!path.exists());
     }

@@ -65,7 +65,7 @@ impl WholeRuns {
 
 impl Rehearse for WholeRuns {
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
-        let run_dir = RunDir::create(&self.prepared.layout.library).map_err(Stop::Failed)?;
+        let run_dir = RunDir::create(&self.prepared.layout).map_err(Stop::Failed)?;
         let mut prepared = changed(&self.prepared, &rehearsal.changes, &run_dir)?;
         prepared.session.attribution &= rehearsal.records_memory;
         if self.output.is_seen() {
@@ -177,7 +177,10 @@ fn set_environment(command: &mut Command, prepared: &Prepared, run_dir: &RunDir)
         |variable: &str| prepared.ignores_python_variables && variable.starts_with("PYTHON");
     let changes = run_dir.with_places(&prepared.layout.inject_dir, |places| {
         environment::changes(places, |variable| {
-            std::env::var_os(variable).filter(|_| !is_ignored(variable))
+            let own = prepared.variables.iter().rev();
+            let own = own.filter(|(name, _)| name == variable);
+            let own = own.map(|(_, value)| value.clone()).next();
+            own.or_else(|| std::env::var_os(variable).filter(|_| !is_ignored(variable)))
         })
     });
     for (variable, _) in std::env::vars_os() {

@@ -80,6 +80,8 @@ pub struct CardUse {
 pub struct ProcessUse {
     pub process: u32,
     pub device: usize,
+    /// What it uses now, as far as it has not ended.
+    pub used_bytes: u64,
     /// The most that it ever used.
     pub peak_bytes: u64,
     /// What it used when the use of the card by all processes was highest.
@@ -127,6 +129,7 @@ pub fn read_process_use(run_dir: &Path) -> Result<Vec<ProcessUse>, UsageError> {
         (0..words.devices).map(move |device| ProcessUse {
             process: process_id(words.at(offset::slot_process(slot))),
             device,
+            used_bytes: words.at(offset::slot_used(slot, device)),
             peak_bytes: words.at(offset::slot_peak(slot, device)),
             at_card_peak_bytes: words.at(offset::slot_at_card_peak(slot, device)),
         })
@@ -197,6 +200,7 @@ mod tests {
         put(&mut bytes, offset::device_peak(1), 1 << 40);
         put(&mut bytes, offset::slot_process(0), 4321);
         put(&mut bytes, offset::slot_process(7), 4322 | ENDED);
+        put(&mut bytes, offset::slot_used(7, 1), 15);
         put(&mut bytes, offset::slot_peak(7, 1), 30);
         put(&mut bytes, offset::slot_at_card_peak(7, 1), 20);
         std::fs::write(&path, bytes).expect("file");
@@ -206,6 +210,7 @@ mod tests {
         let ended = ProcessUse {
             process: 4322,
             device: 1,
+            used_bytes: 15,
             peak_bytes: 30,
             at_card_peak_bytes: 20,
         };

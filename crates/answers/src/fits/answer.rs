@@ -336,6 +336,7 @@ mod tests {
                 .map(|(process, bytes)| ProcessUse {
                     process,
                     device: 0,
+                    used_bytes: 0,
                     peak_bytes: 30 << 20,
                     at_card_peak_bytes: bytes,
                 })

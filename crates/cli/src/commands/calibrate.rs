@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use super::script_options::ScriptWords;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal;
@@ -14,7 +15,7 @@ use ghostgpu_library_sizes::Table;
 use ghostgpu_rehearse::process::{Cause, hold_signals, supervise};
 use ghostgpu_rehearse::python::{Search, find_interpreter};
 use ghostgpu_rehearse::{
-    CALIBRATOR_NAME, Stop, Target, calibrator_library, preload_value, temporary_folder,
+    CALIBRATOR_NAME, Stop, Target, calibrator_library, preload_value, runnable, temporary_folder,
 };
 use ghostgpu_text::{parse_duration, seconds};
 
@@ -42,7 +43,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
 
-    /// The Python to use [default: the first on the PATH that has torch]
+    /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
+    /// one that ghostgpu is installed in]
     #[arg(long, value_name = "PATH")]
     python: Option<OsString>,
 
@@ -50,18 +52,12 @@ pub struct Arguments {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
 
-    /// The script with its arguments, or a command such as `python -m pkg.train`
-    #[arg(
-        value_name = "SCRIPT",
-        required = true,
-        num_args = 1..,
-        trailing_var_arg = true
-    )]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    script: ScriptWords,
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    let target = Target::from_words(&arguments.command)?;
+    let target = Target::from_words(&arguments.script.command(), arguments.python.as_deref())?;
     let mut table = present_table(&arguments.out)?;
     let output = Output::prepare(&arguments.out)?;
     let calibrator = calibrator_library()?;
@@ -127,7 +123,7 @@ fn program_and_words(
         ..Search::default()
     };
     let (word, words) = match target {
-        Target::Script { words } => (None, words),
+        Target::Script { words } => (None, runnable(words)),
         Target::Python { word, words } => (word, words),
         Target::Program { program, words, .. } => return Ok((program, words)),
     };

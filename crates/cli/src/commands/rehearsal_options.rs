@@ -22,7 +22,8 @@ pub struct RehearsalOptions {
     #[arg(long, value_name = "N", default_value_t = Job::STEPS)]
     pub steps: u64,
 
-    /// The Python to use [default: the first on the PATH that has torch]
+    /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
+    /// one that ghostgpu is installed in]
     #[arg(long, value_name = "PATH")]
     pub python: Option<OsString>,
 
