@@ -120,3 +120,16 @@ fn quiet_commands_on_snapshots_say_one_line() {
         assert_eq!(outcome.stderr, "");
     }
 }
+
+#[test]
+fn calibrate_without_a_card_refuses_before_the_script_runs() {
+    let world = World::new();
+    if std::path::Path::new("/dev/nvidia0").exists() {
+        return;
+    }
+    world.write("work/train.py", "open('started', 'w')");
+    let outcome = world.run(&["calibrate", "-o", "table.tsv", "train.py"]);
+    outcome.assert_failure("there is no NVIDIA card in this machine");
+    assert!(!world.path("work/started").exists());
+    assert!(!world.path("work/table.tsv").exists());
+}

@@ -69,7 +69,8 @@ impl Rehearse for WholeRuns {
         let mut prepared = changed(&self.prepared, &rehearsal.changes, &run_dir)?;
         prepared.session.attribution &= rehearsal.records_memory;
         if self.output.is_seen() {
-            return start(&prepared, run_dir, self.output, &mut |_| {});
+            let mut tick = |elapsed| self.observer.goes_on_in_sight(elapsed);
+            return start(&prepared, run_dir, self.output, &mut tick);
         }
         self.observer.begins(&rehearsal.purpose);
         let mut tick = |_| self.observer.goes_on();

@@ -17,6 +17,7 @@ use ghostgpu_rehearse::python::{Search, find_interpreter};
 use ghostgpu_rehearse::{
     CALIBRATOR_NAME, Stop, Target, calibrator_library, preload_value, runnable, temporary_folder,
 };
+use ghostgpu_session::SESSION_VARIABLE;
 use ghostgpu_text::{parse_duration, seconds};
 
 /// The folder in which each process of the script leaves its part of the table.
@@ -57,6 +58,9 @@ pub struct Arguments {
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    if !has_card(Path::new("/")) && std::env::var_os(SESSION_VARIABLE).is_none() {
+        return Err(no_card().into());
+    }
     let target = Target::from_words(&arguments.script.command(), arguments.python.as_deref())?;
     let mut table = present_table(&arguments.out)?;
     let output = Output::prepare(&arguments.out)?;
@@ -99,6 +103,27 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         }
         Cause::Own => Ok(supervised.ending.shell_code()),
     }
+}
+
+/// Whether NVIDIA's driver has a card here: on Linux, in WSL, or on a Jetson. The script is not started to find
+/// that out.
+fn has_card(root: &Path) -> bool {
+    let is_card = |name: &str| {
+        let number = name.strip_prefix("nvidia").unwrap_or_default();
+        let is_numbered = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_numbered || matches!(name, "dxg" | "nvgpu" | "nvhost-gpu")
+    };
+    let devices = std::fs::read_dir(root.join("dev")).into_iter().flatten();
+    devices
+        .flatten()
+        .any(|entry| is_card(&entry.file_name().to_string_lossy()))
+}
+
+fn no_card() -> Failure {
+    Failure::new("there is no NVIDIA card in this machine, and sizes are recorded on a real one").with_hint(
+        "nothing was run; run it where the card is, and give the file to `ghostgpu run --library-sizes FILE` \
+         here",
+    )
 }
 
 /// The table that is to be added to, or an empty one.
@@ -176,6 +201,23 @@ mod tests {
             table.to_text(),
             "# ghostgpu table 1\n# card\tNVIDIA H200\nf\tm=1\tx=1\nf\tm=2\tx=2\nf\tm=3\tx=3\n"
         );
+    }
+
+    #[test]
+    fn a_card_is_a_device_with_a_number() {
+        let root = tempfile::tempdir().expect("folder");
+        assert!(!has_card(root.path()));
+        let dev = root.path().join("dev");
+        std::fs::create_dir(&dev).expect("folder");
+        for (name, expected) in [
+            ("nvidiactl", false),
+            ("nvidia-uvm", false),
+            ("null", false),
+            ("nvidia0", true),
+        ] {
+            std::fs::write(dev.join(name), "").expect("file");
+            assert_eq!(has_card(root.path()), expected, "{name}");
+        }
     }
 
     #[test]
