@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from conftest import GIB, MIB, PROGRAM, PYTHONS, Rehearse
+from conftest import GIB, MIB, PROGRAM, PYTHONS, Answered, Rehearse
 
 HOLD = """
 import os, signal, sys, time, torch
@@ -24,12 +24,13 @@ CONTEXT_BYTES = GIB
 """More than the context and the libraries of one process take on any card."""
 
 
-def in_a_shell(rehearse: Rehearse, line: str, *options: str):  # type: ignore[no-untyped-def]
+def in_a_shell(rehearse: Rehearse, line: str, *options: str) -> Answered:
     return rehearse(HOLD, *options, command=("bash", "-c", line.replace("python", PYTHONS[0])))
 
 
 def test_processes_one_after_the_other_take_turns(rehearse_reference: Rehearse) -> None:
-    line = "cp train.py large.py; python train.py 900 1 && python large.py 3000 2 && python train.py 900 1"
+    line = "cp train.py large.py; python train.py 900 1 && python large.py 3000 2"
+    line += " && python train.py 900 1"
     done = in_a_shell(rehearse_reference, line).expect(0)
     assert 3000 * MIB < done["peak_device_bytes"] < 3000 * MIB + CONTEXT_BYTES
     assert done["devices"][0]["other_processes_bytes"] == 0

@@ -1,8 +1,8 @@
 """Runs a notebook's code cells: `python -c THIS NOTEBOOK_FILE NOTEBOOK [ARGUMENTS]`.
 
-The cells run one after the other in `__main__`, in the notebook's folder, as Jupyter runs them. Lines that are
-IPython's and not Python's (`%matplotlib inline`, `!pip install`) are left out. A traceback names the cell and
-the line in it.
+The cells run one after the other in `__main__`, in the notebook's folder, as Jupyter runs them.
+Lines that are IPython's and not Python's (`%matplotlib inline`, `!pip install`) are left out. A
+traceback names the cell and the line in it.
 """
 
 
@@ -14,7 +14,7 @@ def _run() -> None:
     import sys
     import traceback
 
-    # Cells of these magics are Python all the same; cells of others are another language, or a file.
+    # Cells of these magics are Python all the same; cells of others are another language or a file.
     harmless_magics = ("%%time", "%%timeit", "%%capture", "%%prun", "%%python", "%%python3")
     assigned_magic = re.compile(r"(\s*[\w.\[\], ]+?)\s*=\s*[%!]")
     left_out = []
@@ -53,7 +53,7 @@ def _run() -> None:
                 lines[at] = ""
 
     def show(kind, error, trace):
-        """As Python does, with the lines of cells, which are in no file, and without this program's."""
+        """As Python does, with the lines of cells, which are in no file, and without our own."""
         while trace is not None and trace.tb_frame.f_code.co_filename == "<string>":
             trace = trace.tb_next
         traceback.print_exception(kind, error, trace)

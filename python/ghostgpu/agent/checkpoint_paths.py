@@ -9,8 +9,8 @@ Its weights are zeros, so it must not replace a real one, and must not stay:
   the command line if the process ended hard. So is the folder it lies in, if the rehearsal made
   that too: trainers take a `checkpoint-500` without weights for a checkpoint.
 
-Two rehearsals in one folder do not disturb each other: a name belongs to the one that makes the file
-first, and the other goes elsewhere; a folder that another rehearsal works in is left to that one.
+Two rehearsals in one folder do not disturb each other: a name belongs to the one that makes the
+file first, and the other goes elsewhere; a folder that another rehearsal works in is left to it.
 
 Weights from before the rehearsal are neither deleted nor renamed, whoever asks for it: scripts make
 room for a new checkpoint that way, and here the new one is worth nothing.
@@ -73,8 +73,8 @@ class CheckpointPaths:
     def for_writing(self, path: AnyPath, *, is_claimed: bool = True) -> str:
         """Where to write what the script wants to write to `path`.
 
-        The file is made at once, so that another rehearsal finds it, unless the script itself wants to be
-        the one that makes it (mode `x`).
+        The file is made at once, so that another rehearsal finds it, unless the script itself wants
+        to be the one that makes it (mode `x`).
         """
         wanted = absolute(path)
         if self.is_borrowed(wanted):

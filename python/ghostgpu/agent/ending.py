@@ -122,7 +122,7 @@ class Ending:
 
             return soft_exit
 
-        sys.exit = noting(sys.exit)  # type: ignore[assignment]
+        sys.exit = noting(sys.exit)
         quitter: Any = type(getattr(builtins, "exit", None))
         if quitter.__name__ == "Quitter":
             quitter.__call__ = noting(quitter.__call__)
