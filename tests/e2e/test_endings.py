@@ -164,7 +164,9 @@ def test_a_variable_that_hides_every_card_is_named(rehearse_reference: Rehearse)
         "import torch; print(torch.cuda.is_available())",
         environment={"CUDA_VISIBLE_DEVICES": "5"},
     )
-    assert "CUDA_VISIBLE_DEVICES is `5`, which hides every card" in done.stderr
+    sentence = "CUDA_VISIBLE_DEVICES is `5`, which hides every card"
+    assert sentence in done.stderr
+    assert done["assumptions"][0].startswith(sentence)
     assert "False" in done.stdout
 
 

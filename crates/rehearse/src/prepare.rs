@@ -95,10 +95,13 @@ impl Job {
                 .filter_map(|recorded| recorded.remark_for(card)),
         );
         remarks.extend(card.note.map(str::to_owned));
-        remarks.extend(hidden_cards_remark(
+        let hidden = hidden_cards_remark(
             std::env::var_os("CUDA_VISIBLE_DEVICES").as_deref(),
             self.card_count.max(1) as usize,
-        ));
+        );
+        // The answer names it too: it is why the script did not use the card.
+        assumptions.splice(0..0, hidden.clone());
+        remarks.extend(hidden);
         let session = Session {
             run_dir: PathBuf::new(),
             devices: sheets(card, self),

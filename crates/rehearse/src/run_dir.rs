@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::{Duration, SystemTime};
@@ -160,7 +160,11 @@ fn remove_abandoned(root: &Path) {
             continue;
         }
         let folder = entry.path();
-        // A folder of somebody else's, or one that is being made, has no lock that we could open.
+        // What somebody else put there must not tell us which files to remove.
+        if !is_own(&folder) {
+            continue;
+        }
+        // One that is being made has no lock yet.
         let Ok(lock) = File::open(folder.join(LOCK_FILE)) else {
             continue;
         };
@@ -175,6 +179,17 @@ fn remove_abandoned(root: &Path) {
         // What cannot be removed now may be removed later; nobody is waiting for it.
         let _ = std::fs::remove_dir_all(&folder);
     }
+}
+
+/// Whether this is a folder, not a link to one, and belongs to the user who runs us.
+pub(crate) fn is_own(folder: &Path) -> bool {
+    let (Ok(folder), Ok(own)) = (
+        folder.symlink_metadata(),
+        Path::new("/proc/self").metadata(),
+    ) else {
+        return false;
+    };
+    folder.is_dir() && folder.uid() == own.uid()
 }
 
 fn session_in(folder: &Path) -> Option<Session> {
@@ -237,6 +252,10 @@ mod tests {
         std::fs::write(folder.path().join("output.txt"), "x").expect("file");
         let _ = folder.keep();
         drop(_lock);
+        let linked = root.path().join(format!("{RUN_FOLDER_PREFIX}link"));
+        let elsewhere = tempfile::tempdir().expect("folder");
+        std::fs::write(elsewhere.path().join(LOCK_FILE), "").expect("file");
+        symlink(elsewhere.path(), &linked).expect("link");
         let being_made = root.path().join(format!("{RUN_FOLDER_PREFIX}new"));
         let not_ours = root.path().join("ghostgpu-notes");
         for folder in [&being_made, &not_ours] {
@@ -246,6 +265,10 @@ mod tests {
         assert!(!killed_path.exists());
         assert!(living.path().exists());
         assert!(being_made.exists() && not_ours.exists());
+        assert!(
+            elsewhere.path().join(LOCK_FILE).exists(),
+            "a link leads out"
+        );
     }
 
     #[test]

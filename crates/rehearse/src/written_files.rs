@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ghostgpu_session::WrittenFile;
 use ghostgpu_session::files::{RUN_FOLDER_PREFIX, WRITTEN_FILES};
 
+use crate::run_dir::is_own;
+
 /// Removes the files that the agent listed in a run's folder; returns those that were there.
 ///
 /// The agent removes its files itself when its process ends; these are those of processes that
@@ -51,7 +53,8 @@ fn files_of_others(run_dir: &Path) -> BTreeSet<PathBuf> {
     siblings
         .filter(|entry| {
             let name = entry.file_name();
-            name.to_string_lossy().starts_with(RUN_FOLDER_PREFIX) && entry.path() != run_dir
+            let is_run = name.to_string_lossy().starts_with(RUN_FOLDER_PREFIX);
+            is_run && entry.path() != run_dir && is_own(&entry.path())
         })
         .flat_map(|entry| read_list(&entry.path()))
         .map(|file| file.path)

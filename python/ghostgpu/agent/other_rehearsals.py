@@ -54,8 +54,16 @@ class OtherRehearsals:
             folder = os.path.join(parent, name)
             if name.startswith(RUN_FOLDER_PREFIX) and folder != self._own:
                 written = os.path.join(folder, WRITTEN_FILES)
-                if os.path.isfile(written):
+                if _is_own_file(written):
                     yield written
+
+
+def _is_own_file(path: str) -> bool:
+    """Whether a file is there, and this user's: others' rehearsals do not work with our files."""
+    try:
+        return os.stat(path).st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 def _folder_of_rehearsal(run_dir: str) -> str | None:

@@ -251,29 +251,26 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
 fn several_processes(findings: &Findings) -> Option<String> {
     let users = findings.card_user_count();
     let main = findings.main_process().filter(|_| users > 1)?;
-    let name = main.script.as_deref().map(|name| format!(" ({name})"));
-    let name = name.unwrap_or_default();
     let devices = 0..findings.cards.len();
     let others = devices.map(|device| findings.other_processes_bytes(device));
     let others = others.max().unwrap_or(0);
-    let own = findings
-        .process_use
-        .iter()
-        .filter(|each| each.process == main.pid);
-    let was_there = own.map(|each| each.at_card_peak_bytes).max() > Some(0);
+    let mut own = findings.process_use.iter();
+    let was_there = own.any(|each| each.process == main.pid && each.at_card_peak_bytes > 0);
+    // The name comes first: one screen shows the beginning of a sentence.
+    let shown = match &main.script {
+        Some(name) => format!("{name} is shown, the largest of {users} processes"),
+        None => format!("the largest of {users} processes is shown"),
+    };
     Some(match (others, was_there) {
-        (0, _) => format!(
-            "{users} processes used the card: at its peak the largest{name} had it for itself, and steps, \
-             allocated and reserved are its own"
-        ),
+        (0, _) => format!("{shown}: at the card's peak it had the card for itself"),
         (others, true) => format!(
-            "{users} processes used the cards: steps, allocated and reserved are those of the \
-             largest{name}, on card counts all of them; of its peak, other processes had {}",
+            "{shown}: steps, allocated and reserved are its own, on card counts all of them, and at the peak \
+             others had {}",
             human(others)
         ),
         (_, false) => format!(
-            "{users} processes used the card: the one that had it at its peak did not report (was it \
-             killed?); steps, allocated and reserved are those of the largest that did{name}"
+            "{shown} that reported: the one that had the card at its peak did not (was it killed?), and only \
+             on card counts it"
         ),
     })
 }
@@ -347,23 +344,26 @@ mod tests {
 
     #[test]
     fn the_largest_of_several_processes_is_named_and_what_others_held_beside_it() {
-        assert_eq!(
-            several_processes(&findings([0, 30 << 20])).expect("a sentence"),
-            "2 processes used the card: at its peak the largest (train.py) had it for itself, and \
-             steps, allocated and reserved are its own"
-        );
-        assert_eq!(
-            several_processes(&findings([10 << 20, 30 << 20])).expect("a sentence"),
-            "2 processes used the cards: steps, allocated and reserved are those of the largest \
-             (train.py), on card counts all of them; of its peak, other processes had 10.00 MiB"
-        );
         let mut killed = findings([0, 30 << 20]);
         killed.processes.pop();
-        assert_eq!(
-            several_processes(&killed).expect("a sentence"),
-            "2 processes used the card: the one that had it at its peak did not report (was it \
-             killed?); steps, allocated and reserved are those of the largest that did (prepare.py)"
-        );
+        for (findings, sentence) in [
+            (
+                findings([0, 30 << 20]),
+                "train.py is shown, the largest of 2 processes: at the card's peak it had the card for itself",
+            ),
+            (
+                findings([10 << 20, 30 << 20]),
+                "train.py is shown, the largest of 2 processes: steps, allocated and reserved are its own, on \
+                 card counts all of them, and at the peak others had 10.00 MiB",
+            ),
+            (
+                killed,
+                "prepare.py is shown, the largest of 2 processes that reported: the one that had the card at \
+                 its peak did not (was it killed?), and only on card counts it",
+            ),
+        ] {
+            assert_eq!(several_processes(&findings).as_deref(), Some(sentence));
+        }
         let mut alone = findings([0, 30 << 20]);
         alone.process_use.remove(0);
         assert_eq!(several_processes(&alone), None);
