@@ -60,8 +60,10 @@ impl OwnedFolder {
         // Under its name the file is locked from the first moment: nobody finds it free in between.
         let unlocked = folder.path().join("unlocked");
         let lock = File::create_new(&unlocked)?;
-        lock.lock()?;
-        std::fs::rename(unlocked, folder.path().join(LOCK_FILE))?;
+        // A file system without locks leaves the folder without one, and so for ever to its owner.
+        if lock.lock().is_ok() {
+            std::fs::rename(unlocked, folder.path().join(LOCK_FILE))?;
+        }
         Ok(Self {
             folder,
             _lock: lock,
