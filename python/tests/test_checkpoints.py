@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from conftest import Rehearse, needs_torch
 
+from ghostgpu.agent.checkpoint_paths import CheckpointPaths
+from ghostgpu.agent.shared_numbers import RUN_FOLDER_PREFIX
+
 pytestmark = needs_torch
 
 SAVES = {
@@ -143,3 +146,18 @@ def test_a_distributed_checkpoint_in_a_folder_of_the_users_takes_nothing_away(
         """
     )
     assert os.listdir(tmp_path / "output") == ["results.csv"]
+
+
+def test_of_two_rehearsals_one_has_the_name_and_the_other_goes_elsewhere(tmp_path: Path) -> None:
+    runs = [tmp_path / f"{RUN_FOLDER_PREFIX}{number}" for number in range(2)]
+    for run in runs:
+        run.mkdir()
+    first, second = (CheckpointPaths(str(run), started_at=0) for run in runs)
+    wanted = str(tmp_path / "model.pt")
+    # Neither has written anything yet.
+    assert first.for_writing(wanted) == wanted
+    assert second.for_writing(wanted).startswith(str(runs[1]))
+    second.delete_made()
+    assert os.path.exists(wanted)
+    first.delete_made()
+    assert not os.path.exists(wanted)

@@ -127,3 +127,72 @@ def test_an_isolated_python_is_counted_and_guarded_like_any_other(
     ).expect(0)
     assert done["steps"] == 3
     assert not (done.folder / "zeros.pt").exists()
+
+
+def test_a_script_that_gives_up_is_named_with_its_line_its_words_and_the_values_it_read(
+    rehearse_reference: Rehearse,
+) -> None:
+    done = rehearse_reference(
+        """
+        import sys, torch
+        norm = torch.ones(3, device="cuda").norm().item()
+        if norm == 0:
+            sys.exit("the gradient vanished")
+        """
+    ).expect(1)
+    assert done["exception"] == "SystemExit at train.py:5: the gradient vanished"
+    assert "SystemExit at train.py:5: the gradient" in " ".join(done.stdout.split())
+    assert any("gave up at train.py:5" in note and "train.py:3" in note for note in done["notes"])
+
+
+def test_an_exit_that_is_caught_ends_nothing(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference(
+        """
+        import sys, torch
+        torch.zeros(1, device="cuda")
+        try:
+            exit("not now")
+        except SystemExit:
+            pass
+        """
+    ).expect(0)
+    assert done["exception"] is None
+
+
+def test_a_variable_that_hides_every_card_is_named(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference(
+        "import torch; print(torch.cuda.is_available())",
+        environment={"CUDA_VISIBLE_DEVICES": "5"},
+    )
+    sentence = "CUDA_VISIBLE_DEVICES is `5`, which hides every card"
+    assert sentence in done.stderr
+    assert done["assumptions"][0].startswith(sentence)
+    assert "False" in done.stdout
+
+
+def test_tools_that_ask_about_cards_see_the_virtual_one(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference(
+        """
+        import subprocess, torch
+        held = torch.zeros(1000 << 20, dtype=torch.uint8, device="cuda")
+        fields = "--query-gpu=name,memory.used,memory.free,memory.total,uuid"
+        words = ["nvidia-smi", fields, "--format=csv,noheader,nounits"]
+        name, used, free, total, uuid = subprocess.check_output(words, text=True).split(", ")
+        assert name == torch.cuda.get_device_name()
+        assert uuid.strip() == f"GPU-{torch.cuda.get_device_properties(0).uuid}"
+        free_bytes, total_bytes = torch.cuda.mem_get_info()
+        assert int(free) == free_bytes >> 20
+        assert 1000 < int(used) == total_bytes - free_bytes >> 20
+        assert total_bytes >> 20 < int(total)
+        """,
+    ).expect(0)
+    assert done["fits"] is True
+
+
+def test_where_the_page_and_the_recording_are_is_said(rehearse_reference: Rehearse) -> None:
+    options = ("--report", "page.html", "--record", "train.ghost")
+    done = rehearse_reference(STEPS + "step()\n", *options).expect(0)
+    assert "ghostgpu: wrote the page to page.html" in done.stderr
+    assert "ghostgpu: wrote the recording to train.ghost" in done.stderr
+    quiet = rehearse_reference(STEPS + "step()\n", "--quiet", *options).expect(0)
+    assert "wrote" not in quiet.stderr

@@ -59,7 +59,9 @@ fn kind_of(file: &str) -> Kind {
     let is_python = [".py", ".pyw", ".ipynb"]
         .iter()
         .any(|ending| file.ends_with(ending));
-    if !is_python {
+    // `train.ipynb (cell 3)`: a cell of a notebook that is rehearsed.
+    let is_cell = file.contains(".ipynb (cell ") && file.ends_with(')');
+    if !is_python && !is_cell {
         return Kind::Native;
     }
     let mut parts = file.split('/').peekable();
@@ -104,6 +106,7 @@ mod tests {
             "C:\\work\\train.py",
             "<ipython-input-3-abc>",
             "/tmp/ipykernel_123/456.py",
+            "/home/me/train.ipynb (cell 3)",
             "/home/me/lib/data.py",
         ] {
             assert_eq!(owner_of(file), FrameOwner::User, "{file}");

@@ -12,11 +12,8 @@ use crate::terminal::Stream;
 #[derive(Debug)]
 pub enum Output {
     Stdout,
-    /// A temporary file beside the wanted one, to be renamed.
-    Replace {
-        temporary: tempfile::NamedTempFile,
-        path: PathBuf,
-    },
+    /// A file that is written under another name beside it, and then renamed.
+    Replace(PathBuf),
     /// Something that cannot be replaced: a pipe or a device such as `/dev/null`.
     Special(PathBuf),
 }
@@ -43,18 +40,9 @@ impl Output {
             }
             Err(_) => {}
         }
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".ghostgpu-").suffix(".partial");
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // As `open` would have made it; the user's umask still applies.
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        Ok(Self::Replace {
-            temporary: builder.tempfile_in(folder)?,
-            path,
-        })
+        // Tried and removed: whoever is killed while the script runs leaves no half of a file behind.
+        partial_beside(&path)?;
+        Ok(Self::Replace(path))
     }
 
     pub fn is_stdout(&self) -> bool {
@@ -81,9 +69,9 @@ impl Output {
                     .and_then(|()| Ok(out.flush()?))
                     .with_context(cannot)
             }
-            Self::Replace { temporary, path } => {
+            Self::Replace(path) => {
                 let cannot = || format!("cannot write to {}", path.display());
-                let mut out = io::BufWriter::new(temporary);
+                let mut out = io::BufWriter::new(partial_beside(&path).with_context(cannot)?);
                 fill(&mut out).with_context(cannot)?;
                 let temporary = out.into_inner().map_err(io::IntoInnerError::into_error);
                 let temporary = temporary.with_context(cannot)?;
@@ -92,6 +80,17 @@ impl Output {
             }
         }
     }
+}
+
+/// A file of its own beside `path`, removed when dropped.
+fn partial_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    use std::os::unix::fs::PermissionsExt;
+    tempfile::Builder::new()
+        .prefix(".ghostgpu-")
+        .suffix(".partial")
+        // As `open` would have made it; the user's umask still applies.
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(path.parent().unwrap_or(Path::new("/")))
 }
 
 /// Makes sure that a file that others will write to can be written, and returns its full path.
@@ -181,7 +180,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("out.json");
         std::fs::write(&path, "old").expect("file");
-        drop(Output::prepare(&path).expect("writable"));
+        let prepared = Output::prepare(&path).expect("writable");
+        assert_eq!(names(folder.path()), ["out.json"], "while the script runs");
+        drop(prepared);
         assert_eq!(std::fs::read_to_string(&path).expect("file"), "old");
         assert_eq!(names(folder.path()), ["out.json"]);
     }

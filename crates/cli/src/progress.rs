@@ -1,10 +1,11 @@
 //! The one progress display: what is being done, for people who wait.
 //!
 //! What is over within two seconds says nothing. On a terminal one line is renewed, elsewhere a line is
-//! written after two seconds and then every ten.
+//! written after two seconds and then every ten; while a script prints to the log itself, only every ten.
 
 use std::io::Write;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::terminal::{Stream, detail};
@@ -136,6 +137,8 @@ impl Drop for Progress {
 #[derive(Debug)]
 pub struct Rehearsing {
     state: Mutex<(Line, String, Instant)>,
+    /// How many times [`REPEATED_EVERY`] a script in sight had been running when that was last said.
+    said_in_sight: AtomicU64,
 }
 
 impl Default for Rehearsing {
@@ -145,6 +148,7 @@ impl Default for Rehearsing {
         line.paused = Some(now);
         Self {
             state: Mutex::new((line, String::new(), now)),
+            said_in_sight: AtomicU64::new(0),
         }
     }
 }
@@ -177,6 +181,27 @@ impl Observer for Rehearsing {
             write(state.0.end(Instant::now()));
         }
     }
+
+    /// On a terminal the script has the screen for itself. A log shows that it is still running.
+    fn goes_on_in_sight(&self, elapsed: Duration) {
+        let times = elapsed.as_secs() / REPEATED_EVERY.as_secs();
+        let before = self.said_in_sight.swap(times, Ordering::Relaxed);
+        if !Stream::Error.is_terminal() {
+            write(still_running(before, times).as_deref());
+        }
+    }
+}
+
+/// The line about a script that has been running for so many times [`REPEATED_EVERY`], where it was last said
+/// after fewer.
+fn still_running(said_after: u64, times: u64) -> Option<String> {
+    let whole = Duration::from_secs(REPEATED_EVERY.as_secs().saturating_mul(times));
+    (times > said_after).then(|| {
+        format!(
+            "ghostgpu: the script has been running for {}\n",
+            seconds(whole)
+        )
+    })
 }
 
 fn in_words(purpose: &Purpose) -> String {
@@ -258,6 +283,16 @@ mod tests {
         let seconds: Vec<u64> = lines.iter().map(|line| line.0).collect();
         assert_eq!(seconds, [2, 12, 22]);
         assert!(lines.iter().all(|line| line.1 == "ghostgpu: work\n"));
+    }
+
+    #[test]
+    fn a_script_in_sight_is_said_to_run_once_every_ten_seconds() {
+        assert_eq!(still_running(0, 0), None);
+        let line = "ghostgpu: the script has been running for 20 s\n";
+        assert_eq!(still_running(1, 2).as_deref(), Some(line));
+        assert_eq!(still_running(2, 2), None);
+        // Another script has begun.
+        assert_eq!(still_running(5, 0), None);
     }
 
     #[test]

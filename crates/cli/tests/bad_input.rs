@@ -64,6 +64,8 @@ fn wrong_values_are_refused() {
     for arguments in [
         ["--memory", "11XB"],
         ["--memory", "0"],
+        ["--memory", "16"],
+        ["--memory", "999999TB"],
         ["--count", "0"],
         ["--count", "65"],
         ["--timeout", "soon"],

@@ -194,7 +194,7 @@ fn what_cannot_be_measured_is_said_in_a_sentence() {
         ),
         (
             &["--measure", "--gpu", "3060", "x.ipynb"],
-            "only a script can be rehearsed",
+            "is a notebook, and --measure takes a script",
         ),
         (
             &["--measure", "--gpu", "3060", "nowhere.py"],

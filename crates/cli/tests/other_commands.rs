@@ -100,3 +100,36 @@ fn a_closed_pipe_is_not_an_error() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.is_empty(), "{text}");
 }
+
+#[test]
+fn quiet_commands_on_snapshots_say_one_line() {
+    let world = World::new();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../snapshot/tests/data/");
+    let file = format!("{data}ring-of-50-torch2.15-protocol5.pickle.gz");
+    for (words, beginning) in [
+        (&["snapshot", "show", &file][..], "peak "),
+        (&["snapshot", "top", &file], "live "),
+        (&["snapshot", "diff", &file, &file], "live "),
+        (&["replay", &file], "what if "),
+        (&["replay", "--search", &file], "what if "),
+    ] {
+        let outcome = world.run(&[words, &["--quiet"]].concat());
+        outcome.assert_code(0);
+        assert_eq!(outcome.stdout.lines().count(), 1, "{words:?}: {outcome:#?}");
+        assert!(outcome.stdout.starts_with(beginning), "{outcome:#?}");
+        assert_eq!(outcome.stderr, "");
+    }
+}
+
+#[test]
+fn calibrate_without_a_card_refuses_before_the_script_runs() {
+    let world = World::new();
+    if std::path::Path::new("/dev/nvidia0").exists() {
+        return;
+    }
+    world.write("work/train.py", "open('started', 'w')");
+    let outcome = world.run(&["calibrate", "-o", "table.tsv", "train.py"]);
+    outcome.assert_failure("there is no NVIDIA card in this machine");
+    assert!(!world.path("work/started").exists());
+    assert!(!world.path("work/table.tsv").exists());
+}

@@ -209,3 +209,40 @@ fn the_script_gets_an_ordinary_signal_mask() {
         outcome.stdout
     );
 }
+
+/// Writes a checkpoint, says so in the run's list, and hangs.
+const HANGING_AFTER_SAVING: &str = r#"
+import time
+with open(os.path.join(RUN_DIR, "written-files.jsonl"), "a") as listed:
+    listed.write(json.dumps({"path": os.path.abspath("zeros.pt")}) + "\n")
+open("zeros.pt", "w").close()
+open("pid", "w").write(str(os.getpid()))
+open("ready", "w")
+time.sleep(600)
+"#;
+
+#[test]
+fn what_a_killed_run_left_is_removed_by_the_next_start() {
+    let world = World::new();
+    world.script("train.py", HANGING_AFTER_SAVING);
+    world.script("short.py", "");
+    let mut killed = start(&world, &["run", "--gpu", "3060", "train.py"]);
+    wait_until("the script is ready", || world.path("work/ready").exists());
+    // While it lives, nobody touches what is its.
+    world.rehearse(&["short.py"]);
+    assert!(world.path("work/zeros.pt").exists());
+    send(&killed, libc::SIGKILL);
+    killed.wait().expect("it was started");
+    wait_until("the script ends with it", || {
+        !is_alive(&world.path("work/pid"))
+    });
+    assert!(
+        std::fs::read_dir(world.path("tmp"))
+            .expect("folder")
+            .count()
+            > 0
+    );
+    world.rehearse(&["short.py"]);
+    world.assert_no_leftovers();
+    assert!(!world.path("work/zeros.pt").exists());
+}

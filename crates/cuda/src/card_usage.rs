@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use ghostgpu_session::card_usage::{
-    ENDED, MAX_DEVICES, MAX_PROCESSES, USAGE_BYTES, USAGE_FILE, USAGE_MAGIC, offset,
+    ENDED, MAX_DEVICES, MAX_PROCESSES, PROCESS_ID_BITS, USAGE_BYTES, USAGE_FILE, USAGE_MAGIC,
+    offset, process_id,
 };
 
 /// The mapped usage file and this process's place in it.
@@ -47,7 +48,7 @@ impl CardUsage {
         let usage = Self {
             base: AtomicPtr::new(base.cast()),
             slot: AtomicUsize::new(0),
-            process: AtomicU64::new(u64::from(std::process::id())),
+            process: AtomicU64::new(own_number()),
         };
         if usage.word(0).load(Ordering::Relaxed) != USAGE_MAGIC {
             return None;
@@ -169,22 +170,21 @@ impl CardUsage {
                 let used = self
                     .word(offset::slot_used(slot, device))
                     .load(Ordering::Acquire);
-                (process != 0 && used != 0).then_some((process as u32, used))
+                (process != 0 && used != 0).then_some((process_id(process), used))
             })
             .collect()
     }
 
     /// Takes `bytes` of a card, unless that would bring its use above `limit`.
+    ///
+    /// What a process that has ended held is free again, as on a real card. It is looked for only where it
+    /// matters: a charge that stays below the highest use so far changes no answer.
     pub fn charge(&self, device: usize, bytes: u64, limit: Option<u64>) -> bool {
-        if self.try_charge(device, bytes, limit) {
-            return true;
-        }
-        // The card looks full. On a real one, what a killed process held is free again.
-        self.sweep_dead_processes() && self.try_charge(device, bytes, limit)
-    }
-
-    fn try_charge(&self, device: usize, bytes: u64, limit: Option<u64>) -> bool {
         let used = self.word(offset::device_used(device));
+        let after = used.load(Ordering::Acquire).saturating_add(bytes);
+        if after > self.peak_bytes(device) || limit.is_some_and(|limit| after > limit) {
+            self.sweep_dead_processes();
+        }
         let charged = used.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
             let after = now.checked_add(bytes)?;
             limit.is_none_or(|limit| after <= limit).then_some(after)
@@ -223,9 +223,8 @@ impl CardUsage {
             .fetch_sub(bytes, Ordering::AcqRel);
     }
 
-    /// Returns the memory of processes that ended without giving it back. True if there were any.
-    fn sweep_dead_processes(&self) -> bool {
-        let mut swept = false;
+    /// Returns the memory of processes that ended without giving it back.
+    fn sweep_dead_processes(&self) {
         for slot in 0..self.slots_claimed() {
             let owner = self.word(offset::slot_process(slot));
             let process = owner.load(Ordering::Acquire);
@@ -245,12 +244,10 @@ impl CardUsage {
                 if held > 0 {
                     self.word(offset::device_used(device))
                         .fetch_sub(held, Ordering::AcqRel);
-                    swept = true;
                 }
             }
             owner.store(process | ENDED, Ordering::Release);
         }
-        swept
     }
 }
 
@@ -259,14 +256,156 @@ fn is_ended(owner: u64) -> bool {
     owner & ENDED != 0
 }
 
+/// The number of this process in a slot: its id, and above it when it started, so that a later process of the
+/// same id is another one.
+fn own_number() -> u64 {
+    let id = std::process::id();
+    let started = stat_of(id).ok().and_then(|stat| started_ticks(&stat));
+    numbered(id, started.unwrap_or(0))
+}
+
+fn numbered(id: u32, started_ticks: u64) -> u64 {
+    ((started_ticks << PROCESS_ID_BITS) | u64::from(id)) & !ENDED
+}
+
+fn stat_of(id: u32) -> std::io::Result<String> {
+    let bytes = std::fs::read(format!("/proc/{id}/stat"))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The fields of a `stat` line from the state on. The name before it is in parentheses and may contain any
+/// character.
+fn fields_from_state(stat: &str) -> Option<std::str::SplitWhitespace<'_>> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    Some(rest.split_whitespace())
+}
+
+/// When a process started, in ticks since the machine did.
+fn started_ticks(stat: &str) -> Option<u64> {
+    fields_from_state(stat)?.nth(19)?.parse().ok()
+}
+
 /// Whether the process still runs. One that has ended but was not yet waited for by its parent no longer
 /// holds anything on a card.
 fn is_alive(process: u64) -> bool {
-    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
-        // The state follows the name, which is in parentheses and may contain any character.
-        Ok(stat) => stat
-            .rsplit_once(") ")
-            .is_none_or(|(_, rest)| !rest.starts_with(['Z', 'X'])),
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    let id = process_id(process);
+    let stat = match stat_of(id) {
+        Ok(stat) => stat,
+        Err(error) => return error.kind() != std::io::ErrorKind::NotFound,
+    };
+    is_alive_by(&stat, process)
+}
+
+/// Whether a `stat` line under the process's id is that of the process itself, and says that it runs.
+fn is_alive_by(stat: &str, process: u64) -> bool {
+    let state = fields_from_state(stat).and_then(|mut fields| fields.next());
+    let has_ended = state.is_some_and(|state| matches!(state, "Z" | "X"));
+    let is_another = started_ticks(stat).is_some_and(|started| {
+        let number = numbered(process_id(process), started);
+        // Without a start time of its own, only the id is known.
+        process >> PROCESS_ID_BITS != 0 && number != process
+    });
+    !has_ended && !is_another
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ghostgpu_session::card_usage::{
+        CardUse, create_usage_file, read_card_use, read_process_use,
+    };
+    use std::process::{Child, Command, Stdio};
+
+    /// A process that holds this much of the first card, until it is ended.
+    fn holding(run_dir: &Path, bytes: u64) -> Child {
+        let child = Command::new("sleep")
+            .arg("600")
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("`sleep` starts");
+        let usage = CardUsage::open(run_dir).expect("a usage file");
+        let started = stat_of(child.id())
+            .ok()
+            .and_then(|stat| started_ticks(&stat));
+        let number = numbered(child.id(), started.expect("the child runs"));
+        let slot = usage.slot();
+        usage.process.store(number, Ordering::Release);
+        usage
+            .word(offset::slot_process(slot))
+            .store(number, Ordering::Release);
+        assert!(usage.charge(0, bytes, None));
+        child
+    }
+
+    fn end(mut child: Child) {
+        child.kill().expect("it runs");
+        child.wait().expect("it was ours");
+    }
+
+    fn run_dir() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("folder");
+        create_usage_file(folder.path(), 1).expect("written");
+        folder
+    }
+
+    fn first_card(run_dir: &Path) -> CardUse {
+        read_card_use(run_dir).expect("valid")[0]
+    }
+
+    #[test]
+    fn processes_at_the_same_time_add_up() {
+        let folder = run_dir();
+        let first = holding(folder.path(), 100);
+        let second = holding(folder.path(), 30);
+        assert_eq!(first_card(folder.path()).peak_bytes, 130);
+        end(first);
+        end(second);
+    }
+
+    #[test]
+    fn processes_one_after_the_other_take_turns_also_where_they_were_killed() {
+        let folder = run_dir();
+        for bytes in [100, 300, 200] {
+            end(holding(folder.path(), bytes));
+        }
+        let own = CardUsage::open(folder.path()).expect("a usage file");
+        assert!(own.charge(0, 250, Some(300)), "the card is empty again");
+        assert_eq!(first_card(folder.path()).peak_bytes, 300);
+        let uses = read_process_use(folder.path()).expect("valid");
+        let shares: Vec<(u64, u64)> = uses
+            .iter()
+            .map(|each| (each.peak_bytes, each.at_card_peak_bytes))
+            .collect();
+        assert_eq!(shares, [(100, 0), (300, 300), (200, 0), (250, 0)]);
+    }
+
+    #[test]
+    fn what_a_process_that_ended_held_does_not_raise_the_peak_of_one_that_goes_on() {
+        let folder = run_dir();
+        let own = CardUsage::open(folder.path()).expect("a usage file");
+        assert!(own.charge(0, 50, None));
+        end(holding(folder.path(), 100));
+        assert!(own.charge(0, 90, None));
+        assert_eq!(first_card(folder.path()).peak_bytes, 150);
+        assert_eq!(own.used_bytes(0), 140);
+    }
+
+    #[test]
+    fn a_later_process_of_the_same_id_is_another_one() {
+        let line = |state: &str, started: u64| {
+            let fields = ["0"; 18].join(" ");
+            format!("7 (a) b) {state} {fields} {started} 1 2")
+        };
+        let process = numbered(7, 5_000);
+        for (stat, expected) in [
+            (line("S", 5_000), true),
+            (line("Z", 5_000), false),
+            (line("R", 6_000), false),
+            ("nonsense".to_owned(), true),
+        ] {
+            assert_eq!(is_alive_by(&stat, process), expected, "{stat}");
+        }
+        assert!(is_alive_by(&line("R", 6_000), numbered(7, 0)));
+        assert_eq!(process_id(process | ENDED), 7);
     }
 }

@@ -44,7 +44,6 @@ mod self_lookup;
 mod slots;
 mod state;
 mod virtual_device;
-mod visible_devices;
 
 /// Stores `value` where a C caller asked for it; callers may pass null for what they do not want.
 ///

@@ -13,7 +13,6 @@ use crate::card_usage::CardUsage;
 use crate::memory_window;
 use crate::real_library;
 pub use crate::virtual_device::VirtualDevice;
-use crate::visible_devices;
 
 struct Room {
     session: Session,
@@ -118,7 +117,7 @@ fn open_room(parents: Option<&Room>) -> Option<Room> {
     };
     let wanted = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let uuids: Vec<[u8; 16]> = devices.iter().map(|device| device.uuid).collect();
-    let visible = visible_devices::select(wanted.as_deref(), &uuids);
+    let visible = ghostgpu_device::visible_devices(wanted.as_deref(), &uuids);
     Some(Room {
         session,
         devices,

@@ -28,13 +28,6 @@ pub struct VirtualDevice {
     object_bytes: AtomicU64,
 }
 
-/// Each card's own number, recognisable as ours: the bytes spell "ghostgpu".
-fn uuid_of(ordinal: usize) -> [u8; 16] {
-    let mut uuid = *b"ghostgpu\0\0\0\0\0\0\0\0";
-    uuid[8..].copy_from_slice(&(ordinal as u64 + 1).to_be_bytes());
-    uuid
-}
-
 impl VirtualDevice {
     pub fn new(
         ordinal: usize,
@@ -47,7 +40,7 @@ impl VirtualDevice {
         Self {
             ordinal,
             sheet: sheet.clone(),
-            uuid: uuid_of(ordinal),
+            uuid: ghostgpu_device::uuid_of(ordinal),
             memory: Mutex::new(CardMemory::new(
                 window.start,
                 window.bytes - pool_bytes,

@@ -1,11 +1,12 @@
 //! NVML as its users see it: the built library is opened by name and asked about two virtual cards.
 
-use std::ffi::{CStr, CString, c_char, c_void};
-use std::path::{Path, PathBuf};
+mod common;
 
-use ghostgpu_device::Catalogue;
-use ghostgpu_session::card_usage::create_usage_file;
-use ghostgpu_session::{CudnnSource, SESSION_VARIABLE, Session};
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::path::PathBuf;
+
+use common::{open_library, prepare_run};
+use ghostgpu_device::{Catalogue, DeviceSheet};
 
 const UNINITIALIZED: i32 = 1;
 const INVALID_ARGUMENT: i32 = 2;
@@ -18,10 +19,9 @@ type Handle = usize;
 #[test]
 fn two_virtual_cards_are_told_apart_and_account_for_their_memory() {
     let run_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nvml");
-    let total_bytes = prepare_run(&run_dir);
-    // SAFETY: no other thread of this test program reads the environment.
-    unsafe { std::env::set_var(SESSION_VARIABLE, run_dir.join("session.json")) };
-    let library = Library::open();
+    let (devices, total_bytes) = two_cards();
+    prepare_run(&run_dir, devices);
+    let library = Library(open_library());
 
     let count: fn(&Library) -> (i32, u32) = |library| {
         let mut count = 0_u32;
@@ -77,8 +77,8 @@ fn two_virtual_cards_are_told_apart_and_account_for_their_memory() {
     assert_eq!(count(&library), (UNINITIALIZED, 0));
 }
 
-/// Writes the session and the usage file of a run with two H200s; returns the memory of one as NVML counts it.
-fn prepare_run(run_dir: &Path) -> u64 {
+/// Two H200s on buses of their own, and the memory of one as NVML counts it.
+fn two_cards() -> (Vec<DeviceSheet>, u64) {
     let sheet = Catalogue::builtin()
         .find("h200")
         .expect("the catalogue has an H200")
@@ -87,44 +87,13 @@ fn prepare_run(run_dir: &Path) -> u64 {
     for (card, bus) in devices.iter_mut().zip([6, 7]) {
         (card.pci.domain, card.pci.bus, card.pci.device) = (0, bus, 0);
     }
-    std::fs::create_dir_all(run_dir).expect("the target folder is writable");
-    create_usage_file(run_dir, devices.len()).expect("the target folder is writable");
-    let session = Session {
-        run_dir: run_dir.to_owned(),
-        devices,
-        unlimited_memory: false,
-        steps: 0,
-        coverage: None,
-        call_log: None,
-        cudnn: CudnnSource::Recorded,
-        cudnn_program: None,
-        cudnn_cache_dir: None,
-        keep_checkpoints: false,
-        full_initialisation: false,
-        attribution: false,
-        size_point: None,
-        changes: Vec::new(),
-        tables: Vec::new(),
-    };
-    let text = serde_json::to_string(&session).expect("a session can be written as JSON");
-    std::fs::write(run_dir.join("session.json"), text).expect("the target folder is writable");
-    sheet.total_bytes + sheet.reserved_bytes
+    (devices, sheet.total_bytes + sheet.reserved_bytes)
 }
 
 /// The built library, opened as a program without CUDA headers would.
 struct Library(*mut c_void);
 
 impl Library {
-    fn open() -> Self {
-        let test_program = std::env::current_exe().expect("a test knows its own path");
-        let path = test_program.with_file_name("libghostgpu.so");
-        let path = CString::new(path.to_str().expect("a plain path")).expect("a plain path");
-        // SAFETY: the library's constructors do nothing.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        assert!(!handle.is_null(), "{path:?} cannot be opened");
-        Self(handle)
-    }
-
     fn function(&self, name: &str) -> *mut c_void {
         let name = CString::new(name).expect("a function's name has no zero byte");
         // SAFETY: the library stays open.

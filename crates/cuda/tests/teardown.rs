@@ -1,11 +1,13 @@
 //! Calls from a thread that is ending: its variables are gone, and the program must go on.
 
+mod common;
+
 use std::ffi::{CString, c_void};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use common::{open_library, prepare_run};
 use ghostgpu_device::Catalogue;
-use ghostgpu_session::card_usage::create_usage_file;
-use ghostgpu_session::{CudnnSource, SESSION_VARIABLE, Session};
 
 static LIBRARY: AtomicUsize = AtomicUsize::new(0);
 static HAS_CALLED: AtomicBool = AtomicBool::new(false);
@@ -13,8 +15,12 @@ static HAS_CALLED: AtomicBool = AtomicBool::new(false);
 /// One test: the library reads the session once per process, at the first call.
 #[test]
 fn a_destructor_may_call_cuda_when_its_thread_ends() {
-    prepare_run();
-    open_library();
+    let run_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("teardown");
+    let catalogue = Catalogue::builtin();
+    let sheet = catalogue.find("h200").expect("in the catalogue").sheet();
+    prepare_run(&run_dir, vec![sheet]);
+    LIBRARY.store(open_library() as usize, Ordering::Release);
+    start_memory_log(&run_dir);
     let thread = std::thread::spawn(|| {
         let mut key = 0;
         // SAFETY: the destructor is a function of this program. It runs after those of Rust.
@@ -117,48 +123,10 @@ fn announce() {
     pop();
 }
 
-fn prepare_run() {
-    let run_dir = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("teardown");
-    std::fs::create_dir_all(&run_dir).expect("the target folder is writable");
-    create_usage_file(&run_dir, 1).expect("the target folder is writable");
-    let catalogue = Catalogue::builtin();
-    let sheet = catalogue.find("h200").expect("in the catalogue").sheet();
-    let session = Session {
-        run_dir: run_dir.clone(),
-        devices: vec![sheet.clone()],
-        unlimited_memory: false,
-        steps: 0,
-        coverage: None,
-        call_log: None,
-        cudnn: CudnnSource::Recorded,
-        cudnn_program: None,
-        cudnn_cache_dir: None,
-        keep_checkpoints: false,
-        full_initialisation: false,
-        attribution: false,
-        size_point: None,
-        changes: Vec::new(),
-        tables: Vec::new(),
-    };
-    let text = serde_json::to_string(&session).expect("a session can be written as JSON");
-    let path = run_dir.join("session.json");
-    std::fs::write(&path, text).expect("the target folder is writable");
-    // SAFETY: no other thread of this test program reads the environment.
-    unsafe { std::env::set_var(SESSION_VARIABLE, path) };
+fn start_memory_log(run_dir: &Path) {
     let log = CString::new(run_dir.join("memory.log").to_str().expect("plain")).expect("plain");
-    open_library();
     call(
         "ghostgpu_start_memory_log",
         [log.as_ptr() as usize, 0, 0, 0, 0],
     );
-}
-
-fn open_library() {
-    let test_program = std::env::current_exe().expect("a test knows its own path");
-    let path = test_program.with_file_name("libghostgpu.so");
-    let path = CString::new(path.to_str().expect("a plain path")).expect("a plain path");
-    // SAFETY: the library's constructors do nothing.
-    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    assert!(!handle.is_null(), "{path:?} cannot be opened");
-    LIBRARY.store(handle as usize, Ordering::Release);
 }

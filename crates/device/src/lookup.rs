@@ -232,19 +232,35 @@ fn with_lookalikes_folded(key: &str) -> String {
         .collect()
 }
 
-/// How many letters must be added, removed or replaced to get from one text to the other.
+/// What it costs to add or remove a letter, or to swap two neighbours: slips of the hand.
+const SLIP: usize = 2;
+/// What it costs to replace a letter by another, which people do less often.
+const REPLACEMENT: usize = 3;
+
+/// What it costs to get from one text to the other by adding, removing, swapping and replacing letters.
 fn edit_distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();
-    // One row of the usual table: the distances from what was read of `from` to each prefix of `to`.
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (read, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = read + 1;
+    // Three rows of the usual table: the distances from what was read of `from` to each prefix of `to`.
+    let mut before = vec![0; to.len() + 1];
+    let mut row: Vec<usize> = (0..=to.len()).map(|added| added * SLIP).collect();
+    for (read, &letter) in from.iter().enumerate() {
+        let mut next = vec![(read + 1) * SLIP; to.len() + 1];
         for (column, &wanted) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != wanted);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+            let replaced = match letter == wanted {
+                true => row[column],
+                false => row[column] + REPLACEMENT,
+            };
+            let slipped = row[column + 1].min(next[column]) + SLIP;
+            let mut distance = replaced.min(slipped);
+            let is_swapped =
+                read > 0 && column > 0 && (from[read - 1], letter) == (wanted, to[column - 1]);
+            if is_swapped {
+                distance = distance.min(before[column - 1] + SLIP);
+            }
+            next[column + 1] = distance;
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[to.len()]
 }
@@ -331,12 +347,19 @@ mod tests {
     }
 
     #[test]
-    fn edit_distance_counts_single_letters() {
-        assert_eq!(edit_distance("", "h200"), 4);
-        assert_eq!(edit_distance("h200", "h200"), 0);
-        assert_eq!(edit_distance("h20", "h200"), 1);
-        assert_eq!(edit_distance("h2o0", "h200"), 1);
-        assert_eq!(edit_distance("3090ti", "3080"), 3);
+    fn edit_distance_counts_slips_and_replacements() {
+        for (from, to, slips, replacements) in [
+            ("", "h200", 4, 0),
+            ("h200", "h200", 0, 0),
+            ("h20", "h200", 1, 0),
+            ("h2o0", "h200", 0, 1),
+            ("3090ti", "3080", 2, 1),
+            ("3600", "3060", 1, 0),
+            ("0360", "3060", 1, 0),
+        ] {
+            let expected = slips * SLIP + replacements * REPLACEMENT;
+            assert_eq!(edit_distance(from, to), expected, "{from} to {to}");
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Accounts {
     pub releasable_bytes: u64,
     /// Not from PyTorch's allocator: the CUDA context and what libraries hold.
     pub outside_bytes: u64,
+    /// What other processes of the run held when the card's use was highest.
+    pub other_processes_bytes: u64,
 }
 
 /// One row of the accounts.
@@ -35,6 +37,8 @@ pub enum Part {
     CachedPinned,
     /// The CUDA context and what libraries hold.
     Outside,
+    /// What other processes of the run held when the card's use was highest.
+    OtherProcesses,
 }
 
 impl Part {
@@ -45,6 +49,7 @@ impl Part {
             Self::Cached,
             Self::CachedPinned,
             Self::Outside,
+            Self::OtherProcesses,
         ])
     }
 
@@ -52,7 +57,7 @@ impl Part {
     pub fn is_known_to(self, source: Source) -> bool {
         match self {
             Self::Category(category) => category.is_known_to(source),
-            Self::Outside => source == Source::Rehearsal,
+            Self::Outside | Self::OtherProcesses => source == Source::Rehearsal,
             Self::Rounding | Self::Cached | Self::CachedPinned => true,
         }
     }
@@ -65,6 +70,7 @@ impl Part {
             Self::Cached => "cached",
             Self::CachedPinned => "cached_unusable",
             Self::Outside => "context",
+            Self::OtherProcesses => "other_processes",
         }
     }
 
@@ -76,6 +82,7 @@ impl Part {
             Self::Cached => "cached, unused",
             Self::CachedPinned => "cached, held by fragmentation",
             Self::Outside => "CUDA context and libraries",
+            Self::OtherProcesses => "other processes",
         }
     }
 }
@@ -102,7 +109,9 @@ impl Accounts {
     /// All of it: the sum of the parts.
     pub fn on_card_bytes(&self) -> u64 {
         let from_allocator = self.reserved_bytes.max(self.allocated_bytes);
-        from_allocator.saturating_add(self.outside_bytes)
+        from_allocator
+            .saturating_add(self.outside_bytes)
+            .saturating_add(self.other_processes_bytes)
     }
 
     pub fn part(&self, part: Part) -> u64 {
@@ -112,6 +121,7 @@ impl Accounts {
             Part::Cached => self.releasable_bytes,
             Part::CachedPinned => self.pinned_bytes(),
             Part::Outside => self.outside_bytes,
+            Part::OtherProcesses => self.other_processes_bytes,
         }
     }
 

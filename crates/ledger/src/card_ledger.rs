@@ -146,6 +146,7 @@ impl<'a> CardLedger<'a> {
             reserved_bytes,
             releasable_bytes: releasable.min(reserved_bytes.saturating_sub(allocated_bytes)),
             outside_bytes: self.card.outside_bytes,
+            other_processes_bytes: self.recording.other_processes_bytes(self.card),
         }
     }
 

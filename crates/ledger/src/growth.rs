@@ -222,7 +222,8 @@ impl CardLedger<'_> {
             .peak_reserved()
             .reserved_bytes
             .max(self.peak().allocated_bytes)
-            .saturating_add(self.card.outside_bytes);
+            .saturating_add(self.card.outside_bytes)
+            .saturating_add(self.recording.other_processes_bytes(self.card));
         let free = total.checked_sub(used).filter(|_| total > 0)?;
         free.checked_div(bytes_per_step)
     }

@@ -322,5 +322,6 @@ fn reason(part: Part) -> Option<&'static str> {
         Part::Cached => "PyTorch keeps freed memory",
         Part::CachedPinned => "fragmentation keeps freed memory from being used",
         Part::Outside => "the CUDA context and libraries have memory of their own",
+        Part::OtherProcesses => "other processes are on the card",
     })
 }

@@ -3,7 +3,7 @@
 use ghostgpu_ledger::Moment;
 use ghostgpu_ledger::{CardLedger, Part, Sweep};
 use ghostgpu_recording::made_up::{ByHand, MadeUp, Origin, recording, recording_at_random};
-use ghostgpu_recording::{CardMemory, Category, Event, Recording};
+use ghostgpu_recording::{Answer, CardMemory, Category, DevicePeak, Event, Recording};
 use proptest::prelude::*;
 
 /// The sums of a moment, counted from the definitions: every allocation looked at, every byte of a segment.
@@ -173,4 +173,24 @@ fn free_memory_beside_a_live_block_is_held_by_fragmentation() {
     assert_eq!(accounts.part(Part::Rounding), 412);
     assert_eq!(accounts.part(Part::Cached), 4096);
     assert_eq!(accounts.part(Part::CachedPinned), 4096 - 512);
+}
+
+#[test]
+fn what_other_processes_hold_is_a_part_of_what_is_on_the_card() {
+    let mut card = ByHand::new();
+    card.reserve(0, 4096);
+    card.card().outside_bytes = 1000;
+    card.recording.about.answer = Some(Answer {
+        devices: vec![DevicePeak {
+            device: 0,
+            peak_device_bytes: 6096,
+            other_processes_bytes: 1000,
+        }],
+        ..Answer::default()
+    });
+    let recording = card.recording;
+    let ledger = CardLedger::new(&recording, &recording.cards[0]);
+    let accounts = ledger.accounts(ledger.end().moment);
+    assert_eq!(accounts.part(Part::OtherProcesses), 1000);
+    assert_eq!(accounts.on_card_bytes(), 6096);
 }

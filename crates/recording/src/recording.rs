@@ -17,6 +17,20 @@ pub struct Recording {
     pub warnings: Vec<String>,
 }
 
+impl Recording {
+    /// What other processes of the rehearsal held beside this one on a card when its use was highest, by the
+    /// answer. Where they held all of it, they were not beside this one but before or after it.
+    pub fn other_processes_bytes(&self, card: &CardMemory) -> u64 {
+        let answer = self.about.answer.as_ref();
+        let mut devices = answer.into_iter().flat_map(|answer| &answer.devices);
+        devices
+            .find(|device| device.device == card.index as usize)
+            .map(|device| (device.other_processes_bytes, device.peak_device_bytes))
+            .filter(|(others, all)| others < all)
+            .map_or(0, |(others, _)| others)
+    }
+}
+
 /// Who watched the memory, and so what can be known about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {

@@ -1,6 +1,6 @@
 //! What one rehearsal does differently from the script as it is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ghostgpu_device::DeviceSheet;
 use ghostgpu_session::SizePointRequest;
@@ -70,6 +70,13 @@ impl Prepared {
         for change in changes {
             changed.apply(change, folder)?;
         }
+        let has_text = changes
+            .iter()
+            .any(|change| matches!(change, Change::Text(_)));
+        if self.is_notebook && !has_text {
+            let notebook = PathBuf::from(&self.words[0]);
+            changed.words = in_place_of_the_script(&changed.words, &notebook);
+        }
         Ok(changed)
     }
 
@@ -112,7 +119,6 @@ impl Prepared {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
-    use std::path::PathBuf;
 
     use ghostgpu_device::Catalogue;
     use ghostgpu_session::{CudnnSource, Session};
@@ -144,7 +150,7 @@ mod tests {
                 cudnn: CudnnSource::Recorded,
                 cudnn_program: None,
                 cudnn_cache_dir: None,
-                tables: Vec::new(),
+                library_sizes: Vec::new(),
                 keep_checkpoints: false,
                 full_initialisation: false,
                 attribution: false,
@@ -152,6 +158,7 @@ mod tests {
                 changes: Vec::new(),
             },
             timeout: None,
+            is_notebook: false,
             ignores_python_variables: false,
             variables: Vec::new(),
             torch: None,
@@ -230,5 +237,29 @@ mod tests {
         assert_eq!(changed.words[3..], prepared().words);
         let text = std::fs::read_to_string(&changed.words[2]).expect("the text");
         assert_eq!(text, "print()");
+    }
+
+    #[test]
+    fn a_notebook_is_run_in_every_rehearsal_also_with_another_text() {
+        let folder = tempfile::tempdir().expect("folder");
+        let notebook = Prepared {
+            words: words("train.ipynb --epochs 3"),
+            is_notebook: true,
+            ..prepared()
+        };
+        let argument = Change::Argument {
+            option: "--epochs".to_owned(),
+            value: 1,
+        };
+        let plain = notebook.with(&[argument], folder.path()).expect("applied");
+        assert_eq!(
+            plain.words[2..],
+            words("train.ipynb train.ipynb --epochs 1")
+        );
+        let text = Change::Text("{}".to_owned());
+        let fixed = notebook.with(&[text], folder.path()).expect("applied");
+        assert_eq!(fixed.words[..2], plain.words[..2], "by the same program");
+        assert_eq!(fixed.words[2], folder.path().join("script-with-changes.py"));
+        assert_eq!(fixed.words[3..], notebook.words);
     }
 }

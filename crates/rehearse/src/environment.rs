@@ -50,6 +50,9 @@ const REMOVED: [&str; 3] = [
     "TORCH_COMPILE_STICKY_PGO_KEY",
 ];
 
+/// Where programs are looked for if nobody says so.
+pub const USUAL_PATH: &str = "/usr/bin:/bin";
+
 /// What differs from our own environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
@@ -63,6 +66,8 @@ pub struct Places<'a> {
     pub run_dir: &'a Path,
     /// Holds links to the library under the names of NVIDIA's driver libraries.
     pub library_dir: &'a Path,
+    /// Holds programs that stand in for others.
+    pub program_dir: &'a Path,
     pub cache_dir: &'a Path,
     pub inject_dir: &'a Path,
 }
@@ -82,6 +87,11 @@ pub fn changes(places: Places, present: impl Fn(&str) -> Option<OsString>) -> Ch
     set.insert(
         "LD_LIBRARY_PATH",
         prepended(places.library_dir.as_os_str(), present("LD_LIBRARY_PATH")),
+    );
+    let path = present("PATH").unwrap_or_else(|| USUAL_PATH.into());
+    set.insert(
+        "PATH",
+        prepended(places.program_dir.as_os_str(), Some(path)),
     );
     set.insert(
         "TRITON_LIBCUDA_PATH",
@@ -137,6 +147,7 @@ mod tests {
         Places {
             run_dir: Path::new("/run"),
             library_dir: Path::new("/run/lib"),
+            program_dir: Path::new("/run/bin"),
             cache_dir: Path::new("/run/cache"),
             inject_dir: Path::new("/agent/inject"),
         }
@@ -157,6 +168,7 @@ mod tests {
         assert_eq!(changes.set["PYTHONPATH"], "/agent/inject:/project");
         assert_eq!(changes.set["LD_LIBRARY_PATH"], "/run/lib");
         assert_eq!(changes.set["GHOSTGPU_SESSION"], "/run/session.json");
+        assert_eq!(changes.set["PATH"], "/run/bin:/usr/bin:/bin");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Everything a run left in its folder, gathered.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ghostgpu_session::card_usage::{CardUse, ProcessUse, read_card_use, read_process_use};
@@ -132,17 +133,24 @@ impl Findings {
         Some(peaks.map(of).max().unwrap_or(0))
     }
 
-    /// The process that had most memory reserved: the one whose course is shown.
+    /// How many processes had memory on a card, those included that could not report.
+    pub fn card_user_count(&self) -> usize {
+        let pids = self.process_use.iter().map(|each| each.process);
+        pids.collect::<BTreeSet<u32>>().len()
+    }
+
+    /// The process that had most memory reserved, of equals the one that trained: the one whose course is shown.
     pub fn main_process(&self) -> Option<&ProcessReport> {
-        let reserved = |process: &&ProcessReport| {
+        let weight = |process: &&ProcessReport| {
             let peaks = process.peaks.iter();
-            peaks.map(|peaks| peaks.peak_reserved_bytes).max()
+            let reserved = peaks.map(|peaks| peaks.peak_reserved_bytes).max();
+            (reserved, process.steps)
         };
         self.processes
             .iter()
             // The first of equals, so that rank 0 speaks for its peers.
             .rev()
-            .max_by_key(reserved)
+            .max_by_key(weight)
     }
 }
 
@@ -205,6 +213,21 @@ mod tests {
         };
         assert_eq!(findings.main_process().map(|process| process.pid), Some(2));
         assert_eq!(findings.peak_reserved_bytes(), Some(9));
+        let launched = Findings {
+            processes: vec![
+                ProcessReport {
+                    pid: 1,
+                    ..ProcessReport::default()
+                },
+                ProcessReport {
+                    pid: 2,
+                    steps: 3,
+                    ..ProcessReport::default()
+                },
+            ],
+            ..Findings::default()
+        };
+        assert_eq!(launched.main_process().map(|process| process.pid), Some(2));
         assert_eq!(findings.peak_allocated_bytes(), Some(4));
     }
 

@@ -59,7 +59,7 @@ impl Forks {
         changes: &[Change],
         observer: &Arc<dyn Observer>,
     ) -> Result<Held<'a>, Stop> {
-        let run_dir = RunDir::create(&prepared.layout.library).map_err(Stop::Failed)?;
+        let run_dir = RunDir::create(&prepared.layout).map_err(Stop::Failed)?;
         let folder = run_dir.path().to_owned();
         let socket = folder.join(SOCKET_NAME);
         let listener = listen(&socket)

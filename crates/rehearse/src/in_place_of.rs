@@ -1,4 +1,4 @@
-//! Runs another text in place of the user's script, which stays as it is.
+//! Runs another text in place of the user's script, which stays as it is; and notebooks, which no python runs.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,9 +6,34 @@ use std::path::Path;
 /// Runs a text in place of a script.
 const IN_PLACE_OF: &str = include_str!("in_place_of.py");
 
+/// Runs the code cells of a notebook.
+const IN_PLACE_OF_NOTEBOOK: &str = include_str!("in_place_of_notebook.py");
+
 /// A python's arguments with the text in `file` in place of the script, which is the first of them.
 pub fn in_place_of_the_script(words: &[OsString], file: &Path) -> Vec<OsString> {
-    let mut changed: Vec<OsString> = vec!["-c".into(), IN_PLACE_OF.into(), file.into()];
+    let is_notebook = words
+        .first()
+        .is_some_and(|word| is_notebook(Path::new(word)));
+    let program = match is_notebook {
+        true => IN_PLACE_OF_NOTEBOOK,
+        false => IN_PLACE_OF,
+    };
+    let mut changed: Vec<OsString> = vec!["-c".into(), program.into(), file.into()];
     changed.extend_from_slice(words);
     changed
+}
+
+/// A python's arguments that run the script which is the first of them, also if that is a notebook.
+pub fn runnable(words: Vec<OsString>) -> Vec<OsString> {
+    match words.first().cloned() {
+        Some(script) if is_notebook(Path::new(&script)) => {
+            in_place_of_the_script(&words, Path::new(&script))
+        }
+        _ => words,
+    }
+}
+
+pub fn is_notebook(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
 }

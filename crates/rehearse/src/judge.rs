@@ -178,11 +178,11 @@ impl Run {
     ///
     /// That of the youngest process: a launcher only says that one of its children failed.
     pub fn exception(&self) -> Option<&str> {
-        self.findings
-            .processes
-            .iter()
-            .rev()
-            .find_map(|process| process.exception.as_deref())
+        let exceptions = self.findings.processes.iter().rev();
+        exceptions
+            .filter_map(|process| process.exception.as_deref())
+            // A `sys.exit` that somebody caught did not end anything.
+            .find(|exception| !(self.ending.is_success() && exception.starts_with("SystemExit")))
     }
 
     pub fn stopped_by_step_limit(&self) -> bool {
@@ -357,11 +357,16 @@ mod tests {
             exception: Some(exception.to_owned()),
             ..ProcessReport::default()
         };
-        let run = run(
+        let failed = run(
             Ending::Exited(1),
             vec![process("ChildFailedError: ==="), process("KeyError: 'x'")],
         );
-        assert_eq!(run.exception(), Some("KeyError: 'x'"));
+        assert_eq!(failed.exception(), Some("KeyError: 'x'"));
+        let left = process("SystemExit at train.py:5: no card is large enough");
+        let exception = left.exception.clone();
+        let given_up = run(Ending::Exited(1), vec![left.clone()]);
+        assert_eq!(given_up.exception(), exception.as_deref());
+        assert_eq!(run(Ending::Exited(0), vec![left]).exception(), None);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Who hears what is being rehearsed.
 
+use std::time::Duration;
+
 /// Hears about rehearsals while they run, from whichever thread looks after them.
 ///
-/// A script whose output the user sees is not announced: it speaks for itself.
+/// A script whose output the user sees is not announced: it speaks for itself, if at all.
 pub trait Observer: Send + Sync {
     /// A rehearsal begins.
     fn begins(&self, purpose: &Purpose);
@@ -12,6 +14,9 @@ pub trait Observer: Send + Sync {
 
     /// It has ended.
     fn ends(&self);
+
+    /// A script whose output the user sees has been running for so long; called about once a second.
+    fn goes_on_in_sight(&self, _elapsed: Duration) {}
 }
 
 /// What a rehearsal is for.

@@ -1,19 +1,23 @@
 //! Everything that is checked before a script is started: what is wrong is said at once.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ghostgpu_device::{Card, Catalogue, DeviceSheet};
+use ghostgpu_device::{Card, Catalogue, DeviceSheet, uuid_of, visible_devices};
 use ghostgpu_session::{CoverageRequest, CudnnSource, Session};
 use ghostgpu_symbols::SymbolSurvey;
 
+use crate::environment::USUAL_PATH;
 use crate::failure::Failure;
+use crate::in_place_of::is_notebook;
 use crate::job::{Extent, Job};
 use crate::layout::Layout;
 use crate::process::hold_signals;
 use crate::python::isolation::without_isolation;
-use crate::python::{Interpreter, Search, Support, TorchInstallation, find_interpreter};
+use crate::python::{
+    Interpreter, Search, Support, TorchInstallation, find_interpreter, find_program,
+};
 use crate::run_dir::RunDir;
 use crate::stop::Stop;
 use crate::tables::read_tables;
@@ -30,6 +34,8 @@ pub struct Prepared {
     /// Everything but the run's folder, which each run has for itself.
     pub(crate) session: Session,
     pub(crate) timeout: Option<Duration>,
+    /// The first word is a notebook, which python cannot run itself.
+    pub(crate) is_notebook: bool,
     /// The user's variables for python do not reach the script (`python -E`).
     pub(crate) ignores_python_variables: bool,
     /// Variables of the environment that are set for the script, beside those of the run itself.
@@ -59,11 +65,13 @@ impl Job {
     /// From here on signals are held: see [`hold_signals`](crate::process::hold_signals).
     pub fn prepare(&self) -> Result<Prepared, Stop> {
         let card = find_card(self)?;
-        let target = Target::from_words(&self.command)?;
+        let target = Target::from_words(&self.command, self.python.as_deref())?;
         let tables = read_tables(&self.library_sizes)?;
         let layout = Layout::find()?;
         // From here on there are folders to remove: nothing may end us in between.
         hold_signals();
+        let is_notebook =
+            matches!(&target, Target::Script { words } if is_notebook(Path::new(&words[0])));
         let (target, ignores_python_variables) = without_isolation_of(target);
         let (interpreter, program, words) = choose_program(self, target, &layout)?;
         let mut remarks = Vec::new();
@@ -87,9 +95,13 @@ impl Job {
                 .filter_map(|recorded| recorded.remark_for(card)),
         );
         remarks.extend(card.note.map(str::to_owned));
-        remarks.extend(hidden_cards_remark(std::env::var_os(
-            "CUDA_VISIBLE_DEVICES",
-        )));
+        let hidden = hidden_cards_remark(
+            std::env::var_os("CUDA_VISIBLE_DEVICES").as_deref(),
+            self.card_count.max(1) as usize,
+        );
+        // The answer names it too: it is why the script did not use the card.
+        assumptions.splice(0..0, hidden.clone());
+        remarks.extend(hidden);
         let session = Session {
             run_dir: PathBuf::new(),
             devices: sheets(card, self),
@@ -112,7 +124,7 @@ impl Job {
             },
             cudnn_program: layout.cudnn_program.clone(),
             cudnn_cache_dir: cache_dir().map(|folder| folder.join("cudnn")),
-            tables: tables
+            library_sizes: tables
                 .iter()
                 .map(|recorded| recorded.path.clone())
                 .collect(),
@@ -128,8 +140,9 @@ impl Job {
             layout,
             session,
             timeout: self.timeout,
+            is_notebook,
             ignores_python_variables,
-            variables: Vec::new(),
+            variables: path_with(self.python.as_deref()),
             torch,
             assumptions,
             remarks,
@@ -194,7 +207,7 @@ fn choose_program(
     layout: &Layout,
 ) -> Result<(Option<Interpreter>, PathBuf, Vec<OsString>), Stop> {
     // Whether the library can be loaded is tried from a folder like that of a run.
-    let run_dir = RunDir::create(&layout.library)?;
+    let run_dir = RunDir::create(layout)?;
     let preload = run_dir.preload();
     let search = Search {
         named: job.python.as_deref(),
@@ -279,15 +292,35 @@ fn check_interpreter(
 }
 
 /// A remark when the user's environment leaves the script no card at all.
-fn hidden_cards_remark(visible_devices: Option<OsString>) -> Option<String> {
-    let value = visible_devices?;
-    let hides_all = value.is_empty() || value.to_string_lossy().starts_with('-');
-    hides_all.then(|| {
-        format!(
-            "CUDA_VISIBLE_DEVICES is `{}`, which hides every card from the script",
-            value.to_string_lossy()
-        )
-    })
+fn hidden_cards_remark(variable: Option<&OsStr>, card_count: usize) -> Option<String> {
+    let value = variable?.to_string_lossy();
+    let uuids: Vec<[u8; 16]> = (0..card_count).map(uuid_of).collect();
+    if !visible_devices(Some(&value), &uuids).is_empty() {
+        return None;
+    }
+    let cards = match card_count {
+        1 => "one card, number 0".to_owned(),
+        count => format!("{count} cards, from number 0 on"),
+    };
+    Some(format!(
+        "CUDA_VISIBLE_DEVICES is `{value}`, which hides every card from the script: this machine has {cards} \
+         (`env -u CUDA_VISIBLE_DEVICES ghostgpu …` shows them)"
+    ))
+}
+
+/// The PATH on which the python that was named comes first, as in an environment that was activated: what a
+/// shell script calls `python` is that one.
+fn path_with(python: Option<&OsStr>) -> Vec<(OsString, OsString)> {
+    let program = python.and_then(find_program);
+    let Some(folder) = program.as_deref().and_then(Path::parent) else {
+        return Vec::new();
+    };
+    // The script may change its folder.
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let rest = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
+    let folders = std::iter::once(folder).chain(std::env::split_paths(&rest));
+    let path = std::env::join_paths(folders).ok();
+    path.into_iter().map(|path| ("PATH".into(), path)).collect()
 }
 
 /// Where answers that hold for every run are kept.
@@ -306,9 +339,14 @@ mod tests {
 
     #[test]
     fn an_environment_that_hides_every_card_is_remarked_on() {
-        assert_eq!(hidden_cards_remark(None), None);
-        assert_eq!(hidden_cards_remark(Some("0,1".into())), None);
-        assert!(hidden_cards_remark(Some("".into())).is_some());
-        assert!(hidden_cards_remark(Some("-1".into())).is_some());
+        let remark = |value: &str, count| hidden_cards_remark(Some(OsStr::new(value)), count);
+        assert_eq!(hidden_cards_remark(None, 1), None);
+        for (value, count) in [("0", 1), ("0,1", 1), ("5", 8), ("GPU-6768", 1)] {
+            assert_eq!(remark(value, count), None, "{value}");
+        }
+        for (value, count) in [("", 1), ("-1", 1), ("5", 1), ("8", 8), ("none", 1)] {
+            let text = remark(value, count).expect("every card is hidden");
+            assert!(text.starts_with(&format!("CUDA_VISIBLE_DEVICES is `{value}`")));
+        }
     }
 }

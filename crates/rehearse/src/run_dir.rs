@@ -1,16 +1,23 @@
 //! The folder of one run: private, short-lived, and gone when the run is.
+//!
+//! Who is killed cannot remove its folder. So each folder has a lock that its owner holds, and the next
+//! start removes every folder whose lock nobody holds.
 
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::time::{Duration, SystemTime};
 
 use ghostgpu_session::Session;
 use ghostgpu_session::card_usage::create_usage_file;
-use ghostgpu_session::files::SESSION_FILE;
+use ghostgpu_session::files::{RUN_FOLDER_PREFIX, SESSION_FILE};
 
 use crate::environment::{Places, cache_folders};
 use crate::failure::Failure;
-use crate::layout::LIBRARY_NAME;
+use crate::layout::{LIBRARY_NAME, Layout};
+use crate::written_files::remove_written_files;
 
 /// The names under which programs look for the driver and for NVML.
 ///
@@ -24,26 +31,68 @@ const LINKS: [&str; 5] = [
     "libnvidia-ml.so",
 ];
 
+/// The name under which our own program speaks of the virtual cards as NVIDIA's tool does of real ones.
+pub const NVIDIA_SMI: &str = "nvidia-smi";
+
+/// The file whose lock the owner of a folder holds.
+const LOCK_FILE: &str = "owner.lock";
+
+/// The kernel stamps files with the time of its last tick, a few milliseconds old.
+pub(crate) const TICK: Duration = Duration::from_millis(50);
+
+/// A folder that is removed when dropped, or by the next start if its owner is killed.
+#[derive(Debug)]
+pub struct OwnedFolder {
+    // The folder goes before the lock does: fields are dropped in this order.
+    folder: tempfile::TempDir,
+    _lock: File,
+}
+
+impl OwnedFolder {
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn create_in(root: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix(RUN_FOLDER_PREFIX)
+            .tempdir_in(root)?;
+        // Under its name the file is locked from the first moment: nobody finds it free in between.
+        let unlocked = folder.path().join("unlocked");
+        let lock = File::create_new(&unlocked)?;
+        // A file system without locks leaves the folder without one, and so for ever to its owner.
+        if lock.lock().is_ok() {
+            std::fs::rename(unlocked, folder.path().join(LOCK_FILE))?;
+        }
+        Ok(Self {
+            folder,
+            _lock: lock,
+        })
+    }
+}
+
 /// A run's folder. Dropping it removes it with everything in it.
 #[derive(Debug)]
 pub struct RunDir {
-    folder: tempfile::TempDir,
+    folder: OwnedFolder,
 }
 
 impl RunDir {
     /// Makes the folder with the links and the cache folders in it.
-    pub fn create(library: &Path) -> Result<Self, Failure> {
-        Self::try_create(library).map_err(|error| no_folder(&error))
+    pub fn create(layout: &Layout) -> Result<Self, Failure> {
+        Self::try_create(layout).map_err(|error| no_folder(&error))
     }
 
-    fn try_create(library: &Path) -> io::Result<Self> {
+    fn try_create(layout: &Layout) -> io::Result<Self> {
         let run = Self {
             folder: make_folder()?,
         };
         std::fs::create_dir(run.library_dir())?;
         for name in LINKS {
-            symlink(library, run.library_dir().join(name))?;
+            symlink(&layout.library, run.library_dir().join(name))?;
         }
+        std::fs::create_dir(run.program_dir())?;
+        symlink(&layout.program, run.program_dir().join(NVIDIA_SMI))?;
         for name in cache_folders() {
             std::fs::create_dir_all(run.cache_dir().join(name))?;
         }
@@ -56,6 +105,11 @@ impl RunDir {
 
     pub fn library_dir(&self) -> PathBuf {
         self.path().join("lib")
+    }
+
+    /// First on the script's PATH.
+    pub fn program_dir(&self) -> PathBuf {
+        self.path().join("bin")
     }
 
     pub fn cache_dir(&self) -> PathBuf {
@@ -80,21 +134,75 @@ impl RunDir {
         use_places(Places {
             run_dir: self.path(),
             library_dir: &self.library_dir(),
+            program_dir: &self.program_dir(),
             cache_dir: &self.cache_dir(),
             inject_dir,
         })
     }
 }
 
-/// An empty folder whose path the loader can be given, gone when dropped.
-pub fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
+/// A folder whose path the loader can be given, gone when dropped.
+pub fn temporary_folder() -> Result<OwnedFolder, Failure> {
     make_folder().map_err(|error| no_folder(&error))
 }
 
-fn make_folder() -> io::Result<tempfile::TempDir> {
-    tempfile::Builder::new()
-        .prefix("ghostgpu-")
-        .tempdir_in(temporary_root(std::env::temp_dir()))
+fn make_folder() -> io::Result<OwnedFolder> {
+    static REMOVED_ABANDONED: Once = Once::new();
+    let root = temporary_root(std::env::temp_dir());
+    REMOVED_ABANDONED.call_once(|| remove_abandoned(&root));
+    OwnedFolder::create_in(&root)
+}
+
+/// Removes the folders of runs that were killed, with what their scripts wrote elsewhere.
+fn remove_abandoned(root: &Path) {
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        if !name.to_string_lossy().starts_with(RUN_FOLDER_PREFIX) {
+            continue;
+        }
+        let folder = entry.path();
+        // What somebody else put there must not tell us which files to remove.
+        if !is_own(&folder) {
+            continue;
+        }
+        // One that is being made has no lock yet.
+        let Ok(lock) = File::open(folder.join(LOCK_FILE)) else {
+            continue;
+        };
+        if lock.try_lock().is_err() {
+            continue;
+        }
+        if let Some(session) = session_in(&folder)
+            && !session.keep_checkpoints
+        {
+            remove_written_files(&folder, started(&folder));
+        }
+        // What cannot be removed now may be removed later; nobody is waiting for it.
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+}
+
+/// Whether this is a folder, not a link to one, and belongs to the user who runs us.
+pub(crate) fn is_own(folder: &Path) -> bool {
+    let (Ok(folder), Ok(own)) = (
+        folder.symlink_metadata(),
+        Path::new("/proc/self").metadata(),
+    ) else {
+        return false;
+    };
+    folder.is_dir() && folder.uid() == own.uid()
+}
+
+fn session_in(folder: &Path) -> Option<Session> {
+    Session::load(&folder.join(SESSION_FILE)).ok()
+}
+
+/// When the run of a folder began: files of the script's are younger.
+fn started(folder: &Path) -> SystemTime {
+    let written = std::fs::metadata(folder.join(SESSION_FILE));
+    let written = written.and_then(|metadata| metadata.modified());
+    written.map_or_else(|_| SystemTime::now(), |time| time - TICK)
 }
 
 fn no_folder(error: &io::Error) -> Failure {
@@ -120,12 +228,49 @@ mod tests {
 
     #[test]
     fn a_dropped_run_leaves_nothing() {
-        let run = RunDir::create(Path::new("/nowhere/libghostgpu.so")).expect("folder");
+        let layout = Layout {
+            program: "/nowhere/ghostgpu".into(),
+            library: "/nowhere/libghostgpu.so".into(),
+            cudnn_program: None,
+            inject_dir: "/nowhere/inject".into(),
+        };
+        let run = RunDir::create(&layout).expect("folder");
         let path = run.path().to_owned();
         assert!(run.preload().is_symlink());
         assert!(run.library_dir().join("libcuda.so.1").is_symlink());
+        assert!(run.program_dir().join("nvidia-smi").is_symlink());
         drop(run);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_folder_of_a_run_that_was_killed_is_removed_and_that_of_one_that_lives_is_not() {
+        let root = tempfile::tempdir().expect("folder");
+        let living = OwnedFolder::create_in(root.path()).expect("folder");
+        let killed = OwnedFolder::create_in(root.path()).expect("folder");
+        let killed_path = killed.path().to_owned();
+        // As the kernel leaves it: the lock is free, the folder still there.
+        let OwnedFolder { folder, _lock } = killed;
+        std::fs::write(folder.path().join("output.txt"), "x").expect("file");
+        let _ = folder.keep();
+        drop(_lock);
+        let linked = root.path().join(format!("{RUN_FOLDER_PREFIX}link"));
+        let elsewhere = tempfile::tempdir().expect("folder");
+        std::fs::write(elsewhere.path().join(LOCK_FILE), "").expect("file");
+        symlink(elsewhere.path(), &linked).expect("link");
+        let being_made = root.path().join(format!("{RUN_FOLDER_PREFIX}new"));
+        let not_ours = root.path().join("ghostgpu-notes");
+        for folder in [&being_made, &not_ours] {
+            std::fs::create_dir(folder).expect("folder");
+        }
+        remove_abandoned(root.path());
+        assert!(!killed_path.exists());
+        assert!(living.path().exists());
+        assert!(being_made.exists() && not_ours.exists());
+        assert!(
+            elsewhere.path().join(LOCK_FILE).exists(),
+            "a link leads out"
+        );
     }
 
     #[test]

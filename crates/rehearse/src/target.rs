@@ -4,7 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
-use crate::python::find_program;
+use crate::in_place_of::is_notebook;
+use crate::python::{find_program, find_program_beside};
 
 /// The command line to rehearse, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +27,8 @@ pub enum Target {
 }
 
 impl Target {
-    /// Decides by the first word.
-    pub fn from_words(words: &[OsString]) -> Result<Self, Failure> {
+    /// Decides by the first word; a program is looked for beside `python` first, where one was named.
+    pub fn from_words(words: &[OsString], python: Option<&OsStr>) -> Result<Self, Failure> {
         let Some((first, rest)) = words.split_first() else {
             return Err(Failure::new("no script was named"));
         };
@@ -44,40 +45,72 @@ impl Target {
                 words: words.to_vec(),
             });
         }
+        let script = || {
+            Ok(Self::Script {
+                words: words.to_vec(),
+            })
+        };
         let path = Path::new(first);
         let name = path.display();
-        let is_named_script = path.extension().is_some_and(|extension| extension == "py");
         if path.is_dir() {
             // Python runs a folder that has a `__main__.py`.
             return match path.join("__main__.py").is_file() {
-                true => Ok(Self::Script {
-                    words: words.to_vec(),
-                }),
+                true => script(),
                 false => Err(Failure::new(format!(
                     "`{name}` is a folder, not a script (it has no __main__.py)"
                 ))),
             };
         }
-        if is_named_script && !path.exists() {
-            return Err(missing_script(path));
+        let is_python_script = path.extension().is_some_and(|extension| extension == "py");
+        if is_python_script || is_notebook(path) {
+            return match path.exists() {
+                true => script(),
+                false => Err(missing_script(path)),
+            };
         }
-        let program = find_program(first);
-        if is_named_script || (program.is_none() && path.is_file()) {
-            return Ok(Self::Script {
-                words: words.to_vec(),
+        if let Some(program) = find_program_beside(first, python) {
+            return Ok(Self::Program {
+                interpreter: python_of(&program),
+                program,
+                words: rest.to_vec(),
             });
         }
-        let Some(program) = program else {
-            return Err(Failure::new(format!(
-                "`{name}` is neither a script nor a program on the PATH"
-            )));
-        };
-        Ok(Self::Program {
-            interpreter: shebang_python(&program),
-            program,
-            words: rest.to_vec(),
-        })
+        if !path.is_file() {
+            return Err(match is_shell_script(path) {
+                true => missing_script(path),
+                false => unknown_word(&name),
+            });
+        }
+        // A file that cannot be executed, or that a shell would not look for in the current folder.
+        match interpreter_of_file(path) {
+            Some(interpreter) if is_python_name(&interpreter[0]) => script(),
+            Some(interpreter) => Ok(Self::Program {
+                program: find_program(&interpreter[0])
+                    .ok_or_else(|| unknown_word(&interpreter[0].display()))?,
+                words: [&interpreter[1..], words].concat(),
+                interpreter: None,
+            }),
+            None => script(),
+        }
     }
+}
+
+fn unknown_word(name: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!(
+        "`{name}` is neither a script nor a program on the PATH"
+    ))
+    .with_hint("a program that is installed beside a python is found with `--python PATH`")
+}
+
+fn is_shell_script(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "sh" || extension == "bash")
+}
+
+/// What runs a file that is no program by itself: the words of its first line, or a shell by its name.
+fn interpreter_of_file(path: &Path) -> Option<Vec<OsString>> {
+    let from_first_line = shebang(path).map(|words| words.iter().map(OsString::from).collect());
+    from_first_line.or_else(|| is_shell_script(path).then(|| vec!["bash".into()]))
 }
 
 /// `python`, `python3`, `python3.11`, with or without a folder.
@@ -92,8 +125,8 @@ fn is_python_name(word: &OsStr) -> bool {
     })
 }
 
-/// The python in the first line of a program such as `#!/venv/bin/python3`.
-fn shebang_python(program: &Path) -> Option<PathBuf> {
+/// The words of a first line such as `#!/venv/bin/python3`, without `env` and its options.
+fn shebang(program: &Path) -> Option<Vec<String>> {
     use std::io::{BufRead, BufReader, Read};
     let file = std::fs::File::open(program).ok()?;
     let mut line = Vec::new();
@@ -102,12 +135,25 @@ fn shebang_python(program: &Path) -> Option<PathBuf> {
         .read_until(b'\n', &mut line)
         .ok()?;
     let line = String::from_utf8(line).ok()?;
-    let mut words = line.strip_prefix("#!")?.split_whitespace();
-    let mut interpreter = words.next()?;
-    if Path::new(interpreter).file_name()? == "env" {
-        interpreter = words.find(|word| !word.starts_with('-'))?;
-    }
-    let interpreter = OsStr::new(interpreter);
+    let words: Vec<&str> = line.strip_prefix("#!")?.split_whitespace().collect();
+    let is_env = Path::new(words.first()?).file_name()? == "env";
+    let start = match is_env {
+        true => {
+            words
+                .iter()
+                .skip(1)
+                .position(|word| !word.starts_with('-'))?
+                + 1
+        }
+        false => 0,
+    };
+    Some(words[start..].iter().map(|&word| word.to_owned()).collect())
+}
+
+/// The python in the first line of a program, if it is a Python program.
+fn python_of(program: &Path) -> Option<PathBuf> {
+    let words = shebang(program)?;
+    let interpreter = OsStr::new(words.first()?);
     is_python_name(interpreter)
         .then(|| find_program(interpreter))
         .flatten()
@@ -124,7 +170,12 @@ fn missing_script(path: &Path) -> Failure {
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| name.ends_with(".py"))
+        .filter(|name| {
+            let name = Path::new(name);
+            name.extension().is_some_and(|extension| extension == "py")
+                || is_notebook(name)
+                || is_shell_script(name)
+        })
         .collect();
     neighbours.sort();
     neighbours.truncate(5);
@@ -157,14 +208,14 @@ mod tests {
     #[test]
     fn a_python_word_keeps_its_arguments() {
         assert_eq!(
-            Target::from_words(&words("python3.11 -m pkg.train --lr 1")),
+            Target::from_words(&words("python3.11 -m pkg.train --lr 1"), None),
             Ok(Target::Python {
                 word: Some("python3.11".into()),
                 words: words("-m pkg.train --lr 1"),
             })
         );
         assert_eq!(
-            Target::from_words(&words("-m pkg.train")),
+            Target::from_words(&words("-m pkg.train"), None),
             Ok(Target::Python {
                 word: None,
                 words: words("-m pkg.train"),
@@ -178,9 +229,17 @@ mod tests {
         let script = file(folder.path(), "train.py", "", 0o644);
         let executable_script = file(folder.path(), "tool.py", "", 0o755);
         let without_ending = file(folder.path(), "train", "", 0o644);
-        for path in [&script, &executable_script, &without_ending] {
+        let notebook = file(folder.path(), "train.ipynb", "", 0o644);
+        let by_first_line = file(folder.path(), "go", "#!/usr/bin/env -S python3 -u\n", 0o644);
+        for path in [
+            &script,
+            &executable_script,
+            &without_ending,
+            &notebook,
+            &by_first_line,
+        ] {
             assert_eq!(
-                Target::from_words(&words(&format!("{path} --a 1"))),
+                Target::from_words(&words(&format!("{path} --a 1")), None),
                 Ok(Target::Script {
                     words: words(&format!("{path} --a 1"))
                 })
@@ -188,13 +247,58 @@ mod tests {
         }
         let shell = file(folder.path(), "go.sh", "#!/bin/sh\n", 0o755);
         assert_eq!(
-            Target::from_words(&words(&format!("{shell} x"))),
+            Target::from_words(&words(&format!("{shell} x")), None),
             Ok(Target::Program {
                 program: shell.into(),
                 words: words("x"),
                 interpreter: None,
             })
         );
+    }
+
+    #[test]
+    fn a_file_that_is_not_executable_is_run_by_what_its_first_line_names_or_by_a_shell() {
+        let folder = tempfile::tempdir().expect("folder");
+        let named = file(folder.path(), "go.sh", "#!/usr/bin/env sh\n", 0o644);
+        let unnamed = file(folder.path(), "train.sh", "python train.py\n", 0o644);
+        let strict = file(folder.path(), "strict", "#!/bin/sh -eu\n", 0o644);
+        for (path, shell, options) in [
+            (&named, "sh", ""),
+            (&unnamed, "bash", ""),
+            (&strict, "/bin/sh", "-eu "),
+        ] {
+            assert_eq!(
+                Target::from_words(&words(&format!("{path} x")), None),
+                Ok(Target::Program {
+                    program: find_program(OsStr::new(shell)).expect("a shell"),
+                    words: words(&format!("{options}{path} x")),
+                    interpreter: None,
+                }),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_program_is_found_beside_the_python_that_was_named() {
+        let folder = tempfile::tempdir().expect("folder");
+        let python = file(folder.path(), "python3", "", 0o755);
+        let launcher = file(
+            folder.path(),
+            "launch-here",
+            &format!("#!{python}\n"),
+            0o755,
+        );
+        assert_eq!(
+            Target::from_words(&words("launch-here train.py"), Some(OsStr::new(&python))),
+            Ok(Target::Program {
+                program: launcher.into(),
+                words: words("train.py"),
+                interpreter: Some(python.into()),
+            })
+        );
+        let failure = Target::from_words(&words("launch-here"), None).expect_err("not on the PATH");
+        assert!(failure.hint().expect("a hint").contains("--python PATH"));
     }
 
     #[test]
@@ -207,7 +311,8 @@ mod tests {
             &format!("#!{python}\nimport sys\n"),
             0o755,
         );
-        let Ok(Target::Program { interpreter, .. }) = Target::from_words(&words(&launcher)) else {
+        let Ok(Target::Program { interpreter, .. }) = Target::from_words(&words(&launcher), None)
+        else {
             panic!("a launcher is a program");
         };
         assert_eq!(interpreter, Some(python.into()));
@@ -218,14 +323,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         file(folder.path(), "train.py", "", 0o644);
         let wrong = folder.path().join("trian.py");
-        let failure = Target::from_words(&[wrong.into_os_string()]).expect_err("not there");
+        let failure = Target::from_words(&[wrong.into_os_string()], None).expect_err("not there");
         assert!(failure.to_string().ends_with("trian.py` does not exist"));
         assert!(failure.hint().expect("a hint").ends_with("has train.py"));
     }
 
     #[test]
     fn an_unknown_word_is_neither() {
-        let failure = Target::from_words(&words("no-such-program-here")).expect_err("unknown");
+        let failure =
+            Target::from_words(&words("no-such-program-here"), None).expect_err("unknown");
         assert!(
             failure
                 .to_string()

@@ -21,7 +21,7 @@ use crate::prepare::Prepared;
 use crate::process::{Cause, supervise};
 use crate::recorded_memory::{self, Memory};
 use crate::rehearse::{Held, Rehearsal, Rehearse, Runner};
-use crate::run_dir::RunDir;
+use crate::run_dir::{RunDir, TICK};
 use crate::stop::Stop;
 use crate::written_files::remove_written_files;
 
@@ -82,11 +82,12 @@ impl Rehearse for WholeRuns {
 
 impl WholeRuns {
     fn once(&self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
-        let run_dir = RunDir::create(&self.prepared.layout.library).map_err(Stop::Failed)?;
+        let run_dir = RunDir::create(&self.prepared.layout).map_err(Stop::Failed)?;
         let mut prepared = changed(&self.prepared, &rehearsal.changes, &run_dir)?;
         prepared.session.attribution &= rehearsal.records_memory;
         if self.output.is_seen() {
-            return start(&prepared, run_dir, self.output, &mut |_| {});
+            let mut tick = |elapsed| self.observer.goes_on_in_sight(elapsed);
+            return start(&prepared, run_dir, self.output, &mut tick);
         }
         self.observer.begins(&rehearsal.purpose);
         let mut tick = |_| self.observer.goes_on();
@@ -171,8 +172,7 @@ pub(crate) fn start(
                 .map_err(|error| Stop::failed("cannot keep the script's output", error))?;
         }
     }
-    // The kernel stamps files with the time of its last tick, a few milliseconds old.
-    let started = SystemTime::now() - Duration::from_millis(50);
+    let started = SystemTime::now() - TICK;
     let supervised = supervise(&mut command, prepared.timeout, tick).map_err(|error| {
         Stop::failed(
             format!("cannot start `{}`", prepared.program.display()),
@@ -222,7 +222,10 @@ fn set_environment(command: &mut Command, prepared: &Prepared, run_dir: &RunDir)
         |variable: &str| prepared.ignores_python_variables && variable.starts_with("PYTHON");
     let changes = run_dir.with_places(&prepared.layout.inject_dir, |places| {
         environment::changes(places, |variable| {
-            std::env::var_os(variable).filter(|_| !is_ignored(variable))
+            let own = prepared.variables.iter().rev();
+            let own = own.filter(|(name, _)| name == variable);
+            let own = own.map(|(_, value)| value.clone()).next();
+            own.or_else(|| std::env::var_os(variable).filter(|_| !is_ignored(variable)))
         })
     });
     for (variable, _) in std::env::vars_os() {

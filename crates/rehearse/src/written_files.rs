@@ -1,48 +1,90 @@
 //! Removes what the script wrote during a rehearsal: checkpoints full of zeros.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ghostgpu_session::WrittenFile;
-use ghostgpu_session::files::WRITTEN_FILES;
+use ghostgpu_session::files::{RUN_FOLDER_PREFIX, WRITTEN_FILES};
+
+use crate::run_dir::is_own;
 
 /// Removes the files that the agent listed in a run's folder; returns those that were there.
 ///
 /// The agent removes its files itself when its process ends; these are those of processes that
-/// ended too hard for that. Nothing older than the run's start is touched, whatever the list says.
+/// ended too hard for that. Nothing older than the run's start is touched, whatever the list says, and
+/// nothing that another rehearsal works with.
 pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf> {
-    let text = std::fs::read(run_dir.join(WRITTEN_FILES)).unwrap_or_default();
-    let listed: BTreeMap<PathBuf, bool> = String::from_utf8_lossy(&text)
-        .lines()
-        .filter_map(|line| serde_json::from_str::<WrittenFile>(line).ok())
-        .map(|file| (file.path, file.is_folder))
-        .filter(|(path, _)| path.is_absolute())
-        .collect();
+    let others = files_of_others(run_dir);
+    let mut listed: BTreeMap<PathBuf, (bool, SystemTime)> = BTreeMap::new();
+    for file in read_list(run_dir) {
+        if file.is_redirected || !file.path.is_absolute() {
+            continue;
+        }
+        // A folder that another rehearsal left to this one may hold older files of its.
+        let since = file
+            .since
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let since = since.map_or(started, |since| started.min(UNIX_EPOCH + since));
+        let entry = listed.entry(file.path).or_insert((file.is_folder, since));
+        *entry = (entry.0 || file.is_folder, entry.1.min(since));
+    }
     let mut removed = Vec::new();
     // Longer paths come later in the order: backwards, a folder's contents go before the folder.
-    for (path, is_folder) in listed.into_iter().rev() {
-        remove(&path, is_folder, started, &mut removed);
+    for (path, (is_folder, since)) in listed.into_iter().rev() {
+        remove(&path, is_folder, since, &others, &mut removed);
     }
     removed.reverse();
     removed
 }
 
+fn read_list(run_dir: &Path) -> Vec<WrittenFile> {
+    let text = std::fs::read(run_dir.join(WRITTEN_FILES)).unwrap_or_default();
+    String::from_utf8_lossy(&text)
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+/// What the rehearsals work with whose folders lie beside this one.
+fn files_of_others(run_dir: &Path) -> BTreeSet<PathBuf> {
+    let siblings = run_dir.parent().map(std::fs::read_dir);
+    let siblings = siblings.into_iter().flatten().flatten().flatten();
+    siblings
+        .filter(|entry| {
+            let name = entry.file_name();
+            let is_run = name.to_string_lossy().starts_with(RUN_FOLDER_PREFIX);
+            is_run && entry.path() != run_dir && is_own(&entry.path())
+        })
+        .flat_map(|entry| read_list(&entry.path()))
+        .map(|file| file.path)
+        .collect()
+}
+
 /// Removes one file or, with what the run put into it, one folder.
-fn remove(path: &Path, is_folder: bool, started: SystemTime, removed: &mut Vec<PathBuf>) {
+fn remove(
+    path: &Path,
+    is_folder: bool,
+    since: SystemTime,
+    others: &BTreeSet<PathBuf>,
+    removed: &mut Vec<PathBuf>,
+) {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return;
     };
+    if others.iter().any(|other| other.starts_with(path)) {
+        return;
+    }
     let is_gone = if metadata.is_dir() {
         if is_folder {
             for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-                remove(&entry.path(), true, started, removed);
+                remove(&entry.path(), true, since, others, removed);
             }
         }
         // Fails, as it should, for a folder that still holds something.
         std::fs::remove_dir(path).is_ok()
     } else {
-        let is_new = metadata.modified().is_ok_and(|time| time >= started);
+        let is_new = metadata.modified().is_ok_and(|time| time >= since);
         is_new && std::fs::remove_file(path).is_ok()
     };
     if is_gone {
@@ -53,7 +95,6 @@ fn remove(path: &Path, is_folder: bool, started: SystemTime, removed: &mut Vec<P
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     /// A file that was there long before the run.
     fn old_file(path: &Path) {
@@ -123,6 +164,47 @@ mod tests {
         let removed = remove_written_files(folder.path(), started);
         assert_eq!(removed, [output.join("zeros.pt")]);
         assert!(output.join("real.pt").exists());
+    }
+
+    #[test]
+    fn what_another_rehearsal_works_with_stays_and_what_it_left_goes() {
+        let folder = tempfile::tempdir().expect("folder");
+        let root = folder.path();
+        let own = root.join(format!("{RUN_FOLDER_PREFIX}own"));
+        let other = root.join(format!("{RUN_FOLDER_PREFIX}other"));
+        for path in [&own, &other, &root.join("shared"), &root.join("left")] {
+            std::fs::create_dir(path).expect("folder");
+        }
+        for path in ["shared/mine.pt", "shared/theirs.pt", "theirs.pt"] {
+            std::fs::write(root.join(path), "x").expect("file");
+        }
+        old_file(&root.join("left/state.json"));
+        let list = |run: &Path, lines: &[serde_json::Value]| {
+            let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            std::fs::write(run.join(WRITTEN_FILES), lines).expect("file");
+        };
+        let long_ago = SystemTime::now() - Duration::from_secs(7_200);
+        let long_ago = long_ago.duration_since(UNIX_EPOCH).expect("after 1970");
+        list(
+            &own,
+            &[
+                serde_json::json!({ "path": root.join("shared"), "is_folder": true }),
+                serde_json::json!({ "path": root.join("shared/mine.pt") }),
+                serde_json::json!({ "path": root.join("theirs.pt"), "is_redirected": true }),
+                serde_json::json!({
+                    "path": root.join("left"), "is_folder": true, "since": long_ago.as_secs_f64(),
+                }),
+            ],
+        );
+        list(
+            &other,
+            &[serde_json::json!({ "path": root.join("shared/theirs.pt") })],
+        );
+        let removed = remove_written_files(&own, SystemTime::now() - Duration::from_secs(60));
+        let expected = ["left", "left/state.json", "shared/mine.pt"].map(|path| root.join(path));
+        assert_eq!(removed, expected);
+        assert!(root.join("shared/theirs.pt").exists());
+        assert!(root.join("theirs.pt").exists());
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! 8      number of devices
 //! 16     number of slots that were ever claimed
 //! 64     per device: bytes in use now, most bytes ever in use
-//! 1088   per process: process number (0 = free slot), then for each device: bytes in use, the most
+//! 1088   per process: process id, in the upper half when it started (0 = free slot), then for each device: bytes in use, the most
 //!        that the process ever used, what it used when the card's use was highest
 //! ```
 
@@ -22,6 +22,14 @@ pub const USAGE_MAGIC: u64 = u64::from_le_bytes(*b"GHOSTUS1");
 /// Set in the process number of a slot whose process has ended. The slot is claimed again only when
 /// no other is free: what its process used is of interest to the end of the run.
 pub const ENDED: u64 = 1 << 63;
+
+/// Below these bits of a slot's process number is the process's id, in them when it started.
+pub const PROCESS_ID_BITS: u32 = 32;
+
+/// The id in a slot's process number.
+pub const fn process_id(number: u64) -> u32 {
+    number as u32
+}
 
 const WORD: usize = 8;
 const HEADER_BYTES: usize = 64;
@@ -72,6 +80,8 @@ pub struct CardUse {
 pub struct ProcessUse {
     pub process: u32,
     pub device: usize,
+    /// What it uses now, as far as it has not ended.
+    pub used_bytes: u64,
     /// The most that it ever used.
     pub peak_bytes: u64,
     /// What it used when the use of the card by all processes was highest.
@@ -117,8 +127,9 @@ pub fn read_process_use(run_dir: &Path) -> Result<Vec<ProcessUse>, UsageError> {
     let uses = slots.flat_map(|slot| {
         let words = &words;
         (0..words.devices).map(move |device| ProcessUse {
-            process: (words.at(offset::slot_process(slot)) & !ENDED) as u32,
+            process: process_id(words.at(offset::slot_process(slot))),
             device,
+            used_bytes: words.at(offset::slot_used(slot, device)),
             peak_bytes: words.at(offset::slot_peak(slot, device)),
             at_card_peak_bytes: words.at(offset::slot_at_card_peak(slot, device)),
         })
@@ -189,6 +200,7 @@ mod tests {
         put(&mut bytes, offset::device_peak(1), 1 << 40);
         put(&mut bytes, offset::slot_process(0), 4321);
         put(&mut bytes, offset::slot_process(7), 4322 | ENDED);
+        put(&mut bytes, offset::slot_used(7, 1), 15);
         put(&mut bytes, offset::slot_peak(7, 1), 30);
         put(&mut bytes, offset::slot_at_card_peak(7, 1), 20);
         std::fs::write(&path, bytes).expect("file");
@@ -198,6 +210,7 @@ mod tests {
         let ended = ProcessUse {
             process: 4322,
             device: 1,
+            used_bytes: 15,
             peak_bytes: 30,
             at_card_peak_bytes: 20,
         };

@@ -1,5 +1,8 @@
 //! The names of the files that the parts of a rehearsal exchange in the run's folder.
 
+/// How the name of a run's folder begins. All of them lie beside each other.
+pub const RUN_FOLDER_PREFIX: &str = "ghostgpu-run-";
+
 /// The session itself, written by the command line before anything starts.
 pub const SESSION_FILE: &str = "session.json";
 

@@ -73,6 +73,8 @@ pub struct OomReport {
 #[serde(default)]
 pub struct ProcessReport {
     pub pid: u32,
+    /// The name of the script that it ran, without its folder.
+    pub script: Option<String>,
     pub torch: Option<String>,
     pub torch_cuda: Option<String>,
     pub cudnn: Option<String>,
@@ -201,10 +203,16 @@ pub struct RefusedCall {
 }
 
 /// A file that the script wrote: a checkpoint of zeros, say.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WrittenFile {
     pub path: std::path::PathBuf,
     /// A checkpoint that is a folder full of files.
     #[serde(default)]
     pub is_folder: bool,
+    /// The script's file of this name lies in the run's folder; the one under the name is somebody else's.
+    #[serde(default)]
+    pub is_redirected: bool,
+    /// Another rehearsal, which began then (in seconds since 1970), left the folder to this one.
+    #[serde(default)]
+    pub since: Option<f64>,
 }

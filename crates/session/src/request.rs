@@ -43,9 +43,9 @@ pub struct Session {
     pub cudnn_program: Option<PathBuf>,
     /// Persistent answers of the installed cuDNN; may be shared between runs.
     pub cudnn_cache_dir: Option<PathBuf>,
-    /// Tables recorded on real cards (`ghostgpu calibrate`), the most important last.
+    /// Sizes recorded on real cards (`ghostgpu calibrate`), the most important last.
     #[serde(default)]
-    pub tables: Vec<PathBuf>,
+    pub library_sizes: Vec<PathBuf>,
     /// The user asked for files written by the script to be kept.
     pub keep_checkpoints: bool,
     /// Run CPU weight initialisation in full, even where it only feeds the virtual card.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use ghostgpu_recording::Stage;
 use ghostgpu_session::card_usage::{USAGE_BYTES, USAGE_FILE, USAGE_MAGIC};
 use ghostgpu_session::files::{
-    AGENT_REPORT_PREFIX, PRELOAD_BLOCKED_FILE, SESSION_FILE, WRITTEN_FILES,
+    AGENT_REPORT_PREFIX, PRELOAD_BLOCKED_FILE, RUN_FOLDER_PREFIX, SESSION_FILE, WRITTEN_FILES,
 };
 use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX, OwnerKind};
 use ghostgpu_session::{Change, SESSION_VARIABLE};
@@ -57,6 +57,7 @@ fn python_module() -> String {
         &[
             text("SESSION_VARIABLE", SESSION_VARIABLE),
             text("SESSION_FILE", SESSION_FILE),
+            text("RUN_FOLDER_PREFIX", RUN_FOLDER_PREFIX),
         ],
     );
     group(

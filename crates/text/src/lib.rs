@@ -20,6 +20,8 @@ mod wrap;
 
 pub use duration::{parse_duration, seconds};
 pub use sheet::{DEFAULT_WIDTH, Sheet};
-pub use size::{counted, grouped, human, human_in_few, parse_size, signed_change};
+pub use size::{
+    counted, grouped, human, human_in_few, parse_card_memory, parse_size, signed_change,
+};
 pub use table::Table;
 pub use wrap::{shortened, wrap};

@@ -34,6 +34,37 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Less than this was no card's memory in this century; it is a number without its unit.
+const LEAST_CARD_BYTES: u64 = 16 * MIB;
+/// Far more than any card has, and what the addresses of a virtual one have room for.
+const MOST_CARD_BYTES: u64 = 16 * TIB;
+
+/// Reads a card's memory, as [`parse_size`] does, and refuses what no card can have.
+pub fn parse_card_memory(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text)?;
+    let typed = text.trim();
+    if bytes > MOST_CARD_BYTES {
+        return Err(format!(
+            "{} is more than any card has: at most {} can be simulated",
+            human(bytes),
+            human(MOST_CARD_BYTES)
+        ));
+    }
+    if bytes >= LEAST_CARD_BYTES {
+        return Ok(bytes);
+    }
+    let has_unit = typed.contains(|character: char| character.is_ascii_alphabetic());
+    // People think of cards in GiB, and nvidia-smi writes MiB.
+    let unit = if bytes < 1_000 { "GiB" } else { "MiB" };
+    Err(match has_unit {
+        true => format!("{} is less than any card has", human(bytes)),
+        false => format!(
+            "{typed} without a unit is {} bytes: did you mean {typed}{unit}?",
+            grouped(bytes)
+        ),
+    })
+}
+
 fn unit_bytes(unit: &str) -> Option<u64> {
     Some(match unit.to_ascii_lowercase().as_str() {
         "" | "b" | "byte" | "bytes" => 1,
@@ -178,5 +209,40 @@ mod tests {
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_000), "1,000");
         assert_eq!(grouped(10_866_913_280), "10,866,913,280");
+    }
+
+    #[test]
+    fn a_cards_memory_is_what_a_card_can_have() {
+        for (text, bytes) in [
+            ("16GiB", 16 << 30),
+            ("24564MiB", 24_564 << 20),
+            ("11811160064", 11 << 30),
+            ("16TiB", 16 << 40),
+        ] {
+            assert_eq!(parse_card_memory(text), Ok(bytes), "{text}");
+        }
+        for (text, message) in [
+            ("16", "16 without a unit is 16 bytes: did you mean 16GiB?"),
+            (
+                "11.6",
+                "11.6 without a unit is 12 bytes: did you mean 11.6GiB?",
+            ),
+            (
+                "24564",
+                "24564 without a unit is 24,564 bytes: did you mean 24564MiB?",
+            ),
+            ("12KiB", "12.00 KiB is less than any card has"),
+            (
+                "999999TB",
+                "909493.79 TiB is more than any card has: at most 16.00 TiB can be simulated",
+            ),
+            ("0", "a card has more than 0 bytes"),
+            (
+                "16 apples",
+                "`apples` is not a unit, use GiB, MiB, GB or MB",
+            ),
+        ] {
+            assert_eq!(parse_card_memory(text), Err(message.to_owned()), "{text}");
+        }
     }
 }

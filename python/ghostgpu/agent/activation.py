@@ -141,6 +141,7 @@ def _install_assumptions(torch: Any, ending: Ending, on_sent: Callable[[Any], ob
     _after_import.append(quietly(TritonKernels(torch, known).after_import))
     ending.add_last_act(readbacks.tell)
     ending.add_explanation(readbacks.explain)
+    ending.add_exit_explanation(readbacks.explain_exit)
     values = "values that the script sends to the card are zeros"
     sizes = "results whose size depends on values are empty"
     for part, unknown, make in (

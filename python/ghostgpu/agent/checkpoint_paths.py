@@ -9,6 +9,9 @@ Its weights are zeros, so it must not replace a real one, and must not stay:
   the command line if the process ended hard. So is the folder it lies in, if the rehearsal made
   that too: trainers take a `checkpoint-500` without weights for a checkpoint.
 
+Two rehearsals in one folder do not disturb each other: a name belongs to the one that makes the
+file first, and the other goes elsewhere; a folder that another rehearsal works in is left to it.
+
 Weights from before the rehearsal are neither deleted nor renamed, whoever asks for it: scripts make
 room for a new checkpoint that way, and here the new one is worth nothing.
 """
@@ -17,13 +20,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import sys
 from collections.abc import Iterator
 from typing import Union
 
+from .other_rehearsals import OtherRehearsals, append_line
 from .report import RECORD
 from .shared_numbers import WRITTEN_FILES
 from .value_files import is_weights
@@ -34,7 +37,7 @@ MAX_DELETIONS = 1000
 _REDIRECT_FOLDER = "redirected"
 
 # The script sees guarded versions of these.
-_remove, _rmdir = os.remove, os.rmdir
+_remove, _rmdir, _mkdir = os.remove, os.rmdir, os.mkdir
 
 
 def absolute(path: AnyPath) -> str:
@@ -53,6 +56,7 @@ class CheckpointPaths:
         self._new_folders: set[str] = set()
         self._gone: dict[str, int] = {}
         self._has_told = False
+        self._others = OtherRehearsals(run_dir)
 
     def forget_parent(self) -> None:
         """In a forked child: the parent's files are the parent's to delete."""
@@ -66,8 +70,12 @@ class CheckpointPaths:
         """Whether a file lies in the run's own folder, which goes as a whole."""
         return absolute(path).startswith(self._run_dir + os.sep)
 
-    def for_writing(self, path: AnyPath) -> str:
-        """Where to write what the script wants to write to `path`."""
+    def for_writing(self, path: AnyPath, *, is_claimed: bool = True) -> str:
+        """Where to write what the script wants to write to `path`.
+
+        The file is made at once, so that another rehearsal finds it, unless the script itself wants
+        to be the one that makes it (mode `x`).
+        """
         wanted = absolute(path)
         if self.is_borrowed(wanted):
             del self._redirects[wanted]
@@ -77,7 +85,7 @@ class CheckpointPaths:
         if os.path.exists(wanted) and not os.path.isfile(wanted):
             return wanted
         # A link may lead nowhere yet; what it would make lies in another place.
-        if os.path.lexists(wanted):
+        if os.path.lexists(wanted) or (is_claimed and not _make_file(wanted)):
             return self._redirect(wanted)
         self._list(wanted, is_folder=False)
         return wanted
@@ -88,8 +96,10 @@ class CheckpointPaths:
         if wanted in self._redirects or wanted in self._made:
             return self._redirects.get(wanted, wanted)
         # What is in it already is the user's, or something the script keeps there.
-        if os.path.isdir(wanted) and os.listdir(wanted):
+        if os.path.isdir(wanted) and (os.listdir(wanted) or self._others.in_folder(wanted)):
             return self._redirect(wanted)
+        with contextlib.suppress(OSError):  # whoever makes it has it
+            _mkdir(wanted)
         self._list(wanted, is_folder=True)
         return wanted
 
@@ -189,7 +199,8 @@ class CheckpointPaths:
         """Delete the files that this process made."""
         for path in reversed(list(self._made)):
             if os.path.isdir(path) and not os.path.islink(path):
-                self._empty(path)
+                if not self._others.take_over(path, self._started_at):
+                    self._empty(path)
             elif os.path.lexists(path):
                 _remove(path)
         self._made.clear()
@@ -222,6 +233,7 @@ class CheckpointPaths:
         folder = os.path.join(self._run_dir, _REDIRECT_FOLDER, f"{os.getpid()}-{digest}")
         os.makedirs(folder, exist_ok=True)
         self._redirects[wanted] = os.path.join(folder, os.path.basename(wanted))
+        self._write_down({"path": wanted, "is_redirected": True})
         return self._redirects[wanted]
 
     def _list(self, wanted: str, *, is_folder: bool) -> None:
@@ -230,10 +242,11 @@ class CheckpointPaths:
         # Only the folder itself, not the ones above it: they may hold the script's log.
         if not is_folder and folder in self._new_folders and folder not in self._made:
             self._list(folder, is_folder=True)
-        line = json.dumps({"path": wanted, "is_folder": is_folder, "pid": os.getpid()})
-        with open(os.path.join(self._run_dir, WRITTEN_FILES), "a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        self._write_down({"path": wanted, "is_folder": is_folder, "pid": os.getpid()})
         self._made[wanted] = None
+
+    def _write_down(self, fields: dict[str, object]) -> None:
+        append_line(os.path.join(self._run_dir, WRITTEN_FILES), fields)
 
     def _tell(self, wanted: str) -> None:
         if self._has_told:
@@ -245,6 +258,17 @@ class CheckpointPaths:
         )
         RECORD.note(sentence)
         sys.stderr.write(f"ghostgpu: {sentence}\n\nhint: --keep-checkpoints writes them for good\n")
+
+
+def _make_file(path: str) -> bool:
+    """Make an empty file; False if one is there by now."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except FileExistsError:
+        return False
+    except OSError:
+        pass  # whoever writes there will be told why that fails
+    return True
 
 
 def _files_below(folder: str) -> Iterator[str]:

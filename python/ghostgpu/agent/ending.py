@@ -7,6 +7,7 @@ step limit, by `os._exit` (which is also how forked `multiprocessing` children e
 from __future__ import annotations
 
 import atexit
+import builtins
 import functools
 import os
 import signal
@@ -19,6 +20,7 @@ from . import oom
 from .guard import quietly
 from .peaks import PeakTracker
 from .report import RECORD
+from .stacks import users_line
 
 
 class Ending:
@@ -31,6 +33,7 @@ class Ending:
         self._is_forked = False
         self._last_acts: list[Callable[[], None]] = []
         self._explanations: list[Callable[[BaseException], None]] = []
+        self._exit_explanations: list[Callable[[str], None]] = []
 
     def add_last_act(self, act: Callable[[], None]) -> None:
         """Have something done once, just before the report is written."""
@@ -39,6 +42,10 @@ class Ending:
     def add_explanation(self, explain: Callable[[BaseException], None]) -> None:
         """Have something look at the exception that ends the script."""
         self._explanations.append(quietly(explain))
+
+    def add_exit_explanation(self, explain: Callable[[str], None]) -> None:
+        """Have something look at the line at which the script calls `sys.exit` with a failure."""
+        self._exit_explanations.append(quietly(explain))
 
     def move_to(self, run_dir: str) -> None:
         """Have the report written into the folder of another run."""
@@ -74,6 +81,7 @@ class Ending:
         has_cuda = self._torch.cuda.is_initialized() and not self._torch.cuda._is_in_bad_fork()
         if RECORD.report.pid != os.getpid() or (self._is_forked and not has_cuda):
             return
+        RECORD.report.script = _script_name()
         while self._last_acts:
             self._last_acts.pop(0)()
         if has_cuda:
@@ -101,16 +109,32 @@ class Ending:
         os._exit = hard_exit  # type: ignore[assignment]
 
     def _wrap_soft_exit(self) -> None:
-        original = sys.exit
-        note_exit = quietly(oom.note_exit)
+        """`sys.exit`, and `exit` and `quit`, which Python puts beside it for interactive use."""
+        note = quietly(self._note_exit)
 
-        @functools.wraps(original)
-        def soft_exit(*status: Any) -> None:
-            if status and status[0] not in (None, 0):
-                note_exit(self._torch)
-            original(*status)
+        def noting(original: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(original)
+            def soft_exit(*arguments: Any, **options: Any) -> None:
+                status = arguments[-1] if arguments else None
+                if isinstance(status, (int, str)) and status not in (0, ""):
+                    note(status)
+                original(*arguments, **options)
 
-        sys.exit = soft_exit  # type: ignore[assignment]
+            return soft_exit
+
+        sys.exit = noting(sys.exit)
+        quitter: Any = type(getattr(builtins, "exit", None))
+        if quitter.__name__ == "Quitter":
+            quitter.__call__ = noting(quitter.__call__)
+
+    def _note_exit(self, status: int | str) -> None:
+        """The script gives up by itself: where, and what it says about it."""
+        oom.note_exit(self._torch)
+        line = users_line()
+        text = str(status).strip().splitlines() or [""]
+        RECORD.report.exception = f"SystemExit at {line}: {text[0]}"
+        for explain in self._exit_explanations:
+            explain(line)
 
     def _wrap_thread_hook(self) -> None:
         original = threading.excepthook
@@ -152,6 +176,15 @@ class Ending:
         # Then die of the signal, as the script would have without us.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+
+def _script_name() -> str | None:
+    """What the user would call this process: the script's name, or that of a package's folder."""
+    path = sys.argv[0] if getattr(sys, "argv", None) else ""
+    name = os.path.basename(path)
+    if name == "__main__.py":
+        name = os.path.basename(os.path.dirname(path))
+    return name if name not in ("", "-c", "-m", "-") else None
 
 
 def _cudnn_version(torch: Any) -> str | None:

@@ -96,7 +96,9 @@ class FileHooks:
         if is_curve(path):
             return paths.for_writing(path)  # of zeros, beside the user's real ones
         if may_hold_values(path) and self._torch.cuda.is_initialized():
-            return file if "x" in mode and is_there else paths.for_writing(path)
+            if "x" in mode:
+                return file if is_there else paths.for_writing(path, is_claimed=False)
+            return paths.for_writing(path)
         if is_weights(path) and paths.holds_foreign_weights(path):
             return paths.for_writing(path)
         if describes_weights(path) and paths.lies_beside_foreign_weights(path):

@@ -104,11 +104,23 @@ class Readbacks:
                 "so a real run may well get past this line"
             )
 
+    def explain_exit(self, line: str) -> None:
+        """Say which values may have led the script to give up."""
+        if self._lines:
+            RECORD.note(
+                f"the script gave up at {line} after reading values from the card: they are zeros "
+                f"(read at {self._lines_in_words()}), so a real run may well go on there"
+            )
+
     def tell(self) -> None:
         """Say in the report where the script looked at values."""
-        if not self._lines:
-            return
+        if self._lines:
+            RECORD.assume(
+                f"Values read back from the card are zeros (read at {self._lines_in_words()})"
+            )
+
+    def _lines_in_words(self) -> str:
         lines = list(self._lines)
         shown = ", ".join(lines[:LINES_SHOWN])
         more = f" and {len(lines) - LINES_SHOWN} more lines" if len(lines) > LINES_SHOWN else ""
-        RECORD.assume(f"Values read back from the card are zeros (read at {shown}{more})")
+        return shown + more

@@ -120,6 +120,8 @@ class ProcessReport:
     """Everything that ends up in `agent-<pid>.json`."""
 
     pid: int = 0
+    script: str | None = None
+    """The name of the script, without its folder."""
     torch: str | None = None
     torch_cuda: str | None = None
     cudnn: str | None = None

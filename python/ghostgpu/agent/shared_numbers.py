@@ -8,6 +8,7 @@ from __future__ import annotations
 # Where a run's description is found.
 SESSION_VARIABLE = "GHOSTGPU_SESSION"
 SESSION_FILE = "session.json"
+RUN_FOLDER_PREFIX = "ghostgpu-run-"
 
 # Files in the run's folder.
 AGENT_REPORT_PREFIX = "agent-"

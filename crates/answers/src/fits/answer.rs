@@ -3,7 +3,7 @@
 use ghostgpu_device::DeviceSheet;
 use ghostgpu_plan::verdict::Judgement;
 use ghostgpu_recording::{DevicePeak, Gpu, Versions};
-use ghostgpu_rehearse::{Completion, Prepared, Run, missing_code_sentence, runs_on};
+use ghostgpu_rehearse::{Completion, Findings, Prepared, Run, missing_code_sentence, runs_on};
 use ghostgpu_session::Note;
 use ghostgpu_text::human;
 
@@ -116,12 +116,7 @@ pub fn answer(
         needed_allocated_bytes: allocated_need,
         needed_reserved_bytes: reserved_need,
         needed_unknown_because: because,
-        steps: findings
-            .processes
-            .iter()
-            .map(|process| process.steps)
-            .max()
-            .unwrap_or(0),
+        steps: main.map_or(0, |process| process.steps),
         stopped_by_step_limit: run.stopped_by_step_limit(),
         oom: run.fatal_oom().cloned(),
         recovered_ooms: run.recovered_ooms().into_iter().cloned().collect(),
@@ -223,20 +218,8 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let users = findings
-        .processes
-        .iter()
-        .filter(|process| process.peaks.iter().any(|peaks| peaks.allocations > 0))
-        .count();
-    if users > 1 {
-        let others: Vec<u64> = (0..findings.cards.len())
-            .map(|device| findings.other_processes_bytes(device))
-            .collect();
-        add(format!(
-            "{users} processes used the cards: allocated and reserved are those of the largest, \
-             on card counts all of them; of its peak, other processes had {}",
-            human(others.into_iter().max().unwrap_or(0))
-        ));
+    if let Some(sentence) = several_processes(findings) {
+        add(sentence);
     }
     for note in &findings.notes {
         if let Note::Assumption { text } = note {
@@ -269,6 +252,34 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
     sentences
 }
 
+/// Whose figures these are, where several processes used the cards.
+fn several_processes(findings: &Findings) -> Option<String> {
+    let users = findings.card_user_count();
+    let main = findings.main_process().filter(|_| users > 1)?;
+    let devices = 0..findings.cards.len();
+    let others = devices.map(|device| findings.other_processes_bytes(device));
+    let others = others.max().unwrap_or(0);
+    let mut own = findings.process_use.iter();
+    let was_there = own.any(|each| each.process == main.pid && each.at_card_peak_bytes > 0);
+    // The name comes first: one screen shows the beginning of a sentence.
+    let shown = match &main.script {
+        Some(name) => format!("{name} is shown, the largest of {users} processes"),
+        None => format!("the largest of {users} processes is shown"),
+    };
+    Some(match (others, was_there) {
+        (0, _) => format!("{shown}: at the card's peak it had the card for itself"),
+        (others, true) => format!(
+            "{shown}: steps, allocated and reserved are its own, on card counts all of them, and at the peak \
+             others had {}",
+            human(others)
+        ),
+        (_, false) => format!(
+            "{shown} that reported: the one that had the card at its peak did not (was it killed?), and only \
+             on card counts it"
+        ),
+    })
+}
+
 /// Remarks of all processes, each once.
 fn notes(run: &Run) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
@@ -291,4 +302,75 @@ fn notes(run: &Run) -> Vec<String> {
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ghostgpu_session::card_usage::{CardUse, ProcessUse};
+    use ghostgpu_session::{AllocatorPeaks, ProcessReport};
+
+    fn process(pid: u32, script: &str, reserved: u64) -> ProcessReport {
+        ProcessReport {
+            pid,
+            script: Some(script.to_owned()),
+            peaks: vec![AllocatorPeaks {
+                peak_reserved_bytes: reserved,
+                allocations: 1,
+                ..AllocatorPeaks::default()
+            }],
+            ..ProcessReport::default()
+        }
+    }
+
+    fn findings(at_card_peak: [u64; 2]) -> Findings {
+        let uses = [1, 2].into_iter().zip(at_card_peak);
+        Findings {
+            processes: vec![
+                process(1, "prepare.py", 10 << 20),
+                process(2, "train.py", 30 << 20),
+            ],
+            cards: vec![CardUse {
+                used_bytes: 0,
+                peak_bytes: at_card_peak.iter().sum(),
+            }],
+            process_use: uses
+                .map(|(process, bytes)| ProcessUse {
+                    process,
+                    device: 0,
+                    used_bytes: 0,
+                    peak_bytes: 30 << 20,
+                    at_card_peak_bytes: bytes,
+                })
+                .collect(),
+            ..Findings::default()
+        }
+    }
+
+    #[test]
+    fn the_largest_of_several_processes_is_named_and_what_others_held_beside_it() {
+        let mut killed = findings([0, 30 << 20]);
+        killed.processes.pop();
+        for (findings, sentence) in [
+            (
+                findings([0, 30 << 20]),
+                "train.py is shown, the largest of 2 processes: at the card's peak it had the card for itself",
+            ),
+            (
+                findings([10 << 20, 30 << 20]),
+                "train.py is shown, the largest of 2 processes: steps, allocated and reserved are its own, on \
+                 card counts all of them, and at the peak others had 10.00 MiB",
+            ),
+            (
+                killed,
+                "prepare.py is shown, the largest of 2 processes that reported: the one that had the card at \
+                 its peak did not (was it killed?), and only on card counts it",
+            ),
+        ] {
+            assert_eq!(several_processes(&findings).as_deref(), Some(sentence));
+        }
+        let mut alone = findings([0, 30 << 20]);
+        alone.process_use.remove(0);
+        assert_eq!(several_processes(&alone), None);
+    }
 }

@@ -5,7 +5,7 @@ use ghostgpu_allocator::replay::WhatIf;
 use ghostgpu_whatif::{Basis, Found};
 
 use super::{Outcome, Replayed};
-use crate::look::Look;
+use crate::look::{Detail, Look};
 use ghostgpu_text::{Sheet, Table, grouped, human, signed_change};
 
 /// What an empty settings text means.
@@ -13,6 +13,10 @@ const DEFAULT_SETTINGS: &str = "default settings";
 
 pub(super) fn render(replayed: &Replayed, look: Look) -> String {
     let mut sheet = look.sheet();
+    if look.detail == Detail::Quiet {
+        sheet.section("what if", [verdict(replayed)]);
+        return sheet.render();
+    }
     let history = replayed.history;
     let how_known = match history.basis {
         Basis::Reproduced => ", found by its choices",
@@ -50,6 +54,28 @@ pub(super) fn render(replayed: &Replayed, look: Look) -> String {
     }
     sheet.list("assumes", &replayed.assumptions);
     sheet.render()
+}
+
+/// The one line of `--quiet`.
+fn verdict(replayed: &Replayed) -> String {
+    let recorded = replayed.history.recorded.peak_reserved_bytes;
+    let line = |settings: &str, answer: &WhatIf| {
+        let reserved = answer.peak_reserved_bytes();
+        format!(
+            "{}: {}, {} reserved at most ({})",
+            settings_name(settings),
+            ending(replayed, answer),
+            human(reserved),
+            change(recorded, reserved)
+        )
+    };
+    match &replayed.outcome {
+        Outcome::One(answer) => line(&replayed.question.settings.text, answer),
+        Outcome::Ranked { found, .. } => match found.first() {
+            Some(best) => line(&best.settings.text, &best.answer),
+            None => "no setting was tried".to_owned(),
+        },
+    }
 }
 
 fn one(sheet: &mut Sheet, replayed: &Replayed, answer: &WhatIf) {

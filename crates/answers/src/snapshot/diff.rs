@@ -6,7 +6,7 @@ use ghostgpu_ledger::{By, CardLedger, Moment};
 use ghostgpu_text::{Table, grouped, human, signed_change};
 
 use super::top::others;
-use crate::look::Look;
+use crate::look::{Detail, Look};
 
 /// Two sides, at the same moment of both.
 #[derive(Debug)]
@@ -56,6 +56,13 @@ impl Difference {
     pub fn text(&self, look: Look) -> String {
         let (before, after) = (&self.before, &self.after);
         let mut sheet = look.sheet();
+        if look.detail == Detail::Quiet {
+            let (old, new) = (before.live_bytes, after.live_bytes);
+            let change = signed_change(old, new);
+            let text = format!("{} → {} ({change}), {}", human(old), human(new), self.when);
+            sheet.section("live", [text]);
+            return sheet.render();
+        }
         let mut figures = Table::new(&["", ">before", ">after", ">change"]);
         for (name, old, new) in [
             ("live", before.live_bytes, after.live_bytes),

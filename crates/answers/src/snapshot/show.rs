@@ -33,6 +33,10 @@ impl Shown<'_> {
             snapshot, ledger, ..
         } = self;
         let mut sheet = look.sheet();
+        if look.detail == Detail::Quiet {
+            self.verdict(&mut sheet);
+            return sheet.render();
+        }
         headline(&mut sheet, snapshot, ledger, &self.file);
         state(&mut sheet, snapshot, self.device);
         peak(&mut sheet, snapshot, ledger, look.detail);
@@ -64,6 +68,21 @@ impl Shown<'_> {
         let notes: Vec<String> = snapshot.warnings.iter().map(ToString::to_string).collect();
         sheet.list("notes", &notes);
         sheet.render()
+    }
+
+    /// The one line of `--quiet`: what failed, or the peak.
+    fn verdict(&self, sheet: &mut Sheet) {
+        if let Some(at_failure) = &self.at_failure {
+            return failure(sheet, self.ledger, &at_failure.failed);
+        }
+        sheet.section(
+            "peak",
+            [format!(
+                "{} live, {} reserved",
+                human(self.ledger.peak().requested_bytes),
+                human(self.ledger.peak_reserved().reserved_bytes)
+            )],
+        );
     }
 }
 

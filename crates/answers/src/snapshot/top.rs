@@ -5,7 +5,7 @@ use ghostgpu_recording::Recording;
 use ghostgpu_text::{Table, grouped, human};
 use serde_json::{Value, json};
 
-use crate::look::Look;
+use crate::look::{Detail, Look};
 
 /// The holders of a moment.
 #[derive(Debug)]
@@ -33,8 +33,10 @@ impl Top<'_> {
                 self.when
             )],
         );
-        sheet.table("held by", &table(self.holders, self.most));
-        sheet.list("notes", self.warnings);
+        if look.detail != Detail::Quiet {
+            sheet.table("held by", &table(self.holders, self.most));
+            sheet.list("notes", self.warnings);
+        }
         sheet.render()
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use super::script_options::ScriptWords;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal;
@@ -14,8 +15,9 @@ use ghostgpu_library_sizes::Table;
 use ghostgpu_rehearse::process::{Cause, hold_signals, supervise};
 use ghostgpu_rehearse::python::{Search, find_interpreter};
 use ghostgpu_rehearse::{
-    CALIBRATOR_NAME, Stop, Target, calibrator_library, preload_value, temporary_folder,
+    CALIBRATOR_NAME, Stop, Target, calibrator_library, preload_value, runnable, temporary_folder,
 };
+use ghostgpu_session::SESSION_VARIABLE;
 use ghostgpu_text::{parse_duration, seconds};
 
 /// The folder in which each process of the script leaves its part of the table.
@@ -42,7 +44,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
 
-    /// The Python to use [default: the first on the PATH that has torch]
+    /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
+    /// one that ghostgpu is installed in]
     #[arg(long, value_name = "PATH")]
     python: Option<OsString>,
 
@@ -50,18 +53,15 @@ pub struct Arguments {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
 
-    /// The script with its arguments, or a command such as `python -m pkg.train`
-    #[arg(
-        value_name = "SCRIPT",
-        required = true,
-        num_args = 1..,
-        trailing_var_arg = true
-    )]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    script: ScriptWords,
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    let target = Target::from_words(&arguments.command)?;
+    if !has_card(Path::new("/")) && std::env::var_os(SESSION_VARIABLE).is_none() {
+        return Err(no_card().into());
+    }
+    let target = Target::from_words(&arguments.script.command(), arguments.python.as_deref())?;
     let mut table = present_table(&arguments.out)?;
     let output = Output::prepare(&arguments.out)?;
     let calibrator = calibrator_library()?;
@@ -105,6 +105,27 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     }
 }
 
+/// Whether NVIDIA's driver has a card here: on Linux, in WSL, or on a Jetson. The script is not started to find
+/// that out.
+fn has_card(root: &Path) -> bool {
+    let is_card = |name: &str| {
+        let number = name.strip_prefix("nvidia").unwrap_or_default();
+        let is_numbered = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_numbered || matches!(name, "dxg" | "nvgpu" | "nvhost-gpu")
+    };
+    let devices = std::fs::read_dir(root.join("dev")).into_iter().flatten();
+    devices
+        .flatten()
+        .any(|entry| is_card(&entry.file_name().to_string_lossy()))
+}
+
+fn no_card() -> Failure {
+    Failure::new("there is no NVIDIA card in this machine, and sizes are recorded on a real one").with_hint(
+        "nothing was run; run it where the card is, and give the file to `ghostgpu run --library-sizes FILE` \
+         here",
+    )
+}
+
 /// The table that is to be added to, or an empty one.
 fn present_table(path: &Path) -> Result<Table, Failure> {
     let text = match std::fs::read_to_string(path) {
@@ -127,7 +148,7 @@ fn program_and_words(
         ..Search::default()
     };
     let (word, words) = match target {
-        Target::Script { words } => (None, words),
+        Target::Script { words } => (None, runnable(words)),
         Target::Python { word, words } => (word, words),
         Target::Program { program, words, .. } => return Ok((program, words)),
     };
@@ -180,6 +201,23 @@ mod tests {
             table.to_text(),
             "# ghostgpu table 1\n# card\tNVIDIA H200\nf\tm=1\tx=1\nf\tm=2\tx=2\nf\tm=3\tx=3\n"
         );
+    }
+
+    #[test]
+    fn a_card_is_a_device_with_a_number() {
+        let root = tempfile::tempdir().expect("folder");
+        assert!(!has_card(root.path()));
+        let dev = root.path().join("dev");
+        std::fs::create_dir(&dev).expect("folder");
+        for (name, expected) in [
+            ("nvidiactl", false),
+            ("nvidia-uvm", false),
+            ("null", false),
+            ("nvidia0", true),
+        ] {
+            std::fs::write(dev.join(name), "").expect("file");
+            assert_eq!(has_card(root.path()), expected, "{name}");
+        }
     }
 
     #[test]

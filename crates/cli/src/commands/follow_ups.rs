@@ -11,7 +11,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
     let Some(gpu) = &arguments.options.gpu else {
         return FollowUps::default();
     };
-    let job = job(&arguments.command);
+    let job = job(&arguments.script.command());
     let on_this_card = |command: &str, more: &[&str]| {
         let mut words: Vec<String> = ["ghostgpu", command, "--gpu", gpu]
             .map(str::to_owned)
@@ -29,7 +29,9 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
         1 => &[],
         _ => &["--count", &count],
     };
-    let script = job.first().filter(|word| word.ends_with(".py"));
+    let script = job
+        .first()
+        .filter(|word| word.ends_with(".py") || word.ends_with(".ipynb"));
     let mut rehearsed: Vec<String> = cards.iter().map(|&word| word.to_owned()).collect();
     rehearsed.extend(options(arguments));
     rehearsed.extend(job.iter().cloned());
@@ -70,9 +72,11 @@ fn job(command: &[OsString]) -> Vec<String> {
     let words = command
         .iter()
         .map(|word| word.to_string_lossy().into_owned());
-    let is_script = command
-        .first()
-        .is_some_and(|word| word.to_string_lossy().ends_with(".py"));
+    let is_script = command.first().is_some_and(|word| {
+        let word = word.to_string_lossy();
+        let endings = [".py", ".ipynb", ".sh"];
+        word == "-m" || endings.iter().any(|ending| word.ends_with(ending))
+    });
     match is_script {
         true => words.collect(),
         false => std::iter::once("--".to_owned()).chain(words).collect(),
@@ -119,6 +123,14 @@ mod tests {
         );
         assert_eq!(joined(next.lint), "ghostgpu lint train.py");
         assert_eq!(joined(next.rehearsed), "train.py --lr 1e-4");
+    }
+
+    #[test]
+    fn modules_notebooks_and_shell_scripts_need_no_dashes() {
+        for job in ["-m pkg.train --lr 1", "train.ipynb", "train.sh 3"] {
+            let next = typed(&format!("run --gpu 3060 {job}"));
+            assert_eq!(joined(next.rehearsed), job);
+        }
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! `ghostgpu max-batch`: the largest batch that fits.
 
-use std::ffi::OsString;
-
-use ghostgpu_rehearse::{Job, SizePoint};
+use ghostgpu_rehearse::Job;
 
 use super::AnswerOptions;
 use super::extent_options::ExtentOptions;
 use super::rehearsal_options::RehearsalOptions;
+use super::script_options::{BatchArgument, ScriptWords};
 use crate::questions::largest_batch::{WhichBatch, answer};
 
 /// Find the largest batch with which a script fits on a virtual card
@@ -18,6 +17,7 @@ use crate::questions::largest_batch::{WhichBatch, answer};
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu max-batch --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...
+       ghostgpu max-batch --gpu <NAME> [OPTIONS] -m <MODULE> [ARGUMENTS]...
        ghostgpu max-batch --gpu <NAME> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
 #[command(after_help = "\
 Everything after the script belongs to the script: options of ghostgpu come before it.
@@ -42,9 +42,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub answer: AnswerOptions,
 
-    /// Set the batch through this argument of the script's: `--batch-size`, or `batch_size=`
-    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
-    pub arg: Option<String>,
+    #[command(flatten)]
+    pub batch: BatchArgument,
 
     /// Try no batch that is larger than this
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -54,27 +53,18 @@ pub struct Arguments {
     #[arg(long)]
     pub no_fork: bool,
 
-    /// The script with its arguments, or a command such as `python -m pkg.train`
-    #[arg(
-        value_name = "SCRIPT",
-        required = true,
-        num_args = 1..,
-        trailing_var_arg = true
-    )]
-    pub command: Vec<OsString>,
+    #[command(flatten)]
+    pub script: ScriptWords,
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     answer(&WhichBatch {
         job: Job {
             extent: arguments.extent.extent(),
-            ..arguments.options.job(arguments.command.clone())
+            ..arguments.options.job(arguments.script.command())
         },
         output: &arguments.answer,
-        point: match &arguments.arg {
-            Some(option) => SizePoint::Option(option.clone()),
-            None => SizePoint::TrainingLoader,
-        },
+        point: arguments.batch.point(),
         at_most: arguments.at_most,
         is_forked: !arguments.no_fork,
         declines: |_| None,

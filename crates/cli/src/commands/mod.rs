@@ -16,6 +16,7 @@ mod rehearsal_options;
 mod replay;
 mod report;
 mod run;
+mod script_options;
 mod snapshot;
 
 pub use answer_options::{AnswerOptions, Destination, with_clear_json};

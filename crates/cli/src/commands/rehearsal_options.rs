@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ghostgpu_rehearse::Job;
-use ghostgpu_text::{parse_duration, parse_size};
+use ghostgpu_text::{parse_card_memory, parse_duration};
 
 /// Options of `ghostgpu run` that mean the same elsewhere.
 #[derive(Clone, Debug, clap::Args)]
@@ -15,10 +15,11 @@ pub struct RehearsalOptions {
     pub gpu: Option<String>,
 
     /// Give the card this much memory instead of its own: `11GiB`, `24564MiB`, `16GB` (decimal)
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_card_memory)]
     pub memory: Option<u64>,
 
-    /// The Python to use [default: the first on the PATH that has torch]
+    /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
+    /// one that ghostgpu is installed in]
     #[arg(long, value_name = "PATH")]
     pub python: Option<OsString>,
 

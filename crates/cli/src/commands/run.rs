@@ -1,16 +1,16 @@
 //! `ghostgpu run`: rehearses a script and answers whether it fits.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ghostgpu_plan::growth::SequencePoint;
-use ghostgpu_rehearse::{Job, SizePoint};
+use ghostgpu_rehearse::Job;
 
 use super::AnswerOptions;
 use super::breakdown_options::BreakdownOptions;
 use super::extent_options::ExtentOptions;
 use super::follow_ups::follow_ups;
 use super::rehearsal_options::RehearsalOptions;
+use super::script_options::{BatchArgument, ScriptWords};
 use crate::output::prepare_appendable;
 use crate::questions::fits::{DoesItFit, answer};
 
@@ -23,6 +23,7 @@ use crate::questions::fits::{DoesItFit, answer};
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu run --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...
+       ghostgpu run --gpu <NAME> [OPTIONS] -m <MODULE> [ARGUMENTS]...
        ghostgpu run --gpu <NAME> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
 #[command(after_help = "\
 Everything after the script belongs to the script: options of ghostgpu come before it.
@@ -76,14 +77,8 @@ pub struct Arguments {
     #[arg(long)]
     pub grow: bool,
 
-    /// With --grow: this argument of the script's sets the batch (`--batch-size`, or `batch_size=`)
-    #[arg(
-        long,
-        value_name = "ARGUMENT",
-        allow_hyphen_values = true,
-        requires = "grow"
-    )]
-    pub arg: Option<String>,
+    #[command(flatten)]
+    pub batch: BatchArgument,
 
     /// With --grow: this argument of the script's sets the length of sequences (`--max-length`)
     #[arg(
@@ -98,17 +93,12 @@ pub struct Arguments {
     #[arg(long)]
     pub no_retry: bool,
 
-    /// The script with its arguments, or a command such as `python -m pkg.train` or `torchrun …`
-    #[arg(
-        value_name = "SCRIPT",
-        required = true,
-        num_args = 1..,
-        trailing_var_arg = true
-    )]
-    pub command: Vec<OsString>,
+    #[command(flatten)]
+    pub script: ScriptWords,
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    arguments.batch.needs("--grow", arguments.grow)?;
     let call_log = arguments.call_log.as_deref().map(prepare_appendable);
     let job = Job {
         card_count: arguments.count,
@@ -116,12 +106,9 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         call_log: call_log.transpose()?,
         keeps_checkpoints: arguments.keep_checkpoints,
         records_memory: !arguments.breakdown.no_breakdown,
-        ..arguments.options.job(arguments.command.clone())
+        ..arguments.options.job(arguments.script.command())
     };
-    let batch = match &arguments.arg {
-        Some(option) => SizePoint::Option(option.clone()),
-        None => SizePoint::TrainingLoader,
-    };
+    let batch = arguments.batch.point();
     let sequence = match &arguments.seq_arg {
         Some(option) => SequencePoint::Argument(option.clone()),
         None => SequencePoint::InBatches,

@@ -76,6 +76,14 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     }
     output.finish(|| json_answer(&answer, &memory, scaling.as_ref()))?;
     write_recording(&memory, page, file)?;
+    for (what, path) in [
+        ("the page", question.page),
+        ("the recording", question.recording),
+    ] {
+        if let Some(path) = path.filter(|path| *path != Path::new("-")) {
+            note(format_args!("wrote {what} to {}", path.display()));
+        }
+    }
     if let count @ 1.. = run.removed_files.len() {
         note(format_args!(
             "removed {count} file{} that the script wrote, since a rehearsal's \

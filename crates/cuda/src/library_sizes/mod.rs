@@ -70,7 +70,7 @@ fn users_table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
         let mut all = Table::default();
-        let paths = state::session().map_or(&[][..], |session| &session.tables);
+        let paths = state::session().map_or(&[][..], |session| &session.library_sizes);
         for path in paths {
             // The command line has read them before the start: what fails here has just been removed.
             let text = std::fs::read_to_string(path).unwrap_or_default();

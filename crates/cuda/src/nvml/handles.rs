@@ -7,7 +7,6 @@ use ghostgpu_device::PciAddress;
 use super::{Device, answer, device, ensure_initialised, handle_of, status};
 use crate::log_call;
 use crate::state::{self, VirtualDevice};
-use crate::visible_devices::format_uuid;
 
 fn count() -> Result<u32, i32> {
     ensure_initialised()?;
@@ -135,7 +134,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
     log_call!(nvmlDeviceGetHandleByUUID, uuid, target);
     // SAFETY: promised by the caller.
     let found = unsafe { read_text(uuid) }
-        .and_then(|wanted| find(|card| format_uuid(&card.uuid) == wanted));
+        .and_then(|wanted| find(|card| ghostgpu_device::format_uuid(&card.uuid) == wanted));
     // SAFETY: promised by the caller.
     unsafe { answer(target, found) }
 }

@@ -2,11 +2,10 @@
 
 use std::ffi::{c_char, c_int};
 
-use ghostgpu_device::Capability;
+use ghostgpu_device::{Capability, format_uuid};
 
 use super::{Device, answer, answer_text, device, status};
 use crate::state::VirtualDevice;
-use crate::visible_devices::format_uuid;
 use crate::{log_call, write_out};
 
 /// # Safety

@@ -299,6 +299,10 @@ fn an_unknown_name_is_answered_with_the_nearest_cards() {
         ("rtx 3061", "RTX 3060 12GB"),
         ("a1oo", "A100 SXM4 40GB"),
         ("rtx 4090x", "RTX 4090"),
+        ("3600", "RTX 3060 12GB"),
+        ("rtx4900", "RTX 4090"),
+        ("a1000", "A100 SXM4 40GB"),
+        ("2800ti", "RTX 2080 Ti"),
     ] {
         let error = refusal(typed);
         let LookupError::Unknown { name, nearest } = &error else {
@@ -314,13 +318,16 @@ fn an_unknown_name_is_answered_with_the_nearest_cards() {
             .iter()
             .for_each(|name| assert_eq!(find(name).name, name));
     }
-    let LookupError::Unknown { nearest, .. } = refusal("h20o") else {
-        unreachable!()
-    };
-    assert_eq!(
-        nearest[0], "H200",
-        "the zero that looks like a letter comes first"
-    );
+    for (typed, first) in [
+        ("h20o", "H200"),
+        ("rtx4900", "RTX 4090"),
+        ("a1000", "A100 SXM4 40GB"),
+    ] {
+        let LookupError::Unknown { nearest, .. } = refusal(typed) else {
+            unreachable!()
+        };
+        assert_eq!(nearest[0], first, "{typed}");
+    }
 }
 
 #[test]
@@ -329,7 +336,7 @@ fn errors_read_as_one_sentence_and_a_hint() {
     assert_eq!(error.to_string(), "unknown card `h20o`");
     assert_eq!(
         error.hint(),
-        "did you mean `H200`, `H20` or `H100 SXM5 80GB`? `ghostgpu gpus` lists all cards"
+        "did you mean `H200`, `H20` or `GH200 96GB`? `ghostgpu gpus` lists all cards"
     );
     assert_eq!(refusal("  ").to_string(), "the card name is empty");
 }

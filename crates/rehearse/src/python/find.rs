@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::inspect::{Interpreter, inspect};
+use crate::environment::USUAL_PATH;
 use crate::failure::Failure;
 use crate::stop::Stop;
 
@@ -69,8 +70,19 @@ pub fn find_interpreter(search: &Search) -> Result<Interpreter, Stop> {
 
 /// The file that a shell would run for this word.
 pub fn find_program(word: &OsStr) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
+    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(USUAL_PATH));
     find_program_on(word, &path)
+}
+
+/// The file that a shell would run for this word if the folder of `python` came first on the PATH, as it does in
+/// an environment that was activated; last comes the folder of the python that started us.
+pub fn find_program_beside(word: &OsStr, python: Option<&OsStr>) -> Option<PathBuf> {
+    let beside = |python: PathBuf| find_program_on(word, python.parent()?.as_os_str());
+    let named = python.and_then(find_program).and_then(beside);
+    named.or_else(|| find_program(word)).or_else(|| {
+        let launcher = std::env::var_os(LAUNCHER_VARIABLE)?;
+        beside(PathBuf::from(launcher))
+    })
 }
 
 fn find_program_on(word: &OsStr, path: &OsStr) -> Option<PathBuf> {

@@ -33,7 +33,7 @@ pub fn diagnose(python: Option<&OsStr>) -> Result<Diagnosis, Stop> {
 /// The library and the agent; with them, a folder to try the library from.
 fn check_own_parts(checks: &mut Vec<Check>) -> Option<RunDir> {
     let found = Layout::find().and_then(|layout| {
-        let run_dir = RunDir::create(&layout.library)?;
+        let run_dir = RunDir::create(&layout)?;
         Ok((layout, run_dir))
     });
     match found {

@@ -19,7 +19,8 @@ Examples:
 
 Exit codes: 0 rehearsals work here, 2 they do not.")]
 pub struct Arguments {
-    /// The Python to look at [default: the first on the PATH that has torch]
+    /// The Python to look at [default: the first with torch of `python` and `python3` on the PATH and
+    /// the one that ghostgpu is installed in]
     #[arg(long, value_name = "PATH")]
     python: Option<OsString>,
 

@@ -1,11 +1,12 @@
 //! The arguments of `ghostgpu explain`.
 
-use ghostgpu_text::{parse_duration, parse_size};
+use ghostgpu_text::{parse_card_memory, parse_duration};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::commands::AnswerOptions;
+use crate::commands::script_options::BatchArgument;
 
 /// Say what a log with an out-of-memory error means, and what to do
 ///
@@ -49,24 +50,19 @@ pub struct Arguments {
     pub gpu: Option<String>,
 
     /// Give the card this much memory instead of what the log says: `11GiB`, `24564MiB`
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "script")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_card_memory, requires = "script")]
     pub memory: Option<u64>,
 
-    /// Set the batch through this argument of the script's: `--batch-size`, or `batch_size=`
-    #[arg(
-        long,
-        value_name = "ARGUMENT",
-        allow_hyphen_values = true,
-        requires = "script"
-    )]
-    pub arg: Option<String>,
+    #[command(flatten)]
+    pub batch: BatchArgument,
 
     /// Stop the script after this many optimizer steps; 0 runs it to its end [default: 3; 20 where the
     /// log shows growth over steps; where it failed in evaluation, 3 batches of each pass, and on]
     #[arg(long, value_name = "N", requires = "script")]
     pub steps: Option<u64>,
 
-    /// The Python to use [default: the first on the PATH that has torch]
+    /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
+    /// one that ghostgpu is installed in]
     #[arg(long, value_name = "PATH", requires = "script")]
     pub python: Option<OsString>,
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ghostgpu_answers::explain::{Rehearsed, Typed, rehearsed};
 use ghostgpu_explain::{Explanation, Log, Situation, Stage};
 use ghostgpu_plan::candidates::{Question, Script, rehearse_advice};
-use ghostgpu_rehearse::{CodeChange, Extent, Job, SizePoint, WholeRuns};
+use ghostgpu_rehearse::{CodeChange, Extent, Job, WholeRuns};
 
 use super::arguments::Arguments;
 use super::card::guess;
@@ -69,10 +69,7 @@ pub fn rehearse(
         advice: &explanation.advice,
         script: &text,
         words: &arguments.words,
-        batch: match &arguments.arg {
-            Some(option) => SizePoint::Option(option.clone()),
-            None => SizePoint::TrainingLoader,
-        },
+        batch: arguments.batch.point(),
         capacity_bytes: card.total_bytes,
     };
     let mut runner = WholeRuns::new(prepared, Arc::new(Rehearsing::default()));

@@ -13,6 +13,9 @@ use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use candidates::rehearse;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    arguments
+        .batch
+        .needs("--script", arguments.script.is_some())?;
     let output = arguments.answer.prepare()?;
     let log = input::read_log(arguments.file.as_deref())?;
     let card = |finding: &_| {

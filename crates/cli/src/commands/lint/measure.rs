@@ -78,7 +78,7 @@ fn the_script(arguments: &Arguments) -> Result<&PathBuf, Failure> {
     if is_notebook || !script.is_file() {
         let name = script.display();
         return Err(Failure::new(match (is_notebook, script.exists()) {
-            (true, _) => format!("`{name}` is a notebook, and only a script can be rehearsed"),
+            (true, _) => format!("`{name}` is a notebook, and --measure takes a script"),
             (_, true) => format!("`{name}` is no file"),
             (_, false) => format!("the script `{name}` does not exist"),
         }));

@@ -12,7 +12,7 @@ use crate::commands::AnswerOptions;
 use crate::failure::EXIT_DOES_NOT_FIT;
 use crate::progress::Progress;
 use crate::snapshot_file;
-use ghostgpu_text::parse_size;
+use ghostgpu_text::{parse_card_memory, parse_size};
 
 /// Replay a memory snapshot under other allocator settings, or with other memory
 ///
@@ -46,7 +46,7 @@ pub struct Arguments {
     top: usize,
 
     /// A card with this much memory: `24GiB`
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_card_memory)]
     memory: Option<u64>,
 
     /// This card (see `ghostgpu gpus`)

@@ -1,6 +1,6 @@
 //! `ghostgpu snapshot show`: a snapshot on one screen.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ghostgpu_allocator::{Release, Settings};
 use ghostgpu_answers::snapshot::{AtFailure, Failed, Shown};
@@ -81,6 +81,13 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     print_all(&shown.text(terminal::look(Stream::Output, None)))?;
     if let Some(page) = page {
         page.write_with(|out| Ok(write_html(&recording, out)?))?;
+        if let Some(path) = arguments
+            .report
+            .as_deref()
+            .filter(|path| *path != Path::new("-"))
+        {
+            terminal::note(format_args!("wrote the page to {}", path.display()));
+        }
     }
     Ok(0)
 }

@@ -1,10 +1,17 @@
-//! `CUDA_VISIBLE_DEVICES`, read as the driver reads it.
+//! `CUDA_VISIBLE_DEVICES`, read as the driver reads it, and the numbers by which it may name cards.
+
+/// A virtual card's own number, recognisable as ours: the bytes spell "ghostgpu".
+pub fn uuid_of(ordinal: usize) -> [u8; 16] {
+    let mut uuid = *b"ghostgpu\0\0\0\0\0\0\0\0";
+    uuid[8..].copy_from_slice(&(ordinal as u64 + 1).to_be_bytes());
+    uuid
+}
 
 /// Which cards the process sees, in its own order.
 ///
 /// The list ends at the first entry that names no card or names one twice. An entry is a number,
 /// or `GPU-` and the first digits of a card's UUID.
-pub fn select(variable: Option<&str>, uuids: &[[u8; 16]]) -> Vec<usize> {
+pub fn visible_devices(variable: Option<&str>, uuids: &[[u8; 16]]) -> Vec<usize> {
     let Some(variable) = variable else {
         return (0..uuids.len()).collect();
     };
@@ -51,7 +58,7 @@ pub fn format_uuid(uuid: &[u8; 16]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{format_uuid, select};
+    use super::{format_uuid, visible_devices};
 
     const UUIDS: [[u8; 16]; 3] = [[0x11; 16], [0x22; 16], [0x23; 16]];
 
@@ -71,7 +78,7 @@ mod tests {
             (Some("NoDevFiles"), &[]),
         ];
         for (variable, expected) in cases {
-            assert_eq!(select(variable, &UUIDS), expected, "{variable:?}");
+            assert_eq!(visible_devices(variable, &UUIDS), expected, "{variable:?}");
         }
     }
 
@@ -79,6 +86,6 @@ mod tests {
     fn a_uuid_is_written_in_five_groups() {
         let written = format_uuid(&[0xab; 16]);
         assert_eq!(written, "GPU-abababab-abab-abab-abab-abababababab");
-        assert_eq!(select(Some(&written), &[[0xab; 16]]), [0]);
+        assert_eq!(visible_devices(Some(&written), &[[0xab; 16]]), [0]);
     }
 }
