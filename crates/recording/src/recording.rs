@@ -13,8 +13,18 @@ pub struct Recording {
     pub names: Names,
     /// The cards that were used.
     pub cards: Vec<CardMemory>,
+    /// The run that ran out of memory, where the rest is of a later run that had enough. It has the same names.
+    pub failed_run: Option<FailedRun>,
     /// What is missing from it, in sentences.
     pub warnings: Vec<String>,
+}
+
+/// A run up to the request that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailedRun {
+    /// Optimizer steps that were complete when memory ran out.
+    pub steps: u32,
+    pub cards: Vec<CardMemory>,
 }
 
 /// Who watched the memory, and so what can be known about it.

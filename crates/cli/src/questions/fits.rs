@@ -61,9 +61,11 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let judgement = judge(&run);
     let verdict = judgement.verdict;
     let (need, measured) = need_of(question, verdict, &mut runner)?;
-    // The whole job's memory is what has to be made smaller, not only what came before the failed
-    // request.
-    let mut memory = measured.unwrap_or(std::mem::replace(&mut run.memory, Memory::Unwanted));
+    let until_failure = std::mem::replace(&mut run.memory, Memory::Unwanted);
+    let mut memory = match measured {
+        Some(whole) => beside_failed_run(whole, until_failure),
+        None => until_failure,
+    };
     let answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
     complete(&mut memory, &answer, &prepared);
@@ -119,6 +121,14 @@ fn need_of(
         Verdict::DoesNotFit => Ok((unknown("it was not looked for (--no-retry)"), None)),
         _ => Ok((unknown("the script did not run to its end"), None)),
     }
+}
+
+/// The recording of the whole job, whose memory has to be made smaller, with that of the run that failed.
+fn beside_failed_run(mut whole: Memory, failed: Memory) -> Memory {
+    if let (Memory::Recorded(whole), Memory::Recorded(failed)) = (&mut whole, failed) {
+        whole.keep_failed_run(*failed);
+    }
+    whole
 }
 
 /// How memory grows, if that was asked.
