@@ -180,6 +180,7 @@ pub fn answer(
             .and_then(|process| process.coverage.clone())
             .unwrap_or_default()
             .not_reached,
+        next: None,
     }
 }
 

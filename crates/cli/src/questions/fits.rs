@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ghostgpu_answers::fits::{Answer, Circumstances, FollowUps, Need, json_answer, text_answer};
+use ghostgpu_answers::fits::{
+    Answer, Circumstances, FollowUps, Need, json_answer, next_command, text_answer,
+};
 use ghostgpu_answers::growth::Scaling;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::need;
@@ -66,8 +68,9 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
         Some(whole) => beside_failed_run(whole, until_failure),
         None => until_failure,
     };
-    let answer =
+    let mut answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
+    answer.next = next_command(&answer, &memory, &question.follow_ups);
     complete(&mut memory, &answer, &prepared);
     let current_dir = std::env::current_dir().ok();
     let look = output.look(current_dir.as_deref());
