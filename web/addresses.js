@@ -94,7 +94,6 @@ export class AddressMap {
         this.showOffsets(this.from + (dy / this.height) * (this.to - this.from), this.to - this.from);
       },
       wheel: (x, y, steps, event) => {
-        // Shift turns the wheel sideways in some browsers; the direction is what counts.
         if (event.shiftKey) this.zoomOffsets(1.25 ** steps, this.offsetAt(y));
         else page.view.zoom(1.25 ** steps, this.eventAt(x));
       },

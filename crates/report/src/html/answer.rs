@@ -147,10 +147,14 @@ impl<'a> Words<'a> {
                 if !about.capability.is_empty() {
                     facts.push(format!("compute capability {}", Escaped(&about.capability)));
                 }
-                facts.push(match about.steps {
+                let steps = match about.steps {
                     0 => "no optimizer step completed".to_owned(),
                     1 => "1 optimizer step".to_owned(),
                     steps => format!("{steps} optimizer steps"),
+                };
+                facts.push(match self.recording.failed_run {
+                    Some(_) => format!("{steps} with unlimited memory"),
+                    None => steps,
                 });
             }
             Source::Snapshot => {

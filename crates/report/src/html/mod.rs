@@ -94,7 +94,8 @@ fn fill(
             for (place, counted) in counted.iter().enumerate() {
                 let class = format!("data-card{place}");
                 let (card, phases) = (counted.card, &counted.phases);
-                details::card_section(card, phases, groups, &mut owners).write(&class, out)?;
+                details::card_section(recording, card, phases, groups, &mut owners)
+                    .write(&class, out)?;
             }
             details::names_section(&recording.names, &owners)?.write("data-names", out)?;
         }

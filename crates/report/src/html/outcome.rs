@@ -7,6 +7,7 @@ use ghostgpu_text::{grouped, human};
 
 use super::escape::Escaped;
 use super::push;
+use crate::text;
 
 /// Lines that grow fastest; more are counted.
 const MOST_GROWING: usize = 3;
@@ -118,7 +119,7 @@ fn grows(growth: &Growth) -> Option<(&'static str, String)> {
             format_args!(
                 "<li>{} more in each step from <code>{}</code>{}",
                 size(source.bytes_per_step),
-                Escaped(&source.label),
+                Escaped(text::shown_file(&source.label)),
                 match source.category {
                     Category::Unknown => String::new(),
                     category => format!(" ({})", category.title()),

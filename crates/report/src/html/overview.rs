@@ -81,7 +81,6 @@ fn describe(counted: &Counted<'_>) -> Value {
         json!({
             "event": ran_out.event,
             "requested_bytes": ran_out.failure.requested_bytes,
-            "on_card_bytes": ran_out.accounts.on_card_bytes(),
             "left_bytes": ran_out.failure.driver_free_bytes,
         })
     });

@@ -87,7 +87,11 @@ fn add_request(html: &mut String, oom: &OomReport) {
     if let Some(frame) = user_frame(&oom.stack) {
         push(
             html,
-            format_args!(", at <code>{}:{}</code>", Escaped(&frame.file), frame.line),
+            format_args!(
+                ", at <code>{}:{}</code>",
+                Escaped(text::shown_file(&frame.file)),
+                frame.line
+            ),
         );
         if !matches!(frame.function.as_str(), "" | "<module>") {
             push(html, format_args!(" in {}", Escaped(&frame.function)));
@@ -121,7 +125,7 @@ fn add_request_of_snapshot(html: &mut String, recording: &Recording, card: u32, 
             html,
             format_args!(
                 ", made at <code>{}:{}</code> in {}",
-                Escaped(&frame.file),
+                Escaped(text::shown_file(&frame.file)),
                 frame.line,
                 Escaped(&frame.function)
             ),
@@ -176,7 +180,7 @@ fn add_lines(html: &mut String, ran_out: &RanOut) {
             format_args!(
                 "<tr><td class=\"number\">{}</td><td class=\"text\"><code>{}</code>{}</td></tr>",
                 data(line.held.requested_bytes()),
-                Escaped(&line.label),
+                Escaped(text::shown_file(&line.label)),
                 mostly(line)
             ),
         );

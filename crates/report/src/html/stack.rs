@@ -5,6 +5,7 @@ use ghostgpu_session::StackFrame;
 
 use super::escape::Escaped;
 use super::push;
+use crate::text::{package, shown_file};
 
 /// One frame, wherever it was recorded.
 pub(super) struct Line<'a> {
@@ -96,11 +97,15 @@ fn add_line(html: &mut String, line: &Line<'_>) {
         ("", _) => push(html, format_args!("<code>{function}</code>")),
         (file, "" | "<module>") => push(
             html,
-            format_args!("<code>{}:{}</code>", Escaped(file), line.line),
+            format_args!("<code>{}:{}</code>", Escaped(shown_file(file)), line.line),
         ),
         (file, _) => push(
             html,
-            format_args!("<code>{}:{}</code> in {function}", Escaped(file), line.line),
+            format_args!(
+                "<code>{}:{}</code> in {function}",
+                Escaped(shown_file(file)),
+                line.line
+            ),
         ),
     }
 }
@@ -109,30 +114,15 @@ fn add_line(html: &mut String, line: &Line<'_>) {
 fn packages(lines: &[Line<'_>]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for line in lines {
-        let name = package(line.file);
+        let name = match package(line.file) {
+            "" => "C++",
+            name => name,
+        };
         if !names.contains(&name) {
             names.push(name);
         }
     }
     names.join(", ")
-}
-
-/// The package that a file belongs to.
-fn package(file: &str) -> &str {
-    let below = ["/site-packages/", "/dist-packages/"]
-        .iter()
-        .find_map(|folder| Some(file.rsplit_once(folder)?.1));
-    let is_library = file.contains("/lib/python3");
-    match below {
-        Some(rest) => rest
-            .split(['/', '.'])
-            .find(|part| !part.is_empty())
-            .unwrap_or("a package"),
-        None if is_library => "Python",
-        None if file.contains("/ghostgpu/agent/") => "ghostgpu",
-        None if file.ends_with(".py") => "a package",
-        None => "C++",
-    }
 }
 
 #[cfg(test)]
@@ -166,7 +156,7 @@ mod tests {
         let own = "<li class=\"user\"><code>train.py:7</code> in forward</li>";
         assert!(html.contains(own), "{html}");
         assert!(html.contains("<summary>2 frames of torch, timm</summary>"));
-        assert!(html.contains("timm/&lt;vit&gt;.py:7"));
+        assert!(html.contains("<code>timm/&lt;vit&gt;.py:7</code>"));
         assert!(html.ends_with("</details></li></ol>"));
         assert!(html.contains("<summary>1 frame of Python</summary>"));
     }
