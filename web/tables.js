@@ -45,7 +45,9 @@ export function compositionTable(page, values, segments) {
   }
   if (view.moment === card.ran_out?.event) {
     const { requested_bytes: requested } = card.ran_out;
-    rows.unshift(row({ class: "refused" }, [swatch("bad"), "asked for"], requested));
+    const asked = row({ class: "refused" }, [swatch("bad"), "asked for"], requested);
+    asked.lastElementChild.replaceChildren();
+    rows.unshift(asked);
   }
   const head = make(
     "tr",

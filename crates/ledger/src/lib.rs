@@ -58,7 +58,7 @@ pub use overview::{Overview, Stretch};
 pub use owner_module::OwnerModules;
 pub use phase_sums::PhaseSums;
 pub use places::{Place, PlaceSum, Places};
-pub use ran_out::RanOut;
+pub use ran_out::{RanOut, RefusedBecause};
 pub use rule_of_thumb::{Difference, LayerEstimate, OptimizerKind, RuleOfThumb};
 pub use segments_at::{Block, Segment};
 pub use stages::{StageFlow, Stages, TrainingPart};

@@ -18,13 +18,45 @@ pub struct RanOut {
     pub lines: Vec<PlaceSum>,
 }
 
+/// Why a request could not be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedBecause {
+    /// Everything unused together would not have been enough.
+    Full,
+    /// It would have been enough in one piece.
+    Fragmented,
+    /// The card had room for it: PyTorch was not to take more.
+    Limited,
+}
+
+/// What PyTorch asks the driver for: segments of a fixed size for what is small, else a multiple of one.
+const SMALL_SEGMENT_BYTES: u64 = 2 << 20;
+const LARGE_SEGMENT_BYTES: u64 = 20 << 20;
+const LARGEST_SMALL_REQUEST_BYTES: u64 = 1 << 20;
+const FEWEST_BYTES_OF_OWN_SEGMENT: u64 = 10 << 20;
+
 impl RanOut {
-    /// Whether everything unused together, in one piece, would have been enough; none where the recording does not say
-    /// what the driver had left.
-    pub fn is_fragmentation(&self) -> Option<bool> {
+    /// Why it failed; none where the recording does not say what the driver had left.
+    pub fn because(&self) -> Option<RefusedBecause> {
         let left = self.failure.driver_free_bytes?;
+        let requested = self.failure.requested_bytes;
         let unused = left.saturating_add(self.accounts.cached_bytes());
-        Some(unused >= self.failure.requested_bytes)
+        Some(match () {
+            () if left >= segment_bytes(requested) => RefusedBecause::Limited,
+            () if unused >= requested => RefusedBecause::Fragmented,
+            () => RefusedBecause::Full,
+        })
+    }
+}
+
+/// The segment that a request leads to.
+fn segment_bytes(requested: u64) -> u64 {
+    match requested {
+        0..=LARGEST_SMALL_REQUEST_BYTES => SMALL_SEGMENT_BYTES,
+        0..FEWEST_BYTES_OF_OWN_SEGMENT => LARGE_SEGMENT_BYTES,
+        requested => requested
+            .checked_next_multiple_of(SMALL_SEGMENT_BYTES)
+            .unwrap_or(u64::MAX),
     }
 }
 
@@ -74,13 +106,18 @@ mod tests {
     }
 
     #[test]
-    fn it_is_fragmentation_if_all_that_is_unused_would_have_been_enough() {
+    fn a_request_fails_for_want_of_memory_of_one_piece_or_of_permission() {
+        use RefusedBecause::{Fragmented, Full, Limited};
         for (requested, left, expected) in [
-            (1 << 30, Some(1 << 20), Some(false)),
-            (1 << 20, Some(1 << 20), Some(true)),
+            (1 << 30, Some(1 << 20), Some(Full)),
+            // A segment of 20 MiB has no room in 12.
+            (3 << 20, Some(12 << 20), Some(Fragmented)),
+            (3 << 20, Some(20 << 20), Some(Limited)),
+            (30 << 20, Some(30 << 20), Some(Limited)),
+            (u64::MAX, Some(1 << 20), Some(Full)),
             (1 << 20, None, None),
         ] {
-            assert_eq!(failing(requested, left).is_fragmentation(), expected);
+            assert_eq!(failing(requested, left).because(), expected);
         }
     }
 }

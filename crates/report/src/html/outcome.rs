@@ -162,7 +162,7 @@ fn until_full(steps: Option<u64>) -> String {
 fn next(answer: &Answer) -> Option<(&'static str, String)> {
     let next = answer.next.as_ref()?;
     let text = format!(
-        "<code>{}</code> <span class=\"soft\">{}</span>",
+        "<code>{}</code> <span class=\"soft\"># {}</span>",
         Escaped(&next.command),
         Escaped(&next.finds)
     );

@@ -1,6 +1,6 @@
 //! The moment at which memory ran out: what was asked for, by which line, and what held the card then.
 
-use ghostgpu_ledger::{PlaceSum, RanOut};
+use ghostgpu_ledger::{Place, PlaceSum, RanOut, RefusedBecause};
 use ghostgpu_recording::{Category, FrameOwner, Recording, Source};
 use ghostgpu_session::{OomReport, StackFrame};
 use ghostgpu_text::{grouped, human};
@@ -143,6 +143,13 @@ fn add_rest(html: &mut String, ran_out: &RanOut, source: Source) {
         push(html, format_args!("; {} were left on the card", data(left)));
     }
     html.push('.');
+    let because = ran_out.because();
+    if because == Some(RefusedBecause::Limited) {
+        html.push_str(
+            " The card had room for it: a limit on PyTorch's memory \
+             (<code>set_per_process_memory_fraction</code>) refused it.",
+        );
+    }
     let cached = ran_out.accounts.cached_bytes();
     if cached > 0 {
         push(
@@ -153,13 +160,13 @@ fn add_rest(html: &mut String, ran_out: &RanOut, source: Source) {
             ),
         );
     }
-    match ran_out.is_fragmentation() {
-        Some(true) => html.push_str(
-            " In one piece that would have been enough: the memory was fragmented \
+    match because {
+        Some(RefusedBecause::Fragmented) => html.push_str(
+            " In one piece, what was unused would have been enough: the memory was fragmented \
              (<code>PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True</code> avoids most of that).",
         ),
-        Some(false) if cached > 0 => {
-            html.push_str(" Even in one piece that would not have been enough.");
+        Some(RefusedBecause::Full) if cached > 0 => {
+            html.push_str(" Even in one piece, what was unused would not have been enough.");
         }
         _ => {}
     }
@@ -170,7 +177,12 @@ fn add_rest(html: &mut String, ran_out: &RanOut, source: Source) {
 }
 
 fn add_lines(html: &mut String, ran_out: &RanOut) {
-    if ran_out.lines.is_empty() {
+    // Nothing is said by one row for what nobody saw being made.
+    let has_lines = ran_out
+        .lines
+        .iter()
+        .any(|line| matches!(line.place, Place::Line(_)));
+    if !has_lines {
         return;
     }
     html.push_str("<table class=\"lines\"><caption>Lines that held most then</caption><tbody>");
@@ -298,7 +310,7 @@ mod tests {
         for words in [
             "<data value=\"524288\">512.00 KiB</data> were left on the card.",
             "<data value=\"1048576\">1.00 MiB</data> cached in pieces between live blocks",
-            "Even in one piece that would not have been enough.",
+            "Even in one piece, what was unused would not have been enough.",
             "<code>train.py:20 in main</code>, mostly activations kept for backward",
         ] {
             assert!(html.contains(words), "{words}\n{html}");
@@ -310,6 +322,15 @@ mod tests {
         let mut recording = failing(1 << 20, 512 << 10);
         recording.about.answer = misfit("");
         assert!(said(&recording).contains("expandable_segments:True"));
+    }
+
+    #[test]
+    fn a_limit_is_named_where_the_card_had_room() {
+        let mut recording = failing(1 << 20, 100 << 20);
+        recording.about.source = Source::Snapshot;
+        let html = said(&recording);
+        assert!(html.contains("set_per_process_memory_fraction"), "{html}");
+        assert!(!html.contains("expandable_segments"), "{html}");
     }
 
     #[test]
