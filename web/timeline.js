@@ -227,9 +227,11 @@ export class Timeline {
     context.lineTo(right, y);
     context.stroke();
     context.setLineDash([]);
-    context.textAlign = "right";
+    // On the side where the moment's own label is not.
+    const isLate = this.x(page.view.moment) > (this.left + right) / 2;
+    context.textAlign = isLate ? "left" : "right";
     context.fillStyle = colour("bad");
-    this.outlinedText(`the card: ${size(totalBytes)}`, right - 4, y - 10);
+    this.outlinedText(`the card: ${size(totalBytes)}`, isLate ? this.left + 4 : right - 4, y - 10);
     context.textAlign = "left";
   }
 
@@ -272,7 +274,8 @@ export class Timeline {
     const top = this.y(this.failedHeight());
     const x = this.x(ranOut.event + 0.5);
     context.fillStyle = colour("bad");
-    context.fillRect(x - 4, top, 8, Math.max(2, bottom - top));
+    // To the left, as it mostly is the last event.
+    context.fillRect(x - 8, top, 8, Math.max(3, bottom - top));
   }
 
   drawMoment() {
