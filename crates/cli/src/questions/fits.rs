@@ -13,8 +13,8 @@ use ghostgpu_plan::need;
 use ghostgpu_plan::verdict::judge;
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
-    Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop, WholeRuns,
-    user_frame,
+    Completion, Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop,
+    WholeRuns, user_frame,
 };
 use ghostgpu_report::write_html;
 use ghostgpu_text::seconds;
@@ -63,10 +63,13 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let judgement = judge(&run);
     let verdict = judgement.verdict;
     let (need, measured) = need_of(question, verdict, &mut runner)?;
-    let until_failure = std::mem::replace(&mut run.memory, Memory::Unwanted);
+    let recorded = std::mem::replace(&mut run.memory, Memory::Unwanted);
     let mut memory = match measured {
-        Some(whole) => beside_failed_run(whole, until_failure),
-        None => until_failure,
+        Some(whole) if run.completion() == Completion::OutOfMemory => {
+            beside_failed_run(whole, recorded)
+        }
+        Some(whole) => whole,
+        None => recorded,
     };
     let mut answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));

@@ -35,38 +35,36 @@ pub(super) fn html(recording: &Recording) -> String {
     html
 }
 
+/// What is left of the card, unless the reason for the verdict says so already.
 fn headroom(recording: &Recording, answer: &Answer) -> Option<(&'static str, String)> {
     let left = answer.headroom_bytes?;
+    if answer.reason.contains(&human(left)) {
+        return None;
+    }
     let total = recording.about.gpu_total_bytes;
     let share = match total {
         0 => String::new(),
-        total => format!(" ({:.1} % of the card)", left as f64 * 100.0 / total as f64),
+        total => format!(" ({:.0} % of the card)", left as f64 * 100.0 / total as f64),
     };
     Some(("headroom", format!("{}{share}", size(left))))
 }
 
-/// The smallest card, the card from which on PyTorch keeps its cache, and what lies between.
+/// Why the need is unknown, or the card from which on PyTorch keeps its cache. The need itself is in the headline.
 fn need(answer: &Answer) -> Option<(&'static str, String)> {
     if answer.fits == Some(false)
         && let Some(because) = &answer.needed_unknown_because
     {
         return Some(("needs", format!("unknown: {}", Escaped(because))));
     }
-    // Without this the need is the headline's, and nothing is left to say.
     let comfortable = answer.comfortable_device_bytes?;
-    let needed = answer.needed_device_bytes?;
-    let mut text = format!(
-        "{} at least; with {} PyTorch never has to flush its cache",
-        size(needed),
-        size(comfortable)
-    );
-    if let Some(flushes @ 0.01..) = answer.cache_flushes_per_step {
-        push(
-            &mut text,
-            format_args!("; on this card it flushes it {flushes:.1} times a step"),
-        );
-    }
-    Some(("needs", text))
+    let flushes = match answer.cache_flushes_per_step {
+        Some(flushes @ 0.05..) => format!("; on this card, {flushes:.1} cache flushes a step"),
+        _ => String::new(),
+    };
+    Some((
+        "comfortable",
+        format!("from {} on{flushes}", size(comfortable)),
+    ))
 }
 
 fn covered(answer: &Answer) -> Vec<(&'static str, String)> {
@@ -98,10 +96,10 @@ fn with_detail(title: &str, detail: &str) -> String {
 
 const fn title(part: TrainingPart) -> &'static str {
     match part {
-        TrainingPart::Steps => "steps",
+        TrainingPart::Steps => "optimizer steps",
         TrainingPart::LargestBatch => "largest batch",
         TrainingPart::SmallestBatch => "smallest batch",
-        TrainingPart::LastBatch => "last batch of an epoch",
+        TrainingPart::LastBatch => "last batch",
         TrainingPart::Evaluation => "evaluation",
         TrainingPart::Checkpoint => "checkpoint",
         TrainingPart::NextEpoch => "next epoch",
@@ -218,15 +216,24 @@ mod tests {
             ..Answer::default()
         });
         for row in [
-            "<dt>headroom</dt><dd>1.00 GiB (10.0 % of the card)</dd>",
-            "<dt>needs</dt><dd>9.00 GiB at least; with 11.00 GiB PyTorch never has to flush its cache; \
-             on this card it flushes it 2.0 times a step</dd>",
-            "<dt>covered</dt><dd>steps (9 of 1,250)</dd>",
+            "<dt>headroom</dt><dd>1.00 GiB (10 % of the card)</dd>",
+            "<dt>comfortable</dt><dd>from 11.00 GiB on; on this card, 2.0 cache flushes a step</dd>",
+            "<dt>covered</dt><dd>optimizer steps (9 of 1,250)</dd>",
             "<dt>not reached</dt><dd>evaluation (the &lt;script&gt; ended)</dd>",
             "<dt>next</dt><dd><code>ghostgpu lint &#39;a&amp;b.py&#39;</code>",
         ] {
             assert!(html.contains(row), "{row}\n{html}");
         }
+    }
+
+    #[test]
+    fn headroom_that_the_reason_names_is_not_said_again() {
+        let html = said(Answer {
+            reason: "1.00 GiB (10 %) to spare".to_owned(),
+            headroom_bytes: Some(1 << 30),
+            ..Answer::default()
+        });
+        assert_eq!(html, "");
     }
 
     #[test]
