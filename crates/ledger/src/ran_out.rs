@@ -51,13 +51,14 @@ impl RanOut {
 
 /// The segment that a request leads to.
 fn segment_bytes(requested: u64) -> u64 {
-    match requested {
-        0..=LARGEST_SMALL_REQUEST_BYTES => SMALL_SEGMENT_BYTES,
-        0..FEWEST_BYTES_OF_OWN_SEGMENT => LARGE_SEGMENT_BYTES,
-        requested => requested
-            .checked_next_multiple_of(SMALL_SEGMENT_BYTES)
-            .unwrap_or(u64::MAX),
+    if requested <= LARGEST_SMALL_REQUEST_BYTES {
+        return SMALL_SEGMENT_BYTES;
     }
+    if requested < FEWEST_BYTES_OF_OWN_SEGMENT {
+        return LARGE_SEGMENT_BYTES;
+    }
+    let multiple = requested.checked_next_multiple_of(SMALL_SEGMENT_BYTES);
+    multiple.unwrap_or(u64::MAX)
 }
 
 impl CardLedger<'_> {
