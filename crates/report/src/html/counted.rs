@@ -1,6 +1,6 @@
 //! What the ledger says about one card of one run, as far as the page shows it before anybody asks.
 
-use ghostgpu_ledger::{CardLedger, Groups, Level, Overview, PhaseSums, RanOut};
+use ghostgpu_ledger::{CardLedger, Groups, Growth, Level, Overview, PhaseSums, RanOut};
 use ghostgpu_recording::{CardMemory, Recording, Source, Verdict};
 
 /// An overview has at most this many stretches: more than any screen has columns of pixels.
@@ -25,6 +25,8 @@ pub(super) struct Counted<'a> {
     pub peak_reserved: Level,
     /// Where the run ended for want of memory.
     pub ran_out: Option<RanOut>,
+    /// What grows with every step of the recorded run.
+    pub growth: Growth,
     /// Of the rest of the card, what other processes of the rehearsal held.
     pub other_processes_bytes: u64,
 }
@@ -57,7 +59,11 @@ impl<'a> Counted<'a> {
             phases: ledger.phases(),
             peak: ledger.peak(),
             peak_reserved: ledger.peak_reserved(),
-            ran_out: ledger.ran_out().filter(|_| has_ended),
+            ran_out: if has_ended { ledger.ran_out() } else { None },
+            growth: match (recording.about.source, run) {
+                (Source::Rehearsal, RunShown::Recorded) => ledger.growth(),
+                _ => Growth::default(),
+            },
             other_processes_bytes: device.map_or(0, |device| device.other_processes_bytes),
         }
     }

@@ -71,7 +71,7 @@ fn fill(
         }
         "reason" => write!(out, "{}", words.reason())?,
         "failed" => write!(out, "{}", ran_out::html(recording, counted))?,
-        "outcome" => write!(out, "{}", outcome::html(recording))?,
+        "outcome" => write!(out, "{}", outcome::html(recording, counted))?,
         "runs" => write!(out, "{}", words.runs())?,
         "about" => write!(out, "{}", words.about())?,
         "source" => write!(out, "{}", overview::source_name(about.source))?,

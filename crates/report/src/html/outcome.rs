@@ -1,10 +1,11 @@
 //! What belongs to the verdict, as a list of labels and texts: what is left, what grows, what was covered, what next.
 
-use ghostgpu_ledger::{CardLedger, Growth};
-use ghostgpu_recording::{Answer, Category, Recording, Source};
+use ghostgpu_ledger::Growth;
+use ghostgpu_recording::{Answer, Category, Recording};
 use ghostgpu_session::TrainingPart;
 use ghostgpu_text::{grouped, human};
 
+use super::counted::{Counted, RunShown};
 use super::escape::Escaped;
 use super::push;
 use crate::text;
@@ -13,16 +14,14 @@ use crate::text;
 const MOST_GROWING: usize = 3;
 
 /// The list as HTML; empty where there is nothing to say.
-pub(super) fn html(recording: &Recording) -> String {
+pub(super) fn html(recording: &Recording, counted: &[Counted<'_>]) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
     if let Some(answer) = &recording.about.answer {
         rows.extend(headroom(recording, answer));
         rows.extend(need(answer));
         rows.extend(covered(answer));
     }
-    if recording.about.source == Source::Rehearsal {
-        rows.extend(CardLedger::of_fullest(recording).and_then(|ledger| grows(&ledger.growth())));
-    }
+    rows.extend(fullest(counted).and_then(|card| grows(&card.growth)));
     rows.extend(recording.about.answer.as_ref().and_then(next));
     if rows.is_empty() {
         return String::new();
@@ -33,6 +32,15 @@ pub(super) fn html(recording: &Recording) -> String {
     }
     html.push_str("</dl>");
     html
+}
+
+/// The card with the highest peak of the recorded run; of several, the first.
+fn fullest<'a>(counted: &'a [Counted<'a>]) -> Option<&'a Counted<'a>> {
+    let recorded = counted.iter().filter(|one| one.run == RunShown::Recorded);
+    recorded.reduce(|best, next| {
+        let is_higher = next.peak.allocated_bytes > best.peak.allocated_bytes;
+        if is_higher { next } else { best }
+    })
 }
 
 /// What is left of the card, unless the reason for the verdict says so already.
@@ -174,6 +182,7 @@ fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ghostgpu_ledger::Groups;
     use ghostgpu_recording::made_up::{ByHand, Origin};
     use ghostgpu_recording::{About, NextCommand, Stage};
     use ghostgpu_session::{Covered, NotReached};
@@ -189,7 +198,7 @@ mod tests {
             },
             ..Recording::default()
         };
-        html(&recording).replace('\u{a0}', " ")
+        html(&recording, &[]).replace('\u{a0}', " ")
     }
 
     #[test]
@@ -261,7 +270,9 @@ mod tests {
             by_hand.allocate(512, Category::Temporary, Origin::default());
             by_hand.next_step();
         }
-        let html = html(&by_hand.recording).replace('\u{a0}', " ");
+        let recording = by_hand.recording;
+        let counted = Counted::all(&recording, &Groups::of(&recording));
+        let html = html(&recording, &counted).replace('\u{a0}', " ");
         let line = "<li>2.00 MiB more in each step from <code>train.py:20 in main</code> \
                     (activations kept for backward)</li>";
         assert!(html.contains(line), "{html}");
