@@ -92,7 +92,7 @@ export function wholeStackWords(page, origin) {
   return frames.length === 0 ? placeWords(page, origin) : frames.map(frameWords).join(" ← ");
 }
 
-// "backward, step 1", for an event; nothing where nobody watched the script.
+// "step 1, backward", for an event; nothing where nobody watched the script.
 export function stageWords(card, overview, event) {
   const at = card.phaseIndexAt(event);
   if (card.phases.firstEvent.length === 0) return "";
@@ -102,10 +102,13 @@ export function stageWords(card, overview, event) {
 
 export function phaseWords(card, overview, at) {
   const { stage, step } = card.phases;
-  return `${overview.document.stages[stage[at]]}, step ${count(step[at] + 1)}`;
+  const { stages, stage_names: names } = overview.document;
+  const title = stages[stage[at]];
+  // A model is moved before its first step.
+  return names[stage[at]] === "moving" ? title : `step ${count(step[at] + 1)}, ${title}`;
 }
 
-// "event 7, backward, step 1"
+// "event 7, step 1, backward"
 export function eventWords(card, overview, event) {
   const stage = stageWords(card, overview, event);
   return `event ${count(event)}${stage === "" ? "" : `, ${stage}`}`;

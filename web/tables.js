@@ -96,7 +96,7 @@ export function stagesTable(page) {
     bytesColumn("came", (at) => sums.came[at]),
     bytesColumn("went", (at) => sums.went[at]),
     bytesColumn("stayed", (at) => sums.stayed[at]),
-    bytesColumn("peak inside", (at) => sums.peak[at]),
+    bytesColumn("peak", (at) => sums.peak[at]),
   ];
   const choose = (at) => {
     view.show(phases.firstEvent[at], phases.end[at]);

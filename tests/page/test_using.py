@@ -285,7 +285,7 @@ def test_tables_say_the_same_as_the_charts_and_can_be_sorted(page: Page, facts: 
 
 def test_a_row_of_the_stages_shows_its_stage(page: Page) -> None:
     open_everything(page)
-    row = page.locator("#stages tbody tr", has_text="backward, step 2")
+    row = page.locator("#stages tbody tr", has_text="step 2, backward")
     first = int(row.locator("td:nth-child(2)").inner_text().replace(",", ""))
     length = int(row.locator("td:nth-child(3)").inner_text().replace(",", ""))
     row.locator("button").click()
