@@ -51,7 +51,7 @@ struct Chunk {
 }
 
 impl DriverAddresses {
-    /// An address range of `bytes` bytes from `start` on, in which a context takes `context_bytes`.
+    /// Addresses from the `bytes` bytes from `start` on, of which a context takes `context_bytes`.
     pub fn new(start: u64, bytes: u64, context_bytes: u64) -> Self {
         let context_bytes = context_bytes / PAGE_BYTES * PAGE_BYTES;
         let lower_bytes = (context_bytes + PAGE_BYTES).next_multiple_of(CHUNK_BYTES);
@@ -79,7 +79,7 @@ impl DriverAddresses {
         }
     }
 
-    /// The effect of the first kernel launch: the context's memory moves elsewhere and grows by `bytes`.
+    /// What the first launch of a kernel does: the context's memory grows by `bytes`, elsewhere.
     pub fn grow_context(&mut self, bytes: u64) {
         let (old, old_bytes) = self.context;
         let new_bytes = (old_bytes + bytes).next_multiple_of(PAGE_BYTES);

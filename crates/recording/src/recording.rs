@@ -19,14 +19,6 @@ pub struct Recording {
     pub warnings: Vec<String>,
 }
 
-/// A run up to the request that failed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FailedRun {
-    /// Optimizer steps that were complete when memory ran out.
-    pub steps: u32,
-    pub cards: Vec<CardMemory>,
-}
-
 /// Who watched the memory, and so what can be known about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
@@ -55,6 +47,14 @@ pub struct About {
     pub steps: u32,
     /// The answer of the rehearsal, if it was one.
     pub answer: Option<Answer>,
+}
+
+/// A run up to the request that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailedRun {
+    /// Optimizer steps that were complete when memory ran out.
+    pub steps: u32,
+    pub cards: Vec<CardMemory>,
 }
 
 /// What happened on one card.

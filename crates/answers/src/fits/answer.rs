@@ -106,6 +106,7 @@ pub fn answer(
     };
     Answer {
         schema: SCHEMA.to_owned(),
+        next: None,
         fits: verdict.fits(),
         verdict,
         reason,
@@ -180,7 +181,6 @@ pub fn answer(
             .and_then(|process| process.coverage.clone())
             .unwrap_or_default()
             .not_reached,
-        next: None,
     }
 }
 
