@@ -64,7 +64,10 @@ impl<'a> Words<'a> {
         };
         match (answer.verdict, answer.fits) {
             (Verdict::FitsTightly, _) => ("It fits tightly:", figures),
-            (Verdict::WillRunOut, _) => ("It will run out of memory:", figures),
+            (Verdict::WillRunOut, _) => {
+                let so_far = format!("{} so far.", figures.trim_end_matches('.'));
+                ("It will run out of memory:", so_far)
+            }
             (Verdict::DidNotUseCard, _) => ("It did not use the card:", seen),
             (Verdict::CannotRun, _) => ("It cannot run:", seen),
             (Verdict::NotKnown, _) => ("It is not known whether it fits:", seen),
@@ -84,7 +87,14 @@ impl<'a> Words<'a> {
             None | Some("") => String::new(),
             Some(reason) => {
                 let stop = if reason.ends_with('.') { "" } else { "." };
-                format!("<p class=\"reason\">{}{stop}</p>", Escaped(reason))
+                let mut letters = reason.chars();
+                let first: String = letters
+                    .next()
+                    .into_iter()
+                    .flat_map(char::to_uppercase)
+                    .collect();
+                let sentence = format!("{first}{}{stop}", letters.as_str());
+                format!("<p class=\"reason\">{}</p>", Escaped(&sentence))
             }
         }
     }

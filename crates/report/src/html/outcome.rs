@@ -21,7 +21,12 @@ pub(super) fn html(recording: &Recording, counted: &[Counted<'_>]) -> String {
         rows.extend(need(answer));
         rows.extend(covered(answer));
     }
-    rows.extend(fullest(counted).and_then(|card| grows(&card.growth)));
+    let reason = recording
+        .about
+        .answer
+        .as_ref()
+        .map_or("", |answer| &answer.reason);
+    rows.extend(fullest(counted).and_then(|card| grows(&card.growth, reason)));
     rows.extend(recording.about.answer.as_ref().and_then(next));
     if rows.is_empty() {
         return String::new();
@@ -45,7 +50,9 @@ fn fullest<'a>(counted: &'a [Counted<'a>]) -> Option<&'a Counted<'a>> {
 
 /// What is left of the card, unless the reason for the verdict says so already.
 fn headroom(recording: &Recording, answer: &Answer) -> Option<(&'static str, String)> {
-    let left = answer.headroom_bytes?;
+    let left = answer
+        .headroom_bytes
+        .filter(|_| answer.fits == Some(true))?;
     if answer.reason.contains(&human(left)) {
         return None;
     }
@@ -64,7 +71,10 @@ fn need(answer: &Answer) -> Option<(&'static str, String)> {
     {
         return Some(("needs", format!("unknown: {}", Escaped(because))));
     }
-    let comfortable = answer.comfortable_device_bytes?;
+    let needed = answer.needed_device_bytes.unwrap_or(0);
+    let comfortable = answer
+        .comfortable_device_bytes
+        .filter(|bytes| *bytes > needed)?;
     let flushes = match answer.cache_flushes_per_step {
         Some(flushes @ 0.05..) => format!("; on this card, {flushes:.1} cache flushes a step"),
         _ => String::new(),
@@ -115,8 +125,8 @@ const fn title(part: TrainingPart) -> &'static str {
     }
 }
 
-/// Which lines make memory that is kept, and when the card is full.
-fn grows(growth: &Growth) -> Option<(&'static str, String)> {
+/// Which lines make memory that is kept and, unless the reason for the verdict says so, when the card is full.
+fn grows(growth: &Growth, reason: &str) -> Option<(&'static str, String)> {
     growth.sources.first()?;
     let mut text = String::from("<ul>");
     for source in growth.sources.iter().take(MOST_GROWING) {
@@ -140,18 +150,18 @@ fn grows(growth: &Growth) -> Option<(&'static str, String)> {
         }
         text.push_str("</li>");
     }
-    let more = match growth.sources.len().saturating_sub(MOST_GROWING) {
-        0 => String::new(),
-        1 => "1 more line grows; ".to_owned(),
-        others => format!("{others} more lines grow; "),
+    let mut rest = match growth.sources.len().saturating_sub(MOST_GROWING) {
+        0 => Vec::new(),
+        1 => vec!["1 more line grows".to_owned()],
+        others => vec![format!("{others} more lines grow")],
     };
-    push(
-        &mut text,
-        format_args!(
-            "<li>{more}{}</li></ul>",
-            until_full(growth.steps_until_full)
-        ),
-    );
+    if !reason.contains("the card is full") {
+        rest.push(until_full(growth.steps_until_full));
+    }
+    if !rest.is_empty() {
+        push(&mut text, format_args!("<li>{}</li>", rest.join("; ")));
+    }
+    text.push_str("</ul>");
     Some(("grows", text))
 }
 
@@ -238,6 +248,7 @@ mod tests {
     #[test]
     fn headroom_that_the_reason_names_is_not_said_again() {
         let html = said(Answer {
+            fits: Some(true),
             reason: "1.00 GiB (10 %) to spare".to_owned(),
             headroom_bytes: Some(1 << 30),
             ..Answer::default()

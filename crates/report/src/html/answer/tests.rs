@@ -102,7 +102,7 @@ fn the_sentence_has_the_degree_of_the_verdict() {
         }));
         let words = Words::new(&recording, &[]);
         assert_eq!((words.sentence().0, words.class()), (word, class));
-        assert_eq!(words.reason(), "<p class=\"reason\">it &lt;grows&gt;.</p>");
+        assert_eq!(words.reason(), "<p class=\"reason\">It &lt;grows&gt;.</p>");
     }
 }
 
