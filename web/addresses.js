@@ -94,7 +94,6 @@ export class AddressMap {
         this.showOffsets(this.from + (dy / this.height) * (this.to - this.from), this.to - this.from);
       },
       wheel: (x, y, steps, event) => {
-        // Shift turns the wheel sideways in some browsers; the direction is what counts.
         if (event.shiftKey) this.zoomOffsets(1.25 ** steps, this.offsetAt(y));
         else page.view.zoom(1.25 ** steps, this.eventAt(x));
       },
@@ -278,9 +277,12 @@ export class AddressMap {
     context.textAlign = "right";
     context.fillStyle = colour("soft");
     // As many of the last digits as there is room for.
-    const digits = this.left > 60 ? 7 : 5;
-    const name = (offset, y) =>
-      context.fillText(`…${hexadecimal(this.packed.address(offset)).slice(-digits)}`, this.left - 7, y);
+    const name = (offset, y) => {
+      const digits = hexadecimal(this.packed.address(offset));
+      let shown = digits;
+      for (let at = 1; context.measureText(shown).width > this.left - 9; at++) shown = `…${digits.slice(at)}`;
+      context.fillText(shown, this.left - 7, y);
+    };
     name(this.to - 1, 8);
     name(this.from, this.height - 8);
     const scale = (this.to - this.from) / 5;

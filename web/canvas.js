@@ -47,7 +47,8 @@ export function hideTooltip() {
 const DRAG_PIXELS = 4;
 
 // Tells hovering, clicking and dragging apart. `on` has `hover(x, y, event)`, `leave()`, `click(x, y)`,
-// `drag(dx, dy)`, `wheel(x, y, steps, event)`; places are in CSS pixels from the canvas's corner.
+// `drag(dx, dy)`, `wheel(x, y, steps, event)`; places are in CSS pixels from the canvas's corner. A plain wheel scrolls
+// the page, and Ctrl (or a pinch, which browsers report as that) zooms the chart.
 export function followPointer(canvas, on) {
   let last = null;
   let dragged = false;
@@ -83,9 +84,15 @@ export function followPointer(canvas, on) {
     canvas.addEventListener(
       "wheel",
       (event) => {
-        // A page zoom, or a scroll sideways, is the browser's.
-        if (event.ctrlKey || event.metaKey) return;
+        const zooms = event.ctrlKey || event.metaKey;
+        const sideways = !zooms && Math.abs(event.deltaX) > Math.abs(event.deltaY);
+        if (!zooms && !(sideways && on.drag)) return;
         event.preventDefault();
+        if (sideways) {
+          on.drag(-event.deltaX * (event.deltaMode === 1 ? 30 : 1), 0);
+          return;
+        }
+        // Shift turns the wheel sideways in some browsers; the direction is what counts.
         const steps = -(event.deltaY || event.deltaX) / (event.deltaMode === 1 ? 3 : 100);
         on.wheel(...place(event), Math.max(-3, Math.min(3, steps)), event);
       },

@@ -19,6 +19,8 @@ export class Card {
     this.place = place;
     this.groupCount = about.groups.length;
     this.totalBytes = about.gpu_total_bytes;
+    // On the card, but not from PyTorch's allocator in this process.
+    this.besideBytes = this.outside_bytes + this.other_processes_bytes;
     this.lastEvent = Math.max(0, this.events - 1);
     const column = (name) => readColumn(overview, `card${place}.${name}`);
     this.stretches = {
@@ -30,6 +32,11 @@ export class Card {
     this.phases = readPhases(column, this.events);
     this.details = null;
     this.recentSamples = new Map();
+  }
+
+  // The moment that is shown first: where memory ran out, else the peak.
+  get firstMoment() {
+    return this.ran_out?.event ?? this.peak_event;
   }
 
   // After the last of the groups: rounding, and all that is reserved.
@@ -162,7 +169,7 @@ class Details {
       stream: readColumn(section, "pool_stream"),
       number: readColumn(section, "pool_number"),
     };
-    for (const name of ["name", "module", "operator", "stack", "pool"]) {
+    for (const name of ["name", "module", "operator", "stack", "pool", "place"]) {
       this[name] = readColumn(section, `origin_${name}`, Uint32Array);
     }
     this.segmentChanges = {

@@ -3,6 +3,9 @@
 import { NEVER } from "./card.js";
 import { readColumn } from "./data.js";
 import { count, hexadecimal, several } from "./format.js";
+import { frameWords, ownFrames } from "./stack.js";
+
+export const OUTSIDE_MODULES = "outside any module";
 
 // What the numbers of origins stand for.
 export class Names {
@@ -16,35 +19,30 @@ export class Names {
   }
 
   frame(id) {
-    const [file, line, functionName, owner] = this.frames[id] ?? ["?", 0, "?", 2];
-    return { file, line, functionName, owner: ["user", "package", "torch", "native"][owner] };
+    const [file, line, functionName, owner, packageName] = this.frames[id] ?? ["?", 0, "?", 2, ""];
+    return { file, line, functionName, owner: ["user", "package", "torch", "native"][owner], packageName };
+  }
+
+  stackFrames(stack) {
+    return [...(this.stacks[stack] ?? [])].map((id) => this.frame(id));
   }
 
   // The line to blame: the innermost of the user's own code, else of a package, else any.
   userFrame(stack) {
-    const frames = [...(this.stacks[stack] ?? [])].map((id) => this.frame(id));
+    const frames = this.stackFrames(stack);
     const of = (owner) => frames.find((frame) => frame.owner === owner);
     return of("user") ?? of("package") ?? of("torch") ?? frames[0];
   }
 
   modulePath(module) {
-    return this.modules[module]?.[0] || "(outside any module)";
+    return this.modules[module]?.[0] || OUTSIDE_MODULES;
   }
 }
 
-// The line that an origin is blamed on. Backward has no Python stack of its own: there its operator and module.
+// The line that an origin is blamed on, in the terminal's words. Backward has no Python stack of its own: there its
+// operator and module.
 export function placeWords(page, origin) {
-  const { names } = page;
-  const { details } = page.card;
-  const frame = names.userFrame(details.stack[origin]);
-  if (frame) return frameWords(frame);
-  if (page.isSnapshot) return "(no stack recorded)";
-  const operator = names.operators[details.operator[origin]] || "(unknown)";
-  return `${operator} of ${names.modulePath(details.module[origin])}`;
-}
-
-function frameWords({ file, line, functionName }) {
-  return file === "" ? functionName : `${file}:${line} ${functionName}`;
+  return page.names.places[page.card.details.place[origin]] ?? "(unknown)";
 }
 
 // Where an origin is on the map of holders: in its module, by its group; without modules in its file, by its line.
@@ -56,7 +54,7 @@ export function holderPath(page, origin) {
     return [...names.modulePath(details.module[origin]).split("."), group];
   }
   const frame = names.userFrame(details.stack[origin]);
-  if (!frame) return ["(no stack recorded)"];
+  if (!frame) return ["no stack recorded"];
   return [shortFile(frame.file), `${frame.line} ${frame.functionName}`];
 }
 
@@ -82,17 +80,19 @@ export function poolWords(page, origin) {
   return `${stream === 0 ? "default stream" : `stream ${hexadecimal(stream)}`}${number === 0 ? "" : `, private pool ${number}`}`;
 }
 
-// The whole stack of an origin, innermost first, without what is torch's own unless there is nothing else.
+// The user's own lines of an origin's stack, innermost first.
 export function stackWords(page, origin) {
-  const { names } = page;
-  const frames = [...(names.stacks[page.card.details.stack[origin]] ?? [])].map((id) => names.frame(id));
-  if (frames.length === 0) return placeWords(page, origin);
-  const others = frames.filter((frame) => frame.owner === "user" || frame.owner === "package");
-  const shown = others.length > 0 ? others : frames;
-  return shown.map(frameWords).join(" ← ");
+  const frames = page.names.stackFrames(page.card.details.stack[origin]);
+  return frames.length === 0 ? placeWords(page, origin) : ownFrames(frames).map(frameWords).join(" ← ");
 }
 
-// "backward, step 1", for an event; nothing where nobody watched the script.
+// All of its lines.
+export function wholeStackWords(page, origin) {
+  const frames = page.names.stackFrames(page.card.details.stack[origin]);
+  return frames.length === 0 ? placeWords(page, origin) : frames.map(frameWords).join(" ← ");
+}
+
+// "step 1, backward", for an event; nothing where nobody watched the script.
 export function stageWords(card, overview, event) {
   const at = card.phaseIndexAt(event);
   if (card.phases.firstEvent.length === 0) return "";
@@ -102,10 +102,13 @@ export function stageWords(card, overview, event) {
 
 export function phaseWords(card, overview, at) {
   const { stage, step } = card.phases;
-  return `${overview.document.stages[stage[at]]}, step ${count(step[at] + 1)}`;
+  const { stages, stage_names: names } = overview.document;
+  const title = stages[stage[at]];
+  // A model is moved before its first step.
+  return names[stage[at]] === "moving" ? title : `step ${count(step[at] + 1)}, ${title}`;
 }
 
-// "event 7, backward, step 1"
+// "event 7, step 1, backward"
 export function eventWords(card, overview, event) {
   const stage = stageWords(card, overview, event);
   return `event ${count(event)}${stage === "" ? "" : `, ${stage}`}`;
@@ -126,7 +129,7 @@ export function describeAllocation(page, i) {
     moduleClass: names.modules[details.module[origin]]?.[1] || "",
     operator: names.operators[details.operator[origin]] || "(unknown)",
     line: placeWords(page, origin),
-    frames: [...(names.stacks[details.stack[origin]] ?? [])].map((id) => names.frame(id)),
+    frames: names.stackFrames(details.stack[origin]),
     requested: details.requestedBytes(i),
     block: details.blockBytes(i),
     address: details.address(i),

@@ -4,13 +4,14 @@ import { AddressMap } from "./addresses.js";
 import { Card } from "./card.js";
 import { Names, describeAllocation, eventWords } from "./moment.js";
 import { SegmentMap, segmentsOf } from "./segments.js";
-import { Timeline, allocatedBytes } from "./timeline.js";
+import { Timeline, allocatedBytes, momentName } from "./timeline.js";
 import { Treemap } from "./treemap.js";
 import { View } from "./view.js";
 import { allocationsTable, compositionTable, figures, fillWhenOpen } from "./tables.js";
 import { holdersTable, segmentsTable, stagesTable } from "./tables.js";
 import { announce, byId, make, swatch } from "./elements.js";
 import { count, exactBytes, hexadecimal, size } from "./format.js";
+import { foldedStack } from "./stack.js";
 import { readSection } from "./data.js";
 import { startTheme } from "./theme.js";
 
@@ -34,6 +35,7 @@ class Page {
     this.view = new View(this.card);
     this.view.listen((changes) => this.update(changes));
     byId("figures").replaceChildren(...figures(this));
+    document.body.dataset.ranOut = card.ran_out ? "yes" : "no";
     this.addresses.packed = null;
     this.drawTimeline();
     this.showComposition(null);
@@ -84,7 +86,8 @@ class Page {
   showComposition(segments) {
     const { view, card, overview } = this;
     const values = card.valuesAt(view.moment);
-    const kind = view.moment === card.peak_event ? "At the peak" : "At the moment";
+    const kinds = { "ran out of memory": "When memory ran out", peak: "At the peak", moment: "At the moment" };
+    const kind = kinds[momentName(card, view.moment)];
     const words = eventWords(card, overview, view.moment);
     byId("moment-title").textContent = card.events === 0 ? "The state" : `${kind}: ${words}`;
     byId("composition").replaceChildren(compositionTable(this, values, segments));
@@ -128,6 +131,15 @@ class Page {
         view.choose(this.card.peak_event);
         view.reveal();
       },
+      failure: () => {
+        if (!this.card.ran_out) return;
+        view.choose(this.card.ran_out.event);
+        view.reveal();
+      },
+      "fold-layers": () => {
+        this.treemap.turnFolding();
+        byId("fold-layers").setAttribute("aria-pressed", String(this.treemap.folds));
+      },
       "addresses-in": () => this.addresses.packed && this.addresses.zoomOffsets(2),
       "addresses-out": () => this.addresses.packed && this.addresses.zoomOffsets(0.5),
       "addresses-whole": () => this.addresses.packed && this.addresses.showOffsets(0, Infinity),
@@ -158,6 +170,8 @@ class Page {
       0: () => this.act("whole"),
       p: () => this.act("peak"),
       P: () => this.act("peak"),
+      f: () => this.act("failure"),
+      F: () => this.act("failure"),
       s: () => this.act("step"),
       S: () => this.act("step"),
     };
@@ -172,9 +186,6 @@ function selectionWords(page, i) {
   const words = describeAllocation(page, i);
   const close = { click: () => page.view.select(null) };
   const zoom = { click: () => page.addresses.zoomTo(i) };
-  const frames = words.frames.map((frame) =>
-    make("li", { class: frame.owner }, make("code", {}, `${frame.file}:${frame.line}`), ` ${frame.functionName}`),
-  );
   const fact = (title, ...content) => [make("dt", {}, title), make("dd", {}, ...content)];
   const owner = [
     ...fact("module", words.moduleClass ? `${words.module} (${words.moduleClass})` : words.module),
@@ -197,7 +208,7 @@ function selectionWords(page, i) {
       ...fact("address", `${hexadecimal(words.address)}${segmentWords(page, words.address)}`),
       ...fact("pool", words.pool),
       ...fact("lifetime", `${words.lifetime}: from ${words.from} to ${words.until}`),
-      ...fact("stack", frames.length > 0 ? make("ol", { class: "stack" }, ...frames) : "none was recorded"),
+      ...fact("stack", words.frames.length > 0 ? foldedStack(words.frames) : "none was recorded"),
     ),
   ];
 }
@@ -236,16 +247,40 @@ function connect(page) {
   const resized = new ResizeObserver(() => requestAnimationFrame(() => page.card && page.redraw()));
   resized.observe(byId("timeline"));
   resized.observe(byId("treemap"));
+  connectChoices(page);
+}
+
+// A recording may have two runs, and several cards in each.
+function connectChoices(page) {
   const { cards } = page.overview.document;
-  if (cards.length > 1) {
-    const choice = byId("card");
-    choice.append(...cards.map((card, at) => make("option", { value: String(at) }, String(card.index))));
-    choice.closest("label").hidden = false;
-    choice.addEventListener("change", () => {
-      announce(`card ${cards[Number(choice.value)].index}`);
-      page.open(Number(choice.value)).catch(reportTrouble);
+  const choice = byId("card");
+  const buttons = [...document.querySelectorAll("button[data-run]")];
+  const offer = (place) => {
+    const { run } = cards[place];
+    const options = [...cards.keys()].filter((at) => cards[at].run === run);
+    choice.replaceChildren(...options.map((at) => make("option", { value: String(at) }, String(cards[at].index))));
+    choice.value = String(place);
+    choice.closest("label").hidden = options.length < 2;
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.run === run));
+  };
+  const open = (place, words) => {
+    announce(words);
+    offer(place);
+    page.open(place).catch(reportTrouble);
+  };
+  choice.addEventListener("change", () => {
+    const place = Number(choice.value);
+    open(place, `card ${cards[place].index}`);
+  });
+  for (const button of buttons) {
+    button.addEventListener("click", () => {
+      const { run } = button.dataset;
+      const sameCard = cards.findIndex((card) => card.run === run && card.index === page.card.index);
+      const place = sameCard >= 0 ? sameCard : cards.findIndex((card) => card.run === run);
+      if (place >= 0 && place !== page.card.place) open(place, button.textContent);
     });
   }
+  offer(0);
 }
 
 async function main() {

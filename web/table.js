@@ -6,14 +6,26 @@ import { several } from "./format.js";
 const ROWS_AT_ONCE = 20;
 
 // `columns`: [{ title, value(row), show(row), number, title }]; `show` gives text or an element.
-// `options`: { caption, sortBy (index), descending, choose(row), total(row) }.
+// `options`: { caption, sortBy (index), descending, choose(row), inside(row) }; `inside` gives the rows that a row stands
+// for, which are shown below it when its last cell is opened.
 export function sortableTable(columns, rows, options) {
-  const state = { sortBy: options.sortBy ?? 0, descending: options.descending ?? true, shown: ROWS_AT_ONCE };
+  const state = {
+    sortBy: options.sortBy ?? 0,
+    descending: options.descending ?? true,
+    shown: ROWS_AT_ONCE,
+    open: new Set(),
+  };
   const box = make("div", { class: "scroll" });
   const draw = () => {
     const sorted = sortedRows(columns, rows, state);
     const head = make("tr", {}, ...columns.map((column, at) => headCell(column, at, state, draw)));
-    const body = sorted.slice(0, state.shown).map((row) => bodyRow(columns, row, options));
+    const body = sorted.slice(0, state.shown).flatMap((row) => {
+      const inside = options.inside?.(row) ?? [];
+      if (inside.length === 0) return [bodyRow(columns, row, options)];
+      const isOpen = state.open.has(row);
+      const below = isOpen ? sortedRows(columns, inside, state).map((each) => bodyRow(columns, each, {}, "part")) : [];
+      return [foldedRow(columns, row, isOpen, () => turn(row)), ...below];
+    });
     const table = make(
       "table",
       {},
@@ -24,8 +36,23 @@ export function sortableTable(columns, rows, options) {
     const left = rows.length - state.shown;
     box.replaceChildren(table, ...(left > 0 ? [moreButton(left, state, draw)] : []));
   };
+  const turn = (row) => {
+    if (!state.open.delete(row)) state.open.add(row);
+    const at = [...box.querySelectorAll("button.fold")].indexOf(document.activeElement);
+    draw();
+    box.querySelectorAll("button.fold")[at]?.focus();
+  };
   draw();
   return box;
+}
+
+// A row that stands for others: its last cell opens them.
+function foldedRow(columns, row, isOpen, turn) {
+  const line = bodyRow(columns, row, {});
+  const last = line.lastElementChild;
+  const attributes = { type: "button", class: "fold", "aria-expanded": String(isOpen), on: { click: turn } };
+  last.replaceChildren(make("button", attributes, last.textContent));
+  return line;
 }
 
 function sortedRows(columns, rows, { sortBy, descending }) {
@@ -54,12 +81,12 @@ function headCell(column, at, state, draw) {
   );
 }
 
-function bodyRow(columns, row, options) {
+function bodyRow(columns, row, options, kind) {
   const cells = columns.map((column) =>
     make("td", { class: column.number ? "number" : "text", title: column.exact?.(row) }, column.show(row)),
   );
   const choose = options.choose;
-  if (!choose) return make("tr", {}, ...cells);
+  if (!choose) return make("tr", { class: kind }, ...cells);
   // The first cell's button is for the keyboard; the row for the pointer.
   const text = cells[0].textContent;
   cells[0].replaceChildren(make("button", { type: "button" }, text));

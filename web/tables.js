@@ -3,8 +3,9 @@
 import { allocatedBytes, bands, cachedBytes } from "./timeline.js";
 import { byId, make, swatch } from "./elements.js";
 import { count, exactBytes, hexadecimal, percent, several, size } from "./format.js";
-import { describeAllocation, phaseWords, placeWords, poolWords, stackWords } from "./moment.js";
+import { describeAllocation, phaseWords, placeWords, poolWords, stackWords, wholeStackWords } from "./moment.js";
 import { fragmentation } from "./segments.js";
+import { layerPattern } from "./layers.js";
 import { sortableTable } from "./table.js";
 
 function bytesColumn(title, value) {
@@ -21,8 +22,8 @@ function textColumn(title, value) {
 
 // The composition of the moment: the legend of the timeline, and its table.
 export function compositionTable(page, values, segments) {
-  const { card, overview } = page;
-  const total = values[card.reservedAt] + card.outside_bytes;
+  const { card, overview, view } = page;
+  const total = values[card.reservedAt] + card.besideBytes;
   const onCard = page.isSnapshot ? [] : [["on the card", total]];
   const row = (attributes, first, bytes) =>
     make(
@@ -36,10 +37,17 @@ export function compositionTable(page, values, segments) {
   // From the top of the picture down.
   for (const band of bands(overview).reverse()) {
     const bytes = band.of(card, values);
-    rows.push(row({ "data-key": band.key, "data-bytes": String(bytes) }, [swatch(band.key), band.title], bytes));
-    if (band.key === "cached" && segments && bytes > 0) {
-      rows.push(row({ class: "part" }, ["unusable by fragmentation"], fragmentation(segments).stuck));
-    }
+    const stuck = band.key === "cached" && segments ? Math.min(bytes, fragmentation(segments).stuck) : 0;
+    const add = (key, title, each) =>
+      rows.push(row({ "data-key": key, "data-bytes": String(each) }, [swatch(band.key), title], each));
+    if (stuck > 0) add("cached_unusable", "cached, held by fragmentation", stuck);
+    add(band.key, band.title, bytes - stuck);
+  }
+  if (view.moment === card.ran_out?.event) {
+    const { requested_bytes: requested } = card.ran_out;
+    const asked = row({ class: "refused" }, [swatch("bad"), "asked for"], requested);
+    asked.lastElementChild.replaceChildren();
+    rows.unshift(asked);
   }
   const head = make(
     "tr",
@@ -88,7 +96,7 @@ export function stagesTable(page) {
     bytesColumn("came", (at) => sums.came[at]),
     bytesColumn("went", (at) => sums.went[at]),
     bytesColumn("stayed", (at) => sums.stayed[at]),
-    bytesColumn("peak inside", (at) => sums.peak[at]),
+    bytesColumn("peak", (at) => sums.peak[at]),
   ];
   const choose = (at) => {
     view.show(phases.firstEvent[at], phases.end[at]);
@@ -140,10 +148,12 @@ function groupings(page) {
 }
 
 const GROUP_BY_LINE = ["line", placeWords];
-const GROUP_BY_STACK = ["stack", stackWords];
+// Frames of frameworks are shown below the user's own lines, and layers below their pattern.
+const GROUP_BY_STACK = ["stack", wholeStackWords, stackWords];
 const GROUP_BY_NAME = ["name", (page, origin) => page.names.texts[page.card.details.name[origin]] || "(no name)"];
+const modulePath = (page, origin) => page.names.modulePath(page.card.details.module[origin]);
 const GROUPINGS = [
-  ["module", (page, origin) => page.names.modulePath(page.card.details.module[origin])],
+  ["module", modulePath, (page, origin) => layerPattern(modulePath(page, origin))],
   GROUP_BY_LINE,
   GROUP_BY_STACK,
   ["operator", (page, origin) => page.names.operators[page.card.details.operator[origin]] || "(unknown)"],
@@ -151,31 +161,46 @@ const GROUPINGS = [
   ["category", (page, origin) => page.overview.document.groups[page.card.details.originGroup[origin]]],
 ];
 
+// What is held together, and by whom of those that a row stands for.
+function newRow(key) {
+  return { key, bytes: 0, requested: 0, blocks: 0, inside: new Map() };
+}
+
+// `layers.* ×32`; a row that stands for one thing has its name.
+function foldedTitle(row) {
+  if (row.inside.size > 1) return `${row.key} ×${count(row.inside.size)}`;
+  return row.inside.keys().next().value ?? row.key;
+}
+
 // Who holds how much, by what the reader asks for.
 export function holdersTable(page, live) {
   const { details } = page.card;
   const box = make("div");
-  const show = (grouping) => {
-    const [title, keyOf] = grouping;
+  const show = ([title, keyOf, foldedKeyOf]) => {
     const rows = new Map();
-    let total = 0;
+    const total = newRow("");
     for (const i of live) {
       const key = keyOf(page, details.origin[i]);
-      const row = rows.get(key) ?? { key, bytes: 0, requested: 0, blocks: 0 };
-      row.bytes += details.blockBytes(i);
-      row.requested += details.requestedBytes(i);
-      row.blocks += 1;
-      total += details.blockBytes(i);
-      rows.set(key, row);
+      const folded = foldedKeyOf ? foldedKeyOf(page, details.origin[i]) : key;
+      if (!rows.has(folded)) rows.set(folded, newRow(folded));
+      const row = rows.get(folded);
+      if (!row.inside.has(key)) row.inside.set(key, newRow(key));
+      for (const each of [row, row.inside.get(key), total]) {
+        each.bytes += details.blockBytes(i);
+        each.requested += details.requestedBytes(i);
+        each.blocks += 1;
+      }
     }
     const columns = [
       bytesColumn("blocks' size", (row) => row.bytes),
       exactColumn("requested bytes", (row) => row.requested),
-      { title: "share", number: true, value: (row) => row.bytes, show: (row) => percent(row.bytes, total) },
+      { title: "share", number: true, value: (row) => row.bytes, show: (row) => percent(row.bytes, total.bytes) },
       exactColumn("blocks", (row) => row.blocks),
-      textColumn(title, (row) => row.key),
+      textColumn(title, foldedTitle),
     ];
-    box.replaceChildren(sortableTable(columns, [...rows.values()], { caption: "Live at the chosen moment." }));
+    const inside = (row) => (row.inside.size > 1 ? [...row.inside.values()] : []);
+    const options = { caption: "Live at the chosen moment.", inside };
+    box.replaceChildren(sortableTable(columns, [...rows.values()], options));
   };
   const all = groupings(page);
   const options = all.map(([title], at) => make("option", { value: String(at) }, title));
@@ -222,7 +247,7 @@ export function figures(page) {
       ...(failed.length > 0 ? [figure("Failed request", failed.at(-1), several(failed.length, "failure", "failures"))] : []),
     ];
   }
-  const onCard = card.reserved_peak_bytes + card.outside_bytes;
+  const onCard = card.reserved_peak_bytes + card.besideBytes;
   return [
     figure("Peak allocated", card.peak_allocated_bytes, exactBytes(card.peak_allocated_bytes)),
     figure("Peak reserved", card.reserved_peak_bytes, exactBytes(card.reserved_peak_bytes)),

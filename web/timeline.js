@@ -21,12 +21,15 @@ export function leftMargin(width) {
 export function bands(overview) {
   const { groups, group_colours: colours, source } = overview.document;
   const outside = { key: "outside", title: "CUDA context and libraries", of: (card) => card.outside_bytes };
+  const others = { key: "others", title: "other processes", of: (card) => card.other_processes_bytes };
+  const hasOthers = overview.document.cards.some((card) => card.other_processes_bytes > 0);
   return [
+    ...(hasOthers ? [others] : []),
     ...(source === "snapshot" ? [] : [outside]),
     ...groups
       .map((title, at) => ({ key: colours[at], title, of: (card, values) => values[at] }))
       .filter((band) => band.key !== null),
-    { key: "rounding", title: "rounding", of: (card, values) => values[card.roundingAt] },
+    { key: "rounding", title: "rounding of blocks", of: (card, values) => values[card.roundingAt] },
     { key: "cached", title: "cached, unused", of: (card, values) => cachedBytes(card, values) },
   ];
 }
@@ -39,6 +42,12 @@ export function allocatedBytes(card, values) {
 
 export function cachedBytes(card, values) {
   return Math.max(0, values[card.reservedAt] - allocatedBytes(card, values));
+}
+
+// What is special about a moment, in a word or two.
+export function momentName(card, moment) {
+  if (moment === card.ran_out?.event) return "ran out of memory";
+  return moment === card.peak_event ? "peak" : "moment";
 }
 
 export class Timeline {
@@ -90,7 +99,8 @@ export class Timeline {
     this.plotWidth = width - this.left - MARGIN_RIGHT;
     this.bottom = height - (card.phases.firstEvent.length > 0 ? MARGIN_BOTTOM : 6);
     // A snapshot whose segments were not recorded has more live than reserved.
-    const needed = Math.max(card.reserved_peak_bytes, card.peak_allocated_bytes) + card.outside_bytes;
+    const recorded = Math.max(card.reserved_peak_bytes, card.peak_allocated_bytes) + card.besideBytes;
+    const needed = Math.max(recorded, this.failedHeight());
     // A card much larger than the job would press the job to the floor: then its line is out of sight.
     this.showsCapacity = card.totalBytes > 0 && card.totalBytes <= 1.6 * needed;
     this.highest = 1.04 * Math.max(needed, this.showsCapacity ? card.totalBytes : 0, 1);
@@ -123,10 +133,18 @@ export class Timeline {
     ];
     if (card.totalBytes > 0 && !this.showsCapacity)
       words.push(`The card's ${size(card.totalBytes)} are above this chart.`);
-    for (const [event, bytes] of card.out_of_memory.slice(0, 1)) {
-      words.push(`▼ A request for ${size(bytes)} failed at event ${count(event)}.`);
-    }
+    const [event, bytes] = card.out_of_memory.at(-1) ?? [];
+    if (event !== undefined) words.push(`▼ A request for ${size(bytes)} failed at event ${count(event)}.`);
     return words.join(" ");
+  }
+
+  // How high the request that failed would have gone; one that no card could hold is not drawn to scale.
+  failedHeight() {
+    const { card } = this.page;
+    if (!card.ran_out) return 0;
+    const values = card.valuesAt(card.ran_out.event);
+    const before = values[card.reservedAt] + card.besideBytes;
+    return before + Math.min(card.ran_out.requested_bytes, before);
   }
 
   drawGrid() {
@@ -188,7 +206,7 @@ export class Timeline {
     context.lineWidth = 1.25;
     context.beginPath();
     for (let i = 0; i < samples.length; i++) {
-      const y = this.y(samples.reserved[i] + page.card.outside_bytes);
+      const y = this.y(samples.reserved[i] + page.card.besideBytes);
       context.lineTo(this.x(samples.from[i]), y);
       context.lineTo(this.x(samples.to[i]), y);
     }
@@ -209,9 +227,11 @@ export class Timeline {
     context.lineTo(right, y);
     context.stroke();
     context.setLineDash([]);
-    context.textAlign = "right";
+    // On the side where the moment's own label is not.
+    const isLate = this.x(page.view.moment) > (this.left + right) / 2;
+    context.textAlign = isLate ? "left" : "right";
     context.fillStyle = colour("bad");
-    this.outlinedText(`the card: ${size(totalBytes)}`, right - 4, y - 10);
+    this.outlinedText(`the card: ${size(totalBytes)}`, isLate ? this.left + 4 : right - 4, y - 10);
     context.textAlign = "left";
   }
 
@@ -241,6 +261,21 @@ export class Timeline {
       context.fill();
       context.fillRect(x - 0.5, MARGIN_TOP - 2, 1, this.bottom - MARGIN_TOP + 2);
     }
+    this.drawFailedRequest();
+  }
+
+  // What was asked for, on top of what was there.
+  drawFailedRequest() {
+    const { context, page } = this;
+    const { ran_out: ranOut } = page.card;
+    if (!ranOut) return;
+    const values = page.card.valuesAt(ranOut.event);
+    const bottom = this.y(values[page.card.reservedAt] + page.card.besideBytes);
+    const top = this.y(this.failedHeight());
+    const x = this.x(ranOut.event + 0.5);
+    context.fillStyle = colour("bad");
+    // To the left, as it mostly is the last event.
+    context.fillRect(x - 8, top, 8, Math.max(3, bottom - top));
   }
 
   drawMoment() {
@@ -250,7 +285,7 @@ export class Timeline {
     if (x < this.left - 1 || x > this.left + this.plotWidth + 1) return;
     context.fillStyle = colour("ink");
     context.fillRect(x - 0.75, MARGIN_TOP - 4, 1.5, this.bottom - MARGIN_TOP + 4);
-    const words = moment === page.card.peak_event ? "peak" : "moment";
+    const words = momentName(page.card, moment);
     const width = context.measureText(words).width + 12;
     const from = Math.min(Math.max(x - width / 2, this.left), this.left + this.plotWidth - width);
     context.beginPath();
@@ -270,7 +305,7 @@ export class Timeline {
     context.beginPath();
     context.moveTo(this.left, height);
     for (let i = 0; i < samples.length; i++) {
-      let bytes = card.outside_bytes;
+      let bytes = card.besideBytes;
       for (let v = 0; v < card.reservedAt; v++) bytes += samples.values[v][i];
       const y = height - (bytes / this.highest) * height;
       context.lineTo(x(samples.from[i]), y);
@@ -300,7 +335,7 @@ export class Timeline {
       return showTooltip(event.clientX, event.clientY, ...this.phaseWords(phase));
     }
     const values = card.valuesAt(at);
-    const total = values[card.reservedAt] + card.outside_bytes;
+    const total = values[card.reservedAt] + card.besideBytes;
     const rows = [];
     let below = 0;
     for (const band of this.bands) {

@@ -4,6 +4,7 @@ import { byId, make } from "./elements.js";
 import { colour, inkOn } from "./theme.js";
 import { exactBytes, percent, several, size } from "./format.js";
 import { hideTooltip, showTooltip } from "./canvas.js";
+import { foldLayers } from "./layers.js";
 import { holderPath } from "./moment.js";
 
 const HEADER = 17;
@@ -54,7 +55,8 @@ export function moduleTree(page, live) {
 }
 
 function node(label, path) {
-  return { label, path, bytes: 0, blocks: 0, category: null, children: new Map() };
+  // `modules`: how many it stands for, once repeated layers are folded.
+  return { label, path, bytes: 0, blocks: 0, modules: 1, category: null, children: new Map() };
 }
 
 function grow(at, bytes, blocks) {
@@ -72,7 +74,7 @@ function skipChain(start) {
     at = only;
     label += `.${at.label}`;
   }
-  return { at, label };
+  return { at, label: label.includes("*") ? `${label} ×${at.modules}` : label };
 }
 
 // The category with the most bytes below a node: the colour of what is too small to be taken apart.
@@ -129,12 +131,23 @@ export class Treemap {
     this.page = page;
     this.box = box;
     this.path = [];
+    // Layers that differ in their number only are one cell, until the reader asks for each.
+    this.folds = true;
     box.addEventListener("pointerleave", () => hideTooltip());
   }
 
   update(live) {
-    this.tree = moduleTree(this.page, live);
+    this.live = live;
+    const tree = moduleTree(this.page, live);
+    this.tree = this.folds ? foldLayers(tree) : tree;
     this.draw();
+  }
+
+  turnFolding() {
+    if (!this.tree) return;
+    this.folds = !this.folds;
+    this.path = [];
+    this.update(this.live);
   }
 
   // The module that is shown; at another moment it may be gone, and then its nearest parent is.

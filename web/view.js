@@ -5,7 +5,7 @@ export class View {
     this.card = card;
     this.from = 0;
     this.to = Math.max(1, card.events);
-    this.moment = card.peak_event;
+    this.moment = card.firstMoment;
     this.allocation = null;
     this.listeners = [];
     this.pending = new Set();

@@ -25,13 +25,23 @@ pub fn check_recording(bytes: &[u8]) -> bool {
     check_file(&packed(bytes)) || is_file
 }
 
-/// A file whose names and card are these values: names up to a byte of 255, the card after it.
+/// A file whose names and card are these values: names up to a byte of 255, the card after it, which is also that of a
+/// failed run.
 fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut parts = bytes.splitn(2, |byte| *byte == 255);
     let names = parts.next().unwrap_or_default();
     let card = parts.next().unwrap_or_default();
-    let mut file = b"\x89ghost\r\n\x02\0\0\0".to_vec();
-    for (kind, values) in [(1, &[0; 10][..]), (2, names), (3, card), (4, &[])] {
+    // No step was complete, and there is one card.
+    let failed_run = [&[0, 1], card].concat();
+    let sections = [
+        (1, &[0; 10][..]),
+        (2, names),
+        (3, card),
+        (5, &failed_run),
+        (4, &[]),
+    ];
+    let mut file = b"\x89ghost\r\n\x03\0\0\0".to_vec();
+    for (kind, values) in sections {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::none());
         encoder
             .write_all(values)
@@ -73,8 +83,11 @@ fn check_contents(recording: &Recording) {
     let mut file = Vec::new();
     write(recording, &mut file).expect("what is consistent is written");
     assert_eq!(&read(&file[..], LIMITS).expect("our own file"), recording);
-    for card in &recording.cards {
-        let ledger = CardLedger::new(recording, card);
+    let recorded = recording.cards.iter();
+    let recorded = recorded.map(|card| CardLedger::new(recording, card));
+    let failed = recording.failed_run.iter().flat_map(|run| &run.cards);
+    let failed = failed.map(|card| CardLedger::of_failed_run(recording, card));
+    for ledger in recorded.chain(failed) {
         for moment in [
             ledger.start().moment,
             ledger.peak().moment,

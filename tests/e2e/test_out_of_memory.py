@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
-from conftest import GIB, MIB, Rehearse
+from conftest import GIB, MIB, REPOSITORY, Rehearse
+
+sys.path.insert(0, str(REPOSITORY / "tests" / "exports"))
+
+from ghost_file import count, read_ghost
 
 SCRIPT = """
 import torch
@@ -42,6 +47,24 @@ def test_the_answer_names_the_line_the_request_and_the_need(rehearse: Rehearse) 
     assert 4 * GIB + 400 * MIB < done["needed_device_bytes"] < 5 * GIB
     assert "out of memory" in done.stdout
     assert "train.py:6 in work" in done.stdout
+
+
+@pytest.mark.every_torch
+def test_the_recording_keeps_the_run_that_failed_beside_the_whole_one(rehearse: Rehearse) -> None:
+    options = ("--memory", "4GiB", "--record", "run.ghost", "--report", "run.html")
+    done = rehearse(SCRIPT, *options).expect(3)
+    recording = read_ghost(done.folder / "run.ghost")
+    (whole,), (failed,) = recording.cards, recording.failed_cards
+    assert recording.failed_steps == 0
+    assert not whole.failed and max(count(whole).allocated) == 4 * GIB
+    ((event, requested),) = failed.failed.items()
+    assert requested == 3 * GIB
+    assert count(failed).allocated[event] == 1 * GIB
+    # What was being worked with when memory ran out is not said to be kept.
+    assert count(failed).categories["temporary"][event] == 1 * GIB
+    page = (done.folder / "run.html").read_text()
+    for words in ("Until it ran out of memory", "Lines that held most then", "train.py:5 in work"):
+        assert words in page
 
 
 def test_a_backward_pass_is_told_from_a_forward_pass(rehearse: Rehearse) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional, TypeVar
 
@@ -95,6 +96,9 @@ class Recording:
     gpu_total_bytes: int = 0
     warnings: list[str] = field(default_factory=list)
     cards: list[Card] = field(default_factory=list)
+    failed_steps: Optional[int] = None
+    failed_cards: list[Card] = field(default_factory=list)
+    """Of the run that ran out of memory, where `cards` are of a later one."""
 
 
 class Values:
@@ -139,7 +143,7 @@ class Values:
 
 def read_ghost(path: Path) -> Recording:
     data = path.read_bytes()
-    assert data[:12] == b"\x89ghost\r\n\x02\0\0\0"
+    assert data[:9] in (b"\x89ghost\r\n\x02", b"\x89ghost\r\n\x03") and data[9:12] == b"\0\0\0"
     recording, at = Recording(), 12
     names: tuple[list[str], list[str], list[str], list[tuple[Frame, ...]]] = ([], [], [], [])
     while True:
@@ -158,6 +162,10 @@ def read_ghost(path: Path) -> Recording:
             names = read_names(values)
         elif kind == 3:
             recording.cards.append(read_card(values, *names))
+        elif kind == 5:
+            assert data[8] == 3
+            recording.failed_steps = values.number()
+            recording.failed_cards = values.several(partial(read_card, values, *names))
         else:
             assert (kind, at) == (4, len(data))
             return recording

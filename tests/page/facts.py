@@ -101,6 +101,7 @@ class CardFacts:
         return -best[1]
 
 
-def read_facts(path: Path) -> list[CardFacts]:
+def read_facts(path: Path, run: str = "cards") -> list[CardFacts]:
+    """The cards of the recording, or with `failed_cards` those of the run that failed."""
     facts = json.loads(path.read_text())
-    return [CardFacts(facts, card) for card in facts["cards"]]
+    return [CardFacts(facts, card) for card in facts[run]]

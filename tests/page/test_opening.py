@@ -118,7 +118,7 @@ def test_a_second_card_can_be_chosen(open_page: Open, write: Write) -> None:
     page = open_page(path)
     first = composition(page)
     page.select_option("#card", "1")
-    page.wait_for_selector("#composition .part")
+    page.wait_for_selector("#composition [data-key=cached_unusable]")
     settle(page)
     assert composition(page) == second.composition(second.peak_event())
     page.select_option("#card", "0")

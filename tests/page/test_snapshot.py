@@ -73,9 +73,13 @@ def test_sums_of_a_rehearsal_are_the_ledgers_at_many_moments(open_page: Open, sm
 
 
 def test_a_failed_request_stands_on_top(open_page: Open, write: Write) -> None:
-    page = open_page(write_snapshot(write, FAILED))
+    path = write_snapshot(write, FAILED)
+    page = open_page(path)
     assert page.inner_text("h1").startswith("Out of memory: a request for ")
-    assert "is event " in page.inner_text("p.failed >> nth=0")
+    assert "is event " in page.inner_text(".failed >> nth=0")
+    failed = json.loads(path.with_suffix(".json").read_text())["cards"][0]["failed"]
+    assert moment(page) == failed[-1]
+    assert page.inner_text("#moment-title").startswith("When memory ran out: ")
 
 
 def test_what_nobody_can_know_has_no_panel_and_a_line(open_page: Open, write: Write) -> None:

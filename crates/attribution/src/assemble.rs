@@ -314,17 +314,13 @@ impl<'a> Card<'a> {
     }
 
     fn finish(mut self, index: u32, outside_bytes: u64) -> CardMemory {
-        let last_phase = self
-            .memory
-            .phases
-            .last()
-            .map_or(0, |phase| phase.first_event);
-        let last_events = self.memory.events.get(last_phase as usize..).unwrap_or(&[]);
+        // A script that gets over a failed request allocates again.
+        let mut backwards = self.memory.events.iter().rev();
+        let last =
+            backwards.find(|event| matches!(event, Event::Allocate(_) | Event::OutOfMemory(_)));
         let end = End {
             step: self.stage.1,
-            is_out_of_memory: last_events
-                .iter()
-                .any(|event| matches!(event, Event::OutOfMemory(_))),
+            is_out_of_memory: matches!(last, Some(Event::OutOfMemory(_))),
         };
         for (allocation, evidence) in self.memory.allocations.iter_mut().zip(&self.evidence) {
             allocation.category = evidence.category(end);

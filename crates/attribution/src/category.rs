@@ -21,7 +21,7 @@ pub struct Evidence {
 pub struct End {
     /// Optimizer steps that were complete.
     pub step: u32,
-    /// Memory ran out in the last phase: what was being worked with then was never freed.
+    /// Memory ran out, and nothing was allocated after that: what was being worked with then was never freed.
     pub is_out_of_memory: bool,
 }
 

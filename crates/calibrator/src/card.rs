@@ -1,4 +1,4 @@
-//! The head of a table: which card, driver and libraries its answers are from.
+//! The header of a table: which card, driver and libraries its answers come from.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -11,7 +11,7 @@ const MULTIPROCESSORS: c_int = 16;
 const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;
 
-/// What can be found out; a library that is not loaded is left out.
+/// As much as can be found out; a library that is not loaded is left out.
 pub fn header() -> Header {
     let mut header = Header::new();
     describe_card(&mut header);
@@ -76,7 +76,7 @@ fn describe_card(header: &mut Header) {
         }
     }
     let mut text = [0 as c_char; 128];
-    // SAFETY: the array is as long as it is said to be, and ends with a zero in any case.
+    // SAFETY: the array has the length that is passed, and is zero-terminated in any case.
     unsafe {
         if name(text.as_mut_ptr(), text.len() as c_int - 1, device) == 0 {
             let words = CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned();
@@ -85,7 +85,7 @@ fn describe_card(header: &mut Header) {
     }
     let ask = |number| {
         let mut value = 0;
-        // SAFETY: the place is valid.
+        // SAFETY: the pointer is valid.
         let status = unsafe { attribute(&raw mut value, number, device) };
         (status == 0).then_some(value)
     };
@@ -126,13 +126,13 @@ fn returned_version(library: Library, function: &str) -> Option<usize> {
     Some(unsafe { ask() })
 }
 
-/// cuSPARSE tells its version in three parts, by `cusparseGetProperty`.
+/// cuSPARSE returns its version in three parts, from `cusparseGetProperty`.
 fn sparse_version() -> Option<String> {
     let address = real::find_by_name(real::CUSPARSE, "cusparseGetProperty");
     if address.is_null() {
         return None;
     }
-    // SAFETY: the documented signature: a number of the part, and a place for it.
+    // SAFETY: the documented signature: the number of the part, and where to store it.
     let ask = unsafe {
         std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int, *mut c_int) -> c_int>(
             address,
@@ -140,7 +140,7 @@ fn sparse_version() -> Option<String> {
     };
     let mut parts = [0; 3];
     for (number, part) in parts.iter_mut().enumerate() {
-        // SAFETY: the place is valid.
+        // SAFETY: the pointer is valid.
         if unsafe { ask(number as c_int, part) } != 0 {
             return None;
         }

@@ -1,7 +1,6 @@
 //! cuBLASLt: the workspaces of the algorithms that its heuristic proposes for a matrix product.
 //!
-//! PyTorch's own products use a workspace of PyTorch's choice, whatever is proposed, so no peak depends
-//! on these lines; they are for those who want to know.
+//! PyTorch chooses the workspace of its products itself, whatever is proposed, so no peak depends on these lines.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};

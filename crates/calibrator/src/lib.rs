@@ -1,14 +1,14 @@
-//! The record mode: on a machine with a real card, records the sizes that NVIDIA's libraries answer.
+//! Calibration: on a machine with a real card, records the sizes that NVIDIA's libraries return.
 //!
-//! `ghostgpu calibrate` preloads this library. It defines the few functions whose answers are wanted, and
-//! those that set up the descriptors such questions are about; each passes its call on to the real
-//! library, looks at the answer, and changes nothing. Every other call goes past it.
+//! `ghostgpu calibrate` preloads this library. It defines the few functions whose answers are recorded, and those that
+//! set up the descriptors they are asked about. Each passes its call on to the real library, reads the answer and
+//! changes nothing. All other calls go directly to the real libraries.
 //!
 //! - [`real`] finds the function that a call would have reached without us;
 //! - [`recording`] keeps the table and writes it line by line, so that a crash loses nothing;
-//! - [`card`] says what card and which libraries the answers are from;
-//! - [`questions`] is the way of functions whose arguments say everything, [`objects`] of descriptors;
-//! - one module per library has the rest.
+//! - [`card`] finds out which card and which libraries the answers come from;
+//! - [`questions`] defines the functions whose arguments say everything, [`objects`] keeps track of descriptors;
+//! - the rest is in one module per library.
 //!
 //! Declarations are written from NVIDIA's public documentation.
 

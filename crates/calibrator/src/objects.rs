@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Descriptors of one library. A handle may come again after its descriptor was destroyed, for a new
-/// one: creating replaces.
+/// Descriptors of one library. A handle may be reused after its descriptor was destroyed, so creating one replaces
+/// what is known.
 pub struct Objects<T> {
     known: Mutex<Option<HashMap<usize, T>>>,
 }

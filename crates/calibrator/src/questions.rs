@@ -1,8 +1,8 @@
-//! The two kinds of calls: passed on with its answer recorded, or passed on with its effect tracked.
+//! The two kinds of functions: those whose answers are recorded, and those whose effects are tracked.
 
 /// Defines, from a list in `ghostgpu_library_sizes`, functions that pass their call on and record it.
 ///
-/// `objects` puts a descriptor into words, by the name of the parameter and the handle.
+/// `objects` describes a descriptor, given the parameter's name and the handle.
 macro_rules! recorded {
     ($library:expr, $objects:expr; $($parameters:tt => $($name:ident),+;)+) => {
         $($($crate::questions::recorded!(@define $library, $objects, $name $parameters);)+)+
@@ -14,7 +14,7 @@ macro_rules! recorded {
         $crate::questions::followed! {
             $library;
             $name($($argument: $type),*) {
-                #[allow(unused_mut)] // not every call has something that decides
+                #[allow(unused_mut)] // not every function has arguments that decide
                 let mut question = ghostgpu_library_sizes::Question::new(stringify!($name));
                 let mut answer = ghostgpu_library_sizes::Answer::default();
                 $($crate::questions::recorded!(
@@ -42,7 +42,7 @@ macro_rules! recorded {
 }
 pub(crate) use recorded;
 
-/// Defines functions that pass their call on and, when it went well, run what follows.
+/// Defines functions that pass their call on and, if it succeeded, run the given code.
 macro_rules! followed {
     ($library:expr; $($name:ident ($($argument:ident: $type:ty),* $(,)?) $then:block)+) => {
         $(

@@ -1,4 +1,4 @@
-//! The functions that a call would have reached without us.
+//! The functions that calls would have reached without this library.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::path::Path;
@@ -17,8 +17,8 @@ pub const RUNTIME: Library = Library("libcudart.so");
 
 /// The next definition of `function` after ours, or null.
 ///
-/// PyTorch loads its libraries with local scope, where the search order does not lead; they are in
-/// the process already, though, and can be opened under the name they were loaded by.
+/// PyTorch loads its libraries with local scope, which the search order does not cover. They are already in the
+/// process, though, and can be opened by the name they were loaded with.
 pub fn find(library: Library, function: &CStr) -> *mut c_void {
     // SAFETY: the name is a valid C string.
     let next = unsafe { libc::dlsym(libc::RTLD_NEXT, function.as_ptr()) };
@@ -78,13 +78,13 @@ unsafe extern "C" fn note_file(
     0
 }
 
-/// What to say when there is nothing to pass a call on to: the library that would answer is not in
-/// the process, so nobody could have called it without us either.
+/// What to return when there is nothing to pass a call on to: the real library is not in the process, so without this
+/// one the call could not have been made either.
 pub fn report_missing(function: &str) {
     eprintln!("ghostgpu: the recorder found no real `{function}` to call");
 }
 
-/// As [`find`], for a name that is put together at run time.
+/// Like [`find`], for a name that is composed at run time.
 pub fn find_by_name(library: Library, function: &str) -> *mut c_void {
     match CString::new(function) {
         Ok(name) => find(library, &name),

@@ -13,11 +13,11 @@ use crate::card;
 /// The folder in which each process leaves its table; without it nothing is recorded.
 const FOLDER_VARIABLE: &str = "GHOSTGPU_CALIBRATION_DIR";
 
-/// What stands for a descriptor whose making was not seen.
+/// Stands for a descriptor whose creation was not seen.
 const UNKNOWN: &str = "=unknown";
 
 struct Recording {
-    /// A forked child has its parent's memory, and must have a file of its own.
+    /// A forked child has its parent's memory, but needs a file of its own.
     process: u32,
     file: File,
     known: HashMap<Question, Answer>,
@@ -48,7 +48,7 @@ pub fn record(question: Question, answer: Answer) {
     if before == Some(&answer) {
         return;
     }
-    // A line that cannot be written is lost; the program's own run must not suffer for it.
+    // A line that cannot be written is lost, since the program itself must not be disturbed.
     let _ = recording
         .file
         .write_all(file_line(&question, &answer).as_bytes());

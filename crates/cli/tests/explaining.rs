@@ -76,7 +76,7 @@ fn the_explanation_is_available_as_json() {
     outcome.assert_code(0);
     let json: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("valid");
     assert_eq!(json["finding"]["kind"], "cuda-allocator");
-    assert_eq!(json["finding"]["figures"]["asked"]["bytes"], 3u64 << 29);
+    assert_eq!(json["finding"]["figures"]["requested"]["bytes"], 3u64 << 29);
     assert_eq!(json["situations"][0]["situation"], "fragmentation");
     assert_eq!(json["account"]["adds_up"], true);
     assert_eq!(json["advice"][0]["candidate"], "expandable-segments");

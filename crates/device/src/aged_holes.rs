@@ -1,9 +1,9 @@
-//! Free parts of a range of addresses, neighbours merged, that remember which came first.
+//! The free parts of an address range, neighbours merged, in the order of their age.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Like [`Holes`](crate::holes::Holes), but of several equal ones the oldest is chosen: a hole is as old as
-/// the last change to it.
+/// Like [`Holes`](crate::holes::Holes), except that of several equal holes the oldest is chosen: a hole is as old as
+/// its last change.
 #[derive(Debug, Default)]
 pub struct AgedHoles {
     /// Start to length and number.
@@ -14,13 +14,13 @@ pub struct AgedHoles {
 }
 
 impl AgedHoles {
-    /// The start of the smallest hole of at least `len`, the oldest of several.
+    /// The start of the smallest hole of at least `len`; of several, the oldest.
     pub fn smallest_fitting(&self, len: u64) -> Option<u64> {
         let fitting = self.by_length.range((len, 0, 0)..).next();
         fitting.map(|&(_, _, start)| start)
     }
 
-    /// Takes the first `len` addresses of the hole that starts at `start`, which has them.
+    /// Takes the first `len` addresses of the hole that starts at `start` and is at least that long.
     pub fn fill(&mut self, start: u64, len: u64) {
         if let Some(hole) = self.remove(start)
             && hole > len
@@ -44,7 +44,7 @@ impl AgedHoles {
         self.insert(merged_start, end - merged_start);
     }
 
-    /// Leaves none; start and length of each, newest first.
+    /// Removes all holes, and returns start and length of each, newest first.
     pub fn take_all(&mut self) -> Vec<(u64, u64)> {
         self.by_length.clear();
         let mut holes: Vec<_> = std::mem::take(&mut self.by_start).into_iter().collect();

@@ -13,7 +13,7 @@ const KIB: u32 = 1024;
 /// every capability in the table.
 pub const REGISTERS_PER_MULTIPROCESSOR: u32 = 65_536;
 
-/// Shared memory a block can have without asking for more. The same on every capability.
+/// Shared memory that a block gets without opting in to more. The same on every capability.
 pub const SHARED_MEMORY_PER_BLOCK_BYTES: u32 = 48 * KIB;
 
 /// The limits of one multiprocessor, which its compute capability alone decides.
@@ -26,21 +26,21 @@ pub struct Architecture {
     pub max_threads_per_multiprocessor: u32,
     pub max_blocks_per_multiprocessor: u32,
     pub shared_memory_per_multiprocessor_bytes: u32,
-    /// The most that one block gets when it asks for it.
+    /// The most that one block gets if it opts in.
     pub shared_memory_per_block_optin_bytes: u32,
     /// What the system takes of each block's shared memory.
     pub reserved_shared_memory_per_block_bytes: u32,
 }
 
 impl Architecture {
-    /// The limits of `capability`, or nothing when no supported card has it.
+    /// The limits of `capability`; none if no supported card has it.
     pub fn of(capability: Capability) -> Option<&'static Self> {
         ARCHITECTURES
             .iter()
             .find(|architecture| architecture.capability == capability)
     }
 
-    /// All that are known, oldest first.
+    /// All known ones, oldest first.
     pub fn all() -> &'static [Self] {
         ARCHITECTURES
     }

@@ -11,10 +11,10 @@
 //! * A chunk that has become empty is freed.
 //! * Allocations below one page share pages; where they lie inside is modelled only roughly, since PyTorch
 //!   never asks for less than a page.
-//! * The context's own memory fills a chunk at the top, but for a page at its end. When the first kernel is
-//!   launched it is replaced by a larger piece elsewhere, and that chunk's addresses are free again.
+//! * The context's own memory fills a chunk at the top, except for a page at its end. When the first kernel is
+//!   launched, it is replaced by a larger piece elsewhere, and that chunk's addresses are free again.
 //! * Above it lies a chunk of the context with a hole of twelve pages.
-//! * cuBLAS and cuDNN take addresses like everybody else.
+//! * cuBLAS and cuDNN get their addresses in the same way.
 //!
 //! In a training process the real driver also finds gaps that the host's own memory left; those are not
 //! modelled, so that the same script gives the same answer everywhere.
@@ -46,7 +46,7 @@ pub struct DriverAddresses {
 struct Chunk {
     bytes: u64,
     holes: Holes,
-    /// Counts up; the context's chunks are 0.
+    /// Increases with every chunk; 0 for those of the context.
     age: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The free parts of a range of addresses, neighbours always merged.
+//! The free parts of an address range, neighbours merged.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Holes {
         self.by_start.get(&start) == Some(&len)
     }
 
-    /// The start of the smallest hole of at least `len`, the lowest of several.
+    /// The start of the smallest hole of at least `len`; of several, the lowest.
     pub fn smallest_fitting(&self, len: u64) -> Option<u64> {
         let fitting = self.iter().filter(|&(_, hole)| hole >= len);
         fitting
@@ -36,7 +36,7 @@ impl Holes {
             .map(|(start, _)| start)
     }
 
-    /// Takes the addresses from `address` on, if one hole holds them all.
+    /// Takes the addresses from `address` on, if a single hole contains all of them.
     pub fn fill(&mut self, address: u64, len: u64) -> bool {
         let Some((&start, &hole)) = self.by_start.range(..=address).next_back() else {
             return false;

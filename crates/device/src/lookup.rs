@@ -22,7 +22,7 @@ const SERIES_WORDS: [&str; 9] = [
 /// How many cards an error suggests.
 const SUGGESTIONS: usize = 3;
 
-/// Why a name does not lead to a card.
+/// Why a name does not identify a card.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LookupError {
@@ -77,7 +77,7 @@ pub(crate) struct NameIndex {
 impl NameIndex {
     /// Indexes the names of `cards`.
     ///
-    /// An alias is a decision and wins over everything else. Our own names come next, then the
+    /// An alias is deliberate and takes precedence over everything else. Our own names come next, then the
     /// driver's, which several cards can share, and last all of these with the card's memory
     /// appended (`3090-24gb`).
     pub(crate) fn new(cards: &[Card]) -> Self {
@@ -212,7 +212,7 @@ fn nearest(wanted: &str, cards: &[Card]) -> Vec<String> {
                 .map(|distance| (distance, card.name))
         })
         .collect();
-    // The sort is stable: at the same distance the order of the catalogue stays.
+    // The sort is stable: cards at the same distance stay in the catalogue's order.
     ranked.sort_by_key(|&(distance, _)| distance);
     ranked
         .into_iter()

@@ -30,7 +30,7 @@ pub trait Budget {
 pub enum MemoryError {
     /// The card is full.
     OutOfMemory,
-    /// The address, size or handle does not name anything that exists.
+    /// The address, size or handle does not refer to anything that exists.
     Invalid,
 }
 
@@ -49,7 +49,7 @@ struct Physical {
 #[derive(Debug)]
 struct SharedPage {
     holes: Holes,
-    /// Counts up; small allocations go into the newest page that has room.
+    /// Increases with every page; small allocations go into the newest page that has room.
     age: u64,
 }
 

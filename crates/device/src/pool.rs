@@ -5,14 +5,14 @@
 //!
 //! * Allocations lie in one growing range. Physical memory backs it in granules of 32 MiB, which move to
 //!   where they are needed if no allocation touches them.
-//! * What was freed in a stream is free for that stream at once, but until the card has come that far
-//!   it is kept apart: it merges only with its like, and its granules cannot move.
-//! * An allocation goes to the smallest such hole of its stream, and to the smallest of the others if there is
-//!   none; of several equal ones to the oldest. It goes to the hole's start.
-//! * When the card has come that far, the frees join the other holes, the newest first.
+//! * What was freed in a stream is free for that stream at once. Until the card has executed the free it is kept
+//!   apart: it merges only with other such holes of its stream, and its granules cannot move.
+//! * An allocation goes to the smallest such hole of its stream or, if there is none, to the smallest of the others;
+//!   of several equal ones, to the oldest. It starts at the hole's start.
+//! * Once the card has executed them, the frees join the other holes, the newest first.
 //!
-//! When that is, is a matter of time on a real card, and the memory held differs from run to run by a few
-//! granules. Here the card gets there when the host waits for it, as on a real card that is always busy.
+//! On a real card that is a matter of timing, and the memory held differs from run to run by a few granules. Here the
+//! card executes frees when the host waits for it, like a real card that is always busy.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub struct StreamOrderedPool {
     pending: BTreeMap<StreamId, AgedHoles>,
     /// Address to the bytes asked for.
     allocations: BTreeMap<u64, u64>,
-    /// Granule number to how many of its bytes are allocated or pending, for those with any.
+    /// By granule, how many of its bytes are allocated or pending, where there are any.
     occupied: BTreeMap<u64, u64>,
     held_granules: u64,
     statistics: PoolStatistics,
@@ -163,15 +163,15 @@ impl StreamOrderedPool {
         address
     }
 
-    /// How many granules are occupied with that hole filled.
+    /// How many granules are occupied once that hole is filled.
     fn granules_with(&self, address: u64, bytes: u64) -> u64 {
         let granules = self.granules(address, bytes);
         let newly = granules.filter(|(granule, _)| !self.occupied.contains_key(granule));
         self.occupied.len() as u64 + newly.count() as u64
     }
 
-    /// Takes granules until there are that many. What was taken before the card was full stays with the
-    /// pool, as on the real card.
+    /// Takes granules until there are that many. If the card is full before that, the pool keeps what it has taken, as
+    /// on a real card.
     fn grow_to(&mut self, granules: u64, budget: &dyn Budget) -> bool {
         while self.held_granules < granules && budget.charge(GRANULE_BYTES) {
             self.held_granules += 1;

@@ -70,7 +70,7 @@ pub struct DeviceSheet {
     pub capability: Capability,
     /// What `cudaDeviceProp.totalGlobalMem` says.
     pub total_bytes: u64,
-    /// What the driver keeps before CUDA counts: NVML has it in its total, as `reserved`.
+    /// What the driver keeps and CUDA does not count: NVML includes it in its total, as `reserved`.
     pub reserved_bytes: u64,
     pub multiprocessors: u32,
     pub max_threads_per_multiprocessor: u32,
@@ -86,7 +86,7 @@ pub struct DeviceSheet {
     pub is_integrated: bool,
     pub ecc_enabled: bool,
     pub pci: PciAddress,
-    /// The vendor's PCI device number, e.g. 0x2335 for an H200; 0 when not known.
+    /// The vendor's PCI device number (0x2335 for an H200); 0 if not known.
     pub pci_device_number: u32,
     pub overhead: Overhead,
 }

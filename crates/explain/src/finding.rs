@@ -32,7 +32,7 @@ pub struct Finding {
 pub struct Figures {
     /// The card's index in the process.
     pub device: Option<u32>,
-    pub asked: Option<Amount>,
+    pub requested: Option<Amount>,
     pub total: Option<Amount>,
     /// Free memory according to the driver.
     pub free: Option<Amount>,

@@ -22,7 +22,7 @@ pub struct RankFailure {
     pub name: String,
     pub kind: Kind,
     pub line: u64,
-    pub asked_bytes: Option<u64>,
+    pub requested_bytes: Option<u64>,
     pub allocated_bytes: Option<u64>,
     pub free_bytes: Option<u64>,
     pub device: Option<u32>,
@@ -46,7 +46,7 @@ pub fn ranks(log: &Log, main: &Finding) -> Option<Ranks> {
                 name,
                 kind: finding.kind,
                 line: finding.line,
-                asked_bytes: bytes(figures.asked),
+                requested_bytes: bytes(figures.requested),
                 allocated_bytes: bytes(figures.allocated),
                 free_bytes: bytes(figures.free),
                 device: figures.device,
@@ -58,7 +58,7 @@ pub fn ranks(log: &Log, main: &Finding) -> Option<Ranks> {
     }
     let first = failed.first().map(|(finding, _)| finding.figures.clone())?;
     let same = |finding: &Finding| {
-        finding.figures.asked == first.asked && finding.figures.allocated == first.allocated
+        finding.figures.requested == first.requested && finding.figures.allocated == first.allocated
     };
     Some(Ranks {
         differ: !failed.iter().all(|(finding, _)| same(finding)),

@@ -36,7 +36,7 @@ pub struct Log {
 /// reader.push(b"total capacity; 6.64 GiB already allocated; 21.00 MiB free; 150.86 MiB cached)\n");
 /// let log = reader.finish();
 /// assert_eq!(log.findings[0].kind, Kind::CudaAllocator);
-/// assert_eq!(log.findings[0].figures.asked.unwrap().bytes, 32 << 20);
+/// assert_eq!(log.findings[0].figures.requested.unwrap().bytes, 32 << 20);
 /// ```
 #[derive(Debug, Default)]
 pub struct Reader {

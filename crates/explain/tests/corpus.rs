@@ -41,7 +41,7 @@ fn check(expected: &Expected) -> Result<(), String> {
         expected.situation.clone(),
     );
     let amounts: [(&str, &Option<String>, Figure); 9] = [
-        ("asked", &expected.asked, |figures| figures.asked),
+        ("asked", &expected.asked, |figures| figures.requested),
         ("total", &expected.total, |figures| figures.total),
         ("free", &expected.free, |figures| figures.free),
         ("allowed", &expected.allowed, |figures| figures.allowed),

@@ -233,8 +233,8 @@ fn a_log_full_of_errors_is_bounded_and_its_end_is_read() {
     let last = |finding: &&ghostgpu_explain::Finding| {
         finding
             .figures
-            .asked
-            .is_some_and(|asked| asked.bytes == 7777 << 20)
+            .requested
+            .is_some_and(|requested| requested.bytes == 7777 << 20)
     };
     assert!(log.findings.iter().any(|finding| last(&finding)));
 }

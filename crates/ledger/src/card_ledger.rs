@@ -25,7 +25,17 @@ pub struct CardLedger<'a> {
 impl<'a> CardLedger<'a> {
     /// Goes through the events of a card of the recording.
     pub fn new(recording: &'a Recording, card: &'a CardMemory) -> Self {
-        let mut steps = steps_of(card, recording.about.steps);
+        Self::with_steps(recording, card, recording.about.steps)
+    }
+
+    /// Goes through the events of a card in the recording's [failed run](Recording::failed_run).
+    pub fn of_failed_run(recording: &'a Recording, card: &'a CardMemory) -> Self {
+        let failed = recording.failed_run.as_ref();
+        Self::with_steps(recording, card, failed.map_or(0, |failed| failed.steps))
+    }
+
+    fn with_steps(recording: &'a Recording, card: &'a CardMemory, complete: u32) -> Self {
+        let mut steps = steps_of(card, complete);
         let start = SweepState::before(card).level(Moment(0));
         let source = recording.about.source;
         let (mut peak, mut peak_reserved, mut end) = (start, start, start);

@@ -91,12 +91,12 @@ impl Groups {
     }
 }
 
-/// `train.py:58 forward`: without the folder.
+/// `train.py:58 in forward`: without the folder.
 fn short_label(frame: &Frame) -> String {
     let file = frame.file.rsplit(['/', '\\']).next().unwrap_or_default();
     match (file, frame.function.as_str()) {
         ("", function) => function.to_owned(),
         (file, "" | "<module>") => format!("{file}:{}", frame.line),
-        (file, function) => format!("{file}:{} {function}", frame.line),
+        (file, function) => format!("{file}:{} in {function}", frame.line),
     }
 }

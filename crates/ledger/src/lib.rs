@@ -10,6 +10,7 @@
 //!   [`CardLedger::by_module`], [`CardLedger::by_place`], [`CardLedger::by_operator`] and [`CardLedger::holders`] by
 //!   owner;
 //! - [`CardLedger::stages`] and [`CardLedger::phases`] say what came and went in each stage;
+//! - [`CardLedger::ran_out`] is the moment at which a request failed;
 //! - [`CardLedger::growth`] finds memory that grows from step to step;
 //! - [`CardLedger::rule_of_thumb`] puts the classic formula beside the exact figures.
 //!
@@ -35,6 +36,7 @@ mod overview;
 mod owner_module;
 mod phase_sums;
 mod places;
+mod ran_out;
 mod rule_of_thumb;
 mod segments_at;
 mod stages;
@@ -56,6 +58,7 @@ pub use overview::{Overview, Stretch};
 pub use owner_module::OwnerModules;
 pub use phase_sums::PhaseSums;
 pub use places::{Place, PlaceSum, Places};
+pub use ran_out::{RanOut, RefusedBecause};
 pub use rule_of_thumb::{Difference, LayerEstimate, OptimizerKind, RuleOfThumb};
 pub use segments_at::{Block, Segment};
 pub use stages::{StageFlow, Stages, TrainingPart};

@@ -1,16 +1,16 @@
-//! Integers of any length: from the file's bytes or digits to the shortest two's complement.
+//! Integers of any length, decoded from bytes or decimal digits into the shortest two's complement.
 
-/// What an integer's bytes are.
+/// A decoded integer.
 pub(crate) enum Integer {
     Small(i64),
-    /// Two's complement, least byte first, without bytes that only repeat the sign.
+    /// Little-endian two's complement, without redundant sign bytes.
     Big(Vec<u8>),
 }
 
-/// Python refuses longer decimal texts too: turning them into binary takes quadratic time.
+/// Python refuses longer decimal texts too: converting them takes quadratic time.
 const MAX_DIGITS: usize = 4300;
 
-/// An integer as LONG1 and LONG4 have it: two's complement, least byte first.
+/// Decodes the operand of LONG1 and LONG4: little-endian two's complement.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Integer {
     let negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
     let sign = if negative { 0xff } else { 0 };
@@ -30,7 +30,7 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Integer {
     }
 }
 
-/// An integer as the instructions INT and LONG have it: decimal digits.
+/// Decodes the operand of INT and LONG: decimal digits.
 pub(crate) fn from_digits(text: &[u8]) -> Option<Integer> {
     let text = std::str::from_utf8(text).ok()?.trim();
     if let Ok(small) = text.parse::<i64>() {

@@ -1,28 +1,28 @@
-//! Dictionaries in the order of their insertion, as Python keeps them.
+//! Dictionaries in insertion order, as in Python.
 
 use std::collections::HashMap;
 
 use crate::hash::SeededState;
 use crate::value::Value;
 
-/// From this many entries on, keys are found through an index.
+/// Dictionaries with at least this many entries have an index of their keys.
 const INDEXED_FROM: usize = 12;
 
-/// A dictionary: its entries as `key, value, key, value, …`, each key once, in the order of insertion.
+/// A dictionary: its entries as `key, value, key, value, …`, each key once, in insertion order.
 ///
-/// Keys are equal as in Python (`1`, `1.0` and `True` are one key), but tuples and other containers only
-/// if they are the same object.
+/// Keys compare as in Python (`1`, `1.0` and `True` are the same key), except that tuples and other containers
+/// are equal only if they are the same object.
 #[derive(Debug, Clone, Default)]
 pub struct Dictionary {
     items: Vec<Value>,
     index: Option<Box<Index>>,
 }
 
-/// Boxed, so that the many dictionaries without one stay small.
+/// Boxed, to keep the many dictionaries without an index small.
 #[derive(Debug, Clone, Default)]
 struct Index(HashMap<Key, u32, SeededState>);
 
-/// What decides whether two keys are the same one.
+/// What two keys are compared by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     None,
@@ -79,7 +79,7 @@ impl Dictionary {
         &self.items
     }
 
-    /// Keys with their values, in the order of insertion.
+    /// Keys with their values, in insertion order.
     pub fn entries(&self) -> impl Iterator<Item = (Value, Value)> + '_ {
         self.items
             .as_chunks::<2>()
@@ -96,7 +96,7 @@ impl Dictionary {
         self.items.is_empty()
     }
 
-    /// Bytes that the entries occupy, about.
+    /// Roughly how many bytes the entries occupy.
     pub(crate) fn held_bytes(&self) -> u64 {
         let indexed = if self.index.is_some() { 40 } else { 0 };
         self.items.len() as u64 * size_of::<Value>() as u64 + self.len() as u64 * indexed

@@ -2,7 +2,7 @@
 
 use thiserror::Error as ThisError;
 
-/// Why a file could not be read as plain values. Every reason but a failing disk has a byte offset.
+/// Why a file could not be read as plain values. Everything but an I/O error has a byte offset.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
@@ -51,7 +51,7 @@ pub enum Error {
     Malformed { offset: u64, what: &'static str },
     #[error("byte {offset}: the values up to here need more than {limit_bytes} bytes of memory")]
     TooMuchMemory { offset: u64, limit_bytes: u64 },
-    /// The file uses an object again that a [`Taker`](crate::Taker) has taken. Read it without one.
+    /// The file refers to an object that a [`Taker`](crate::Taker) has taken. It can be read without a taker.
     #[error("byte {offset}: {instruction} uses an object that was already extracted")]
     TakenObjectUsed {
         offset: u64,
@@ -62,7 +62,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The byte of the (uncompressed) file at which the instruction starts that could not be followed.
+    /// Offset in the (uncompressed) file of the instruction that could not be executed.
     pub fn offset(&self) -> Option<u64> {
         match self {
             Self::Io(_) | Self::Empty => None,

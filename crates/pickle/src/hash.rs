@@ -1,13 +1,13 @@
-//! A fast hash with a secret: short keys by the million, from files that may be hostile.
+//! A fast seeded hash, for millions of short keys from files that may be hostile.
 //!
-//! Each table draws its own seed, so a file cannot be made whose keys all collide; nothing that reaches
-//! a reader is ordered by it.
+//! Each table draws its own seed, so that nobody can craft a file whose keys all collide. No output depends on the
+//! order of such a table.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Makes the hashers of one table, all with the same seed.
+/// Builds the hashers of one table, all with the same seed.
 #[derive(Debug, Clone)]
 pub struct SeededState {
     seed: u64,

@@ -1,4 +1,4 @@
-//! The file as a window that moves forward: never more of it in memory than one buffer.
+//! The file as a sliding window: at most one buffer of it is in memory.
 
 use std::io::{self, Read};
 
@@ -6,7 +6,7 @@ use crate::error::Error;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// The longest instruction with operands of a fixed length, and then some.
+/// More than the longest instruction with operands of a fixed length.
 const LOOKAHEAD_BYTES: usize = 16;
 
 /// Longest line of the text instructions (protocol 0). A line is one number or one string.
@@ -14,11 +14,11 @@ const MAX_LINE_BYTES: usize = 64 << 20;
 
 pub(crate) struct Input<R> {
     source: R,
-    /// The window, and after it as many zeros as an instruction may look ahead.
+    /// The window, followed by as many zeros as an instruction may look ahead.
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
-    /// The file's offset of `buffer[0]`.
+    /// File offset of `buffer[0]`.
     base: u64,
     at_end: bool,
 }
@@ -40,7 +40,7 @@ impl<R: Read> Input<R> {
         self.base + self.start as u64
     }
 
-    /// Whether the buffer must be refilled, or is at its end, before the next instruction.
+    /// Whether the buffer has to be refilled before the next instruction, or has ended.
     #[inline]
     pub(crate) fn is_low(&self) -> bool {
         self.start + LOOKAHEAD_BYTES > self.end
@@ -59,7 +59,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Moves what is left to the front and reads until the buffer is full or the file ends.
+    /// Moves the rest to the front, then reads until the buffer is full or the file ends.
     pub(crate) fn fill(&mut self) -> Result<(), Error> {
         self.start = self.start.min(self.end);
         self.buffer.copy_within(self.start..self.end, 0);
@@ -78,7 +78,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// The next instruction and the eight bytes after it, least first; zeros beyond the end of the file.
+    /// The next instruction and the eight bytes after it, little-endian; zeros beyond the end of the file.
     #[inline]
     pub(crate) fn head(&self) -> (u8, u64) {
         let head = self
@@ -91,7 +91,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// The eight bytes after the instruction and one more; zeros beyond the end of the file.
+    /// The eight bytes after the instruction and one more byte; zeros beyond the end of the file.
     #[inline]
     pub(crate) fn after_length(&self) -> i64 {
         let bytes = self
@@ -101,8 +101,8 @@ impl<R: Read> Input<R> {
         bytes.map_or(0, |bytes| i64::from_le_bytes(*bytes))
     }
 
-    /// Skips bytes that [`Input::head`] or [`Input::ahead`] showed. If some of them lie beyond the
-    /// end, [`Input::has_overrun`] tells.
+    /// Skips bytes that [`Input::head`] or [`Input::ahead`] returned. [`Input::has_overrun`] says whether some of
+    /// them lay beyond the end of the file.
     #[inline]
     pub(crate) fn skip(&mut self, count: usize) {
         self.start += count;
@@ -114,7 +114,7 @@ impl<R: Read> Input<R> {
         self.start > self.end
     }
 
-    /// What is in the buffer after the last instruction.
+    /// The rest of the buffer after the last instruction.
     #[inline]
     pub(crate) fn ahead(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or(&[])
@@ -122,8 +122,8 @@ impl<R: Read> Input<R> {
 
     /// Calls `use_bytes` with the next `length` bytes.
     ///
-    /// Data longer than the buffer is collected as it arrives: the length in the file is not trusted, and
-    /// memory is allocated only for bytes that exist.
+    /// Data longer than the buffer is collected as it arrives: the length in the file is not trusted, so memory is
+    /// allocated only for bytes that are there.
     #[inline]
     pub(crate) fn bytes<T>(
         &mut self,

@@ -8,9 +8,9 @@
 //! What a hostile file cannot do:
 //!
 //! - **recurse**: values are handles into one flat [`Heap`]; reading, walking and dropping are loops;
-//! - **allocate by a number**: a length in the file is a promise, and room is made as the bytes arrive;
-//! - **allocate without end**: [`Limits`] bounds what is held, also for input that a decompressor makes up;
-//! - **expand**: an object that is used twice is two handles, never two copies.
+//! - **allocate by claiming a length**: memory is allocated as the bytes arrive;
+//! - **allocate without bound**: [`Limits`] caps what is held, also where the input is decompressed;
+//! - **expand**: an object that is referenced twice is two handles, never two copies.
 //!
 //! Files larger than memory are read with a [`Taker`], which takes finished dictionaries out of the
 //! machine while the file streams by. [`read`] builds everything, [`read_with`] asks a taker.

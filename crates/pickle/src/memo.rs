@@ -1,7 +1,7 @@
-//! The memo: objects that a pickle refers to again, four bytes a slot.
+//! The memo: objects that a pickle can refer to again, at four bytes per slot.
 //!
-//! Python numbers everything it writes, whether it is reused or not: a snapshot of seven million
-//! events has some twenty million slots.
+//! Python memoizes every object that it writes, whether it is referenced again or not: a snapshot of seven million
+//! events has about twenty million slots.
 
 use std::collections::HashMap;
 
@@ -14,28 +14,28 @@ use crate::value::NodeId;
 pub(crate) enum Slot {
     Node(NodeId),
     String(StringId),
-    /// The number of a value that needs no heap. Pickles of Python never have one.
+    /// The number of a value that is not on the heap. Python never memoizes one.
     Scalar(u32),
     Taken,
 }
 
 const TAKEN: u32 = u32::MAX;
-/// The kind of a slot is in its upper two bits: a node, a node that was used again, a string, a scalar.
+/// The upper two bits of a slot are its kind: a node, a node that was referenced again, a string, a scalar.
 const FETCHED: u32 = 1 << 30;
 const STRING: u32 = 2 << 30;
 const SCALAR: u32 = 3 << 30;
 const NUMBER: u32 = FETCHED - 1;
 
-/// Handles up to here fit into a slot beside its flags.
+/// The largest handle that fits into a slot beside its kind.
 pub(crate) const MAX_HANDLES: usize = (1 << 30) - 2;
 
-/// Slots by number. Numbers are the file's: those that leave a gap go into a table, so that one slot
-/// with a huge number costs one slot.
+/// Slots by number. The file chooses the numbers: slots after a gap go into a table, so that a huge number costs no
+/// more than a small one.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
     dense: Vec<u32>,
     sparse: HashMap<u32, u32, SeededState>,
-    /// Whether a slot was written twice since it was last asked.
+    /// Whether a slot was overwritten since this was last asked.
     rewritten: bool,
 }
 
@@ -66,7 +66,7 @@ impl Memo {
         }
     }
 
-    /// Fills the next slot, if slots have been filled in order so far. Returns its number.
+    /// Fills the next slot and returns its number, if slots have been filled in order so far.
     #[inline(always)]
     pub(crate) fn push(&mut self, slot: Slot) -> Option<u32> {
         let number = self.dense.len();
@@ -77,19 +77,19 @@ impl Memo {
         Some(number as u32)
     }
 
-    /// Replaces an object that was never read: no use of the slot changes.
+    /// Replaces an object that was never read back, so that no reader of the slot sees a difference.
     pub(crate) fn change_unused(&mut self, number: u32, slot: Slot) {
         let rewritten = self.rewritten;
         self.put(number, slot);
         self.rewritten = rewritten;
     }
 
-    /// Whether a slot was written twice since this was last asked.
+    /// Whether a slot was overwritten since this was last asked.
     pub(crate) fn take_rewritten(&mut self) -> bool {
         std::mem::take(&mut self.rewritten)
     }
 
-    /// What a slot holds, and that it is used a second time.
+    /// What a slot holds; marks it as read back.
     #[inline(always)]
     pub(crate) fn fetch(&mut self, number: u32) -> Option<Slot> {
         let code = match self.dense.get_mut(number as usize) {
@@ -109,7 +109,7 @@ impl Memo {
         })
     }
 
-    /// Whether this slot holds this node and was never read.
+    /// Whether this slot holds this node and was never read back.
     pub(crate) fn holds_unused(&self, number: u32, id: NodeId) -> bool {
         let code = match self.dense.get(number as usize) {
             Some(code) => Some(code),

@@ -1,6 +1,6 @@
 //! The instructions of a pickle, protocols 0 to 5.
 //!
-//! Bytes and names are those of Python's documentation of the module `pickletools`.
+//! Bytes and names are those of Python's module `pickletools`.
 
 macro_rules! opcodes {
     ($($name:ident = $byte:literal;)*) => {

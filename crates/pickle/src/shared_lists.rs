@@ -1,8 +1,8 @@
-//! Lists that are written as a row of references, recognised by their bytes.
+//! Lists that are written as a row of memo references, recognised by their bytes.
 //!
 //! PyTorch writes a list of frames for every allocation: `] ( j…. j…. j…. e`, some thirty references
-//! to frames that were written before. The same stack is the same row of bytes, so looking the row up
-//! replaces following it.
+//! to frames that were written before. The same stack is the same row of bytes, so a lookup of the
+//! row replaces executing it.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use crate::hash::SeededState;
 use crate::opcode::*;
 use crate::value::NodeId;
 
-/// Bytes of rows that are remembered; a file with more different rows has them followed.
+/// How many bytes of rows are remembered; further rows are executed.
 const MAX_REMEMBERED_BYTES: usize = 64 << 20;
 
-/// Rows of references that were seen, with the list that each makes.
+/// The rows of references seen so far, each with the list that it builds.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLists {
     known: HashMap<Box<[u8]>, NodeId, SeededState>,
     remembered_bytes: usize,
 }
 
-/// How a list is put into the memo between its instruction and its items.
+/// How a list is memoized between its instruction and its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memoized {
     No,
@@ -46,7 +46,7 @@ impl Row<'_> {
     }
 }
 
-/// The row of references that these bytes, which follow an EMPTY_LIST, begin with, if they do.
+/// The row of references that these bytes, which follow an EMPTY_LIST, begin with, if any.
 #[inline]
 pub(crate) fn row_in(bytes: &[u8]) -> Option<Row<'_>> {
     let (memoized, mark) = match bytes {
@@ -102,7 +102,7 @@ impl SharedLists {
         }
     }
 
-    /// Forgets every row: a memo slot has got another meaning.
+    /// Forgets every row, since a memo slot was overwritten.
     pub(crate) fn clear(&mut self) {
         self.known.clear();
         self.remembered_bytes = 0;

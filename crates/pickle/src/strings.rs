@@ -1,13 +1,13 @@
-//! Strings, each kept once.
+//! Interned strings.
 //!
-//! A snapshot repeats a few thousand strings by the million; kept once, they compare as numbers.
+//! A snapshot repeats a few thousand strings millions of times; interned, they compare as numbers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::hash::SeededState;
 
-/// A handle of a string. Two strings of one heap are equal exactly when their handles are.
+/// A handle to a string. Two strings of one heap are equal if and only if their handles are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StringId(pub(crate) u32);
 
@@ -18,13 +18,13 @@ impl StringId {
     }
 }
 
-/// How many recently seen strings are recognised without a look into the table.
+/// How many recent strings are recognised without a lookup in the table.
 const RECENT: usize = 256;
 
-/// All strings of one heap, as the bytes that the pickle had.
+/// All strings of one heap, as the bytes in the pickle.
 #[derive(Debug)]
 pub(crate) struct Strings {
-    /// UTF-8, but for surrogates, which Python puts into file names that are not UTF-8.
+    /// UTF-8, except for lone surrogates, which Python puts into file names that are not UTF-8.
     all: Vec<Box<[u8]>>,
     ids: HashMap<Box<[u8]>, u32, SeededState>,
     recent: Box<[u32; RECENT]>,
@@ -43,7 +43,7 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// The handle of a string that was seen lately.
+    /// The handle of a string that was seen recently.
     #[inline]
     pub(crate) fn recent(&self, bytes: &[u8]) -> Option<StringId> {
         let id = self.recent[recent_place(bytes)];

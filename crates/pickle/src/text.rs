@@ -1,7 +1,7 @@
 //! The texts inside a pickle: UTF-8 with surrogates, and the escapes of protocol 0.
 
-/// Whether these bytes are what Python writes for a string: UTF-8, in which lone surrogates may stand
-/// as three bytes each (`surrogatepass`).
+/// Whether these bytes are what Python writes for a string: UTF-8 in which lone surrogates may be encoded as three
+/// bytes each (`surrogatepass`).
 pub(crate) fn is_python_text(mut bytes: &[u8]) -> bool {
     loop {
         let Err(error) = std::str::from_utf8(bytes) else {

@@ -3,7 +3,7 @@
 use crate::dictionary::Dictionary;
 use crate::strings::StringId;
 
-/// A handle of a container, byte string or large integer in the [`Heap`](crate::Heap).
+/// A handle to a container, byte string or large integer in the [`Heap`](crate::Heap).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u32);
 
@@ -14,12 +14,12 @@ impl NodeId {
     }
 }
 
-/// One value. It is small and copied freely: what it refers to lives in the heap that it came with.
+/// One value. It is small and can be copied freely: what it refers to is in the heap that it came with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     None,
     Bool(bool),
-    /// An integer of up to 64 bits with sign. Larger ones are [`Node::BigInt`].
+    /// A signed integer of at most 64 bits. Larger ones are [`Node::BigInt`].
     Int(i64),
     Float(f64),
     String(StringId),
@@ -44,12 +44,12 @@ pub enum Node {
     List(Vec<Value>),
     Tuple(Vec<Value>),
     Dict(Dictionary),
-    /// A set: what `dict` is with its values left out (all `None`).
+    /// A set: a dictionary whose values are all `None`.
     Set(Dictionary),
     FrozenSet(Dictionary),
     Bytes(Vec<u8>),
     ByteArray(Vec<u8>),
-    /// An integer beyond 64 bits: two's complement, least byte first, as short as it can be.
+    /// An integer beyond 64 bits: little-endian two's complement, as short as possible.
     BigInt(Vec<u8>),
     /// A handle that is not in use.
     Free,

@@ -15,7 +15,7 @@ const SHORTEST_FRAME_BYTES: usize = 4;
 /// How many items Python appends at once.
 pub const BATCH_ITEMS: usize = 1000;
 
-/// A memo slot of the pickle that is being written.
+/// A memo slot of the pickle being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoSlot(u32);
 
@@ -172,7 +172,7 @@ impl<W: Write> Writer<W> {
             self.frame.push(BININT);
             self.frame.extend(value.to_le_bytes());
         } else {
-            // As few bytes as keep the sign.
+            // The fewest bytes that keep the sign.
             let unused_bits = if value < 0 {
                 value.leading_ones()
             } else {

@@ -17,6 +17,9 @@ fn main() {
             &recording_at_random(seed, 30),
         );
     }
+    let mut two_runs = recording_at_random(1, 30);
+    two_runs.keep_failed_run(recording_at_random(7, 20));
+    save(&folder, "two-runs", &two_runs);
     for steps in 1..=2 {
         save(
             &folder,

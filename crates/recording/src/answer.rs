@@ -63,6 +63,18 @@ pub struct Answer {
     /// The script's own code; 128 and the signal for one that was killed.
     pub script_exit_code: u8,
     pub exit_code: u8,
+    /// What to do about it.
+    pub next: Option<NextCommand>,
+}
+
+/// A command that leads on from an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NextCommand {
+    /// As a shell reads it.
+    pub command: String,
+    /// What it is good for, in a few words.
+    pub finds: String,
 }
 
 /// Does it fit? In degrees, each with an exit code ([`Verdict::exit_code`]).

@@ -30,19 +30,28 @@ impl Recording {
     /// Makes sure that nothing in it contradicts the rest.
     pub fn check(&self) -> Result<(), Inconsistency> {
         self.names.check()?;
-        let mut indices = BTreeSet::new();
-        for card in &self.cards {
-            must!(
-                indices.insert(card.index),
-                "card {} occurs twice",
-                card.index
-            );
-            card.check(&self.names).map_err(|Inconsistency(what)| {
-                Inconsistency(format!("card {}: {what}", card.index))
-            })?;
+        check_cards(&self.cards, &self.names)?;
+        match &self.failed_run {
+            Some(failed) => check_cards(&failed.cards, &self.names)
+                .map_err(|Inconsistency(what)| Inconsistency(format!("the failed run: {what}"))),
+            None => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// The cards of one run.
+fn check_cards(cards: &[CardMemory], names: &Names) -> Result<(), Inconsistency> {
+    let mut indices = BTreeSet::new();
+    for card in cards {
+        must!(
+            indices.insert(card.index),
+            "card {} occurs twice",
+            card.index
+        );
+        card.check(names)
+            .map_err(|Inconsistency(what)| Inconsistency(format!("card {}: {what}", card.index)))?;
+    }
+    Ok(())
 }
 
 impl Names {

@@ -11,6 +11,9 @@
 //!   module) and what it turned out to be ([`Category`]);
 //! - what the script was doing, as intervals of events ([`Phase`]).
 //!
+//! A job that ran out of memory has two runs: the recording is of the one that had enough, and keeps the other as
+//! its [`FailedRun`].
+//!
 //! [`Recording::check`] says whether it contradicts itself, and [`file`](mod@file) how it is written down.
 //!
 //! Pure: it knows neither folders nor PyTorch's names for things.
@@ -21,6 +24,7 @@ mod allocation;
 mod answer;
 mod check;
 mod events;
+mod failed_run;
 pub mod file;
 #[cfg(feature = "made-up")]
 pub mod made_up;
@@ -32,10 +36,10 @@ mod recording;
 mod reserved_ranges;
 
 pub use allocation::{Allocation, AllocationId, Category};
-pub use answer::{Answer, DevicePeak, Gpu, Verdict, Versions};
+pub use answer::{Answer, DevicePeak, Gpu, NextCommand, Verdict, Versions};
 pub use check::Inconsistency;
 pub use events::{ChangeId, Event, Failure, FailureId, Pool, PoolId, SegmentChange};
 pub use names::{Frame, FrameId, FrameOwner, Module, ModuleId, NameId, Names, OperatorId, StackId};
 pub use phases::{NamedRange, Phase, Stage};
-pub use recording::{About, CardMemory, Recording, Source};
+pub use recording::{About, CardMemory, FailedRun, Recording, Source};
 pub use reserved_ranges::ReservedRanges;

@@ -254,6 +254,7 @@ impl Maker {
             },
             names: self.names,
             cards: vec![self.card],
+            failed_run: None,
             warnings: Vec::new(),
         }
     }

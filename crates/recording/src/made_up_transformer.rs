@@ -368,6 +368,7 @@ impl Maker {
             },
             names: self.words.names,
             cards: vec![self.card],
+            failed_run: None,
             warnings: Vec::new(),
         }
     }

@@ -47,7 +47,7 @@ pub enum FrameOwner {
 }
 
 /// One frame of a stack.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     pub file: String,
     pub line: u32,

@@ -13,6 +13,8 @@ pub struct Recording {
     pub names: Names,
     /// The cards that were used.
     pub cards: Vec<CardMemory>,
+    /// The run that ran out of memory, where the rest is of a later run that had enough. It has the same names.
+    pub failed_run: Option<FailedRun>,
     /// What is missing from it, in sentences.
     pub warnings: Vec<String>,
 }
@@ -59,6 +61,14 @@ pub struct About {
     pub steps: u32,
     /// The answer of the rehearsal, if it was one.
     pub answer: Option<Answer>,
+}
+
+/// A run up to the request that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailedRun {
+    /// Optimizer steps that were complete when memory ran out.
+    pub steps: u32,
+    pub cards: Vec<CardMemory>,
 }
 
 /// What happened on one card.

@@ -38,6 +38,15 @@ proptest! {
     }
 
     #[test]
+    fn a_failed_run_is_read_again_with_the_run_that_had_enough(seed: u64, events in 0_usize..200) {
+        let mut recording = recording_at_random(seed, events);
+        recording.keep_failed_run(recording_at_random(seed.rotate_left(7), events / 2));
+        let bytes = written(&recording);
+        prop_assert_eq!(bytes[8], 3);
+        prop_assert_eq!(&read_all(&bytes).expect("our own file"), &recording);
+    }
+
+    #[test]
     fn any_bytes_after_the_head_are_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut file = b"\x89ghost\r\n\x02\0\0\0".to_vec();
         file.extend(bytes);
@@ -48,11 +57,11 @@ proptest! {
 
     #[test]
     fn any_values_in_a_section_are_an_answer(
-        kind in 1_u8..5,
+        kind in 1_u8..6,
         values in prop::collection::vec(prop_oneof![0_u8..4, any::<u8>()], 0..300),
     ) {
         let mut file = head();
-        if kind == 3 {
+        if matches!(kind, 3 | 5) {
             push_section(&mut file, 2, &no_names());
         }
         push_section(&mut file, kind, &values);
@@ -145,6 +154,12 @@ fn hostile_files_are_refused_in_one_sentence() {
     follows.push(0);
     let mut names_twice = section(2, &no_names());
     push_section(&mut names_twice, 2, &no_names());
+    let mut failed_twice = section(2, &no_names());
+    push_section(&mut failed_twice, 5, &[0, 0]);
+    push_section(&mut failed_twice, 5, &[0, 0]);
+    let mut failed_card_twice = section(2, &no_names());
+    let two_cards = [vec![0, 2], a_card(&[], &[]), a_card(&[], &[])].concat();
+    push_section(&mut failed_card_twice, 5, &two_cards);
     for (file, sentence) in [
         (
             b"".to_vec(),
@@ -159,14 +174,17 @@ fn hostile_files_are_refused_in_one_sentence() {
             "this is no recording of GhostGPU's (at byte 0)",
         ),
         (
-            b"\x89ghost\r\n\x03\0\0\0 whatever".to_vec(),
-            "this recording has format 3, and this GhostGPU reads format 2 (at byte 8)",
+            b"\x89ghost\r\n\x04\0\0\0 whatever".to_vec(),
+            "this recording has format 4, and this GhostGPU reads formats 2 to 3 (at byte 8)",
         ),
         (head(), "the recording ends too early, at byte 12"),
         (promise, "the recording ends too early, at byte 21"),
         (section(9, b""), "at byte 12: no section has kind 9"),
         (section(3, b""), "at byte 12: a card comes before the names"),
         (section(4, b""), "at byte 12: there are no names"),
+        (section(5, b""), "at byte 12: a card comes before the names"),
+        (failed_twice, "section 5 occurs twice"),
+        (failed_card_twice, "a card of the failed run occurs twice"),
         (names_twice, "section 2 occurs twice"),
         (follows, "something follows the recording's end"),
         (

@@ -11,7 +11,7 @@ use ghostgpu_ledger::{CardLedger, Groups};
 use ghostgpu_recording::made_up::recording_at_random;
 use ghostgpu_recording::made_up_transformer::{MadeUpTransformer, recording};
 use ghostgpu_recording::{
-    Answer, CardMemory, Event, ModuleId, NameId, OperatorId, Recording, StackId,
+    Answer, CardMemory, Event, Failure, ModuleId, NameId, OperatorId, Recording, StackId,
 };
 use serde_json::{Value, json};
 
@@ -51,6 +51,8 @@ enum Kind {
     Usual,
     /// Two cards, of which the second did half as much.
     TwoCards,
+    /// The run that ran out of memory is kept beside the one that had enough.
+    TwoRuns,
     /// Everything that may occur, in any order, and alike in nothing.
     AtRandom,
     /// Every name that a script can choose is an attack.
@@ -82,6 +84,10 @@ fn main() -> anyhow::Result<()> {
                 card.index = 1;
                 recording.cards.push(card);
             }
+        }
+        Kind::TwoRuns => {
+            let failed = until_failure(recording.clone());
+            recording.keep_failed_run(failed);
         }
         Kind::Hostile => make_hostile(&mut recording),
         Kind::Wild => make_wild(&mut recording),
@@ -123,6 +129,50 @@ fn with_steps(layers: u32, steps: u32, card_mib: u64) -> Recording {
         steps,
         gpu_total_bytes: card_mib << 20,
     })
+}
+
+/// The same run on a card without room for all of it: it ends where the next segment would be too much.
+fn until_failure(mut recording: Recording) -> Recording {
+    let total_bytes = recording.about.gpu_total_bytes;
+    let card = &mut recording.cards[0];
+    let mut used = card.outside_bytes;
+    let mut failed = None;
+    for (event, is_reserved, change) in card.segment_changes() {
+        if is_reserved && used + change.bytes > total_bytes {
+            failed = Some((event as usize, change));
+            break;
+        }
+        used = match is_reserved {
+            true => used + change.bytes,
+            false => used - change.bytes,
+        };
+    }
+    let (end, refused) = failed.expect("a card that is too small");
+    let changes = card.segment_changes();
+    let changes = changes
+        .filter(|(event, ..)| (*event as usize) < end)
+        .count();
+    card.changes.truncate(changes);
+    card.events.truncate(end);
+    card.failures.clear();
+    card.allocations
+        .retain(|one| one.allocated_at.is_none_or(|event| (event as usize) < end));
+    for one in &mut card.allocations {
+        one.freed_at = one.freed_at.filter(|event| (*event as usize) < end);
+    }
+    card.phases
+        .retain(|phase| phase.first_event as usize <= end);
+    card.times_us.truncate(end);
+    card.times_us
+        .push(card.times_us.last().copied().unwrap_or(0));
+    let event = card.fail(Failure {
+        requested_bytes: refused.bytes,
+        driver_free_bytes: Some(total_bytes - used),
+        ..Failure::default()
+    });
+    card.events.push(event);
+    recording.about.steps = 0;
+    recording
 }
 
 fn make_wild(recording: &mut Recording) {
@@ -183,6 +233,12 @@ fn facts(recording: &Recording) -> Value {
             .iter()
             .map(|card| card_facts(recording, card))
             .collect::<Vec<_>>(),
+        "failed_cards": recording
+            .failed_run
+            .iter()
+            .flat_map(|run| &run.cards)
+            .map(|card| card_facts(recording, card))
+            .collect::<Vec<_>>(),
     })
 }
 
@@ -225,6 +281,7 @@ fn card_facts(recording: &Recording, card: &CardMemory) -> Value {
         "allocations": allocations,
         "segments": segments,
         "levels": levels(recording, card),
+        "failed": card.failed_requests().map(|(event, _)| event).collect::<Vec<_>>(),
     })
 }
 

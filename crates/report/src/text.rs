@@ -44,11 +44,58 @@ pub(crate) fn short_frame(frame: &Frame) -> String {
     }
 }
 
+/// Folders that hold installed packages.
+const PACKAGE_FOLDERS: [&str; 2] = ["/site-packages/", "/dist-packages/"];
+
+/// A file of an installed package without the folders above it.
+pub(crate) fn shown_file(file: &str) -> &str {
+    let mut folders = PACKAGE_FOLDERS.iter();
+    folders
+        .find_map(|folder| Some(file.rsplit_once(folder)?.1))
+        .unwrap_or(file)
+}
+
+/// The package that a file belongs to; empty for what is no Python.
+pub(crate) fn package(file: &str) -> &str {
+    let below = shown_file(file);
+    if below.len() < file.len() {
+        return below.split(['/', '.']).next().unwrap_or_default();
+    }
+    match file {
+        file if file.contains("/ghostgpu/agent/") => "ghostgpu",
+        file if file.contains("/lib/python3") || file.starts_with('<') => "Python",
+        file if file.ends_with(".py") => "a package",
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use ghostgpu_recording::FrameOwner;
 
     use super::*;
+
+    #[test]
+    fn a_file_of_a_package_is_named_from_there() {
+        for (file, shown, whose) in [
+            (
+                "/v/lib/python3.11/site-packages/timm/vit.py",
+                "timm/vit.py",
+                "timm",
+            ),
+            ("/usr/lib/python3/dist-packages/six.py", "six.py", "six"),
+            (
+                "/usr/lib/python3.11/runpy.py",
+                "/usr/lib/python3.11/runpy.py",
+                "Python",
+            ),
+            ("<frozen runpy>", "<frozen runpy>", "Python"),
+            ("/opt/own/model.py", "/opt/own/model.py", "a package"),
+            ("", "", ""),
+        ] {
+            assert_eq!((shown_file(file), package(file)), (shown, whose));
+        }
+    }
 
     #[test]
     fn a_frame_is_named_by_what_is_known_of_it() {

@@ -1,6 +1,7 @@
 //! What an out-of-memory error in a log means, and what to do about it.
 
 mod candidates_in_words;
+mod figures;
 mod picture;
 mod rehearsed;
 mod short;

@@ -6,7 +6,7 @@ use ghostgpu_explain::{Account, Amount, PartName};
 const WIDTH: u64 = 60;
 
 /// The bar, and below it what was asked for, at the same scale; nothing where sizes are missing.
-pub fn picture(account: &Account, asked: Option<Amount>) -> Vec<String> {
+pub fn picture(account: &Account, requested: Option<Amount>) -> Vec<String> {
     let Some(total) = account.total.filter(|total| total.bytes > 0) else {
         return Vec::new();
     };
@@ -32,19 +32,19 @@ pub fn picture(account: &Account, asked: Option<Amount>) -> Vec<String> {
             " ".repeat(end.saturating_sub(1))
         ));
     }
-    if let Some(asked) = asked {
-        let cells = cells_of(asked.bytes, scale).max(1);
-        let is_longer = asked.bytes > scale;
+    if let Some(requested) = requested {
+        let cells = cells_of(requested.bytes, scale).max(1);
+        let is_longer = requested.bytes > scale;
         let dashes = "-".repeat(cells.min(WIDTH) as usize);
         let tip = if is_longer { ">" } else { "" };
         let times = match is_longer {
             true => format!(
                 ", {:.2} times the card",
-                asked.bytes as f64 / total.bytes as f64
+                requested.bytes as f64 / total.bytes as f64
             ),
             false => String::new(),
         };
-        lines.push(format!(" {dashes}{tip} {asked} asked for{times}"));
+        lines.push(format!(" {dashes}{tip} {requested} asked for{times}"));
     }
     lines
 }

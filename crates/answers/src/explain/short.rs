@@ -1,9 +1,10 @@
 //! The explanation on one screen: what ran out, who had it, why, and what to do first.
 
-use ghostgpu_explain::{Advice, Explanation, FigureValue, Kind, PartName};
+use ghostgpu_explain::{Advice, Explanation, Kind, PartName};
 use ghostgpu_text::{Sheet, human, shortened, wrap};
 
 use super::Answer;
+use super::figures::{common, in_words as figure_in_words};
 use super::picture::{mark, picture};
 use super::rehearsed::{AsItIs, Rehearsed, Works};
 use super::text::{ranks_in_words, title, where_it_failed};
@@ -34,12 +35,12 @@ pub fn headline(answer: &Answer) -> Headline {
 fn ran_out(explanation: &Explanation) -> Headline {
     let finding = &explanation.finding;
     let figures = &finding.figures;
-    let text = match (finding.kind, figures.asked, figures.free, figures.total) {
-        (Kind::CudaAllocator | Kind::HipAllocator, Some(asked), Some(free), Some(total)) => {
+    let text = match (finding.kind, figures.requested, figures.free, figures.total) {
+        (Kind::CudaAllocator | Kind::HipAllocator, Some(requested), Some(free), Some(total)) => {
             let device = figures
                 .device
                 .map_or("GPU".to_owned(), |device| format!("GPU {device}"));
-            format!("{device} memory: {asked} asked for, {free} free of {total}")
+            format!("{device} memory: {requested} asked for, {free} free of {total}")
         }
         _ => title(finding),
     };
@@ -145,21 +146,8 @@ fn figures(sheet: &mut Sheet, explanation: &Explanation) {
         return;
     }
     let figures = &explanation.finding.figures;
-    let named = [
-        ("asked for", figures.asked),
-        ("allocated", figures.allocated),
-        ("allowed", figures.allowed),
-        ("free", figures.free),
-        ("total", figures.total),
-    ];
-    let known = named
-        .into_iter()
-        .filter_map(|(name, amount)| Some(format!("{name} {}", amount?)));
-    let more = figures.more.iter().map(|figure| match &figure.value {
-        FigureValue::Amount(amount) => format!("{} {amount}", figure.name),
-        FigureValue::Count(count) => format!("{} {count}", figure.name),
-        FigureValue::Text(text) => format!("{} {text}", figure.name),
-    });
+    let known = common(figures).map(|(name, amount)| format!("{name} {amount}"));
+    let more = figures.more.iter().map(figure_in_words);
     let all: Vec<String> = known.chain(more).collect();
     if !all.is_empty() {
         let text = one_line(&all.join(", "), sheet.text_width());

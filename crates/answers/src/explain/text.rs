@@ -1,10 +1,9 @@
 //! The explanation in full, for `--verbose`.
 
-use ghostgpu_explain::{
-    Advice, Explanation, FigureValue, Finding, Kind, PartName, Ranks, Reasoned, Stage,
-};
+use ghostgpu_explain::{Advice, Explanation, Finding, Kind, PartName, Ranks, Reasoned, Stage};
 
 use super::Answer;
+use super::figures::{common, in_words};
 use super::picture::{mark, picture};
 use crate::look::{Colour, Look};
 use ghostgpu_text::{Sheet, Table, grouped, human};
@@ -114,7 +113,7 @@ pub fn where_it_failed(explanation: &Explanation) -> Vec<String> {
 fn card(sheet: &mut Sheet, explanation: &Explanation) {
     let account = &explanation.account;
     let figures = &explanation.finding.figures;
-    let drawn = picture(account, figures.asked);
+    let drawn = picture(account, figures.requested);
     if drawn.is_empty() {
         return;
     }
@@ -169,34 +168,16 @@ fn figures(sheet: &mut Sheet, finding: &Finding) {
     let has_picture = finding.kind.is_caching_allocator() && figures.total.is_some();
     let mut lines = Vec::new();
     if !has_picture {
-        let named = [
-            ("asked for", figures.asked),
-            ("allocated", figures.allocated),
-            ("allowed", figures.allowed),
-            ("free", figures.free),
-            ("total", figures.total),
-        ];
-        for (name, amount) in named {
-            if let Some(amount) = amount {
-                let is_on_chip = finding.kind == Kind::KernelSharedMemory;
-                let bytes = match amount.off_by == 0 && (amount.bytes >= 1024 || is_on_chip) {
-                    true => format!(" ({} bytes)", grouped(amount.bytes)),
-                    false => String::new(),
-                };
-                lines.push(format!("{name} {amount}{bytes}"));
-            }
+        for (name, amount) in common(figures) {
+            let is_on_chip = finding.kind == Kind::KernelSharedMemory;
+            let bytes = match amount.off_by == 0 && (amount.bytes >= 1024 || is_on_chip) {
+                true => format!(" ({} bytes)", grouped(amount.bytes)),
+                false => String::new(),
+            };
+            lines.push(format!("{name} {amount}{bytes}"));
         }
     }
-    for figure in &figures.more {
-        lines.push(match &figure.value {
-            FigureValue::Amount(amount) => format!("{} {amount}", figure.name),
-            FigureValue::Count(count) if figure.name == "process" || figure.name == "worker" => {
-                format!("{} {count}", figure.name)
-            }
-            FigureValue::Count(count) => format!("{} {}", figure.name, grouped(*count)),
-            FigureValue::Text(text) => format!("{} {text}", figure.name),
-        });
-    }
+    lines.extend(figures.more.iter().map(in_words));
     sheet.section("figures", lines);
 }
 
@@ -211,7 +192,7 @@ fn ranks(sheet: &mut Sheet, explanation: &Explanation) {
         table.push(vec![
             failure.name.clone(),
             grouped(failure.line),
-            figure(failure.asked_bytes),
+            figure(failure.requested_bytes),
             figure(failure.allocated_bytes),
             figure(failure.free_bytes),
         ]);

@@ -10,10 +10,13 @@ pub use answer::{Answer, Circumstances, Need, answer};
 pub use json::json_answer;
 pub use next::FollowUps;
 
+use ghostgpu_ledger::CardLedger;
+use ghostgpu_recording::NextCommand;
 use ghostgpu_rehearse::Memory;
 
 use crate::headline::Headline;
 use crate::look::{Detail, Look};
+use crate::peak;
 
 /// The answer to "does it fit?", as much of it as is asked for.
 pub fn text_answer(answer: &Answer, memory: &Memory, follow_ups: &FollowUps, look: Look) -> String {
@@ -22,6 +25,17 @@ pub fn text_answer(answer: &Answer, memory: &Memory, follow_ups: &FollowUps, loo
         Detail::Screen => short::short_answer(answer, memory, follow_ups, look),
         Detail::Everything => text::full_answer(answer, memory, look),
     }
+}
+
+/// The command to type next, as the short text shows it.
+pub fn next_command(
+    answer: &Answer,
+    memory: &Memory,
+    follow_ups: &FollowUps,
+) -> Option<NextCommand> {
+    let ledger = memory.recording().and_then(CardLedger::of_fullest);
+    let grows = ledger.is_some_and(|ledger| peak::matters(&ledger.growth()));
+    follow_ups.choose(answer, grows).map(NextCommand::from)
 }
 
 #[cfg(test)]

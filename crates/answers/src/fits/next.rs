@@ -3,6 +3,8 @@
 use ghostgpu_device::Catalogue;
 use ghostgpu_text::Sheet;
 
+use ghostgpu_recording::NextCommand;
+
 use crate::fits::Answer;
 
 /// Commands that lead on from an answer, as words; one that makes no sense here is missing.
@@ -23,6 +25,16 @@ pub struct FollowUps {
 pub struct Next {
     pub words: Vec<String>,
     pub finds: &'static str,
+}
+
+impl From<Next> for NextCommand {
+    fn from(next: Next) -> Self {
+        let words: Vec<String> = next.words.iter().map(|word| quoted(word)).collect();
+        Self {
+            command: words.join(" "),
+            finds: next.finds.to_owned(),
+        }
+    }
 }
 
 impl FollowUps {

@@ -22,16 +22,16 @@ pub(super) fn render(replayed: &Replayed, look: Look) -> String {
         Basis::Reproduced => ", found by its choices",
         _ => "",
     };
-    sheet.section(
+    sheet.paragraph(
         "history",
-        [format!(
+        &format!(
             "{}: {} events of device {} (torch {}{how_known}), {}",
             replayed.file,
             grouped(history.entries() as u64),
             history.device,
             history.release,
             settings_name(&history.settings.text),
-        )],
+        ),
     );
     sheet.section(
         "repeated",
@@ -161,23 +161,20 @@ fn ending(replayed: &Replayed, answer: &WhatIf) -> String {
 
 fn ranked(sheet: &mut Sheet, replayed: &Replayed, found: &[Found], shown: usize) {
     let recorded = replayed.history.recorded.peak_reserved_bytes;
-    sheet.section(
-        "tried",
-        [format!(
-            "{} settings{}",
-            found.len(),
-            match &replayed.card {
-                Some(card) => format!(
-                    " on {} with {}; {} of them run to the end",
-                    card.name.as_deref().unwrap_or("a card"),
-                    human(card.total_bytes),
-                    found.iter().filter(|each| each.fits()).count()
-                ),
-                None => String::new(),
-            }
-        )],
+    let on_a_card = match &replayed.card {
+        Some(card) => format!(
+            " on {} with {}; with {} of them it runs to the end",
+            card.name.as_deref().unwrap_or("a card"),
+            human(card.total_bytes),
+            found.iter().filter(|each| each.fits()).count()
+        ),
+        None => String::new(),
+    };
+    sheet.paragraph(
+        "searched",
+        &format!("{} combinations of settings{on_a_card}", found.len()),
     );
-    let mut table = Table::new(&[">", "setting", ">reserved", ">change", ">retries", "fits"]);
+    let mut table = Table::new(&[">", ">reserved", ">change", ">retries", "fits", "setting"]);
     let distinct = distinct(found);
     for (place, (best, others)) in distinct.iter().take(shown).enumerate() {
         table.push(row(
@@ -241,11 +238,12 @@ fn row(
     };
     vec![
         place.to_owned(),
-        name,
         human(reserved),
         signed_change(recorded, reserved),
         found.answer.retries().to_string(),
         end,
+        // Last, as it may be long.
+        name,
     ]
 }
 

@@ -67,6 +67,7 @@ pub fn recording_of_snapshot(snapshot: &mut Snapshot) -> Recording {
         names,
         cards,
         warnings,
+        ..Recording::default()
     }
 }
 

@@ -4,15 +4,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ghostgpu_answers::fits::{Answer, Circumstances, FollowUps, Need, json_answer, text_answer};
+use ghostgpu_answers::fits::{
+    Answer, Circumstances, FollowUps, Need, json_answer, next_command, text_answer,
+};
 use ghostgpu_answers::growth::Scaling;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::need;
 use ghostgpu_plan::verdict::judge;
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
-    Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop, WholeRuns,
-    user_frame,
+    Completion, Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop,
+    WholeRuns, user_frame,
 };
 use ghostgpu_report::write_html;
 use ghostgpu_text::seconds;
@@ -61,11 +63,17 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let judgement = judge(&run);
     let verdict = judgement.verdict;
     let (need, measured) = need_of(question, verdict, &mut runner)?;
-    // The whole job's memory is what has to be made smaller, not only what came before the failed
-    // request.
-    let mut memory = measured.unwrap_or(std::mem::replace(&mut run.memory, Memory::Unwanted));
-    let answer =
+    let recorded = std::mem::replace(&mut run.memory, Memory::Unwanted);
+    let mut memory = match measured {
+        Some(whole) if run.completion() == Completion::OutOfMemory => {
+            beside_failed_run(whole, recorded)
+        }
+        Some(whole) => whole,
+        None => recorded,
+    };
+    let mut answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
+    answer.next = next_command(&answer, &memory, &question.follow_ups);
     complete(&mut memory, &answer, &prepared);
     let current_dir = std::env::current_dir().ok();
     let look = output.look(current_dir.as_deref());
@@ -127,6 +135,14 @@ fn need_of(
         Verdict::DoesNotFit => Ok((unknown("it was not looked for (--no-retry)"), None)),
         _ => Ok((unknown("the script did not run to its end"), None)),
     }
+}
+
+/// The recording of the whole job, whose memory has to be made smaller, with that of the run that failed.
+fn beside_failed_run(mut whole: Memory, failed: Memory) -> Memory {
+    if let (Memory::Recorded(whole), Memory::Recorded(failed)) = (&mut whole, failed) {
+        whole.keep_failed_run(*failed);
+    }
+    whole
 }
 
 /// How memory grows, if that was asked.

@@ -31,7 +31,7 @@ impl std::fmt::Display for Provenance {
     }
 }
 
-/// How a card's memory is built, as far as it decides how much of it a program gets.
+/// The kind of a card's memory, as far as that decides how much of it a program gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     Gddr,
@@ -54,7 +54,7 @@ pub struct Card {
     /// Memory on the board, in whole GiB.
     pub board_gib: u32,
     pub memory_kind: MemoryKind,
-    /// Error correction is on as the card is delivered.
+    /// Error correction is on by default.
     pub ecc_enabled: bool,
     /// What `cudaDeviceProp.totalGlobalMem` says.
     pub total_bytes: u64,
@@ -133,7 +133,7 @@ impl Card {
 
     /// Sentences that an answer about this card rests on: what was not read on a real one.
     ///
-    /// Without a stop at the end, as they go into a list.
+    /// Without full stops, since they go into a list.
     pub fn assumptions(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         if self.memory_provenance == Provenance::Derived {

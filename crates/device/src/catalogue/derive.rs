@@ -1,8 +1,8 @@
-//! Rules for what nobody has read on the card: its reported memory and what a context takes.
+//! Rules for what nobody has read off a card: its reported memory, and what a context takes.
 //!
 //! Both rules are fitted to the readings in `cards.txt` and lean to the pessimistic side: a job
-//! that fits on the derived card fits on the real one. Tests below hold every reading we have
-//! against them, so that a new one which breaks a rule is noticed.
+//! that fits on the derived card fits on the real one. The tests below compare them with every reading we
+//! have, so that a new one that breaks a rule is noticed.
 
 use super::card::MemoryKind;
 use crate::{Architecture, Capability, Overhead, PAGE_BYTES};
@@ -10,7 +10,7 @@ use crate::{Architecture, Capability, Overhead, PAGE_BYTES};
 pub(super) const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// What CUDA would report as the memory of a board, after the driver took its part.
+/// What CUDA would report as the memory of a board, after the driver has taken its part.
 ///
 /// Of what is [usable](usable_bytes) the driver keeps a fixed part and a part that grows with the board
 /// (page tables, for one); how much depends on the generation, and recent drivers keep more: where
@@ -77,7 +77,7 @@ pub(super) fn overhead(context_bytes: u64) -> Overhead {
         dnn_code_bytes: 4 * MIB,
         solver_bytes: 98 * MIB,
         transform_bytes: 8 * MIB,
-        // PyTorch makes 128 streams when it needs the first one; together they took 70 MiB.
+        // PyTorch creates 128 streams when it needs the first one; together they took 70 MiB.
         stream_bytes: 70 * MIB / 128,
     }
 }

@@ -204,7 +204,7 @@ fn every_sheet_has_sane_values() {
 
 #[test]
 fn memory_bandwidth_follows_from_clock_and_bus() {
-    // A slip in either column would show here: the bandwidths are those of the data sheets, in GB/s.
+    // The bandwidths are those of the data sheets, in GB/s: a typing error in either column would show here.
     for (name, bandwidth) in [
         ("1080ti", 484.0),
         ("t4", 320.0),

@@ -65,7 +65,7 @@ fn pinned(window: &Window, mut messages: Vec<Message>) -> Vec<Message> {
             let bytes = BYTES
                 .captures(line)
                 .and_then(|found| super::number(&found, 1));
-            message.figures.asked = bytes.map(crate::amount::Amount::exact);
+            message.figures.requested = bytes.map(crate::amount::Amount::exact);
         }
     }
     messages

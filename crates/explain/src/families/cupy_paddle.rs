@@ -26,7 +26,7 @@ fn read(window: &Window) -> Vec<Message> {
         let (start, end) = range(&found);
         messages.push(Message {
             figures: Figures {
-                asked: amount(&found, 1),
+                requested: amount(&found, 1),
                 allocated: amount(&found, 2),
                 allowed: amount(&found, 3),
                 ..Figures::default()
@@ -39,7 +39,7 @@ fn read(window: &Window) -> Vec<Message> {
         messages.push(Message {
             figures: Figures {
                 device: number(&found, 1).and_then(|device| device.try_into().ok()),
-                asked: amount(&found, 2),
+                requested: amount(&found, 2),
                 allocated: amount(&found, 3),
                 free: amount(&found, 4),
                 ..Figures::default()

@@ -40,13 +40,13 @@ fn read(window: &Window) -> Vec<Message> {
     for found in CPU.printed(text) {
         let (start, end) = range(&found);
         let mut message = Message::new(Kind::CpuAllocator, start, end);
-        message.figures.asked = number(&found, 1).map(Amount::exact);
+        message.figures.requested = number(&found, 1).map(Amount::exact);
         messages.push(message);
     }
     for found in NUMPY.all(text) {
         let (start, end) = range(&found);
         let mut message = Message::new(Kind::PythonMemory, start, end);
-        message.figures.asked = amount(&found, 1);
+        message.figures.requested = amount(&found, 1);
         let shape = found[2].chars().take(120).collect();
         message.figures.add("shape", FigureValue::Text(shape));
         message

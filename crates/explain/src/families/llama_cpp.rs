@@ -25,7 +25,7 @@ fn read(window: &Window) -> Vec<Message> {
     let buffers = BUFFER.printed(text).map(|found| {
         let (start, end) = range(&found);
         let mut message = Message::new(Kind::LlamaCpp, start, end);
-        message.figures.asked = amount(&found, 1);
+        message.figures.requested = amount(&found, 1);
         message.figures.device = number(&found, 2).and_then(|device| device.try_into().ok());
         message
     });

@@ -33,7 +33,7 @@ fn read(window: &Window) -> Vec<Message> {
             amount(&found, 1)
         };
         let figures = Figures {
-            asked: figure(&REQUESTED),
+            requested: figure(&REQUESTED),
             allocated: figure(&ALLOCATED),
             total: figure(&LIMIT),
             free: figure(&FREE),

@@ -23,7 +23,7 @@ fn read(window: &Window) -> Vec<Message> {
         let mut figures = Figures {
             allocated: amount(&found, 1),
             allowed: amount(&found, 3),
-            asked: amount(&found, 4),
+            requested: amount(&found, 4),
             ..Figures::default()
         };
         if let Some(other) = amount(&found, 2) {

@@ -32,15 +32,15 @@ fn read(window: &Window) -> Vec<Message> {
             start = range(head).0;
         }
         // The warning in NCCL's log and the exception are one failure; the warning may have a figure.
-        let asked = number(&found, 1).map(Amount::exact);
+        let requested = number(&found, 1).map(Amount::exact);
         match messages.last_mut().filter(|last| start <= last.end + 200) {
             Some(last) => {
                 last.end = end;
-                last.figures.asked = last.figures.asked.or(asked);
+                last.figures.requested = last.figures.requested.or(requested);
             }
             None => {
                 let mut message = Message::new(Kind::Nccl, start, end);
-                message.figures.asked = asked;
+                message.figures.requested = requested;
                 messages.push(message);
             }
         }

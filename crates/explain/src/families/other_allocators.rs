@@ -58,7 +58,7 @@ fn read(window: &Window) -> Vec<Message> {
         for found in pattern.printed(text) {
             let (start, end) = range(&found);
             let mut message = Message::new(Kind::OtherAllocator, start, end);
-            message.figures.asked = number(&found, 1).map(Amount::exact);
+            message.figures.requested = number(&found, 1).map(Amount::exact);
             let name = FigureValue::Text(library.to_owned());
             message.figures.add(LIBRARY, name);
             messages.push(message);

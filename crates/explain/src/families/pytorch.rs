@@ -115,7 +115,7 @@ fn message(
 
 fn figures(
     tail: &str,
-    asked: Option<crate::amount::Amount>,
+    requested: Option<crate::amount::Amount>,
     seen: &mut dyn FnMut(usize),
 ) -> Figures {
     let mut either = |pattern: &super::Pattern| {
@@ -123,9 +123,9 @@ fn figures(
         seen(range(&found).1);
         amount(&found, 1).or_else(|| amount(&found, 2))
     };
-    let asked = asked.or_else(|| either(&REQUESTED));
+    let requested = requested.or_else(|| either(&REQUESTED));
     let mut figures = Figures {
-        asked,
+        requested,
         total: either(&TOTAL),
         free: either(&FREE),
         allowed: either(&ALLOWED),

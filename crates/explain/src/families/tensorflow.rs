@@ -37,7 +37,7 @@ fn read(window: &Window) -> Vec<Message> {
     for found in TENSOR.printed(text) {
         let (start, end) = range(&found);
         let mut figures = Figures {
-            asked: size_of(&found[1], found.get(2).map_or("", |name| name.as_str())),
+            requested: size_of(&found[1], found.get(2).map_or("", |name| name.as_str())),
             device: number(&found, 5).and_then(|device| device.try_into().ok()),
             ..Figures::default()
         };
@@ -67,7 +67,7 @@ fn read(window: &Window) -> Vec<Message> {
         };
         let rounded = number(&found, 3).map(Amount::exact);
         let figures = Figures {
-            asked: rounded.or_else(|| amount(&found, 2)),
+            requested: rounded.or_else(|| amount(&found, 2)),
             allowed: bytes(&LIMIT),
             allocated: bytes(&IN_USE),
             ..Figures::default()
@@ -80,7 +80,7 @@ fn read(window: &Window) -> Vec<Message> {
     for found in DRIVER.all(text) {
         let (start, end) = range(&found);
         let mut message = Message::new(Kind::BfcAllocator, start, end);
-        message.figures.asked = number(&found, 2).map(Amount::exact);
+        message.figures.requested = number(&found, 2).map(Amount::exact);
         messages.push(message);
     }
     messages.sort_by_key(|message| message.start);

@@ -29,7 +29,7 @@ fn read(window: &Window) -> Vec<Message> {
             other => other,
         };
         figures.add("resource", FigureValue::Text(what.to_owned()));
-        figures.asked = number(&found, 2).map(Amount::exact);
+        figures.requested = number(&found, 2).map(Amount::exact);
         figures.allowed = number(&found, 3).map(Amount::exact);
         messages.push(message);
     }

@@ -51,7 +51,7 @@ fn read(window: &Window) -> Vec<Message> {
     for found in SEQUENCE.printed(text) {
         add(Kind::VllmSequence, &found, &|message| {
             let figures = &mut message.figures;
-            figures.asked = amount(&found, 2);
+            figures.requested = amount(&found, 2);
             figures.free = amount(&found, 3);
             if let Some(length) = number(&found, 1) {
                 figures.add("sequence length", FigureValue::Count(length));
@@ -81,7 +81,7 @@ fn read(window: &Window) -> Vec<Message> {
             figures.device = number(&found, 1).and_then(|device| device.try_into().ok());
             figures.free = gib(2);
             figures.total = gib(3);
-            figures.asked = gib(5);
+            figures.requested = gib(5);
             figures.add("utilization", FigureValue::Text(found[4].to_owned()));
         });
     }

@@ -49,7 +49,7 @@ fn read(window: &Window) -> Vec<Message> {
             let bytes = (1..found.len()).find_map(|group| {
                 amount(&found, group).or_else(|| number(&found, group).map(Amount::exact))
             });
-            message.figures.asked = bytes;
+            message.figures.requested = bytes;
             let tail = &text[start..];
             if let Some(memory) = FREE_OF_TOTAL.captures(tail) {
                 message.figures.free = number(&memory, 1).map(Amount::exact);

@@ -52,20 +52,20 @@ pub fn percent(part: Amount, whole: Amount) -> u64 {
 /// A request of several times the card's memory is a mistake; one slightly above it may be intended.
 fn is_far_too_large(finding: &Finding) -> bool {
     let figures = &finding.figures;
-    match (figures.asked, figures.total) {
-        (Some(asked), Some(total)) => asked.bytes / 2 >= total.bytes,
+    match (figures.requested, figures.total) {
+        (Some(requested), Some(total)) => requested.bytes / 2 >= total.bytes,
         _ => false,
     }
 }
 
 fn larger_than_the_card(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
     let figures = &finding.figures;
-    let (asked, total) = (figures.asked?, figures.total?);
-    if !asked.exceeds(total) {
+    let (requested, total) = (figures.requested?, figures.total?);
+    if !requested.exceeds(total) {
         return None;
     }
     let reason = format!(
-        "a single request for {asked} exceeds the whole card ({total}): no setting can satisfy it"
+        "a single request for {requested} exceeds the whole card ({total}): no setting can satisfy it"
     );
     if stage == Some(Stage::LoadingTheModel) {
         return Some(
@@ -73,20 +73,20 @@ fn larger_than_the_card(finding: &Finding, stage: Option<Stage>) -> Option<Reaso
                 .and("it failed while the model was moved to the card"),
         );
     }
-    let likely = suspect(finding).sentence(Some(asked));
+    let likely = suspect(finding).sentence(Some(requested));
     Some(Reasoned::new(Situation::ShapeBug, reason).and(format!("likely {likely}")))
 }
 
 fn fraction_limit(finding: &Finding) -> Option<Reasoned> {
     let figures = &finding.figures;
-    let (allowed, asked) = (figures.allowed?, figures.asked?);
+    let (allowed, requested) = (figures.allowed?, figures.requested?);
     let held = figures.reserved.or(figures.allocated)?;
-    let needed = held.plus(asked);
+    let needed = held.plus(requested);
     if needed.bytes + needed.off_by + allowed.off_by < allowed.bytes {
         return None;
     }
     let reason = format!(
-        "{held} reserved + {asked} requested exceeds the limit of {allowed} that the process set itself"
+        "{held} reserved + {requested} requested exceeds the limit of {allowed} that the process set itself"
     );
     let free = figures
         .free
@@ -96,16 +96,16 @@ fn fraction_limit(finding: &Finding) -> Option<Reasoned> {
 
 fn free_but_refused(finding: &Finding, log: &Log) -> Option<Reasoned> {
     let figures = &finding.figures;
-    let (free, asked, total) = (figures.free?, figures.asked?, figures.total?);
+    let (free, requested, total) = (figures.free?, figures.requested?, figures.total?);
     // The process's own limit is checked first: the request never reached the driver.
     if fraction_limit(finding).is_some() {
         return None;
     }
     let margin = (64 * MIB).max(total.bytes / 50);
-    if free.bytes < asked.bytes.saturating_add(margin) {
+    if free.bytes < requested.bytes.saturating_add(margin) {
         return None;
     }
-    let reason = format!("{asked} requested with {free} free: the card was not full");
+    let reason = format!("{requested} requested with {free} free: the card was not full");
     let why = match (finding.kind, log.environment.is_windows) {
         (Kind::HipAllocator, _) => {
             "with ROCm, this happens when host memory is short or the driver's address space is \
@@ -210,16 +210,16 @@ fn steps(finding: &Finding) -> Option<String> {
 
 fn fragmentation(finding: &Finding) -> Option<Reasoned> {
     let figures = &finding.figures;
-    let (cached, reserved, asked) = (figures.cached?, figures.reserved?, figures.asked?);
+    let (cached, reserved, requested) = (figures.cached?, figures.reserved?, figures.requested?);
     let free = figures.free.unwrap_or_default();
     let is_share = cached.bytes * 10 >= reserved.bytes && cached.bytes >= 64 * MIB;
-    let would_do = cached.plus(free).bytes >= asked.bytes;
+    let would_do = cached.plus(free).bytes >= requested.bytes;
     if !is_share || !would_do {
         return None;
     }
     let reason = format!(
         "{cached} of {reserved} reserved ({} %) is cached and unused; with {free} free, that is more than \
-         the {asked} requested",
+         the {requested} requested",
         percent(cached, reserved)
     );
     Some(Reasoned::new(Situation::Fragmentation, reason).and(
@@ -286,14 +286,14 @@ fn evaluation(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
 
 fn one_large_request(finding: &Finding) -> Option<Reasoned> {
     let figures = &finding.figures;
-    let (asked, total) = (figures.asked?, figures.total?);
-    if asked.bytes * 10 < total.bytes || asked.bytes < 256 * MIB {
+    let (requested, total) = (figures.requested?, figures.total?);
+    if requested.bytes * 10 < total.bytes || requested.bytes < 256 * MIB {
         return None;
     }
     let free = figures.free.map(|free| format!(", and {free} was free"));
     let reason = format!(
-        "a single request for {asked} is {} % of the card{}",
-        percent(asked, total),
+        "a single request for {requested} is {} % of the card{}",
+        percent(requested, total),
         free.unwrap_or_default()
     );
     let allocated = figures.allocated.map(|allocated| {
@@ -321,7 +321,7 @@ fn activations(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
         "tensors in use during training take {allocated} of {total} ({} %), and the request that failed \
          was for {}",
         percent(allocated, total),
-        figures.asked.unwrap_or_default()
+        figures.requested.unwrap_or_default()
     );
     let stage = match stage {
         Some(Stage::Backward) => Some(
@@ -345,20 +345,24 @@ fn full(finding: &Finding) -> Reasoned {
         (Some(allocated), Some(total)) => format!(
             "tensors in use take {allocated} of {total} ({} %); a request for {} did not fit",
             percent(allocated, total),
-            figures.asked.unwrap_or_default()
+            figures.requested.unwrap_or_default()
         ),
-        _ => match figures.asked {
-            Some(asked) => format!("{asked} requested; the rest of the message is missing"),
+        _ => match figures.requested {
+            Some(requested) => format!("{requested} requested; the rest of the message is missing"),
             None => "the message gives no figures".to_owned(),
         },
     };
-    let small = figures.asked.and_then(|asked| match asked.bytes {
-        bytes if bytes == 2 * MIB => Some("2.00 MiB is the segment size for requests up to 1 MiB"),
-        bytes if bytes == 20 * MIB => {
-            Some("20.00 MiB is the segment size for requests from 1 to 10 MiB")
-        }
-        _ => None,
-    });
+    let small = figures
+        .requested
+        .and_then(|requested| match requested.bytes {
+            bytes if bytes == 2 * MIB => {
+                Some("2.00 MiB is the segment size for requests up to 1 MiB")
+            }
+            bytes if bytes == 20 * MIB => {
+                Some("20.00 MiB is the segment size for requests from 1 to 10 MiB")
+            }
+            _ => None,
+        });
     let cached = figures
         .cached
         .filter(|cached| cached.bytes > 0)

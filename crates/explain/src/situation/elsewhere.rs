@@ -10,7 +10,7 @@ const ABSURD_ON_A_HOST: u64 = 256 << 30;
 
 pub fn situation(finding: &Finding) -> Reasoned {
     let figures = &finding.figures;
-    let asked = figures.asked;
+    let requested = figures.requested;
     match finding.kind {
         Kind::CudaAbsurdSize | Kind::CudnnWorkspace => {
             Reasoned::new(Situation::ShapeBug, "no card has that much memory").and(format!(
@@ -27,21 +27,21 @@ pub fn situation(finding: &Finding) -> Reasoned {
              on: it never reached the driver",
         ),
         Kind::CpuAllocator | Kind::PythonMemory
-            if asked.is_some_and(|asked| asked.bytes >= ABSURD_ON_A_HOST) =>
+            if requested.is_some_and(|requested| requested.bytes >= ABSURD_ON_A_HOST) =>
         {
             Reasoned::new(
                 Situation::ShapeBug,
                 format!(
                     "a single request for {} is more than most machines have",
-                    asked.unwrap_or_default()
+                    requested.unwrap_or_default()
                 ),
             )
-            .and(format!("likely {}", super::suspect(finding).sentence(asked)))
+            .and(format!("likely {}", super::suspect(finding).sentence(requested)))
         }
         Kind::CpuAllocator | Kind::PythonMemory => Reasoned::new(
             Situation::HostMemory,
-            match asked {
-                Some(asked) => format!("{asked} of RAM was requested; the GPU is not involved"),
+            match requested {
+                Some(requested) => format!("{requested} of RAM was requested; the GPU is not involved"),
                 None => "RAM was requested; the GPU is not involved".to_owned(),
             },
         )
@@ -58,7 +58,7 @@ pub fn situation(finding: &Finding) -> Reasoned {
             Situation::PinnedMemory,
             "CUDA also reports `out of memory` for pinned memory, which is host RAM",
         )
-        .and_if(asked.map(|asked| format!("{asked} was to be pinned"))),
+        .and_if(requested.map(|requested| format!("{requested} was to be pinned"))),
         Kind::MpsAllocator => unified(finding),
         Kind::KernelSharedMemory => kernel(finding),
         Kind::VllmNoCache | Kind::VllmSequence | Kind::VllmNotFree | Kind::VllmSampler => {
@@ -66,8 +66,8 @@ pub fn situation(finding: &Finding) -> Reasoned {
         }
         Kind::LlamaCpp => Reasoned::new(
             Situation::ModelDoesNotFit,
-            match asked {
-                Some(asked) => format!("a single request for {asked} failed: the card had no more"),
+            match requested {
+                Some(requested) => format!("a single request for {requested} failed: the card had no more"),
                 None => "the message gives no figures".to_owned(),
             },
         )
@@ -82,8 +82,8 @@ pub fn situation(finding: &Finding) -> Reasoned {
         ),
         Kind::CudaAllocatorBare | Kind::CuPy | Kind::Paddle => Reasoned::new(
             Situation::Full,
-            match asked {
-                Some(asked) => format!("{asked} requested, and the card had no more"),
+            match requested {
+                Some(requested) => format!("{requested} requested, and the card had no more"),
                 None => "the message gives no figures: the rest of it is missing".to_owned(),
             },
         ),
@@ -138,15 +138,15 @@ fn unified(finding: &Finding) -> Reasoned {
 
 fn kernel(finding: &Finding) -> Reasoned {
     let figures = &finding.figures;
-    let (asked, limit) = (
-        figures.asked.unwrap_or_default(),
+    let (requested, limit) = (
+        figures.requested.unwrap_or_default(),
         figures.allowed.unwrap_or_default(),
     );
     Reasoned::new(
         Situation::KernelSharedMemory,
         format!(
             "one block of the kernel needs {} bytes of on-chip memory, and this card has {}",
-            grouped(asked.bytes),
+            grouped(requested.bytes),
             grouped(limit.bytes)
         ),
     )
@@ -170,14 +170,14 @@ fn serving(finding: &Finding) -> Reasoned {
                 "{} of {} was free at startup, and vLLM was to use {}",
                 figures.free.unwrap_or_default(),
                 figures.total.unwrap_or_default(),
-                figures.asked.unwrap_or_default()
+                figures.requested.unwrap_or_default()
             ),
             Kind::VllmSampler => {
                 "the profiling run with many dummy requests did not fit".to_owned()
             }
-            _ => match (figures.asked, figures.free) {
-                (Some(asked), Some(free)) => format!(
-                    "one sequence of maximum length needs {asked} of KV cache, and {free} is left"
+            _ => match (figures.requested, figures.free) {
+                (Some(requested), Some(free)) => format!(
+                    "one sequence of maximum length needs {requested} of KV cache, and {free} is left"
                 ),
                 _ => "one sequence of maximum length needs more KV cache than is left".to_owned(),
             },
@@ -199,20 +199,20 @@ fn serving(finding: &Finding) -> Reasoned {
 
 fn framework(finding: &Finding) -> Reasoned {
     let figures = &finding.figures;
-    let asked = figures.asked;
-    if let (Some(asked), Some(limit)) = (asked, figures.allowed.or(figures.total))
-        && asked.exceeds(limit)
+    let requested = figures.requested;
+    if let (Some(requested), Some(limit)) = (requested, figures.allowed.or(figures.total))
+        && requested.exceeds(limit)
     {
         return Reasoned::new(
             Situation::ShapeBug,
-            format!("a single request for {asked} exceeds all there is ({limit})"),
+            format!("a single request for {requested} exceeds all there is ({limit})"),
         );
     }
     // No card has this much.
-    if let Some(asked) = asked.filter(|asked| asked.bytes > 300 << 30) {
+    if let Some(requested) = requested.filter(|requested| requested.bytes > 300 << 30) {
         return Reasoned::new(
             Situation::ShapeBug,
-            format!("a single request for {asked} is more than any card has"),
+            format!("a single request for {requested} is more than any card has"),
         );
     }
     let library = figures.text_named(LIBRARY).unwrap_or("the library");
@@ -223,7 +223,7 @@ fn framework(finding: &Finding) -> Reasoned {
         Kind::Jax => "JAX takes 75 % of the card at startup and serves requests from that pool",
         _ => "TensorFlow takes the whole card at startup and serves requests from that pool",
     };
-    let request = asked.map(|asked| format!("{asked} requested"));
+    let request = requested.map(|requested| format!("{requested} requested"));
     let used = match (figures.allocated, figures.allowed) {
         (Some(used), Some(limit)) => Some(format!("{used} of {limit} was in use")),
         _ => figures

@@ -14,9 +14,9 @@ const CONTEXT: u64 = 3 * GIB / 2;
 pub fn other_process(finding: &Finding, account: &Account) -> Option<Reasoned> {
     let figures = &finding.figures;
     let (total, free) = (figures.total?, figures.free?);
-    let asked = figures.asked?;
+    let requested = figures.requested?;
     if let Some(others) = account.others {
-        if others.bytes * 10 < total.bytes || free.plus(others).bytes < asked.bytes {
+        if others.bytes * 10 < total.bytes || free.plus(others).bytes < requested.bytes {
             return None;
         }
         let own = account.own_host_pid;
@@ -42,7 +42,7 @@ pub fn other_process(finding: &Finding, account: &Account) -> Option<Reasoned> {
     }
     let outside = account.outside?;
     let is_much = outside.bytes >= CONTEXT.max(total.bytes / 5);
-    if !is_much || free.plus(outside).bytes < asked.bytes {
+    if !is_much || free.plus(outside).bytes < requested.bytes {
         return None;
     }
     let reserved = figures.reserved?;
@@ -61,13 +61,13 @@ pub fn other_process(finding: &Finding, account: &Account) -> Option<Reasoned> {
 /// Other processes that hold little, but as much as was missing.
 pub fn small_others(finding: &Finding, account: &Account) -> Option<Reasoned> {
     let figures = &finding.figures;
-    let (others, free, asked) = (account.others?, figures.free?, figures.asked?);
-    let would_do = others.bytes > 0 && free.plus(others).bytes >= asked.bytes;
+    let (others, free, requested) = (account.others?, figures.free?, figures.requested?);
+    let would_do = others.bytes > 0 && free.plus(others).bytes >= requested.bytes;
     would_do.then(|| {
         Reasoned::new(
             Situation::OtherProcess,
             format!(
-                "other processes hold {others}; with the {free} free, that is more than the {asked} \
+                "other processes hold {others}; with the {free} free, that is more than the {requested} \
                  requested: without them this request would have fitted, the next may not"
             ),
         )

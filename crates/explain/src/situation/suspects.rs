@@ -168,18 +168,18 @@ pub fn suspect(finding: &Finding) -> Suspect {
 
 impl Suspect {
     /// What to look at, with a number from the size of the request.
-    pub fn sentence(self, asked: Option<Amount>) -> String {
-        let square = asked.map(|asked| {
-            let side = ((asked.bytes / 2) as f64).sqrt() as u64;
+    pub fn sentence(self, requested: Option<Amount>) -> String {
+        let square = requested.map(|requested| {
+            let side = ((requested.bytes / 2) as f64).sqrt() as u64;
             format!(
-                " ({asked} is {} x {} values of 2 bytes)",
+                " ({requested} is {} x {} values of 2 bytes)",
                 grouped(side),
                 grouped(side)
             )
         });
         let square = square.unwrap_or_default();
-        let values =
-            asked.map(|asked| format!(" ({} values of 4 bytes)", grouped(asked.bytes / 4)));
+        let values = requested
+            .map(|requested| format!(" ({} values of 4 bytes)", grouped(requested.bytes / 4)));
         let values = values.unwrap_or_default();
         match self {
             Self::AttentionScores => format!(

@@ -9,10 +9,10 @@ use crate::memo::{MAX_HANDLES, Memo, Slot as MemoSlot};
 use crate::strings::{StringId, Strings};
 use crate::value::{Node, NodeId, Value};
 
-/// How much a pickle may make us hold.
+/// How much memory a pickle may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes for values, memo and stack together, about.
+    /// Roughly, in bytes, for values, memo and stack together.
     pub memory_bytes: u64,
 }
 
@@ -24,9 +24,9 @@ impl Default for Limits {
     }
 }
 
-/// Never put into the memo.
+/// Never memoized.
 const NO_MEMO: u32 = u32::MAX;
-/// Referred to from more places than one memo slot.
+/// Referred to by more than one memo slot.
 const MANY: u32 = u32::MAX - 1;
 
 /// How many pairs of integers are recognised.
@@ -36,7 +36,7 @@ const RECENT_PAIRS: usize = 16;
 struct Entry {
     node: Node,
     frozen: bool,
-    /// Whether a memo slot refers to it in the place of a node that was read as the same.
+    /// Whether a memo slot refers to it in place of an equal node, by [`Heap::replace`].
     stands_for_others: bool,
 }
 
@@ -44,17 +44,17 @@ struct Entry {
 #[derive(Debug, Default)]
 pub struct Heap {
     entries: Vec<Entry>,
-    /// Beside the entries: looking at the tags of a stack's frames must not touch the frames.
+    /// Kept beside the entries, so that reading the tags of a stack's frames does not touch the frames.
     tags: Vec<u32>,
     /// The one memo slot that refers to each node, [`NO_MEMO`] or [`MANY`].
     memo_of: Vec<u32>,
     free: Vec<u32>,
     /// Scalars in the memo.
     scalars: Vec<Value>,
-    /// Nodes that are about to be freed, kept for its room.
+    /// Nodes about to be freed; the list is kept for its capacity.
     work: Vec<NodeId>,
     recent_pairs: [Option<((i64, i64), NodeId)>; RECENT_PAIRS],
-    /// Emptied lists, for their room.
+    /// Emptied lists, kept for their capacity.
     spare: Vec<Vec<Value>>,
     strings: Strings,
     pub(crate) memo: Memo,
@@ -108,12 +108,12 @@ impl Heap {
         self.dict(dict)?.get(Value::String(key))
     }
 
-    /// A string, with what is not Unicode replaced.
+    /// A string; what is not Unicode is replaced.
     pub fn text(&self, id: StringId) -> Cow<'_, str> {
         self.strings.text(id)
     }
 
-    /// A string's bytes: UTF-8, but for lone surrogates.
+    /// A string's bytes: UTF-8, except for lone surrogates.
     pub fn string_bytes(&self, id: StringId) -> &[u8] {
         self.strings.bytes(id)
     }
@@ -128,7 +128,7 @@ impl Heap {
         self.strings.intern(text.as_bytes())
     }
 
-    /// An integer as unsigned 64 bits; negative ones are taken as the same bits, as C++ writes addresses.
+    /// An integer as unsigned 64 bits; the bits of negative ones are reinterpreted, as C++ writes addresses so.
     pub fn unsigned_bits(&self, value: Value) -> Option<u64> {
         match value {
             Value::Int(value) => Some(value as u64),
@@ -189,7 +189,7 @@ impl Heap {
         }
     }
 
-    /// The handle of a string, if it is one as far as `is_text` can tell. Known ones are.
+    /// The handle of a string, if `is_text` accepts it. Known strings are not checked again.
     #[inline]
     pub(crate) fn intern_bytes(
         &mut self,
@@ -257,7 +257,7 @@ impl Heap {
         self.add(Node::Tuple(room))
     }
 
-    /// A list that will not change, for all lists with these items.
+    /// A list that will not change, shared by all lists with these items.
     pub(crate) fn add_shared_list(&mut self, items: Vec<Value>) -> NodeId {
         let id = self.add(Node::List(items));
         self.entries[id.index()].frozen = true;
@@ -271,7 +271,7 @@ impl Heap {
         (!entry.frozen).then_some(&mut entry.node)
     }
 
-    /// Counts room that a container has grown by.
+    /// Charges what a container has grown by.
     pub(crate) fn grew(&mut self, values: usize) {
         self.content_bytes += (values * size_of::<Value>()) as u64;
     }
@@ -315,7 +315,7 @@ impl Heap {
         }
     }
 
-    /// Puts a value into the next memo slot, if it is one that needs no second look.
+    /// Puts a value into the next memo slot, if it is of a kind that needs no checks.
     #[inline(always)]
     pub(crate) fn memoize_next(&mut self, value: Value) -> bool {
         match value {

@@ -1,4 +1,4 @@
-//! Frees what a taker took: space is reused, and memo slots say what happened.
+//! Frees what a taker took: its space is reused, and its memo slots are marked.
 
 use std::mem::discriminant;
 
@@ -41,8 +41,8 @@ impl Heap {
             .is_some_and(|entry| entry.stands_for_others)
     }
 
-    /// Whether a node has been in one place only, at every moment so far: the file never asked the memo
-    /// for it, and never doubled it.
+    /// Whether a node has only ever been in one place: the file never read it back from the memo, and never
+    /// duplicated it.
     pub fn is_in_one_place(&self, id: NodeId) -> bool {
         match self.memo_of.get(id.index()) {
             Some(&NO_MEMO) => true,
@@ -82,12 +82,12 @@ impl Heap {
         }
     }
 
-    /// Whether a node was never put into the memo: then what it was put into is all that refers to it.
+    /// Whether a node was never memoized: then only what contains it refers to it.
     fn is_referred_to_once(&self, id: NodeId) -> bool {
         self.memo_of.get(id.index()) == Some(&NO_MEMO)
     }
 
-    /// Frees a node, and what only it referred to: a loop over a list of work, never recursion.
+    /// Frees a node and what only it referred to, in a loop over a work list, without recursion.
     fn free_unreachable(&mut self, id: NodeId) {
         let mut work = std::mem::take(&mut self.work);
         work.push(id);

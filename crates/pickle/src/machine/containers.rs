@@ -15,7 +15,7 @@ impl<R: Read> Machine<R> {
         let Some(row) = shared_lists::row_in(self.input.ahead()) else {
             return Ok(false);
         };
-        // A slot that gets another meaning here may be meant by the row.
+        // The row may refer to the slot that is overwritten here.
         let slot = match row.memoized {
             Memoized::No => None,
             Memoized::Next => Some(self.heap.memo.next()),
@@ -34,8 +34,7 @@ impl<R: Read> Machine<R> {
                 for number in shared_lists::references(row.references) {
                     match self.heap.recall(number) {
                         Some(value) if !value.is_taken() => items.push(value),
-                        // The list itself, or what is wrong and will be found so instruction by
-                        // instruction.
+                        // The list itself, or something invalid, which executing the row will find.
                         _ => return Ok(false),
                     }
                 }
@@ -60,7 +59,7 @@ impl<R: Read> Machine<R> {
         let Some(place) = mark.checked_sub(1).filter(|place| *place >= below) else {
             return Err(self.underflow());
         };
-        // Python does not look at what nothing is put into, here and below.
+        // Like Python, here and below: a target that receives nothing is not checked.
         if self.stack.len() == mark {
             return Ok(());
         }
@@ -94,7 +93,7 @@ impl<R: Read> Machine<R> {
         mark: usize,
         below: usize,
     ) -> Result<(), Error> {
-        // What was taken last lies below, unless the program is an odd one: then it is looked for.
+        // The value taken last is below, except in unusual programs, where it is searched for.
         if self.last_taken >= mark && self.stack[mark..].iter().any(Value::is_taken) {
             return Err(self.taken());
         }
@@ -128,8 +127,8 @@ impl<R: Read> Machine<R> {
             other => return Err(self.wrong_operand("a list", other)),
         };
         let count = self.stack.len() - mark;
-        // What was taken directly above the list was taken for it. What was taken further up was taken
-        // for another one: for an item of this list.
+        // Values taken directly above the list were taken for it; those further up were taken for another list, which
+        // is an item of this one.
         let first = mark + usize::from(self.stack.get(mark).is_some_and(Value::is_taken));
         if self.last_taken >= first && self.stack[first..].iter().any(Value::is_taken) {
             return Err(self.taken());
@@ -181,7 +180,7 @@ impl<R: Read> Machine<R> {
     }
 
     pub(super) fn insert(&mut self, id: NodeId, items: &[Value]) -> Result<(), Error> {
-        // Borrowed out of the heap while its keys are looked at.
+        // Moved out of the heap while its keys are inspected.
         let mut dictionary = match self.heap.node_mut(id) {
             Some(Node::Dict(dictionary)) => std::mem::take(dictionary),
             Some(_) => return Err(self.wrong_operand("a dict", Value::Node(id))),
@@ -214,7 +213,7 @@ impl<R: Read> Machine<R> {
         Ok(())
     }
 
-    /// What Python refuses as a key, and in a set.
+    /// Refuses what Python accepts neither as a key nor in a set.
     pub(super) fn check_hashable(&self, value: Value) -> Result<(), Error> {
         match value {
             Value::Taken | Value::TakenRow => Err(self.taken()),

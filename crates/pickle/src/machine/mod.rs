@@ -22,7 +22,7 @@ use crate::value::{Node, NodeId, Value};
 pub struct Pickle {
     pub heap: Heap,
     pub root: Value,
-    /// Bytes up to and with the STOP instruction.
+    /// Bytes up to and including the STOP instruction.
     pub length_bytes: u64,
     /// Whether more bytes follow, as in files of several pickles.
     pub has_more: bool,
@@ -69,9 +69,9 @@ struct Machine<R> {
     marks: Vec<usize>,
     limits: Limits,
     shared_lists: SharedLists,
-    /// Where on the stack the last taken object was put: those before it lie below.
+    /// The stack position of the object taken last; earlier ones are below.
     last_taken: usize,
-    /// Offset and first byte of the instruction that is being followed, for errors.
+    /// Offset and opcode of the current instruction, for errors.
     at: u64,
     opcode: u8,
 }
@@ -83,7 +83,7 @@ impl<R: Read> Machine<R> {
             return Err(Error::Empty);
         }
         let error = match self.follow(taker) {
-            // What an instruction cut off by the end of the file did is not what it says.
+            // An instruction cut off by the end of the file was executed with zeros for what is missing.
             Err(error) if !matches!(error, Error::Io(_)) && self.input.has_overrun() => {
                 drop(error);
                 self.input.truncated()
@@ -104,7 +104,7 @@ impl<R: Read> Machine<R> {
         loop {
             self.follow_common();
             if self.input.is_low() {
-                // Only now has the last instruction been followed to its end.
+                // Only now is the last instruction complete.
                 if !self.input.has_overrun() {
                     self.at = self.input.offset();
                 }
@@ -112,7 +112,7 @@ impl<R: Read> Machine<R> {
                 self.check_memory()?;
             }
             self.at = self.input.offset();
-            // The instruction and its operands of fixed length, in one piece.
+            // The instruction and its fixed-length operands, in one read.
             let (opcode, operand) = self.input.head();
             self.opcode = opcode;
             match opcode {
@@ -249,7 +249,7 @@ impl<R: Read> Machine<R> {
         self.stack.push(Value::Node(id));
     }
 
-    /// The last value, which must not be a taken one.
+    /// The last value, which must not have been taken.
     fn pop(&mut self) -> Result<Value, Error> {
         match self.pop_item()? {
             Value::Taken => Err(self.taken()),
@@ -257,7 +257,7 @@ impl<R: Read> Machine<R> {
         }
     }
 
-    /// The last value, of which a single taken one may be appended to a list.
+    /// The last value; a single taken one is allowed, since it may be appended to a list.
     fn pop_item(&mut self) -> Result<Value, Error> {
         let below = self.marks.last().copied().unwrap_or(0);
         if self.stack.len() <= below {

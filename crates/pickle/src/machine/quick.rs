@@ -1,9 +1,8 @@
-//! The commonest instructions in a tight loop, as long as nothing can go wrong.
+//! The most common instructions in a tight loop, as long as nothing can go wrong.
 //!
-//! Nine of ten instructions of a snapshot push a number, a known object or a short string. Here they are
-//! followed with the position in a local variable and without a word about where they stand: whatever is
-//! rare, might fail or reaches the end of the buffer is left to the full machine, which starts at exactly
-//! the same place.
+//! Nine out of ten instructions of a snapshot push a number, a memoized object or a short string. They are executed
+//! here, with the position in a local variable and without keeping track of offsets for errors. Whatever is rare, may
+//! fail or reaches the end of the buffer is left to the full machine, which resumes at exactly the same place.
 
 use std::io::Read;
 

@@ -38,7 +38,7 @@ impl<R: Read> Machine<R> {
 
     #[cold]
     pub(super) fn underflow(&self) -> Error {
-        // Where a row of values was taken, there are more than the stack shows.
+        // A row of taken values stands for more than the stack shows.
         let below = self.marks.last().copied().unwrap_or(0);
         if self
             .stack
@@ -80,7 +80,7 @@ impl<R: Read> Machine<R> {
     }
 }
 
-/// A name for a message: of a length that fits one, with nothing in it that a terminal would act on.
+/// A name for use in a message: shortened, and without anything that a terminal would interpret.
 pub(super) fn short_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(120)]);
     text.chars()

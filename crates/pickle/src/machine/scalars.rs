@@ -29,7 +29,7 @@ impl<R: Read> Machine<R> {
         }
     }
 
-    /// INT and LONG: digits up to the line's end, `00` and `01` for booleans, `L` after a LONG.
+    /// INT and LONG: digits up to the end of the line, `00` and `01` for booleans, `L` after a LONG.
     pub(super) fn decimal(&mut self, opcode: u8) -> Result<(), Error> {
         let line = self.input.line()?;
         let digits = match (opcode, line.as_slice()) {
@@ -59,7 +59,7 @@ impl<R: Read> Machine<R> {
     pub(super) fn ascii(&mut self, length: u64) -> Result<(), Error> {
         let (heap, limit_bytes) = (&mut self.heap, self.limits.memory_bytes);
         let id = self.input.bytes(length, limit_bytes, |bytes| {
-            // Not from the recent ones: those may be other than ASCII.
+            // Not looked up among the recent ones, which need not be ASCII.
             bytes.is_ascii().then(|| heap.intern_text(bytes))
         })?;
         let id = id.ok_or_else(|| self.malformed("a string that is not ASCII"))?;

@@ -1,4 +1,4 @@
-//! The instructions that a snapshot has few of, and those that are refused.
+//! The instructions that are rare in snapshots, and those that are refused.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ use crate::text;
 use crate::value::{Node, Value};
 
 impl<R: Read> Machine<R> {
-    /// The instructions that a snapshot has few of.
+    /// Executes an instruction that is rare in snapshots.
     pub(super) fn seldom(&mut self, opcode: u8, operand: u64) -> Result<(), Error> {
         match opcode {
             PROTO => {
@@ -24,7 +24,7 @@ impl<R: Read> Machine<R> {
                     });
                 }
             }
-            // A frame says how many bytes belong together. Reading does not depend on it.
+            // A frame says how many bytes belong together; reading does not depend on that.
             FRAME => self.input.skip(8),
             NONE => self.stack.push(Value::None),
             NEWTRUE => self.stack.push(Value::Bool(true)),
@@ -137,7 +137,7 @@ impl<R: Read> Machine<R> {
                 self.insert(dictionary, &[key, value])?;
             }
             POP => {
-                // With nothing above the last mark, it is the mark that goes.
+                // With nothing above the last mark, the mark itself is removed.
                 if self.marks.last() == Some(&self.stack.len()) {
                     self.marks.pop();
                 } else {

@@ -15,8 +15,9 @@ pub enum FileError {
     #[error("this is no recording of GhostGPU's (at byte 0)")]
     NotARecording,
     #[error(
-        "this recording has format {version}, and this GhostGPU reads format {} (at byte 8)",
-        super::VERSION
+        "this recording has format {version}, and this GhostGPU reads formats {} to {} (at byte 8)",
+        super::VERSION,
+        super::VERSION_WITH_FAILED_RUN
     )]
     OtherVersion { version: u32 },
     #[error("the recording ends too early, at byte {offset}")]

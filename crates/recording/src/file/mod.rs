@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! 89 "ghost" 0d 0a      eight bytes that no other format begins with, and that a text mode would change
-//! version               4 bytes, little endian: 2
+//! version               4 bytes, little endian: 2, or 3 where there is a section 5
 //! sections              kind (1 byte), packed length (8 bytes, little endian), data packed with zlib
 //!   1 about             what was rehearsed
 //!   2 names             texts, operators, modules, frames, stacks
 //!   3 card              one for each card
+//!   5 failed run        steps and cards of the run that ran out of memory, if `card` is of a later one
 //!   4 end               nothing; and nothing follows
 //! ```
 //!
@@ -37,8 +38,11 @@ pub fn is_recording(first: &[u8]) -> bool {
     first.starts_with(&MAGIC)
 }
 
-/// The version that is written, and the latest that is read.
+/// The version that is written: readers of old need not refuse a file that they understand.
 pub const VERSION: u32 = 2;
+
+/// The version of a file with a failed run; the latest that is read.
+pub const VERSION_WITH_FAILED_RUN: u32 = 3;
 
 /// The kinds of sections.
 mod kind {
@@ -46,4 +50,5 @@ mod kind {
     pub(super) const NAMES: u8 = 2;
     pub(super) const CARD: u8 = 3;
     pub(super) const END: u8 = 4;
+    pub(super) const FAILED_RUN: u8 = 5;
 }

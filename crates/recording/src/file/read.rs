@@ -7,9 +7,9 @@ use super::card::read_card;
 use super::error::FileError;
 use super::names::{read_about, read_names};
 use super::unpacked::{Budget, Unpacked};
-use super::{MAGIC, VERSION, kind};
+use super::{MAGIC, VERSION, VERSION_WITH_FAILED_RUN, kind};
 use crate::names::Names;
-use crate::recording::Recording;
+use crate::recording::{FailedRun, Recording};
 
 /// A section's kind and length.
 pub(super) const SECTION_HEAD_BYTES: u64 = 9;
@@ -80,7 +80,23 @@ pub fn read(input: impl Read, limits: Limits) -> Result<Recording, FileError> {
                 reader.nothing_follows()?;
                 return Ok(recording);
             }
-            kind::ABOUT | kind::NAMES => {
+            kind::FAILED_RUN if recording.failed_run.is_none() => {
+                let Some(names) = &names else {
+                    return Err(section.wrong("a card comes before the names"));
+                };
+                let failed = reader.section(section, |input| {
+                    Ok(FailedRun {
+                        steps: input.short()?,
+                        cards: input.list(|input| read_card(input, names))?,
+                    })
+                })?;
+                let indices: BTreeSet<u32> = failed.cards.iter().map(|card| card.index).collect();
+                if indices.len() < failed.cards.len() {
+                    return Err(section.wrong("a card of the failed run occurs twice"));
+                }
+                recording.failed_run = Some(failed);
+            }
+            kind::ABOUT | kind::NAMES | kind::FAILED_RUN => {
                 return Err(section.wrong(format!("section {} occurs twice", section.kind)));
             }
             kind => return Err(section.wrong(format!("no section has kind {kind}"))),
@@ -122,7 +138,7 @@ impl<R: Read> Reader<R> {
         }
         let version = u32::from_le_bytes(self.bytes()?);
         match version {
-            VERSION => Ok(()),
+            VERSION..=VERSION_WITH_FAILED_RUN => Ok(()),
             version => Err(FileError::OtherVersion { version }),
         }
     }

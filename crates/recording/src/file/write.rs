@@ -6,14 +6,18 @@ use super::card::write_card;
 use super::error::FileError;
 use super::names::{write_about, write_names};
 use super::packed::Packed;
-use super::{MAGIC, VERSION, kind};
+use super::{MAGIC, VERSION, VERSION_WITH_FAILED_RUN, kind};
 use crate::recording::Recording;
 
 /// Writes the whole file. A recording that contradicts itself is not written.
 pub fn write(recording: &Recording, mut out: impl Write) -> Result<(), FileError> {
     recording.check().map_err(FileError::NotWritten)?;
     out.write_all(&MAGIC)?;
-    out.write_all(&VERSION.to_le_bytes())?;
+    let version = match recording.failed_run {
+        Some(_) => VERSION_WITH_FAILED_RUN,
+        None => VERSION,
+    };
+    out.write_all(&version.to_le_bytes())?;
     section(kind::ABOUT, &mut out, |section| {
         write_about(&recording.about, &recording.warnings, section)
     })?;
@@ -22,6 +26,16 @@ pub fn write(recording: &Recording, mut out: impl Write) -> Result<(), FileError
     })?;
     for card in &recording.cards {
         section(kind::CARD, &mut out, |section| write_card(card, section))?;
+    }
+    if let Some(failed) = &recording.failed_run {
+        section(kind::FAILED_RUN, &mut out, |section| {
+            section.number(failed.steps.into())?;
+            section.number(failed.cards.len() as u64)?;
+            failed
+                .cards
+                .iter()
+                .try_for_each(|card| write_card(card, section))
+        })?;
     }
     section(kind::END, &mut out, |_| Ok(()))?;
     out.flush()?;

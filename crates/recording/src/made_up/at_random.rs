@@ -25,6 +25,7 @@ pub fn recording_at_random(seed: u64, events: usize) -> Recording {
         },
         names,
         cards,
+        failed_run: None,
         warnings: vec!["something is missing".to_owned(); dice.below(3)],
     }
 }

@@ -1,26 +1,23 @@
 //! The answer in one sentence, and what belongs to it, as HTML that needs no script to be read.
 
-use std::fmt::Write;
-
-use ghostgpu_recording::{Answer, Frame, FrameOwner, Recording, Source};
-use ghostgpu_session::StackFrame;
+use ghostgpu_ledger::RanOut;
+use ghostgpu_recording::{Answer, Recording, Source, Verdict};
 use ghostgpu_text::human;
 
-use super::counted::Counted;
+use super::counted::{Counted, RunShown};
 use super::escape::Escaped;
-use super::unknown;
-use crate::text;
+use super::{push, ran_out, unknown};
 
 /// What stands on top of the page and at its end.
 pub(super) struct Words<'a> {
     recording: &'a Recording,
     /// The rehearsal's own answer.
     answer: Option<&'a Answer>,
-    counted: &'a [Counted],
+    counted: &'a [Counted<'a>],
 }
 
 impl<'a> Words<'a> {
-    pub fn new(recording: &'a Recording, counted: &'a [Counted]) -> Self {
+    pub fn new(recording: &'a Recording, counted: &'a [Counted<'a>]) -> Self {
         Self {
             recording,
             answer: recording.about.answer.as_ref(),
@@ -28,21 +25,18 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn fits(&self) -> Option<bool> {
-        self.answer.and_then(|answer| answer.fits)
-    }
-
-    /// `fits`, `misfit` or `unknown`: what the sentence is coloured by.
+    /// `fits`, `tight`, `misfit` or `unknown`: what the sentence is coloured by.
     pub fn class(&self) -> &'static str {
-        match self.fits() {
-            Some(true) => "fits",
-            Some(false) => "misfit",
+        match self.answer.map(|answer| (answer.verdict, answer.fits)) {
+            Some((Verdict::FitsTightly, _)) => "tight",
+            Some((_, Some(true))) => "fits",
+            Some((_, Some(false)) | (Verdict::CannotRun, _)) => "misfit",
             None if self.failure().is_some() => "misfit",
-            None => "unknown",
+            _ => "unknown",
         }
     }
 
-    /// The verdict in a word or two, and the figures behind it; both plain text.
+    /// The verdict in a few words, and the figures behind it; both plain text.
     pub fn sentence(&self) -> (&'static str, String) {
         match self.recording.about.source {
             Source::Rehearsal => self.of_rehearsal(),
@@ -60,28 +54,53 @@ impl<'a> Words<'a> {
         let in_use = self.answer.map(|answer| answer.peak_device_bytes);
         let peak = size(in_use.unwrap_or_else(|| self.recorded_peak_bytes()));
         let needed = self.answer.and_then(|answer| answer.needed_device_bytes);
-        match (self.fits(), needed.map(size)) {
-            (Some(true), _) => (
-                "It fits:",
-                format!("{gpu} has {total}, the job takes {peak}."),
-            ),
-            (Some(false), Some(needed)) => (
-                "It does not fit:",
-                format!("{gpu} has {total}, the job needs {needed}."),
-            ),
-            (Some(false), None) => (
+        let figures = match needed.map(size) {
+            Some(needed) => format!("{gpu} has {total}, the job needs {needed}."),
+            None => format!("{gpu} has {total}, the job takes {peak}."),
+        };
+        let seen = format!("{peak} in use on {gpu}, which has {total}.");
+        let Some(answer) = self.answer else {
+            return ("Peak:", seen);
+        };
+        match (answer.verdict, answer.fits) {
+            (Verdict::FitsTightly, _) => ("It fits tightly:", figures),
+            (Verdict::WillRunOut, _) => {
+                let so_far = format!("{} so far.", figures.trim_end_matches('.'));
+                ("It will run out of memory:", so_far)
+            }
+            (Verdict::DidNotUseCard, _) => ("It did not use the card:", seen),
+            (Verdict::CannotRun, _) => ("It cannot run:", seen),
+            (Verdict::NotKnown, _) => ("It is not known whether it fits:", seen),
+            (_, Some(true)) => ("It fits:", figures),
+            (_, Some(false)) if needed.is_none() => (
                 "It does not fit:",
                 format!("{gpu} has {total}, and {peak} were in use when a request failed."),
             ),
-            (None, _) => (
-                "Peak:",
-                format!("{peak} in use on {gpu}, which has {total}."),
-            ),
+            (_, Some(false)) => ("It does not fit:", figures),
+            (_, None) => ("Peak:", seen),
+        }
+    }
+
+    /// Why the verdict is what it is, as HTML; empty where the sentence says everything.
+    pub fn reason(&self) -> String {
+        match self.answer.map(|answer| answer.reason.trim()) {
+            None | Some("") => String::new(),
+            Some(reason) => {
+                let stop = if reason.ends_with('.') { "" } else { "." };
+                let mut letters = reason.chars();
+                let first: String = letters
+                    .next()
+                    .into_iter()
+                    .flat_map(char::to_uppercase)
+                    .collect();
+                let sentence = format!("{first}{}{stop}", letters.as_str());
+                format!("<p class=\"reason\">{}</p>", Escaped(&sentence))
+            }
         }
     }
 
     fn of_snapshot(&self) -> (&'static str, String) {
-        if let Some((_, last)) = self.failure() {
+        if let Some(last) = self.failure() {
             let left = match last.failure.driver_free_bytes {
                 Some(bytes) => format!(" and {} left on the card", size(bytes)),
                 None => String::new(),
@@ -91,7 +110,7 @@ impl<'a> Words<'a> {
                 format!(
                     "a request for {} failed with {} reserved{left}.",
                     size(last.failure.requested_bytes),
-                    size(last.reserved_bytes)
+                    size(last.accounts.reserved_bytes)
                 ),
             );
         }
@@ -108,22 +127,20 @@ impl<'a> Words<'a> {
         )
     }
 
-    /// The failed request of a snapshot that the page is about: the last of the first card that has one.
-    fn failure(&self) -> Option<(usize, &'a super::counted::LastFailure)> {
-        if self.recording.about.source == Source::Rehearsal {
-            return None;
-        }
-        let cards = self.counted.iter().enumerate();
-        let mut failed = cards.filter_map(|(at, one)| Some((at, one.last_failure.as_ref()?)));
-        failed.next()
+    /// The failed request of a snapshot.
+    fn failure(&self) -> Option<&'a RanOut> {
+        let is_snapshot = self.recording.about.source == Source::Snapshot;
+        let found = ran_out::first(self.counted).filter(|_| is_snapshot);
+        found.map(|(_, ran_out)| ran_out)
     }
 
     /// The most that the recording has on any card.
     fn recorded_peak_bytes(&self) -> u64 {
-        let cards = self.recording.cards.iter().zip(self.counted);
-        let peaks = cards.map(|(card, counted)| {
+        let cards = self.counted.iter();
+        let recorded = cards.filter(|counted| counted.run == RunShown::Recorded);
+        let peaks = recorded.map(|counted| {
             let reserved = counted.peak_reserved.reserved_bytes;
-            reserved.saturating_add(card.outside_bytes)
+            reserved.saturating_add(counted.card.outside_bytes)
         });
         peaks.max().unwrap_or(0)
     }
@@ -140,10 +157,14 @@ impl<'a> Words<'a> {
                 if !about.capability.is_empty() {
                     facts.push(format!("compute capability {}", Escaped(&about.capability)));
                 }
-                facts.push(match about.steps {
+                let steps = match about.steps {
                     0 => "no optimizer step completed".to_owned(),
                     1 => "1 optimizer step".to_owned(),
                     steps => format!("{steps} optimizer steps"),
+                };
+                facts.push(match self.recording.failed_run {
+                    Some(_) => format!("{steps} with unlimited memory"),
+                    None => steps,
                 });
             }
             Source::Snapshot => {
@@ -163,93 +184,18 @@ impl<'a> Words<'a> {
         )
     }
 
-    /// Where memory ran out, as HTML; empty when it did not.
-    pub fn out_of_memory(&self) -> String {
-        if let Some((card, last)) = self.failure() {
-            return self.snapshot_failure(card, last);
-        }
-        let Some(oom) = self.answer.and_then(|answer| answer.oom.as_ref()) else {
-            return String::new();
-        };
-        let mut html = format!(
-            "<p class=\"failed\"><strong>Out of memory</strong> in step {} ({})",
-            oom.step.saturating_add(1),
-            Escaped(&oom.stage)
-        );
-        if let Some(frame) = user_frame(&oom.stack) {
-            push(
-                &mut html,
-                format_args!(", at <code>{}:{}</code>", Escaped(&frame.file), frame.line),
-            );
-            if let Some(source) = &frame.source {
-                push(
-                    &mut html,
-                    format_args!(": <code>{}</code>", Escaped(source.trim())),
-                );
-            }
-        }
-        push(
-            &mut html,
-            format_args!(
-                ". It asked for <data value=\"{0}\">{1}</data>.</p>",
-                oom.requested_bytes,
-                human(oom.requested_bytes)
-            ),
-        );
-        if !oom.message.is_empty() {
-            push(
-                &mut html,
-                format_args!(
-                    "<details class=\"words\"><summary>PyTorch's own words</summary><p>{}</p></details>",
-                    Escaped(&oom.message)
-                ),
-            );
-        }
-        html
-    }
-
-    /// Where a snapshot's last request failed, with its stack.
-    fn snapshot_failure(&self, card: usize, last: &super::counted::LastFailure) -> String {
-        let index = self.recording.cards.get(card).map_or(0, |card| card.index);
-        let mut html = format!(
-            "<p class=\"failed\"><strong>The request that failed</strong> is event {} of device {index}",
-            ghostgpu_text::grouped(last.event.into())
-        );
-        let frames: Vec<&Frame> = text::frames(&self.recording.names, last.failure.stack).collect();
-        let line = frames.iter().min_by_key(|frame| frame.owner);
-        if let Some(frame) = line.filter(|frame| frame.owner != FrameOwner::Native) {
-            push(
-                &mut html,
-                format_args!(
-                    ", made at <code>{}:{}</code> in {}",
-                    Escaped(&frame.file),
-                    frame.line,
-                    Escaped(&frame.function)
-                ),
-            );
-        }
-        html.push_str(".</p>");
-        if !frames.is_empty() {
-            html.push_str(
-                "<details class=\"words\"><summary>Its stack</summary><ol class=\"stack\">",
-            );
-            for frame in frames {
-                push(
-                    &mut html,
-                    format_args!("<li>{}</li>", Escaped(&text::frame(frame))),
-                );
-            }
-            html.push_str("</ol></details>");
-        }
-        html
-    }
-
-    /// A job that does not fit is recorded where it does: on a card without an end. As HTML.
-    pub fn other_run(&self) -> &'static str {
-        let is_misfit = self.fits() == Some(false);
-        if is_misfit && self.recorded_peak_bytes() > self.recording.about.gpu_total_bytes {
+    /// Which run is shown, as HTML; empty where there is only one. A job that does not fit is recorded again where
+    /// it does: on a card without an end.
+    pub fn runs(&self) -> &'static str {
+        let answer = self.answer;
+        let is_misfit = answer.is_some_and(|answer| answer.verdict == Verdict::DoesNotFit);
+        if self.recording.failed_run.is_some() {
+            "<div class=\"runs\" role=\"group\" aria-label=\"Run\">\
+             <button type=\"button\" data-run=\"failed\" aria-pressed=\"true\">Until it ran out of memory</button>\
+             <button type=\"button\" data-run=\"recorded\" aria-pressed=\"false\">With unlimited memory</button></div>"
+        } else if is_misfit && self.recorded_peak_bytes() > self.recording.about.gpu_total_bytes {
             "<p class=\"rehearsed\">All figures and charts below are of a second run, on a card with \
-             unlimited memory: they show what the job needs.</p>"
+             unlimited memory.</p>"
         } else {
             ""
         }
@@ -296,19 +242,6 @@ impl<'a> Words<'a> {
 /// A number and its unit stay on one line.
 fn size(bytes: u64) -> String {
     human(bytes).replace(' ', "\u{a0}")
-}
-
-/// The innermost line of the user's own code, else the innermost line; stacks are outermost first here.
-fn user_frame(stack: &[StackFrame]) -> Option<&StackFrame> {
-    let mut from_innermost = stack.iter().rev();
-    from_innermost
-        .find(|frame| frame.is_user_code)
-        .or_else(|| stack.last())
-}
-
-fn push(html: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing into a `String` cannot fail.
-    let _ = html.write_fmt(text);
 }
 
 #[cfg(test)]

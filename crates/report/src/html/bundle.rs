@@ -6,13 +6,15 @@
 //! export fits on a line.
 
 /// Each after all that it imports.
-const MODULES: [(&str, &str); 18] = [
+const MODULES: [(&str, &str); 20] = [
     ("format.js", include_str!("../../../../web/format.js")),
     ("elements.js", include_str!("../../../../web/elements.js")),
     ("theme.js", include_str!("../../../../web/theme.js")),
     ("data.js", include_str!("../../../../web/data.js")),
     ("search.js", include_str!("../../../../web/search.js")),
     ("ranges.js", include_str!("../../../../web/ranges.js")),
+    ("stack.js", include_str!("../../../../web/stack.js")),
+    ("layers.js", include_str!("../../../../web/layers.js")),
     ("card.js", include_str!("../../../../web/card.js")),
     ("moment.js", include_str!("../../../../web/moment.js")),
     ("view.js", include_str!("../../../../web/view.js")),

@@ -1,42 +1,82 @@
-//! What the ledger says about one card, as far as the page shows it before anybody asks.
+//! What the ledger says about one card of one run, as far as the page shows it before anybody asks.
 
-use ghostgpu_ledger::{CardLedger, Groups, Level, Moment, Overview, PhaseSums};
-use ghostgpu_recording::{CardMemory, Failure, Recording};
+use ghostgpu_ledger::{CardLedger, Groups, Growth, Level, Overview, PhaseSums, RanOut};
+use ghostgpu_recording::{CardMemory, Recording, Source, Verdict};
 
 /// An overview has at most this many stretches: more than any screen has columns of pixels.
 const MOST_STRETCHES: usize = 16_384;
 
-pub(super) struct Counted {
+/// Which run of the job it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunShown {
+    /// Until memory ran out.
+    Failed,
+    /// The one that the recording is of.
+    Recorded,
+}
+
+pub(super) struct Counted<'a> {
+    pub run: RunShown,
+    pub card: &'a CardMemory,
     pub overview: Overview,
     pub phases: Vec<PhaseSums>,
     /// The highest moments, those before the first event included.
     pub peak: Level,
     pub peak_reserved: Level,
-    pub last_failure: Option<LastFailure>,
+    /// Where the run ended for want of memory.
+    pub ran_out: Option<RanOut>,
+    /// What grows with every step of the recorded run.
+    pub growth: Growth,
+    /// Of the rest of the card, what other processes of the rehearsal held.
+    pub other_processes_bytes: u64,
 }
 
-/// The last request that failed.
-pub(super) struct LastFailure {
-    pub event: u32,
-    pub failure: Failure,
-    /// What was reserved then.
-    pub reserved_bytes: u64,
-}
+impl<'a> Counted<'a> {
+    /// The cards of every run that a recording has; those of the run that failed first.
+    pub fn all(recording: &'a Recording, groups: &Groups) -> Vec<Self> {
+        let failed = recording.failed_run.iter().flat_map(|run| &run.cards);
+        let failed = failed.map(|card| {
+            let ledger = CardLedger::of_failed_run(recording, card);
+            Self::of(&ledger, card, RunShown::Failed, groups)
+        });
+        let recorded = recording.cards.iter().map(|card| {
+            let ledger = CardLedger::new(recording, card);
+            Self::of(&ledger, card, RunShown::Recorded, groups)
+        });
+        failed.chain(recorded).collect()
+    }
 
-impl Counted {
-    pub fn of(recording: &Recording, card: &CardMemory, groups: &Groups) -> Self {
-        let ledger = CardLedger::new(recording, card);
-        let last = card.failed_requests().next_back();
+    fn of(ledger: &CardLedger<'a>, card: &'a CardMemory, run: RunShown, groups: &Groups) -> Self {
+        let recording = ledger.recording();
+        let has_ended = run == RunShown::Failed || ends_in_failure(recording);
+        let answer = recording.about.answer.as_ref();
+        let mut devices = answer.into_iter().flat_map(|answer| &answer.devices);
+        let device = devices.find(|device| device.device == card.index as usize);
         Self {
+            run,
+            card,
             overview: ledger.overview(groups, MOST_STRETCHES),
             phases: ledger.phases(),
             peak: ledger.peak(),
             peak_reserved: ledger.peak_reserved(),
-            last_failure: last.map(|(event, failure)| LastFailure {
-                event,
-                failure,
-                reserved_bytes: ledger.reserved_bytes(Moment(event as usize)),
-            }),
+            ran_out: if has_ended { ledger.ran_out() } else { None },
+            growth: match (recording.about.source, run) {
+                (Source::Rehearsal, RunShown::Recorded) => ledger.growth(),
+                _ => Growth::default(),
+            },
+            other_processes_bytes: device.map_or(0, |device| device.other_processes_bytes),
+        }
+    }
+}
+
+/// Whether the last request that failed ended what was recorded. A script may also go on after one.
+fn ends_in_failure(recording: &Recording) -> bool {
+    match recording.about.source {
+        Source::Snapshot => true,
+        Source::Rehearsal => {
+            let answer = recording.about.answer.as_ref();
+            let is_misfit = answer.is_some_and(|answer| answer.verdict == Verdict::DoesNotFit);
+            is_misfit && recording.failed_run.is_none()
         }
     }
 }

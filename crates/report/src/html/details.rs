@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use ghostgpu_ledger::{Groups, OwnerModules, PhaseSums};
-use ghostgpu_recording::{Allocation, CardMemory, FrameOwner, Names};
+use ghostgpu_ledger::{Groups, OwnerModules, PhaseSums, Place, Places};
+use ghostgpu_recording::{Allocation, CardMemory, FrameOwner, Names, Recording};
 use serde_json::json;
 
 use super::section::{Coding, Section};
+use crate::text;
 
 /// Values in the order in which they were met, each once.
 struct Interned<T> {
@@ -36,10 +37,17 @@ impl<T: Copy + Eq + Hash> Interned<T> {
     }
 }
 
-/// Category, name, module, operator, stack, pool.
-type Origin = [u32; 6];
+/// Category, name, module, operator, stack, pool, and the stage where there is no stack: it is part of the place then.
+type Origin = [u32; 7];
 
-fn origin_of(allocation: &Allocation) -> Origin {
+fn origin_of(allocation: &Allocation, card: &CardMemory) -> Origin {
+    let stage = match allocation.stack.0 {
+        0 => allocation
+            .allocated_at
+            .and_then(|event| card.phase_of(event))
+            .map_or(0, |phase| phase.stage as u32 + 1),
+        _ => 0,
+    };
     [
         allocation.category as u32,
         allocation.name.0,
@@ -47,14 +55,19 @@ fn origin_of(allocation: &Allocation) -> Origin {
         allocation.operator.0,
         allocation.stack.0,
         allocation.pool.0,
+        stage,
     ]
 }
 
 /// The modules that own something, in the order in which they were met. A parameter, and what belongs to it, is
 /// its module's wherever it was made.
+///
+/// So are the words for the places that made something, which are the terminal's.
 pub(super) struct Owners<'a> {
     modules: OwnerModules<'a>,
     paths: Interned<&'a str>,
+    places: Vec<String>,
+    place_numbers: HashMap<String, u64>,
 }
 
 impl<'a> Owners<'a> {
@@ -65,7 +78,31 @@ impl<'a> Owners<'a> {
         Self {
             modules: OwnerModules::of(names),
             paths,
+            places: Vec::new(),
+            place_numbers: HashMap::new(),
         }
+    }
+
+    fn words(&mut self, places: &Places<'_>, allocation: &Allocation) -> u64 {
+        let place = places.place(allocation);
+        let words = match &place {
+            Place::Line(id) => {
+                let frame = places.frame(*id);
+                let file = frame.map_or("", |frame| frame.file.as_str());
+                let words = places.label(&place);
+                match words.strip_prefix(file) {
+                    Some(rest) => format!("{}{rest}", text::shown_file(file)),
+                    None => words,
+                }
+            }
+            _ => places.label(&place),
+        };
+        let next = self.places.len() as u64;
+        let number = *self.place_numbers.entry(words.clone()).or_insert(next);
+        if number == next {
+            self.places.push(words);
+        }
+        number
     }
 
     fn place(&mut self, allocation: &Allocation) -> u64 {
@@ -75,11 +112,13 @@ impl<'a> Owners<'a> {
 
 /// The allocations that began, in the order in which they did, and the segments.
 pub(super) fn card_section(
+    recording: &Recording,
     card: &CardMemory,
     phases: &[PhaseSums],
     groups: &Groups,
     owners: &mut Owners<'_>,
 ) -> Section {
+    let places = Places::of(recording, card);
     let mut order: Vec<u32> = (0..card.allocations.len() as u32).collect();
     let allocation = |id: &u32| &card.allocations[*id as usize];
     // 0 is "older than the recording", so that these come first; the sort keeps equals in their order.
@@ -101,13 +140,15 @@ pub(super) fn card_section(
         .collect();
     let mut owner_of = Vec::new();
     let mut group_of = Vec::new();
+    let mut words_of = Vec::new();
     let origins_of: Vec<u64> = order
         .iter()
         .map(|id| {
-            let place = origins.place(origin_of(allocation(id)));
+            let place = origins.place(origin_of(allocation(id), card));
             if owner_of.len() < origins.values.len() {
                 owner_of.push(owners.place(allocation(id)));
                 group_of.push(groups.group(allocation(id)) as u64);
+                words_of.push(owners.words(&places, allocation(id)));
             }
             place
         })
@@ -141,6 +182,7 @@ pub(super) fn card_section(
     }
     section.column("origin_group", Coding::Plain, group_of);
     section.column("origin_module", Coding::Plain, owner_of);
+    section.column("origin_place", Coding::Plain, words_of);
     let streams = card.pools.iter().map(|pool| pool.stream);
     section.column("pool_stream", Coding::Plain, streams);
     // 0 is the default pool, or one that was not recorded.
@@ -218,10 +260,17 @@ pub(super) fn names_section(
                 FrameOwner::Torch => 2,
                 FrameOwner::Native => 3,
             };
-            json!([frame.file, frame.line, frame.function, owner])
+            json!([
+                text::shown_file(&frame.file),
+                frame.line,
+                frame.function,
+                owner,
+                text::package(&frame.file)
+            ])
         })
         .collect();
     section.say("frames", frames)?;
+    section.say("places", &owners.places)?;
     section.column(
         "stack_lengths",
         Coding::Plain,

@@ -11,8 +11,11 @@ mod bundle;
 mod counted;
 mod details;
 mod escape;
+mod outcome;
 mod overview;
+mod ran_out;
 mod section;
+mod stack;
 mod unknown;
 
 use std::io::Write;
@@ -31,11 +34,7 @@ const STYLE: &str = include_str!("../../../../web/page.css");
 /// Writes the page. The same recording gives the same bytes.
 pub fn write_html(recording: &Recording, mut out: impl Write) -> Result<(), ReportError> {
     let groups = Groups::of(recording);
-    let counted: Vec<Counted> = recording
-        .cards
-        .iter()
-        .map(|card| Counted::of(recording, card, &groups))
-        .collect();
+    let counted = Counted::all(recording, &groups);
     let mut rest = TEMPLATE;
     while let Some((before, after)) = rest.split_once("<!--{") {
         let (place, after) = after.split_once("}-->").unwrap_or((after, ""));
@@ -53,7 +52,7 @@ fn fill(
     place: &str,
     recording: &Recording,
     groups: &Groups,
-    counted: &[Counted],
+    counted: &[Counted<'_>],
     out: &mut impl Write,
 ) -> Result<(), ReportError> {
     let about = &recording.about;
@@ -70,7 +69,10 @@ fn fill(
                 Escaped(&figures)
             )?;
         }
-        "failed" => write!(out, "{}{}", words.out_of_memory(), words.other_run())?,
+        "reason" => write!(out, "{}", words.reason())?,
+        "failed" => write!(out, "{}", ran_out::html(recording, counted))?,
+        "outcome" => write!(out, "{}", outcome::html(recording, counted))?,
+        "runs" => write!(out, "{}", words.runs())?,
         "about" => write!(out, "{}", words.about())?,
         "source" => write!(out, "{}", overview::source_name(about.source))?,
         // Without owners and without stacks nobody holds anything.
@@ -89,16 +91,23 @@ fn fill(
         "script" => write!(out, "<script>\n{}</script>", bundle::script())?,
         "details" => {
             let mut owners = details::Owners::of(&recording.names);
-            for (index, (card, counted)) in recording.cards.iter().zip(counted).enumerate() {
-                let class = format!("data-card{index}");
-                let phases = &counted.phases;
-                details::card_section(card, phases, groups, &mut owners).write(&class, out)?;
+            for (place, counted) in counted.iter().enumerate() {
+                let class = format!("data-card{place}");
+                let (card, phases) = (counted.card, &counted.phases);
+                details::card_section(recording, card, phases, groups, &mut owners)
+                    .write(&class, out)?;
             }
             details::names_section(&recording.names, &owners)?.write("data-names", out)?;
         }
         other => unreachable!("the template names the place {other}"),
     }
     Ok(())
+}
+
+/// Appends to HTML in the making.
+fn push(html: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing into a `String` cannot fail.
+    let _ = std::fmt::Write::write_fmt(html, text);
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //! stretches as a screen can show.
 
 use ghostgpu_ledger::{Groups, Level, PhaseSums, Stretch};
-use ghostgpu_recording::{CardMemory, Category, Recording, Source, Stage};
+use ghostgpu_recording::{Category, Recording, Source, Stage};
 use serde_json::{Value, json};
 
-use super::counted::Counted;
+use super::counted::{Counted, RunShown};
 use super::section::{Coding, Section};
 
 /// The version of the layout of the page's data; the page and its data are written together.
@@ -27,7 +27,7 @@ const LINE_COLOURS: [&str; 9] = [
 pub(super) fn overview_section(
     recording: &Recording,
     groups: &Groups,
-    counted: &[Counted],
+    counted: &[Counted<'_>],
 ) -> Result<Section, serde_json::Error> {
     let about = &recording.about;
     let mut section = Section::default();
@@ -39,12 +39,7 @@ pub(super) fn overview_section(
     section.say("group_colours", colours(about.source, groups))?;
     section.say("stages", Stage::ALL.map(Stage::title))?;
     section.say("stage_names", Stage::ALL.map(Stage::name))?;
-    let cards: Vec<Value> = recording
-        .cards
-        .iter()
-        .zip(counted)
-        .map(|(card, counted)| describe(card, counted))
-        .collect();
+    let cards: Vec<Value> = counted.iter().map(describe).collect();
     section.say("cards", cards)?;
     for (place, counted) in counted.iter().enumerate() {
         add_stretches(&mut section, place, groups, &counted.overview.stretches);
@@ -75,14 +70,27 @@ fn colours(source: Source, groups: &Groups) -> Vec<Option<&'static str>> {
     }
 }
 
-fn describe(card: &CardMemory, counted: &Counted) -> Value {
-    let overview = &counted.overview;
+fn describe(counted: &Counted<'_>) -> Value {
+    let (card, overview) = (counted.card, &counted.overview);
     let event = |level: Level| level.moment.event().unwrap_or(0);
     let failed: Vec<Value> = card
         .failed_requests()
         .map(|(index, failure)| json!([index, failure.requested_bytes]))
         .collect();
+    let ran_out = counted.ran_out.as_ref().map(|ran_out| {
+        json!({
+            "event": ran_out.event,
+            "requested_bytes": ran_out.failure.requested_bytes,
+            "left_bytes": ran_out.failure.driver_free_bytes,
+        })
+    });
     json!({
+        "run": match counted.run {
+            RunShown::Failed => "failed",
+            RunShown::Recorded => "recorded",
+        },
+        "ran_out": ran_out,
+        "other_processes_bytes": counted.other_processes_bytes,
         "index": card.index,
         "outside_bytes": card.outside_bytes,
         "events": card.events.len(),

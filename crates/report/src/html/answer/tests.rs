@@ -1,7 +1,6 @@
 use ghostgpu_ledger::Groups;
 use ghostgpu_recording::made_up::ByHand;
 use ghostgpu_recording::{About, Category, Failure};
-use ghostgpu_session::OomReport;
 
 use super::*;
 
@@ -59,41 +58,60 @@ fn the_sentence_says_what_is_known() {
 }
 
 #[test]
-fn without_an_answer_nothing_is_assumed() {
-    let recording = with(None);
-    let words = Words::new(&recording, &[]);
-    assert_eq!(words.out_of_memory(), "");
-    assert_eq!(words.remarks(), "");
+fn the_sentence_has_the_degree_of_the_verdict() {
+    for (verdict, fits, word, class) in [
+        (Verdict::Fits, Some(true), "It fits:", "fits"),
+        (
+            Verdict::FitsTightly,
+            Some(true),
+            "It fits tightly:",
+            "tight",
+        ),
+        (
+            Verdict::WillRunOut,
+            Some(false),
+            "It will run out of memory:",
+            "misfit",
+        ),
+        (
+            Verdict::DoesNotFit,
+            Some(false),
+            "It does not fit:",
+            "misfit",
+        ),
+        (
+            Verdict::DidNotUseCard,
+            None,
+            "It did not use the card:",
+            "unknown",
+        ),
+        (Verdict::CannotRun, None, "It cannot run:", "misfit"),
+        (
+            Verdict::NotKnown,
+            None,
+            "It is not known whether it fits:",
+            "unknown",
+        ),
+        (Verdict::ScriptFailed, None, "Peak:", "unknown"),
+    ] {
+        let recording = with(Some(Answer {
+            verdict,
+            fits,
+            reason: "it <grows>".to_owned(),
+            ..Answer::default()
+        }));
+        let words = Words::new(&recording, &[]);
+        assert_eq!((words.sentence().0, words.class()), (word, class));
+        assert_eq!(words.reason(), "<p class=\"reason\">It &lt;grows&gt;.</p>");
+    }
 }
 
 #[test]
-fn a_failed_request_is_told_with_its_line_and_nothing_of_it_is_markup() {
-    let frame = |file: &str, line, source: Option<&str>, is_user_code| StackFrame {
-        file: file.to_owned(),
-        line,
-        function: "f".to_owned(),
-        source: source.map(str::to_owned),
-        is_user_code,
-    };
-    let recording = with(Some(Answer {
-        oom: Some(OomReport {
-            device: 0,
-            requested_bytes: 2048,
-            message: "<b>".to_owned(),
-            step: 0,
-            stage: "forward".to_owned(),
-            stack: vec![
-                frame("<i>.py", 7, Some(" x = y "), true),
-                frame("torch/f.py", 9, None, false),
-            ],
-            is_fatal: true,
-        }),
-        ..Answer::default()
-    }));
-    let html = Words::new(&recording, &[]).out_of_memory();
-    let line = "in step 1 (forward), at <code>&lt;i&gt;.py:7</code>: <code>x = y</code>";
-    assert!(html.contains(line), "{html}");
-    assert!(html.contains("<p>&lt;b&gt;</p>"));
+fn without_an_answer_nothing_is_assumed() {
+    let recording = with(None);
+    let words = Words::new(&recording, &[]);
+    assert_eq!(words.reason(), "");
+    assert_eq!(words.remarks(), "");
 }
 
 #[test]
@@ -102,16 +120,20 @@ fn a_recording_beyond_the_card_is_said_to_be_of_another_run() {
     by_hand.allocate(16 << 30, Category::Parameter, Default::default());
     let mut recording = by_hand.recording;
     recording.about.gpu_total_bytes = 15 << 30;
-    for (fits, expected) in [(true, false), (false, true)] {
+    let said = |recording: &Recording| {
+        let counted = Counted::all(recording, &Groups::of(recording));
+        Words::new(recording, &counted).runs()
+    };
+    for (verdict, expected) in [(Verdict::Fits, false), (Verdict::DoesNotFit, true)] {
         recording.about.answer = Some(Answer {
-            fits: Some(fits),
+            verdict,
+            fits: verdict.fits(),
             ..Answer::default()
         });
-        let groups = Groups::of(&recording);
-        let counted = [Counted::of(&recording, &recording.cards[0], &groups)];
-        let words = Words::new(&recording, &counted);
-        assert_eq!(words.other_run().contains("a second run"), expected);
+        assert_eq!(said(&recording).contains("a second run"), expected);
     }
+    recording.keep_failed_run(ByHand::new().recording);
+    assert!(said(&recording).contains("Until it ran out of memory</button>"));
 }
 
 #[test]
@@ -126,8 +148,7 @@ fn a_snapshot_says_what_failed_and_what_it_cannot_know() {
     by_hand.push(event);
     let mut recording = by_hand.recording;
     recording.about.source = Source::Snapshot;
-    let groups = Groups::of(&recording);
-    let counted = [Counted::of(&recording, &recording.cards[0], &groups)];
+    let counted = Counted::all(&recording, &Groups::of(&recording));
     let words = Words::new(&recording, &counted);
     let (verdict, figures) = words.sentence();
     assert_eq!(
@@ -135,7 +156,6 @@ fn a_snapshot_says_what_failed_and_what_it_cannot_know() {
         "Out of memory: a request for 2.00 GiB failed with 1.00 GiB reserved and 1.00 MiB left on the card."
     );
     assert_eq!(words.class(), "misfit");
-    assert!(words.out_of_memory().contains("is event 2 of device 0"));
     assert!(
         words
             .remarks()
