@@ -169,6 +169,14 @@ impl History {
         )
     }
 
+    /// Lets the program go on without what it requested at these entries of the file, where there is no
+    /// memory for it: see [`Program::spare`].
+    pub fn spare(&mut self, mut is_spare: impl FnMut(usize) -> bool) {
+        let recording = &self.recording;
+        self.program
+            .spare(|entry| is_spare(recording.event_of(entry)));
+    }
+
     /// The first place where the replica did something else than was recorded, in the file's own
     /// numbers.
     pub fn difference(&self) -> Option<Difference> {

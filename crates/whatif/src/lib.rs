@@ -14,6 +14,7 @@ mod convert;
 mod history;
 mod recorded;
 mod search;
+mod smallest;
 
 pub use candidates::candidates;
 pub use card_driver::CardDriver;
@@ -21,3 +22,4 @@ pub use convert::{DeviceRecording, segment};
 pub use history::{Basis, History, HistoryError, Known, Question};
 pub use recorded::Recorded;
 pub use search::{Found, search};
+pub use smallest::GRANULE_BYTES;

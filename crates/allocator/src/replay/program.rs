@@ -19,6 +19,12 @@ pub(super) enum ProgramRequest {
         place: u16,
         bytes: u64,
     },
+    /// A request that the program can do without: see [`Program::spare`].
+    AllocateIfPossible {
+        slot: u32,
+        place: u16,
+        bytes: u64,
+    },
     Free {
         slot: u32,
     },
@@ -103,6 +109,19 @@ impl Program {
             });
         }
         (program, groups.is_in_doubt())
+    }
+
+    /// Lets the program go on without what it requested at the entries that `is_spare` names, where
+    /// there is no memory for it. Libraries work so: without a workspace they choose an algorithm that
+    /// needs none, and stay with it.
+    pub fn spare(&mut self, mut is_spare: impl FnMut(usize) -> bool) {
+        for (request, &entry) in self.requests.iter_mut().zip(&self.entries) {
+            if let ProgramRequest::Allocate { slot, place, bytes } = *request
+                && is_spare(entry as usize)
+            {
+                *request = ProgramRequest::AllocateIfPossible { slot, place, bytes };
+            }
+        }
     }
 
     /// What had to be assumed.

@@ -146,6 +146,8 @@ pub struct WhatIfRun<'a, D> {
     rescued: Vec<usize>,
     survived: Vec<Failure>,
     failure: Option<Failure>,
+    /// The sizes of what the program has learned to do without.
+    spared: Vec<u64>,
 }
 
 /// What a slot of the program has.
@@ -186,6 +188,7 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
             rescued: Vec::new(),
             survived: Vec::new(),
             failure: None,
+            spared: Vec::new(),
         }
     }
 
@@ -237,11 +240,21 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
                         return Err(());
                     }
                 }
-                let stats = self.allocator.stats();
-                if stats.reserved_bytes.all.current > self.peak_reserved {
-                    self.peak_reserved = stats.reserved_bytes.all.current;
-                    self.allocated_at_peak = stats.allocated_bytes.all.current;
-                }
+                self.note_peak();
+            }
+            ProgramRequest::AllocateIfPossible { slot, place, bytes } => {
+                let served = match self.spared.contains(&bytes) {
+                    true => Allocation::NULL,
+                    false => self.malloc(place, bytes).unwrap_or_else(|_| {
+                        self.spared.push(bytes);
+                        Allocation::NULL
+                    }),
+                };
+                self.live[slot as usize] = Live {
+                    address: served.address,
+                    block: served.block,
+                };
+                self.note_peak();
             }
             // An earlier request allocated what is freed.
             ProgramRequest::Free { slot } => {
@@ -280,6 +293,15 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn note_peak(&mut self) {
+        let stats = self.allocator.stats();
+        if stats.reserved_bytes.all.current > self.peak_reserved {
+            self.peak_reserved = stats.reserved_bytes.all.current;
+            self.allocated_at_peak = stats.allocated_bytes.all.current;
+        }
     }
 
     #[inline]
