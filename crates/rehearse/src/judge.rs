@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use ghostgpu_session::{Note, OomReport, ProcessReport, RefusedCall, StackFrame};
 
-use crate::SizePointReport;
 use crate::History;
+use crate::SizePointReport;
 use crate::findings::Findings;
 use crate::outcome::Peaks;
 use crate::process::Ending;

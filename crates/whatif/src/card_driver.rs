@@ -3,7 +3,7 @@
 //! Up to torch 2.11 equal blocks are distinguished by address, so where segments lie decides which is
 //! reused. The rule is the one measured on an H200 ([`ghostgpu_device::DriverAddresses`]).
 
-use ghostgpu_allocator::{Address, Driver, DriverRequest, MemoryInfo, RecordedEvent};
+use ghostgpu_allocator::{Address, Driver, DriverRequest, MemoryInfo, Outside, RecordedEvent};
 use ghostgpu_device::{DriverAddresses, PAGE_BYTES};
 
 /// Below everything that is ever mapped, and room for the largest card many times over.
@@ -31,6 +31,14 @@ impl CardDriver {
             in_use_bytes: 0,
             addresses: DriverAddresses::new(FIRST_ADDRESS, ADDRESS_BYTES, CONTEXT_BYTES),
             next_reservation: FIRST_RESERVATION,
+        }
+    }
+
+    /// The same beside a context of this size, which is not part of the capacity.
+    pub fn with_context(capacity_bytes: u64, context_bytes: u64) -> Self {
+        Self {
+            addresses: DriverAddresses::on_card(FIRST_ADDRESS, ADDRESS_BYTES, context_bytes),
+            ..Self::new(capacity_bytes)
         }
     }
 
@@ -96,6 +104,17 @@ impl Driver for CardDriver {
         MemoryInfo {
             free: self.capacity_bytes.saturating_sub(self.in_use_bytes),
             total: self.capacity_bytes,
+        }
+    }
+
+    fn take_outside(&mut self, taken: Outside) {
+        match taken {
+            Outside::FirstKernel { bytes } => self.addresses.grow_context(bytes),
+            // It stays as long as the process, so the address need not be kept.
+            Outside::Library { bytes } => {
+                let pages = bytes.checked_next_multiple_of(PAGE_BYTES);
+                let _ = pages.and_then(|bytes| self.addresses.take(bytes));
+            }
         }
     }
 

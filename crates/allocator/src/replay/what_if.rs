@@ -4,7 +4,7 @@ use super::exact::OTHER_STREAM;
 use super::program::{Program, ProgramRequest};
 use super::warning::Warning;
 use crate::allocator::{AllocError, Allocation, Allocator, Request, Room};
-use crate::driver::{Driver, DriverRequest, MemoryInfo, RecordedEvent};
+use crate::driver::{Driver, DriverRequest, MemoryInfo, Outside, RecordedEvent};
 use crate::ids::{Address, BlockId, PoolId};
 use crate::oom_text::OutOfMemory;
 use crate::pools::PoolOptions;
@@ -53,6 +53,10 @@ impl<D: Driver> Driver for HeldEvents<D> {
         self.0.reserve_room(segments);
     }
 
+    fn take_outside(&mut self, taken: Outside) {
+        self.0.take_outside(taken);
+    }
+
     fn has_passed(&mut self, _event: RecordedEvent) -> bool {
         false
     }
@@ -73,6 +77,8 @@ pub struct WhatIf {
     pub rescued: Vec<usize>,
     /// Requests that failed in the recording and fail here too.
     pub survived: Vec<Failure>,
+    /// The largest request that the program did without: see [`Program::spare`].
+    pub largest_spared_bytes: u64,
     pub warnings: Vec<Warning>,
 }
 
@@ -146,8 +152,8 @@ pub struct WhatIfRun<'a, D> {
     rescued: Vec<usize>,
     survived: Vec<Failure>,
     failure: Option<Failure>,
-    /// The sizes of what the program has learned to do without.
-    spared: Vec<u64>,
+    /// Purposes and sizes of what the program has learned to do without.
+    spared: Vec<(u8, u64)>,
 }
 
 /// What a slot of the program has.
@@ -195,7 +201,11 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
     /// Serves the program's requests, up to the one that ends it.
     pub fn run(&mut self) {
         let requests = self.program.requests.iter().zip(&self.program.entries);
+        let mut outside = self.program.outside.iter().peekable();
         for (request, &entry) in requests {
+            while let Some((_, taken)) = outside.next_if(|(before, _)| *before <= entry) {
+                self.allocator.driver_mut().take_outside(*taken);
+            }
             if self.serve(*request, entry as usize).is_err() {
                 break;
             }
@@ -220,6 +230,12 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
             failure: self.failure,
             rescued: self.rescued,
             survived: self.survived,
+            largest_spared_bytes: self
+                .spared
+                .iter()
+                .map(|&(_, bytes)| bytes)
+                .max()
+                .unwrap_or(0),
             warnings,
         }
     }
@@ -242,11 +258,16 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
                 }
                 self.note_peak();
             }
-            ProgramRequest::AllocateIfPossible { slot, place, bytes } => {
-                let served = match self.spared.contains(&bytes) {
+            ProgramRequest::AllocateIfPossible {
+                purpose,
+                place,
+                slot,
+                bytes,
+            } => {
+                let served = match self.spared.contains(&(purpose, bytes)) {
                     true => Allocation::NULL,
                     false => self.malloc(place, bytes).unwrap_or_else(|_| {
-                        self.spared.push(bytes);
+                        self.spared.push((purpose, bytes));
                         Allocation::NULL
                     }),
                 };

@@ -2,6 +2,8 @@
 
 use ghostgpu_rehearse::Run;
 
+use super::flushes;
+
 /// What the replica proposes. Bytes are those of PyTorch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
@@ -11,7 +13,13 @@ pub struct Proposal {
     pub comfortable_bytes: u64,
     /// What is on the card beside it: the context, libraries.
     pub outside_bytes: u64,
+    /// With so little, libraries do without workspaces of some size. What they take instead is not known,
+    /// so that the least may be less.
+    pub is_estimate: bool,
 }
+
+/// A workspace matters from this part of the memory on.
+const MATTERS: u64 = 20;
 
 impl Proposal {
     /// None without a history, or where others have memory on the same card, too: how much they could do
@@ -32,10 +40,16 @@ impl Proposal {
             return None;
         }
         let reserved = main.peaks.iter().map(|peaks| peaks.peak_reserved_bytes).max()?;
+        let smallest_bytes = history.smallest_memory()?;
+        let spared_bytes = history.with_memory(smallest_bytes).largest_spared_bytes;
         Some(Self {
-            smallest_bytes: history.smallest_memory()?,
-            comfortable_bytes: history.ask(&history.question()).peak_reserved_bytes(),
+            smallest_bytes,
+            comfortable_bytes: match flushes(run) {
+                Some(0) => reserved,
+                _ => history.ask(&history.question()).peak_reserved_bytes(),
+            },
             outside_bytes: findings.peak_device_bytes().saturating_sub(reserved),
+            is_estimate: spared_bytes > smallest_bytes / MATTERS,
         })
     }
 }

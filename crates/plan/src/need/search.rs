@@ -11,6 +11,9 @@ const GRANULE_BYTES: u64 = 2 << 20;
 /// A proposal that is not enough is raised so many times.
 const RAISES: u32 = 4;
 
+/// An estimate that is enough is lowered so many times.
+const LOWERINGS: u32 = 2;
+
 /// Rehearsals where there is no history to replay.
 const REHEARSALS: u32 = 6;
 
@@ -51,7 +54,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Rehearses what is proposed; where that is not enough, more and more, and then what lies between.
+    /// Rehearses what is proposed. Where that is not enough, more and more, and then what lies between; where
+    /// it was a mere estimate, a little less.
     pub fn confirm(&mut self, proposal: &Proposal) -> Result<Smallest, Stop> {
         let peak = self.run.findings.peak_device_bytes();
         let proposed = proposal.smallest_bytes + proposal.outside_bytes;
@@ -63,10 +67,22 @@ impl<'a> Search<'a> {
         };
         match self.try_memory(proposed, &mut known)? {
             Tried::DidNot => self.raise(proposed, &mut known)?,
+            Tried::Ended if proposal.is_estimate => self.lower(&mut known)?,
             Tried::Ended | Tried::TimedOut => {}
         }
         let reserved = known.enough.saturating_sub(proposal.outside_bytes);
         Ok(self.found(&known, Some(reserved), Some(comfortable)))
+    }
+
+    fn lower(&mut self, known: &mut Known) -> Result<(), Stop> {
+        for _ in 0..LOWERINGS {
+            let part = (known.enough / PRECISION).next_multiple_of(GRANULE_BYTES);
+            let memory = known.enough.saturating_sub(part);
+            if !matches!(self.try_memory(memory, known)?, Tried::Ended) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn raise(&mut self, proposed: u64, known: &mut Known) -> Result<(), Stop> {
