@@ -100,11 +100,7 @@ pub(crate) fn with_unlimited_memory(
 }
 
 /// The least memory at which a job ends of which this run did.
-fn smallest(
-    runner: &mut dyn Rehearse,
-    changes: &[Change],
-    run: &Run,
-) -> Result<Smallest, Stop> {
+fn smallest(runner: &mut dyn Rehearse, changes: &[Change], run: &Run) -> Result<Smallest, Stop> {
     if !run.findings.used_cuda() {
         return Ok(Smallest {
             reserved_bytes: Some(0),

@@ -398,6 +398,15 @@ mod tests {
                 name: 1,
                 address: 0x7f00_1234_5600,
             },
+            LogEntry::LibraryMemory {
+                device: 1,
+                bytes: 8 << 20,
+            },
+            LogEntry::FirstKernel {
+                device: 0,
+                context_bytes: 552_402_944,
+                bytes: 16 << 20,
+            },
             LogEntry::Workspace {
                 address: 0x7f00_1234_5600,
             },

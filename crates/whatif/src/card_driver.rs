@@ -151,6 +151,25 @@ mod tests {
     }
 
     #[test]
+    fn what_others_take_moves_what_comes_next() {
+        let second = |taken: Option<Outside>| {
+            let mut card = CardDriver::with_context(1 << 40, 552_402_944);
+            card.allocate(request(20 * MIB)).expect("room");
+            if let Some(taken) = taken {
+                card.take_outside(taken);
+            }
+            assert_eq!(card.in_use_bytes, 20 * MIB);
+            card.allocate(request(20 * MIB)).expect("room").0
+        };
+        let alone = second(None);
+        let library = second(Some(Outside::Library { bytes: 14 * MIB }));
+        let kernel = second(Some(Outside::FirstKernel { bytes: 100 * MIB }));
+        assert_ne!(library, alone);
+        // Where the context was before its first kernel.
+        assert!(kernel > alone, "{kernel:x} > {alone:x}");
+    }
+
+    #[test]
     fn segments_of_the_default_size_share_no_address() {
         let mut card = CardDriver::new(1 << 40);
         let mut starts: Vec<u64> = (0..100)

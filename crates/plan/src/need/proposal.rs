@@ -39,7 +39,11 @@ impl Proposal {
         if uses().any(|each| each.device == card.device && each.process != main.pid) {
             return None;
         }
-        let reserved = main.peaks.iter().map(|peaks| peaks.peak_reserved_bytes).max()?;
+        let reserved = main
+            .peaks
+            .iter()
+            .map(|peaks| peaks.peak_reserved_bytes)
+            .max()?;
         let smallest_bytes = history.smallest_memory()?;
         let spared_bytes = history.with_memory(smallest_bytes).largest_spared_bytes;
         Some(Self {

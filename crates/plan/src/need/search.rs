@@ -67,17 +67,19 @@ impl<'a> Search<'a> {
         };
         match self.try_memory(proposed, &mut known)? {
             Tried::DidNot => self.raise(proposed, &mut known)?,
-            Tried::Ended if proposal.is_estimate => self.lower(&mut known)?,
+            Tried::Ended if proposal.is_estimate => {
+                let step = proposal.smallest_bytes / PRECISION;
+                self.lower(step.next_multiple_of(GRANULE_BYTES), &mut known)?;
+            }
             Tried::Ended | Tried::TimedOut => {}
         }
         let reserved = known.enough.saturating_sub(proposal.outside_bytes);
         Ok(self.found(&known, Some(reserved), Some(comfortable)))
     }
 
-    fn lower(&mut self, known: &mut Known) -> Result<(), Stop> {
+    fn lower(&mut self, step: u64, known: &mut Known) -> Result<(), Stop> {
         for _ in 0..LOWERINGS {
-            let part = (known.enough / PRECISION).next_multiple_of(GRANULE_BYTES);
-            let memory = known.enough.saturating_sub(part);
+            let memory = known.enough.saturating_sub(step);
             if !matches!(self.try_memory(memory, known)?, Tried::Ended) {
                 break;
             }
