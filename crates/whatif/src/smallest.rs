@@ -20,8 +20,9 @@ impl History {
         })
     }
 
-    /// The least memory from which on the program ends, a multiple of 2 MiB; none if it does
-    /// not even end with unlimited memory.
+    /// The least memory from which on the program ends, a multiple of 2 MiB; none if it does not even end
+    /// with unlimited memory. Less than what it allocates is not looked for: a program that spares so much
+    /// is another one.
     pub fn smallest_memory(&self) -> Option<u64> {
         let unlimited = self.ask(&self.question());
         if unlimited.failure.is_some() {
@@ -31,14 +32,14 @@ impl History {
         let ends = |granules: u64| {
             granules >= enough || self.with_memory(granules * GRANULE_BYTES).failure.is_none()
         };
-        Some(least(enough, ends) * GRANULE_BYTES)
+        let too_little = (unlimited.peak_allocated_bytes() / GRANULE_BYTES).checked_sub(1);
+        Some(least(too_little, enough, ends) * GRANULE_BYTES)
     }
 }
 
-/// The least number from which on `ends` holds, as far as its next neighbours tell; it holds from `enough`
-/// on.
-fn least(enough: u64, ends: impl Fn(u64) -> bool) -> u64 {
-    let mut too_little = None;
+/// The least number above `too_little` from which on `ends` holds, as far as its next neighbours tell; it holds
+/// from `enough` on.
+fn least(mut too_little: Option<u64>, enough: u64, ends: impl Fn(u64) -> bool) -> u64 {
     loop {
         let (mut fails, mut found) = (too_little, enough);
         loop {
@@ -70,15 +71,24 @@ mod tests {
     #[test]
     fn the_least_is_found_by_bisection() {
         for wanted in [0, 1, 2, 17, 499, 500] {
-            assert_eq!(least(500, |number| number >= wanted), wanted);
+            assert_eq!(least(None, 500, |number| number >= wanted), wanted);
         }
     }
 
     #[test]
     fn what_fails_a_little_above_is_not_enough() {
         let gaps = |number: u64| number >= 100 && ![103, 107].contains(&number);
-        assert_eq!(least(500, gaps), 108);
+        assert_eq!(least(None, 500, gaps), 108);
         // A success far below all others is not looked for.
-        assert_eq!(least(500, |number| number >= 100 || number == 7), 100);
+        assert_eq!(least(None, 500, |number| number >= 100 || number == 7), 100);
+    }
+
+    #[test]
+    fn what_is_known_to_be_too_little_is_not_looked_at() {
+        let ends = |number: u64| {
+            assert!(number > 70);
+            true
+        };
+        assert_eq!(least(Some(70), 500, ends), 71);
     }
 }

@@ -67,19 +67,21 @@ impl<'a> Search<'a> {
         };
         match self.try_memory(proposed, &mut known)? {
             Tried::DidNot => self.raise(proposed, &mut known)?,
-            Tried::Ended if proposal.is_estimate => {
-                let step = proposal.smallest_bytes / PRECISION;
-                self.lower(step.next_multiple_of(GRANULE_BYTES), &mut known)?;
-            }
+            Tried::Ended if proposal.is_estimate => self.lower(proposal, &mut known)?,
             Tried::Ended | Tried::TimedOut => {}
         }
         let reserved = known.enough.saturating_sub(proposal.outside_bytes);
         Ok(self.found(&known, Some(reserved), Some(comfortable)))
     }
 
-    fn lower(&mut self, step: u64, known: &mut Known) -> Result<(), Stop> {
+    fn lower(&mut self, proposal: &Proposal, known: &mut Known) -> Result<(), Stop> {
+        let step = (proposal.smallest_bytes / PRECISION).next_multiple_of(GRANULE_BYTES);
+        let allocated = self.run.findings.peak_allocated_bytes().unwrap_or(0);
         for _ in 0..LOWERINGS {
             let memory = known.enough.saturating_sub(step);
+            if memory < allocated + proposal.outside_bytes {
+                break;
+            }
             if !matches!(self.try_memory(memory, known)?, Tried::Ended) {
                 break;
             }
