@@ -1,4 +1,4 @@
-"""What a job needs: the smallest memory at which it ends, whatever it reserves when there is plenty."""
+"""What a job needs: the smallest memory at which it ends, however much it reserves with more."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ pub enum LogEntry<'a> {
     OutOfMemory { device: u8, requested_bytes: u64 },
     /// A library was given the memory at this address to work in.
     Workspace { address: u64 },
-    /// A library took memory for itself, beside what it charges without addresses of its own.
+    /// A library took memory of the card for itself.
     LibraryMemory { device: u8, bytes: u64 },
     /// The first kernel was launched: the context's memory moved, and grew by `bytes`.
     FirstKernel {
