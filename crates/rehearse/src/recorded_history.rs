@@ -97,3 +97,120 @@ fn others_memory(log: &[u8], trace: &DeviceTrace) -> Option<OthersMemory> {
     }
     (others.context_bytes > 0).then_some(others)
 }
+
+#[cfg(test)]
+mod tests {
+    use ghostgpu_recording::{Allocation, ModuleId, NameId, OperatorId, PoolId, StackId};
+    use ghostgpu_session::memory_log::Totals;
+    use ghostgpu_snapshot::{ContextId, Event, EventContext};
+
+    use super::*;
+
+    fn trace(kinds: &[EventKind]) -> DeviceTrace {
+        let mut trace = DeviceTrace::default();
+        for &kind in kinds {
+            let event = Event {
+                kind,
+                address: 1 << 40,
+                bytes: 512,
+                device_free_bytes: None,
+                time_us: 0,
+                stack: ghostgpu_snapshot::StackId::NONE,
+                context: ContextId(0),
+            };
+            trace.events.push(event, EventContext::default());
+        }
+        trace
+    }
+
+    fn log(entries: &[LogEntry]) -> Vec<u8> {
+        let mut log = Vec::new();
+        for entry in entries {
+            entry.write(&mut log);
+        }
+        log
+    }
+
+    fn allocated(device: u8) -> LogEntry<'static> {
+        LogEntry::Allocated {
+            device,
+            address: 1 << 40,
+            block_bytes: 512,
+            operator: 0,
+            module: 0,
+            totals: Totals::default(),
+        }
+    }
+
+    #[test]
+    fn what_others_took_comes_before_the_next_allocation() {
+        use EventKind::{Alloc, FreeCompleted, FreeRequested, SegmentAlloc};
+        let trace = trace(&[SegmentAlloc, Alloc, FreeRequested, FreeCompleted, Alloc]);
+        let library = LogEntry::LibraryMemory {
+            device: 0,
+            bytes: 8,
+        };
+        let kernel = LogEntry::FirstKernel {
+            device: 0,
+            context_bytes: 100,
+            bytes: 9,
+        };
+        // What happens on another card is no allocation of this one.
+        let entries = [
+            library,
+            allocated(0),
+            allocated(1),
+            kernel,
+            allocated(0),
+            library,
+        ];
+        assert_eq!(
+            others_memory(&log(&entries), &trace),
+            Some(OthersMemory {
+                context_bytes: 100,
+                taken: vec![
+                    (1, Outside::Library { bytes: 8 }),
+                    (4, Outside::FirstKernel { bytes: 9 }),
+                    (usize::MAX, Outside::Library { bytes: 8 }),
+                ],
+            })
+        );
+        assert_eq!(others_memory(&log(&[allocated(0)]), &trace), None);
+    }
+
+    #[test]
+    fn only_workspaces_of_convolutions_can_be_spared() {
+        use EventKind::{Alloc, FreeRequested};
+        let operators = ["", "aten::conv2d", "aten::linear", "ConvolutionBackward0"];
+        let allocation = |category, operator| Allocation {
+            address: 1 << 40,
+            requested_bytes: 512,
+            block_bytes: 512,
+            allocated_at: Some(0),
+            freed_at: None,
+            category,
+            name: NameId(0),
+            module: ModuleId(0),
+            operator: OperatorId(operator),
+            stack: StackId(0),
+            pool: PoolId(0),
+        };
+        let older = Allocation {
+            allocated_at: None,
+            ..allocation(Category::Workspace, 1)
+        };
+        let card = CardMemory {
+            allocations: vec![
+                older,
+                allocation(Category::Workspace, 1),
+                allocation(Category::Activation, 1),
+                allocation(Category::Workspace, 2),
+                allocation(Category::Workspace, 3),
+            ],
+            ..CardMemory::default()
+        };
+        let trace = trace(&[FreeRequested, Alloc, Alloc, Alloc, FreeRequested, Alloc]);
+        let purposes = purposes_of_spare_events(&trace, &card, &operators.map(str::to_owned));
+        assert_eq!(purposes, [None, Some(1), None, None, None, Some(3)]);
+    }
+}
