@@ -26,6 +26,15 @@ pub struct RecordedEvent {
     pub number: u64,
 }
 
+/// Memory that others than the allocator take from the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// A library keeps it for the life of the process.
+    Library { bytes: u64 },
+    /// The context's memory moves, and grows by so much, when the first kernel is launched.
+    FirstKernel { bytes: u64 },
+}
+
 /// The driver of one card. `None` and `false` mean that memory is exhausted.
 pub trait Driver {
     /// `cudaMalloc`.
@@ -54,6 +63,10 @@ pub trait Driver {
 
     /// Announces how many segments are expected at a time. Most drivers ignore it.
     fn reserve_room(&mut self, _segments: usize) {}
+
+    /// Others take memory, which moves what the allocator gets next. Ignored where addresses are not
+    /// modelled.
+    fn take_outside(&mut self, _taken: Outside) {}
 
     /// Whether the card has passed an event. Asked in the order in which events of a stream were
     /// recorded, until the first that it has not.

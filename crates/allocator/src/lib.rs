@@ -79,7 +79,7 @@ pub use allocator::{
     AdoptError, AllocError, Allocation, Allocator, BlockImage, BlockState, BlockView,
     InvalidPointer, Request, Room, SegmentImage, SegmentView, StreamIdentity,
 };
-pub use driver::{Driver, DriverRequest, MemoryInfo, RecordedEvent};
+pub use driver::{Driver, DriverRequest, MemoryInfo, Outside, RecordedEvent};
 pub use ids::{Address, BlockId, PoolId, PoolKind, StreamId, ThreadId};
 pub use oom_text::{OutOfMemory, ProcessOnCard, size_text};
 pub use pools::{PoolError, PoolOptions, ScopeFilter};

@@ -208,6 +208,9 @@ fn in_words(purpose: &Purpose) -> String {
     match purpose {
         Purpose::AsItIs => "rehearsing the script as it is".to_owned(),
         Purpose::Need => "rehearsing with unlimited memory, to find the need".to_owned(),
+        Purpose::SmallestMemory { bytes } => {
+            format!("rehearsing with {}, the least it may need", human(*bytes))
+        }
         Purpose::ReachingSizePoint => "running the script up to its first batch".to_owned(),
         Purpose::Size {
             dimension,

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use ghostgpu_device::{Budget, CardMemory, DeviceSheet, PAGE_BYTES, StreamOrderedPool};
+use ghostgpu_session::memory_log::LogEntry;
 
 use crate::memory_window::Window;
-use crate::{clock, handed_on, state};
+use crate::{clock, handed_on, observer, state};
 
 /// One virtual card.
 pub struct VirtualDevice {
@@ -138,6 +139,11 @@ impl VirtualDevice {
         let bytes = self.sheet.overhead.kernels_bytes;
         if self.charge_once(&self.has_kernels, bytes) {
             self.memory().note_first_kernel(bytes);
+            observer::write(LogEntry::FirstKernel {
+                device: self.ordinal as u8,
+                context_bytes: self.sheet.overhead.context_bytes,
+                bytes,
+            });
         }
     }
 
@@ -185,7 +191,12 @@ impl VirtualDevice {
         let new_pages = pages(before + bytes) - pages(before);
         if new_pages > 0 {
             usage.charge(self.ordinal, new_pages * PAGE_BYTES, None);
-            self.memory().note_library_memory(new_pages * PAGE_BYTES);
+            let bytes = new_pages * PAGE_BYTES;
+            self.memory().note_library_memory(bytes);
+            observer::write(LogEntry::LibraryMemory {
+                device: self.ordinal as u8,
+                bytes,
+            });
         }
     }
 }

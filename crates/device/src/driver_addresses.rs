@@ -31,6 +31,10 @@ const BETWEEN_CONTEXT_CHUNKS_BYTES: u64 = 64 << 20;
 /// The upper chunk of the context: what is used of it.
 const UPPER_CHUNK_USED_BYTES: u64 = 8 << 20;
 
+/// The part of a context's memory that is not in the piece which the first kernel replaces (H200: of
+/// 552,402,944 bytes, 434,110,464 are).
+const CONTEXT_BASE_BYTES: u64 = 118_292_480;
+
 #[derive(Debug)]
 pub struct DriverAddresses {
     bottom: u64,
@@ -51,7 +55,8 @@ struct Chunk {
 }
 
 impl DriverAddresses {
-    /// Addresses from the `bytes` bytes from `start` on, of which a context takes `context_bytes`.
+    /// Addresses from the `bytes` bytes from `start` on, of which the movable part of a context takes
+    /// `context_bytes`.
     pub fn new(start: u64, bytes: u64, context_bytes: u64) -> Self {
         let context_bytes = context_bytes / PAGE_BYTES * PAGE_BYTES;
         let lower_bytes = (context_bytes + PAGE_BYTES).next_multiple_of(CHUNK_BYTES);
@@ -77,6 +82,12 @@ impl DriverAddresses {
             chunks_made: 0,
             context: (lower, context_bytes),
         }
+    }
+
+    /// The same on a card whose context takes `context_bytes` in all.
+    pub fn on_card(start: u64, bytes: u64, context_bytes: u64) -> Self {
+        let movable_bytes = context_bytes.saturating_sub(CONTEXT_BASE_BYTES);
+        Self::new(start, bytes, movable_bytes)
     }
 
     /// What the first launch of a kernel does: the context's memory grows by `bytes`, elsewhere.

@@ -15,10 +15,6 @@ pub const PAGE_BYTES: u64 = 2 << 20;
 /// The alignment the CUDA documentation promises for any allocation.
 const SMALL_ALIGNMENT_BYTES: u64 = 512;
 
-/// The part of a context's memory that is not in the piece which the first kernel replaces (H200: of
-/// 552,402,944 bytes, 434,110,464 are).
-const CONTEXT_BASE_BYTES: u64 = 118_292_480;
-
 /// What the card still has to give.
 pub trait Budget {
     /// Takes `bytes` of the card, or returns false when it has too little left.
@@ -79,11 +75,7 @@ impl CardMemory {
         Self {
             start,
             len,
-            addresses: DriverAddresses::new(
-                start + half,
-                len - half,
-                context_bytes.saturating_sub(CONTEXT_BASE_BYTES),
-            ),
+            addresses: DriverAddresses::on_card(start + half, len - half, context_bytes),
             reservable: Holes::one(start, half),
             allocations: BTreeMap::new(),
             shared_pages: BTreeMap::new(),

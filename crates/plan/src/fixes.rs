@@ -3,10 +3,11 @@
 use ghostgpu_lint::fixing::{Wanted, fix, fix_alone};
 use ghostgpu_lint::{Diagnostic, Settings, Source, examine};
 use ghostgpu_rehearse::{
-    Change, OutOfMemory, Outcome, Peaks, Purpose, Reason, Rehearsal, Rehearse, Run, Stop,
+    Change, Completion, OutOfMemory, Outcome, Peaks, Purpose, Reason, Records, Rehearsal, Rehearse,
+    Run, Stop,
 };
 
-use crate::need::{Need, need};
+use crate::need::with_unlimited_memory;
 
 /// More fixes are not rehearsed one by one.
 const MOST_ALONE: usize = 12;
@@ -137,7 +138,7 @@ pub fn measure(
             },
             Outcome::DoesNotFit(place) => Measured::DoesNotFit {
                 place,
-                need: peaks_of(need(runner, &changes, false)?.need),
+                need: peaks_of(&with_unlimited_memory(runner, &changes, Records::Nothing)?),
             },
         };
         let is_over = index == 0 && matches!(measured, Measured::Fails { .. });
@@ -149,19 +150,10 @@ pub fn measure(
     Ok(all)
 }
 
-fn peaks_of(need: Need) -> Option<Peaks> {
-    match need {
-        Need::Measured {
-            device_bytes,
-            allocated_bytes: Some(allocated_bytes),
-            reserved_bytes: Some(reserved_bytes),
-        } => Some(Peaks {
-            allocated_bytes,
-            reserved_bytes,
-            device_bytes,
-        }),
-        _ => None,
-    }
+/// What a run had that ended; none if it did not, or if no process reported.
+fn peaks_of(run: &Run) -> Option<Peaks> {
+    let has_reported = !run.findings.processes.is_empty();
+    (has_reported && run.completion() == Completion::Completed).then(|| run.peaks())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Each is a function over [`Runner`](ghostgpu_rehearse::Runner) or
 //! [`Rehearse`](ghostgpu_rehearse::Rehearse): it decides what to rehearse next, and what the runs say
-//! together. [`need`] is how much memory a job takes that does not fit; [`largest_batch`] and [`growth`]
+//! together. [`need`] is the smallest memory at which a job ends; [`largest_batch`] and [`growth`]
 //! are about sizes; [`candidates`] rehearses what may help against an out-of-memory error, [`fixes`] what
 //! corrected lines save.
 //!
@@ -11,21 +11,22 @@
 //!
 //! ```
 //! use ghostgpu_plan::{Need, need};
-//! use ghostgpu_rehearse::{Change, Ending, Findings, Rehearsal, Rehearse, Run, Stop};
+//! use ghostgpu_rehearse::{Ending, Findings, Rehearsal, Rehearse, Run, Stop};
 //!
-//! /// A job that takes nothing.
+//! /// A job that uses no card.
 //! struct Idle;
 //!
 //! impl Rehearse for Idle {
-//!     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
-//!         assert_eq!(rehearsal.changes, [Change::UnlimitedMemory]);
+//!     fn rehearse(&mut self, _: &Rehearsal) -> Result<Run, Stop> {
 //!         Ok(Run::new(Ending::Exited(0), Findings::default()))
 //!     }
 //! }
 //!
 //! # fn main() -> Result<(), Stop> {
-//! let measured = need(&mut Idle, &[], false)?;
-//! assert!(matches!(measured.need, Need::Measured { device_bytes: 0, .. }));
+//! let run = Idle.rehearse(&Rehearsal::as_it_is())?;
+//! let measured = need(&mut Idle, &[], &run)?;
+//! let Need::Found(smallest) = measured.need else { panic!("it ended") };
+//! assert_eq!(smallest.device_bytes, 0);
 //! # Ok(())
 //! # }
 //! ```
@@ -39,7 +40,7 @@ mod sizes;
 pub mod verdict;
 mod words;
 
-pub use need::{MeasuredNeed, Need, UnknownNeed, need};
+pub use need::{MeasuredNeed, Need, Smallest, UnknownNeed, need};
 
 #[cfg(test)]
 mod made_up;

@@ -27,7 +27,9 @@ pub enum Change {
     Code(CodeChange),
     /// Another card.
     Card(Box<DeviceSheet>),
-    /// Cards on which allocation never fails: what the job takes is what it needs.
+    /// Cards with so much memory.
+    Memory(u64),
+    /// Cards on which allocation never fails.
     UnlimitedMemory,
 }
 
@@ -110,6 +112,11 @@ impl Prepared {
             }
             Change::Code(change) => self.session.changes.push(*change),
             Change::Card(sheet) => self.session.devices = vec![(**sheet).clone()],
+            Change::Memory(bytes) => {
+                for card in &mut self.session.devices {
+                    card.total_bytes = *bytes;
+                }
+            }
             Change::UnlimitedMemory => self.session.unlimited_memory = true,
         }
         Ok(())
@@ -198,6 +205,7 @@ mod tests {
             ),
             (sizes(option, Sizes::default()), "train.py --batch-size 8"),
             (Change::UnlimitedMemory, "train.py --batch-size 8"),
+            (Change::Memory(1), "train.py --batch-size 8"),
         ];
         for (change, expected) in cases {
             assert_eq!(
@@ -226,6 +234,20 @@ mod tests {
         let request = session.size_point.expect("sizes are set");
         assert_eq!((request.batch, request.seq), (None, Some(64)));
         assert_eq!(changed.words, prepared().words);
+    }
+
+    #[test]
+    fn another_memory_is_that_of_every_card() {
+        let mut two = prepared();
+        two.session.devices.push(sheet("3060"));
+        let folder = tempfile::tempdir().expect("folder");
+        let changed = two.with(&[Change::Memory(5 << 30)], folder.path());
+        let devices = changed.expect("applied").session.devices;
+        assert_eq!(devices.len(), 2);
+        for device in devices {
+            assert_eq!(device.total_bytes, 5 << 30);
+            assert_eq!(device.name, sheet("3060").name);
+        }
     }
 
     #[test]

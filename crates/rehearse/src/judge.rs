@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ghostgpu_session::{Note, OomReport, ProcessReport, RefusedCall, StackFrame};
 
+use crate::History;
 use crate::SizePointReport;
 use crate::findings::Findings;
 use crate::outcome::Peaks;
@@ -45,6 +46,8 @@ pub struct Run {
     pub capacity_bytes: Option<u64>,
     /// Whose memory it was.
     pub memory: Memory,
+    /// What PyTorch's allocator did, where that can be replayed.
+    pub history: Option<Box<History>>,
     /// Files that the script wrote, and that were removed after it.
     pub removed_files: Vec<PathBuf>,
     /// The end of what the script printed, where the user did not see it.
@@ -62,6 +65,7 @@ impl Run {
             findings,
             capacity_bytes: None,
             memory: Memory::Unwanted,
+            history: None,
             removed_files: Vec::new(),
             last_lines: Vec::new(),
             whole_passes_because: None,

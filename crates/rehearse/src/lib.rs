@@ -26,6 +26,7 @@ mod outcome;
 mod prepare;
 pub mod process;
 pub mod python;
+mod recorded_history;
 mod recorded_memory;
 mod rehearse;
 mod run_dir;
@@ -51,12 +52,15 @@ pub use outcome::{OutOfMemory, Outcome, Peaks, Reason};
 pub use prepare::Prepared;
 pub use process::Ending;
 pub use recorded_memory::Memory;
-pub use rehearse::{Held, Rehearsal, Rehearse, Runner};
+pub use rehearse::{Held, Records, Rehearsal, Rehearse, Runner};
 pub use run_dir::{NVIDIA_SMI, OwnedFolder, RunDir, temporary_folder};
 pub use stop::Stop;
 pub use target::Target;
 pub use whole::{ScriptOutput, WholeRuns};
 pub use words::{present_value, with_value};
+
+/// The allocator's history of a run, which can be replayed with other memory.
+pub use ghostgpu_whatif::History;
 
 /// What the agent changes in what a script does.
 pub use ghostgpu_session::Change as CodeChange;

@@ -26,6 +26,8 @@ pub enum Purpose {
     AsItIs,
     /// How much memory it needs, on cards with unlimited memory.
     Need,
+    /// Whether it ends on cards with so much memory.
+    SmallestMemory { bytes: u64 },
     /// The way to the place where a size is set.
     ReachingSizePoint,
     /// Another size; the how many-th it is.

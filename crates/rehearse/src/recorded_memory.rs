@@ -7,7 +7,9 @@ use ghostgpu_recording::Recording;
 use ghostgpu_session::ProcessReport;
 use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX};
 
+use crate::History;
 use crate::findings::Findings;
+use crate::recorded_history::replayable_history;
 
 /// What is known of whose memory it was.
 #[derive(Debug)]
@@ -37,29 +39,30 @@ impl Memory {
     }
 }
 
-/// The recording of the process that held most.
-pub fn gather(run_dir: &Path, findings: &Findings) -> Memory {
+/// The recording of the process that held most, and its allocator's history.
+pub fn gather(run_dir: &Path, findings: &Findings) -> (Memory, Option<Box<History>>) {
+    let unrecorded = |because: String| (Memory::Unrecorded(because), None);
     let process = findings
         .processes
         .iter()
         .max_by_key(|process| (reserved_bytes(process), std::cmp::Reverse(process.pid)));
     let Some(process) = process else {
-        return Memory::Unrecorded("no process of the script's reported".to_owned());
+        return unrecorded("no process of the script's reported".to_owned());
     };
     if let Some(because) = &process.unrecorded {
-        return Memory::Unrecorded(because.clone());
+        return unrecorded(because.clone());
     }
     let history = run_dir.join(format!("{HISTORY_PREFIX}{}.pickle", process.pid));
     let log = run_dir.join(format!("{MEMORY_LOG_PREFIX}{}.log", process.pid));
     if !history.exists() || !log.exists() {
-        return Memory::Unrecorded(match findings.used_cuda() {
+        return unrecorded(match findings.used_cuda() {
             true => "the process that used the card did not come to write it down".to_owned(),
             false => "the script never used CUDA".to_owned(),
         });
     }
     match read(&history, &log, process, findings) {
-        Ok(recording) => Memory::Recorded(Box::new(recording)),
-        Err(reason) => Memory::Unrecorded(reason),
+        Ok((recording, history)) => (Memory::Recorded(Box::new(recording)), history.map(Box::new)),
+        Err(reason) => unrecorded(reason),
     }
 }
 
@@ -68,7 +71,7 @@ fn read(
     log: &Path,
     process: &ProcessReport,
     findings: &Findings,
-) -> Result<Recording, String> {
+) -> Result<(Recording, Option<History>), String> {
     let snapshot = ghostgpu_snapshot::open(history).map_err(|error| error.to_string())?;
     let log = std::fs::read(log).map_err(|error| error.to_string())?;
     let outside = |device: u32| {
@@ -83,7 +86,8 @@ fn read(
     let mut recording = assemble(&log, &snapshot, &outside);
     recording.about.torch = process.torch.clone().unwrap_or_default();
     recording.about.steps = u32::try_from(process.steps).unwrap_or(u32::MAX);
-    Ok(recording)
+    let history = replayable_history(&log, &snapshot, &recording);
+    Ok((recording, history))
 }
 
 fn reserved_bytes(process: &ProcessReport) -> u64 {

@@ -11,8 +11,17 @@ use crate::{SizePoint, SizePointReport};
 pub struct Rehearsal {
     pub purpose: Purpose,
     pub changes: Vec<Change>,
-    /// Record whose memory it is, if the job asks for it. Without, the figures come quicker.
-    pub records_memory: bool,
+    pub records: Records,
+}
+
+/// What a rehearsal writes down beside its figures, which come quicker without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    Nothing,
+    /// Whose memory it was, if the job asks for it, and with that the allocator's history.
+    Memory,
+    /// The allocator's history, even if the job does not ask whose memory it was.
+    History,
 }
 
 impl Rehearsal {
@@ -21,7 +30,7 @@ impl Rehearsal {
         Self {
             purpose: Purpose::AsItIs,
             changes: Vec::new(),
-            records_memory: true,
+            records: Records::Memory,
         }
     }
 
@@ -30,7 +39,7 @@ impl Rehearsal {
         Self {
             purpose,
             changes,
-            records_memory: false,
+            records: Records::Nothing,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::observer::{Observer, Purpose};
 use crate::prepare::Prepared;
 use crate::process::{Cause, supervise};
 use crate::recorded_memory::{self, Memory};
-use crate::rehearse::{Held, Rehearsal, Rehearse, Runner};
+use crate::rehearse::{Held, Records, Rehearsal, Rehearse, Runner};
 use crate::run_dir::{RunDir, TICK};
 use crate::stop::Stop;
 use crate::written_files::remove_written_files;
@@ -84,16 +84,26 @@ impl WholeRuns {
     fn once(&self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         let run_dir = RunDir::create(&self.prepared.layout).map_err(Stop::Failed)?;
         let mut prepared = changed(&self.prepared, &rehearsal.changes, &run_dir)?;
-        prepared.session.attribution &= rehearsal.records_memory;
-        if self.output.is_seen() {
+        let wants_memory = prepared.session.attribution;
+        prepared.session.attribution = match rehearsal.records {
+            Records::Nothing => false,
+            Records::Memory => wants_memory,
+            Records::History => true,
+        };
+        let mut run = if self.output.is_seen() {
             let mut tick = |elapsed| self.observer.goes_on_in_sight(elapsed);
-            return start(&prepared, run_dir, self.output, &mut tick);
+            start(&prepared, run_dir, self.output, &mut tick)
+        } else {
+            self.observer.begins(&rehearsal.purpose);
+            let mut tick = |_| self.observer.goes_on();
+            let result = start(&prepared, run_dir, self.output, &mut tick);
+            self.observer.ends();
+            result
+        }?;
+        if !wants_memory {
+            run.memory = Memory::Unwanted;
         }
-        self.observer.begins(&rehearsal.purpose);
-        let mut tick = |_| self.observer.goes_on();
-        let result = start(&prepared, run_dir, self.output, &mut tick);
-        self.observer.ends();
-        result
+        Ok(run)
     }
 
     /// Why a script has to be rehearsed again with passes that are not shortened, as the end of a sentence.
@@ -180,9 +190,9 @@ pub(crate) fn start(
         )
     })?;
     let findings = Findings::gather(run_dir.path());
-    let memory = match session.attribution {
+    let (memory, history) = match session.attribution {
         true => recorded_memory::gather(run_dir.path(), &findings),
-        false => Memory::Unwanted,
+        false => (Memory::Unwanted, None),
     };
     let removed_files = match session.keep_checkpoints {
         true => Vec::new(),
@@ -194,6 +204,7 @@ pub(crate) fn start(
         findings,
         capacity_bytes: capacity(&session),
         memory,
+        history,
         removed_files,
         last_lines: last_lines(&log),
         whole_passes_because: None,

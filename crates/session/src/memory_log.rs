@@ -35,6 +35,14 @@ pub enum LogEntry<'a> {
     OutOfMemory { device: u8, requested_bytes: u64 },
     /// A library was given the memory at this address to work in.
     Workspace { address: u64 },
+    /// A library took memory of the card for itself.
+    LibraryMemory { device: u8, bytes: u64 },
+    /// The first kernel was launched: the context's memory moved, and grew by `bytes`.
+    FirstKernel {
+        device: u8,
+        context_bytes: u64,
+        bytes: u64,
+    },
     /// The script does something else from here on; `stage` is a `Stage`'s number in the order of its
     /// names, `step` the number of complete optimizer steps.
     Stage { stage: u8, step: u32 },
@@ -108,6 +116,8 @@ const OPERATOR: u8 = 7;
 const MODULE: u8 = 8;
 const TEXT: u8 = 9;
 const MODULE_OUTPUT: u8 = 10;
+const LIBRARY_MEMORY: u8 = 11;
+const FIRST_KERNEL: u8 = 12;
 
 /// Longer names are cut: a name is shown to people.
 const MAX_TEXT_BYTES: usize = u16::MAX as usize;
@@ -150,6 +160,19 @@ impl LogEntry<'_> {
             Self::Workspace { address } => {
                 log.push(WORKSPACE);
                 log.extend(address.to_le_bytes());
+            }
+            Self::LibraryMemory { device, bytes } => {
+                log.extend([LIBRARY_MEMORY, device]);
+                log.extend(bytes.to_le_bytes());
+            }
+            Self::FirstKernel {
+                device,
+                context_bytes,
+                bytes,
+            } => {
+                log.extend([FIRST_KERNEL, device]);
+                log.extend(context_bytes.to_le_bytes());
+                log.extend(bytes.to_le_bytes());
             }
             Self::Stage { stage, step } => {
                 log.extend([STAGE, stage]);
@@ -243,6 +266,15 @@ impl<'a> LogReader<'a> {
             },
             WORKSPACE => LogEntry::Workspace {
                 address: fields.u64()?,
+            },
+            LIBRARY_MEMORY => LogEntry::LibraryMemory {
+                device: fields.byte()?,
+                bytes: fields.u64()?,
+            },
+            FIRST_KERNEL => LogEntry::FirstKernel {
+                device: fields.byte()?,
+                context_bytes: fields.u64()?,
+                bytes: fields.u64()?,
             },
             STAGE => LogEntry::Stage {
                 stage: fields.byte()?,
@@ -365,6 +397,15 @@ mod tests {
                 kind: OwnerKind::Gradient as u8,
                 name: 1,
                 address: 0x7f00_1234_5600,
+            },
+            LogEntry::LibraryMemory {
+                device: 1,
+                bytes: 8 << 20,
+            },
+            LogEntry::FirstKernel {
+                device: 0,
+                context_bytes: 552_402_944,
+                bytes: 16 << 20,
             },
             LogEntry::Workspace {
                 address: 0x7f00_1234_5600,

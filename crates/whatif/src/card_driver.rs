@@ -3,7 +3,7 @@
 //! Up to torch 2.11 equal blocks are distinguished by address, so where segments lie decides which is
 //! reused. The rule is the one measured on an H200 ([`ghostgpu_device::DriverAddresses`]).
 
-use ghostgpu_allocator::{Address, Driver, DriverRequest, MemoryInfo, RecordedEvent};
+use ghostgpu_allocator::{Address, Driver, DriverRequest, MemoryInfo, Outside, RecordedEvent};
 use ghostgpu_device::{DriverAddresses, PAGE_BYTES};
 
 /// Below everything that is ever mapped, and room for the largest card many times over.
@@ -31,6 +31,14 @@ impl CardDriver {
             in_use_bytes: 0,
             addresses: DriverAddresses::new(FIRST_ADDRESS, ADDRESS_BYTES, CONTEXT_BYTES),
             next_reservation: FIRST_RESERVATION,
+        }
+    }
+
+    /// The same beside a context of this size, which is not part of the capacity.
+    pub fn with_context(capacity_bytes: u64, context_bytes: u64) -> Self {
+        Self {
+            addresses: DriverAddresses::on_card(FIRST_ADDRESS, ADDRESS_BYTES, context_bytes),
+            ..Self::new(capacity_bytes)
         }
     }
 
@@ -99,6 +107,17 @@ impl Driver for CardDriver {
         }
     }
 
+    fn take_outside(&mut self, taken: Outside) {
+        match taken {
+            Outside::FirstKernel { bytes } => self.addresses.grow_context(bytes),
+            // It stays as long as the process, so the address need not be kept.
+            Outside::Library { bytes } => {
+                let pages = bytes.checked_next_multiple_of(PAGE_BYTES);
+                let _ = pages.and_then(|bytes| self.addresses.take(bytes));
+            }
+        }
+    }
+
     /// Completion is what the recording says, not what a card does.
     fn has_passed(&mut self, _event: RecordedEvent) -> bool {
         true
@@ -129,6 +148,25 @@ mod tests {
         card.free(first, 40 * MIB);
         assert!(card.allocate(request(64 * MIB)).is_some());
         assert!(!card.map(Address(FIRST_RESERVATION), 2 * MIB, 2 * MIB));
+    }
+
+    #[test]
+    fn what_others_take_moves_what_comes_next() {
+        let second = |taken: Option<Outside>| {
+            let mut card = CardDriver::with_context(1 << 40, 552_402_944);
+            card.allocate(request(20 * MIB)).expect("room");
+            if let Some(taken) = taken {
+                card.take_outside(taken);
+            }
+            assert_eq!(card.in_use_bytes, 20 * MIB);
+            card.allocate(request(20 * MIB)).expect("room").0
+        };
+        let alone = second(None);
+        let library = second(Some(Outside::Library { bytes: 14 * MIB }));
+        let kernel = second(Some(Outside::FirstKernel { bytes: 100 * MIB }));
+        assert_ne!(library, alone);
+        // Where the context was before its first kernel.
+        assert!(kernel > alone, "{kernel:x} > {alone:x}");
     }
 
     #[test]

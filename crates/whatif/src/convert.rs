@@ -51,6 +51,12 @@ impl DeviceRecording {
         self.recording.operations = operations;
     }
 
+    /// The entry that an event of the file is, or the next one.
+    pub fn operation_of(&self, event: usize) -> usize {
+        let before = self.left_out.partition_point(|&left_out| left_out < event);
+        event - before
+    }
+
     /// The number that an entry has in the file.
     pub fn event_of(&self, operation: usize) -> usize {
         let mut event = operation;

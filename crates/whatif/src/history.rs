@@ -3,7 +3,7 @@
 use ghostgpu_allocator::replay::{
     Difference, Environment, ExactReplay, Program, Warning, WhatIf, exact, what_if,
 };
-use ghostgpu_allocator::{Release, Settings, SettingsError, SnapshotSettings};
+use ghostgpu_allocator::{Outside, Release, Settings, SettingsError, SnapshotSettings};
 use ghostgpu_snapshot::{AllocatorSettings, Snapshot};
 
 use crate::card_driver::CardDriver;
@@ -84,6 +84,16 @@ pub struct History {
     repeated: ExactReplay,
     program: Program,
     recording: DeviceRecording,
+    /// The size of the context, if others' memory is known.
+    context_bytes: Option<u64>,
+}
+
+/// Memory that others than PyTorch took from the driver while a history was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OthersMemory {
+    pub context_bytes: u64,
+    /// What was taken, each before an event of the file, in order.
+    pub taken: Vec<(usize, Outside)>,
 }
 
 impl History {
@@ -144,6 +154,7 @@ impl History {
             repeated,
             program,
             recording,
+            context_bytes: None,
         })
     }
 
@@ -165,8 +176,28 @@ impl History {
             question.release,
             question.settings.clone(),
             question.limit_bytes,
-            CardDriver::new(capacity),
+            match self.context_bytes {
+                Some(bytes) => CardDriver::with_context(capacity, bytes),
+                None => CardDriver::new(capacity),
+            },
         )
+    }
+
+    /// Has others take memory at the same moments as then: it decides where segments come to lie.
+    pub fn beside(&mut self, others: OthersMemory) {
+        self.context_bytes = Some(others.context_bytes);
+        let recording = &self.recording;
+        let taken = others.taken.into_iter();
+        self.program
+            .with_outside(taken.map(|(event, taken)| (recording.operation_of(event), taken)));
+    }
+
+    /// Lets the program go on without what it requested at the events of the file to which `purpose` gives
+    /// a number, where there is no memory for it: see [`Program::spare`].
+    pub fn spare(&mut self, mut purpose: impl FnMut(usize) -> Option<u8>) {
+        let recording = &self.recording;
+        self.program
+            .spare(|entry| purpose(recording.event_of(entry)));
     }
 
     /// The first place where the replica did something else than was recorded, in the file's own

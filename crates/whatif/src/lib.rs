@@ -14,10 +14,14 @@ mod convert;
 mod history;
 mod recorded;
 mod search;
+mod smallest;
 
 pub use candidates::candidates;
 pub use card_driver::CardDriver;
 pub use convert::{DeviceRecording, segment};
-pub use history::{Basis, History, HistoryError, Known, Question};
+pub use history::{Basis, History, HistoryError, Known, OthersMemory, Question};
+
+/// What others took, for [`OthersMemory`].
+pub use ghostgpu_allocator::Outside;
 pub use recorded::Recorded;
 pub use search::{Found, search};

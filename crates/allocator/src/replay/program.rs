@@ -7,6 +7,7 @@ use super::operations::{Operations, Recording};
 use super::private_pools::PrivatePools;
 use super::start::Start;
 use super::warning::Warning;
+use crate::driver::Outside;
 use crate::ids::{PoolId, StreamId};
 use crate::structures::address_map::AddressMap;
 use crate::trace::Action;
@@ -17,6 +18,14 @@ pub(super) enum ProgramRequest {
     Allocate {
         slot: u32,
         place: u16,
+        bytes: u64,
+    },
+    /// A request that the program can do without: see [`Program::spare`].
+    AllocateIfPossible {
+        /// What the program does with it, as a number.
+        purpose: u8,
+        place: u16,
+        slot: u32,
         bytes: u64,
     },
     Free {
@@ -50,6 +59,8 @@ pub struct Program {
     /// Streams and pools.
     pub(super) places: Vec<(StreamId, PoolId)>,
     pub(super) slots: usize,
+    /// What others took from the driver, each before the request of an entry, in order.
+    pub(super) outside: Vec<(u32, Outside)>,
     warnings: Vec<Warning>,
 }
 
@@ -103,6 +114,32 @@ impl Program {
             });
         }
         (program, groups.is_in_doubt())
+    }
+
+    /// Lets the program go on without what it requested at the entries to which `purpose` gives a number,
+    /// where there is no memory for it. Libraries work so: without a workspace they choose an algorithm that
+    /// needs none, and stay with it. What has the same purpose and size is not requested again.
+    pub fn spare(&mut self, mut purpose: impl FnMut(usize) -> Option<u8>) {
+        for (request, &entry) in self.requests.iter_mut().zip(&self.entries) {
+            if let ProgramRequest::Allocate { slot, place, bytes } = *request
+                && let Some(purpose) = purpose(entry as usize)
+            {
+                *request = ProgramRequest::AllocateIfPossible {
+                    purpose,
+                    place,
+                    slot,
+                    bytes,
+                };
+            }
+        }
+    }
+
+    /// Has others take memory from the driver, each before the request of an entry; in order.
+    pub fn with_outside(&mut self, taken: impl IntoIterator<Item = (usize, Outside)>) {
+        let taken = taken.into_iter();
+        self.outside = taken
+            .map(|(entry, taken)| (u32::try_from(entry).unwrap_or(u32::MAX), taken))
+            .collect();
     }
 
     /// What had to be assumed.

@@ -4,7 +4,7 @@ use super::exact::OTHER_STREAM;
 use super::program::{Program, ProgramRequest};
 use super::warning::Warning;
 use crate::allocator::{AllocError, Allocation, Allocator, Request, Room};
-use crate::driver::{Driver, DriverRequest, MemoryInfo, RecordedEvent};
+use crate::driver::{Driver, DriverRequest, MemoryInfo, Outside, RecordedEvent};
 use crate::ids::{Address, BlockId, PoolId};
 use crate::oom_text::OutOfMemory;
 use crate::pools::PoolOptions;
@@ -53,6 +53,10 @@ impl<D: Driver> Driver for HeldEvents<D> {
         self.0.reserve_room(segments);
     }
 
+    fn take_outside(&mut self, taken: Outside) {
+        self.0.take_outside(taken);
+    }
+
     fn has_passed(&mut self, _event: RecordedEvent) -> bool {
         false
     }
@@ -73,6 +77,8 @@ pub struct WhatIf {
     pub rescued: Vec<usize>,
     /// Requests that failed in the recording and fail here too.
     pub survived: Vec<Failure>,
+    /// The largest request that the program did without: see [`Program::spare`].
+    pub largest_spared_bytes: u64,
     pub warnings: Vec<Warning>,
 }
 
@@ -146,6 +152,8 @@ pub struct WhatIfRun<'a, D> {
     rescued: Vec<usize>,
     survived: Vec<Failure>,
     failure: Option<Failure>,
+    /// Purposes and sizes of what the program has learned to do without.
+    spared: Vec<(u8, u64)>,
 }
 
 /// What a slot of the program has.
@@ -186,13 +194,18 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
             rescued: Vec::new(),
             survived: Vec::new(),
             failure: None,
+            spared: Vec::new(),
         }
     }
 
     /// Serves the program's requests, up to the one that ends it.
     pub fn run(&mut self) {
         let requests = self.program.requests.iter().zip(&self.program.entries);
+        let mut outside = self.program.outside.iter().peekable();
         for (request, &entry) in requests {
+            while let Some((_, taken)) = outside.next_if(|(before, _)| *before <= entry) {
+                self.allocator.driver_mut().take_outside(*taken);
+            }
             if self.serve(*request, entry as usize).is_err() {
                 break;
             }
@@ -217,6 +230,12 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
             failure: self.failure,
             rescued: self.rescued,
             survived: self.survived,
+            largest_spared_bytes: self
+                .spared
+                .iter()
+                .map(|&(_, bytes)| bytes)
+                .max()
+                .unwrap_or(0),
             warnings,
         }
     }
@@ -237,11 +256,26 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
                         return Err(());
                     }
                 }
-                let stats = self.allocator.stats();
-                if stats.reserved_bytes.all.current > self.peak_reserved {
-                    self.peak_reserved = stats.reserved_bytes.all.current;
-                    self.allocated_at_peak = stats.allocated_bytes.all.current;
-                }
+                self.note_peak();
+            }
+            ProgramRequest::AllocateIfPossible {
+                purpose,
+                place,
+                slot,
+                bytes,
+            } => {
+                let served = match self.spared.contains(&(purpose, bytes)) {
+                    true => Allocation::NULL,
+                    false => self.malloc(place, bytes).unwrap_or_else(|_| {
+                        self.spared.push((purpose, bytes));
+                        Allocation::NULL
+                    }),
+                };
+                self.live[slot as usize] = Live {
+                    address: served.address,
+                    block: served.block,
+                };
+                self.note_peak();
             }
             // An earlier request allocated what is freed.
             ProgramRequest::Free { slot } => {
@@ -280,6 +314,15 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn note_peak(&mut self) {
+        let stats = self.allocator.stats();
+        if stats.reserved_bytes.all.current > self.peak_reserved {
+            self.peak_reserved = stats.reserved_bytes.all.current;
+            self.allocated_at_peak = stats.allocated_bytes.all.current;
+        }
     }
 
     #[inline]

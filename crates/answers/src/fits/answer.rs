@@ -1,6 +1,7 @@
 //! From a run, the answer to "does it fit?". Its type is the recording's, which carries it to the page.
 
 use ghostgpu_device::DeviceSheet;
+use ghostgpu_plan::Smallest;
 use ghostgpu_plan::verdict::Judgement;
 use ghostgpu_recording::{DevicePeak, Gpu, Versions};
 use ghostgpu_rehearse::{Completion, Findings, Prepared, Run, missing_code_sentence, runs_on};
@@ -12,34 +13,17 @@ pub use ghostgpu_recording::Answer;
 /// A field that is added keeps the version; one that changes its meaning or goes raises it.
 const SCHEMA: &str = "ghostgpu.run/1";
 
-/// What is known about the memory that the job would have needed.
+/// What is known about the memory that the job needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It fitted: the peak is the need.
-    Peak,
-    /// Seen by running the job again with unlimited memory.
-    Measured {
-        device_bytes: u64,
-        allocated_bytes: Option<u64>,
-        reserved_bytes: Option<u64>,
-    },
-    Unknown {
-        because: String,
-    },
+    Found(Smallest),
+    Unknown { because: String },
 }
 
 impl From<ghostgpu_plan::Need> for Need {
     fn from(need: ghostgpu_plan::Need) -> Self {
         match need {
-            ghostgpu_plan::Need::Measured {
-                device_bytes,
-                allocated_bytes,
-                reserved_bytes,
-            } => Self::Measured {
-                device_bytes,
-                allocated_bytes,
-                reserved_bytes,
-            },
+            ghostgpu_plan::Need::Found(smallest) => Self::Found(smallest),
             ghostgpu_plan::Need::Unknown(because) => Self::Unknown {
                 because: format!("the second run, with unlimited memory, {because}"),
             },
@@ -90,20 +74,11 @@ pub fn answer(
     // What CUDA took beyond the card's end is not in use on any card.
     let on_card = |bytes: u64| bytes.min(run.capacity_bytes.unwrap_or(u64::MAX));
     let peak_device_bytes = on_card(findings.peak_device_bytes());
-    let (device_need, allocated_need, reserved_need, because) = match need {
-        Need::Peak => (
-            Some(peak_device_bytes),
-            peak_allocated_bytes,
-            peak_reserved_bytes,
-            None,
-        ),
-        Need::Measured {
-            device_bytes,
-            allocated_bytes,
-            reserved_bytes,
-        } => (Some(device_bytes), allocated_bytes, reserved_bytes, None),
-        Need::Unknown { because } => (None, None, None, Some(because)),
+    let (smallest, because) = match need {
+        Need::Found(smallest) => (Some(smallest), None),
+        Need::Unknown { because } => (None, Some(because)),
     };
+    let needed = smallest.as_ref();
     Answer {
         schema: SCHEMA.to_owned(),
         next: None,
@@ -113,9 +88,9 @@ pub fn answer(
         peak_allocated_bytes,
         peak_reserved_bytes,
         peak_device_bytes,
-        needed_device_bytes: device_need,
-        needed_allocated_bytes: allocated_need,
-        needed_reserved_bytes: reserved_need,
+        needed_device_bytes: needed.map(|need| need.device_bytes),
+        needed_allocated_bytes: needed.and_then(|need| need.allocated_bytes),
+        needed_reserved_bytes: needed.and_then(|need| need.reserved_bytes),
         needed_unknown_because: because,
         steps: main.map_or(0, |process| process.steps),
         stopped_by_step_limit: run.stopped_by_step_limit(),
@@ -166,7 +141,7 @@ pub fn answer(
             .exit_code()
             .unwrap_or_else(|| run.ending.shell_code()),
         headroom_bytes: None,
-        comfortable_device_bytes: None,
+        comfortable_device_bytes: needed.and_then(|need| need.comfortable_device_bytes),
         cache_flushes_per_step: None,
         covered: main
             .and_then(|process| process.coverage.clone())

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ghostgpu_device::Catalogue;
+use ghostgpu_plan::Smallest;
 use ghostgpu_session::card_usage::CardUse;
 use ghostgpu_session::{AllocatorPeaks, OomReport, ProcessReport, RefusedCall, StackFrame};
 
@@ -77,6 +78,28 @@ fn process() -> ProcessReport {
     }
 }
 
+fn found(device_bytes: u64, allocated_bytes: u64, reserved_bytes: u64) -> Need {
+    Need::Found(Smallest {
+        device_bytes,
+        allocated_bytes: Some(allocated_bytes),
+        reserved_bytes: Some(reserved_bytes),
+        comfortable_device_bytes: Some(device_bytes + (1 << 30)),
+        flushes: Some(2),
+        steps: 3,
+        is_confirmed: true,
+    })
+}
+
+/// The need of a job that could not do with less than it took.
+fn as_much_as_it_had() -> Need {
+    let peaks = process().peaks[0];
+    found(
+        11_779_088_384,
+        peaks.peak_allocated_bytes,
+        peaks.peak_reserved_bytes,
+    )
+}
+
 fn run(ending: Ending, process: ProcessReport) -> Run {
     Run::new(
         ending,
@@ -141,7 +164,11 @@ fn report_on(card: &str, run: &Run, need: Need) -> String {
 
 /// An answer of a job that fits a GeForce RTX 3060.
 pub fn fitting() -> Answer {
-    answer_on("3060", &run(Ending::Exited(0), process()), Need::Peak)
+    answer_on(
+        "3060",
+        &run(Ending::Exited(0), process()),
+        as_much_as_it_had(),
+    )
 }
 
 #[test]
@@ -154,7 +181,7 @@ fn a_job_that_fits() {
          result depends on values that were never computed"
             .to_owned(),
     ];
-    insta::assert_snapshot!(report_on("3060", &run, Need::Peak));
+    insta::assert_snapshot!(report_on("3060", &run, as_much_as_it_had()));
 }
 
 #[test]
@@ -165,11 +192,7 @@ fn a_job_that_does_not_fit() {
     failed.peaks[0].retries = 1;
     failed.ooms = vec![oom("forward", true)];
     failed.exception = Some("OutOfMemoryError: CUDA out of memory.".to_owned());
-    let need = Need::Measured {
-        device_bytes: 15_053_881_344,
-        allocated_bytes: Some(14_110_000_128),
-        reserved_bytes: Some(14_501_806_080),
-    };
+    let need = found(15_053_881_344, 14_110_000_128, 14_501_806_080);
     insta::assert_snapshot!(report_on("3060", &run(Ending::Exited(1), failed), need));
 }
 
@@ -193,7 +216,7 @@ fn a_script_that_recovered() {
     insta::assert_snapshot!(report_on(
         "3060",
         &run(Ending::Exited(0), recovered),
-        Need::Peak
+        as_much_as_it_had()
     ));
 }
 
@@ -230,7 +253,11 @@ fn a_card_that_torch_has_no_code_for() {
     small.findings.processes[0].peaks[0].peak_allocated_bytes = 5_491_072_512;
     small.findings.processes[0].peaks[0].peak_reserved_bytes = 5_607_784_448;
     small.findings.cards[0].peak_bytes = 6_000_000_000;
-    insta::assert_snapshot!(report_on("1080ti", &small, Need::Peak));
+    insta::assert_snapshot!(report_on(
+        "1080ti",
+        &small,
+        found(6_000_000_000, 5_491_072_512, 5_607_784_448)
+    ));
 }
 
 #[test]
@@ -240,7 +267,7 @@ fn several_cards_have_a_line_each() {
         used_bytes: 0,
         peak_bytes: 9_000_000_000,
     });
-    insta::assert_snapshot!(report_on("3060", &several, Need::Peak));
+    insta::assert_snapshot!(report_on("3060", &several, as_much_as_it_had()));
 }
 
 #[test]
@@ -248,7 +275,7 @@ fn a_script_that_never_used_cuda() {
     let mut idle = run(Ending::Exited(0), ProcessReport::default());
     idle.findings.processes.clear();
     idle.findings.cards[0].peak_bytes = 0;
-    insta::assert_snapshot!(report_on("3060", &idle, Need::Peak));
+    insta::assert_snapshot!(report_on("3060", &idle, found(0, 0, 0)));
 }
 
 #[test]
@@ -292,23 +319,32 @@ fn does_not_fit(stage: &str) -> ProcessReport {
 }
 
 fn measured(gib: u64) -> Need {
-    Need::Measured {
-        device_bytes: gib << 30,
-        allocated_bytes: Some((gib << 30) - (300 << 20)),
-        reserved_bytes: Some((gib << 30) - (100 << 20)),
-    }
+    let device_bytes = gib << 30;
+    found(
+        device_bytes,
+        device_bytes - (300 << 20),
+        device_bytes - (100 << 20),
+    )
 }
 
 #[test]
 fn a_job_that_fits_and_leaks() {
-    let answer = answer_on("t4", &run(Ending::Exited(0), process()), Need::Peak);
+    let answer = answer_on(
+        "t4",
+        &run(Ending::Exited(0), process()),
+        as_much_as_it_had(),
+    );
     let memory = Memory::Recorded(Box::new(a_leaking_transformer()));
     insta::assert_snapshot!(shown(&answer, &memory, &follow_ups("t4")));
 }
 
 #[test]
 fn a_job_that_fits_and_does_not_leak() {
-    let answer = answer_on("t4", &run(Ending::Exited(0), process()), Need::Peak);
+    let answer = answer_on(
+        "t4",
+        &run(Ending::Exited(0), process()),
+        as_much_as_it_had(),
+    );
     let mut steady = a_leaking_transformer();
     steady.about.steps = 1;
     for card in &mut steady.cards {
@@ -382,7 +418,11 @@ fn memory_that_cuda_itself_did_not_find_is_named() {
 
 #[test]
 fn an_allocator_without_a_history_leaves_the_parts_unknown() {
-    let answer = answer_on("3060", &run(Ending::Exited(0), process()), Need::Peak);
+    let answer = answer_on(
+        "3060",
+        &run(Ending::Exited(0), process()),
+        as_much_as_it_had(),
+    );
     let memory = Memory::Unrecorded(
         "the allocator that the script chose (cudaMallocAsync) keeps no history of its blocks"
             .to_owned(),

@@ -89,7 +89,7 @@ pub struct Arguments {
     )]
     pub seq_arg: Option<String>,
 
-    /// Do not run a job that does not fit again to find out how much memory it needs
+    /// Do not rehearse again to find the smallest memory at which the job ends
     #[arg(long)]
     pub no_retry: bool,
 

@@ -1,5 +1,5 @@
-//! Does it fit? The job is rehearsed, once more with unlimited memory where it does not fit, and at other
-//! sizes where growth is asked for.
+//! Does it fit? The job is rehearsed, with unlimited memory where it does not fit, with the smallest at which it
+//! ends, and at other sizes where growth is asked for.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct DoesItFit<'a> {
     pub recording: Option<&'a Path>,
     /// How memory grows is asked too: where batch and sequence are set.
     pub growth: Option<(SizePoint, SequencePoint)>,
-    /// What does not fit is rehearsed again, to find out how much it needs.
+    /// The job is rehearsed again, to find out how much it needs.
     pub measures_need: bool,
     /// What the user may type next.
     pub follow_ups: FollowUps,
@@ -62,7 +62,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     runner.send_output_to(ScriptOutput::Kept);
     let judgement = judge(&run);
     let verdict = judgement.verdict;
-    let (need, measured) = need_of(question, verdict, &mut runner)?;
+    let (need, measured) = need_of(question, &run, &mut runner)?;
     let recorded = std::mem::replace(&mut run.memory, Memory::Unwanted);
     let mut memory = match measured {
         Some(whole) if run.completion() == Completion::OutOfMemory => {
@@ -114,25 +114,26 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     }
 }
 
-/// What the job needs and, where it was rehearsed again for that, whose memory it was then.
+/// What the job needs and, where it was rehearsed with unlimited memory for that, whose memory it was then.
 fn need_of(
     question: &DoesItFit,
-    verdict: Verdict,
+    run: &Run,
     runner: &mut Declining,
 ) -> Result<(Need, Option<Memory>), Stop> {
     let unknown = |because: &str| Need::Unknown {
         because: because.to_owned(),
     };
-    match verdict {
-        Verdict::Fits => Ok((Need::Peak, None)),
-        Verdict::DoesNotFit if question.measures_need => {
-            let measured = need(runner, &[], true)?;
-            let is_known = matches!(measured.need, ghostgpu_plan::Need::Measured { .. });
+    match run.completion() {
+        Completion::Completed | Completion::OutOfMemory if question.measures_need => {
+            let measured = need(runner, &[], run)?;
+            let is_known = matches!(measured.need, ghostgpu_plan::Need::Found(_));
             let is_recorded = matches!(measured.memory, Memory::Recorded(_));
             let memory = Some(measured.memory).filter(|_| is_known && is_recorded);
             Ok((measured.need.into(), memory))
         }
-        Verdict::DoesNotFit => Ok((unknown("it was not looked for (--no-retry)"), None)),
+        Completion::Completed | Completion::OutOfMemory => {
+            Ok((unknown("it was not looked for (--no-retry)"), None))
+        }
         _ => Ok((unknown("the script did not run to its end"), None)),
     }
 }

@@ -13,7 +13,7 @@ mod step_growth;
 use std::ffi::OsString;
 
 use ghostgpu_explain::Advice;
-use ghostgpu_rehearse::{Outcome, Rehearsal, Run, Runner, SizePoint, Stop};
+use ghostgpu_rehearse::{Outcome, Records, Rehearsal, Run, Runner, SizePoint, Stop};
 
 use crate::need::{Need, need};
 use bench::Bench;
@@ -66,7 +66,7 @@ pub fn rehearse_advice(runner: &mut dyn Runner, question: &Question) -> Result<C
 
 fn as_it_is(runner: &mut dyn Runner) -> Result<AsItIs, Stop> {
     let rehearsal = Rehearsal {
-        records_memory: false,
+        records: Records::Nothing,
         ..Rehearsal::as_it_is()
     };
     let run = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
@@ -83,8 +83,8 @@ fn as_it_is(runner: &mut dyn Runner) -> Result<AsItIs, Stop> {
         Outcome::DoesNotFit(place) => AsItIs::DoesNotFit {
             place,
             // The card's own answer first: what would the job need?
-            needed_bytes: match need(runner, &[], false)?.need {
-                Need::Measured { device_bytes, .. } => Some(device_bytes),
+            needed_bytes: match need(runner, &[], &run)?.need {
+                Need::Found(smallest) => Some(smallest.device_bytes),
                 Need::Unknown(_) => None,
             },
         },

@@ -154,7 +154,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["report", "record", "no_breakdown"])]
     pub max_batch: bool,
 
-    /// Do not run a job that does not fit again to find out how much memory it needs
+    /// Do not rehearse again to find the smallest memory at which the job ends
     #[arg(long)]
     pub no_retry: bool,
 

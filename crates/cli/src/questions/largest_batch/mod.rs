@@ -53,11 +53,8 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
         }
     };
     let (confirmation, run) = confirm(&mut runner, &mut found)?;
-    let need = match ghostgpu_plan::verdict::judge(&run).verdict.fits() {
-        Some(true) => Need::Peak,
-        _ => Need::Unknown {
-            because: "a batch was looked for".to_owned(),
-        },
+    let need = Need::Unknown {
+        because: "a batch was looked for".to_owned(),
     };
     let run_answer = ghostgpu_answers::fits::answer(
         &run,

@@ -67,7 +67,7 @@ fn does_not_fit(
     output: Destination,
     runner: &mut dyn Rehearse,
 ) -> anyhow::Result<u8> {
-    let need = need(runner, &[], false)?.need;
+    let need = need(runner, &[], run)?.need;
     let answer = ghostgpu_answers::fits::answer(
         run,
         ghostgpu_plan::verdict::judge(run),

@@ -1,0 +1,150 @@
+//! The smallest memory at which a job ends: proposed by a replay of its history, confirmed by rehearsals.
+//!
+//! What a job reserved while there was plenty is not what it needs: PyTorch keeps what was freed, and gives
+//! it back when memory runs short. So the allocator's history of a run is replayed with less and less memory
+//! ([`Proposal`]), and what the replica finds is rehearsed on a card that has exactly that. Where there is no
+//! history to replay (other allocators, processes that share a card), rehearsals alone find it.
+
+mod proposal;
+mod search;
+
+use ghostgpu_rehearse::{
+    Change, Completion, Ending, Memory, Purpose, Records, Rehearsal, Rehearse, Run, Stop,
+};
+
+pub use proposal::Proposal;
+use search::Search;
+
+/// What is known about the memory that a job needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    Found(Smallest),
+    Unknown(UnknownNeed),
+}
+
+/// The smallest memory at which a job ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Smallest {
+    /// The smallest card: what all processes have on it, contexts and libraries included.
+    pub device_bytes: u64,
+    /// The smallest memory for PyTorch; none where no process could report.
+    pub reserved_bytes: Option<u64>,
+    /// The most that was allocated with so much.
+    pub allocated_bytes: Option<u64>,
+    /// The smallest card on which PyTorch never has to flush its cache, where that is known.
+    pub comfortable_device_bytes: Option<u64>,
+    /// How often PyTorch flushed its cache in the run that confirmed this.
+    pub flushes: Option<u64>,
+    /// Optimizer steps of that run.
+    pub steps: u64,
+    /// A rehearsal with exactly this memory ended.
+    pub is_confirmed: bool,
+}
+
+/// How the rehearsal with unlimited memory ended instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnknownNeed {
+    OutOfMemoryToo,
+    TimedOut,
+    NotSimulated,
+    PreloadBlocked,
+    Exception(String),
+    Ended(Ending),
+}
+
+/// A need and, where the job was rehearsed with unlimited memory for it, whose memory it was then.
+#[derive(Debug)]
+pub struct MeasuredNeed {
+    pub need: Need,
+    pub memory: Memory,
+}
+
+/// What the job with `changes` needs, of which `run` is a rehearsal. One that ran out of memory, or of which nothing
+/// was recorded, is followed by one with unlimited memory.
+pub fn need(
+    runner: &mut dyn Rehearse,
+    changes: &[Change],
+    run: &Run,
+) -> Result<MeasuredNeed, Stop> {
+    let is_whole = run.completion() == Completion::Completed;
+    let was_unrecorded = matches!(run.memory, Memory::Unwanted) && run.history.is_none();
+    if is_whole && !(was_unrecorded && run.findings.used_cuda()) {
+        return Ok(MeasuredNeed {
+            need: Need::Found(smallest(runner, changes, run)?),
+            memory: Memory::Unwanted,
+        });
+    }
+    let run = with_unlimited_memory(runner, changes, Records::History)?;
+    let need = match unknown_because(&run) {
+        Some(because) => Need::Unknown(because),
+        None => Need::Found(smallest(runner, changes, &run)?),
+    };
+    Ok(MeasuredNeed {
+        need,
+        memory: run.memory,
+    })
+}
+
+/// Rehearses the job with `changes` on cards with unlimited memory.
+pub(crate) fn with_unlimited_memory(
+    runner: &mut dyn Rehearse,
+    changes: &[Change],
+    records: Records,
+) -> Result<Run, Stop> {
+    let rehearsal = Rehearsal {
+        purpose: Purpose::Need,
+        changes: [changes, &[Change::UnlimitedMemory]].concat(),
+        records,
+    };
+    Run::even_if_timed_out(runner.rehearse(&rehearsal))
+}
+
+/// The least memory at which a job ends of which this run did.
+fn smallest(runner: &mut dyn Rehearse, changes: &[Change], run: &Run) -> Result<Smallest, Stop> {
+    if !run.findings.used_cuda() {
+        return Ok(Smallest {
+            reserved_bytes: Some(0),
+            allocated_bytes: Some(0),
+            comfortable_device_bytes: Some(0),
+            flushes: Some(0),
+            steps: steps(run),
+            is_confirmed: true,
+            ..Smallest::default()
+        });
+    }
+    let mut search = Search::new(runner, changes, run);
+    match Proposal::of(run) {
+        Some(proposal) => search.confirm(&proposal),
+        None => search.bisect(),
+    }
+}
+
+fn unknown_because(run: &Run) -> Option<UnknownNeed> {
+    Some(match run.completion() {
+        Completion::Completed => return None,
+        Completion::OutOfMemory => UnknownNeed::OutOfMemoryToo,
+        Completion::TimedOut => UnknownNeed::TimedOut,
+        Completion::Refused => UnknownNeed::NotSimulated,
+        Completion::PreloadBlocked => UnknownNeed::PreloadBlocked,
+        Completion::ScriptFailed | Completion::ScriptKilled => match run.exception() {
+            Some(exception) => UnknownNeed::Exception(exception.to_owned()),
+            None => UnknownNeed::Ended(run.ending),
+        },
+    })
+}
+
+/// Optimizer steps that were completed.
+fn steps(run: &Run) -> u64 {
+    let processes = run.findings.processes.iter();
+    processes.map(|process| process.steps).max().unwrap_or(0)
+}
+
+/// How often PyTorch flushed its cache; none if no process reported.
+fn flushes(run: &Run) -> Option<u64> {
+    let processes = &run.findings.processes;
+    let peaks = processes.iter().flat_map(|process| &process.peaks);
+    (!processes.is_empty()).then(|| peaks.map(|peaks| peaks.retries).sum())
+}
+
+#[cfg(test)]
+mod tests;

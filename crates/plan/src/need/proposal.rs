@@ -1,0 +1,59 @@
+//! What a replay of a run's history says about its smallest memory.
+
+use ghostgpu_rehearse::Run;
+
+use super::flushes;
+
+/// What the replica proposes. Bytes are those of PyTorch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// The least with which the recorded program ends.
+    pub smallest_bytes: u64,
+    /// From here on it never flushes its cache.
+    pub comfortable_bytes: u64,
+    /// What is on the card beside it: the context, libraries.
+    pub outside_bytes: u64,
+    /// With so little, libraries do without workspaces of some size. What they take instead is not known,
+    /// so that the least may be less.
+    pub is_estimate: bool,
+}
+
+/// A workspace matters from this part of the memory on.
+const MATTERS: u64 = 20;
+
+impl Proposal {
+    /// None without a history, or where others have memory on the same card, too: how much they could do
+    /// without is not in it.
+    pub fn of(run: &Run) -> Option<Self> {
+        let history = run.history.as_ref()?;
+        let findings = &run.findings;
+        let main = findings.main_process()?;
+        let uses = || {
+            let uses = findings.process_use.iter();
+            uses.filter(|each| each.peak_bytes > 0)
+        };
+        let mut own = uses().filter(|each| each.process == main.pid);
+        let (Some(card), None) = (own.next(), own.next()) else {
+            return None;
+        };
+        if uses().any(|each| each.device == card.device && each.process != main.pid) {
+            return None;
+        }
+        let reserved = main
+            .peaks
+            .iter()
+            .map(|peaks| peaks.peak_reserved_bytes)
+            .max()?;
+        let smallest_bytes = history.smallest_memory()?;
+        let spared_bytes = history.with_memory(smallest_bytes).largest_spared_bytes;
+        Some(Self {
+            smallest_bytes,
+            comfortable_bytes: match flushes(run) {
+                Some(0) => reserved,
+                _ => history.ask(&history.question()).peak_reserved_bytes(),
+            },
+            outside_bytes: findings.peak_device_bytes().saturating_sub(reserved),
+            is_estimate: spared_bytes > smallest_bytes / MATTERS,
+        })
+    }
+}

@@ -1,0 +1,210 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::*;
+use crate::made_up::{MadeUp, does_not_fit, fails, fits, interrupted, times_out};
+
+const MIB: u64 = 1 << 20;
+
+/// A job with `allocated` bytes that reserves `reserved` if it can, beside a context of 100 MiB.
+fn ends_with(allocated: u64, reserved: u64) -> Result<Run, Stop> {
+    let mut run = fits(reserved)?;
+    run.findings.processes[0].peaks[0].peak_allocated_bytes = allocated;
+    run.findings.processes[0].steps = 3;
+    run.findings.cards[0].peak_bytes = reserved + 100 * MIB;
+    run.memory = Memory::Unrecorded("its allocator keeps no history".to_owned());
+    Ok(run)
+}
+
+/// The memory that a rehearsal's cards have, if that is what it changes.
+fn memory_of(rehearsal: &Rehearsal) -> Option<u64> {
+    rehearsal.changes.iter().find_map(|change| match change {
+        Change::Memory(bytes) => Some(*bytes),
+        _ => None,
+    })
+}
+
+/// A job that needs a card of `least` bytes and takes up to 2,000 MiB; the memories that it was given.
+fn job(least: u64) -> (MadeUp, Rc<RefCell<Vec<u64>>>) {
+    let tried = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&tried);
+    let runner = MadeUp::new(move |rehearsal| {
+        let Some(memory) = memory_of(rehearsal) else {
+            return ends_with(1000 * MIB, 2000 * MIB);
+        };
+        assert_eq!(rehearsal.records, Records::Nothing);
+        seen.borrow_mut().push(memory);
+        match memory >= least {
+            true => ends_with(990 * MIB, (memory - 100 * MIB).min(2000 * MIB)),
+            false => does_not_fit(),
+        }
+    });
+    (runner, tried)
+}
+
+fn proposal(smallest_bytes: u64) -> Proposal {
+    Proposal {
+        smallest_bytes,
+        comfortable_bytes: 2000 * MIB,
+        outside_bytes: 100 * MIB,
+        is_estimate: false,
+    }
+}
+
+fn confirmed(least: u64, proposal: &Proposal) -> (Smallest, Vec<u64>) {
+    let (mut runner, tried) = job(least);
+    let run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
+    let smallest = Search::new(&mut runner, &[], &run)
+        .confirm(proposal)
+        .expect("no stop");
+    (smallest, tried.take())
+}
+
+#[test]
+fn a_proposal_that_is_enough_takes_one_rehearsal() {
+    let (smallest, tried) = confirmed(1300 * MIB, &proposal(1200 * MIB));
+    assert_eq!(tried, [1300 * MIB]);
+    assert_eq!(
+        smallest,
+        Smallest {
+            device_bytes: 1300 * MIB,
+            reserved_bytes: Some(1200 * MIB),
+            allocated_bytes: Some(990 * MIB),
+            comfortable_device_bytes: Some(2100 * MIB),
+            flushes: Some(0),
+            steps: 3,
+            is_confirmed: true,
+        }
+    );
+}
+
+#[test]
+fn a_proposal_that_is_not_enough_is_raised_until_the_job_ends() {
+    for more in [1, 3, 10, 30, 80] {
+        let least = (1300 + more) * MIB;
+        let (smallest, tried) = confirmed(least, &proposal(1200 * MIB));
+        assert!(smallest.is_confirmed, "{more}: {tried:?}");
+        assert!(tried.len() <= 5, "{more}: {tried:?}");
+        let excess = smallest.device_bytes - least;
+        assert!(excess <= least / 40, "{more}: {excess} too much, {tried:?}");
+    }
+}
+
+#[test]
+fn what_no_rehearsal_confirms_is_what_the_run_had() {
+    let (smallest, tried) = confirmed(u64::MAX, &proposal(1200 * MIB));
+    assert_eq!(tried.len(), 5);
+    assert_eq!(smallest.device_bytes, 2100 * MIB);
+    assert_eq!(smallest.reserved_bytes, Some(2000 * MIB));
+    assert!(!smallest.is_confirmed);
+}
+
+#[test]
+fn an_estimate_that_is_enough_is_lowered_while_the_job_ends() {
+    let estimate = Proposal {
+        is_estimate: true,
+        ..proposal(1200 * MIB)
+    };
+    let (smallest, tried) = confirmed(1290 * MIB, &estimate);
+    assert_eq!(tried, [1300 * MIB, 1288 * MIB]);
+    assert_eq!(smallest.device_bytes, 1300 * MIB);
+    let (smallest, tried) = confirmed(1000 * MIB, &estimate);
+    assert_eq!(tried.len(), 3);
+    assert_eq!(smallest.device_bytes, tried[2]);
+    assert!(smallest.is_confirmed);
+}
+
+#[test]
+fn a_rehearsal_at_its_time_limit_is_not_repeated_with_more_memory() {
+    let mut runner = MadeUp::new(|_| times_out());
+    let run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
+    let smallest = Search::new(&mut runner, &[], &run)
+        .confirm(&proposal(1200 * MIB))
+        .expect("no stop");
+    assert_eq!(runner.seen.len(), 1);
+    assert_eq!(smallest.device_bytes, 2100 * MIB);
+    assert!(!smallest.is_confirmed);
+}
+
+#[test]
+fn without_a_history_rehearsals_find_it_to_a_hundredth() {
+    for least in [1101, 1234, 1500, 1900, 2099] {
+        let (mut runner, tried) = job(least * MIB);
+        let run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
+        let Need::Found(smallest) = need(&mut runner, &[], &run).expect("no stop").need else {
+            panic!("it ended");
+        };
+        let found = smallest.device_bytes;
+        assert!(found >= least * MIB, "{least}");
+        assert!(found - least * MIB <= found / 50, "{least}: {found}");
+        assert!((1..=6).contains(&tried.borrow().len()), "{least}");
+    }
+}
+
+#[test]
+fn a_job_that_ran_out_of_memory_is_rehearsed_with_unlimited_memory_first() {
+    let (mut runner, tried) = job(1500 * MIB);
+    let run = does_not_fit().expect("a run");
+    let measured = need(&mut runner, &[], &run).expect("no stop");
+    assert_eq!(runner.seen[0].0, Purpose::Need);
+    assert_eq!(runner.seen.len(), 1 + tried.borrow().len());
+    assert!(matches!(measured.memory, Memory::Unrecorded(_)));
+    let Need::Found(smallest) = measured.need else {
+        panic!("it ended with unlimited memory");
+    };
+    assert!(smallest.is_confirmed);
+    assert!(smallest.device_bytes < 1530 * MIB);
+}
+
+#[test]
+fn a_job_that_ended_unrecorded_is_rehearsed_again_for_its_history() {
+    let mut runner = MadeUp::new(|rehearsal| {
+        if memory_of(rehearsal).is_none() {
+            assert_eq!(rehearsal.records, Records::History);
+        }
+        ends_with(1000 * MIB, 1000 * MIB)
+    });
+    let mut run = ends_with(1000 * MIB, 1000 * MIB).expect("a run");
+    run.memory = Memory::Unwanted;
+    need(&mut runner, &[], &run).expect("no stop");
+    assert_eq!(runner.seen[0].0, Purpose::Need);
+}
+
+#[test]
+fn a_script_that_used_no_card_needs_none() {
+    let mut runner = MadeUp::new(|_| panic!("there is nothing to rehearse"));
+    let run = Run::new(Ending::Exited(0), Default::default());
+    let Need::Found(smallest) = need(&mut runner, &[], &run).expect("no stop").need else {
+        panic!("it ended");
+    };
+    assert_eq!(smallest.device_bytes, 0);
+    assert!(smallest.is_confirmed);
+}
+
+#[test]
+fn a_rehearsal_with_unlimited_memory_that_fails_says_why_the_need_is_unknown() {
+    let unknown = |mut runner: MadeUp| {
+        let run = does_not_fit().expect("a run");
+        match need(&mut runner, &[], &run).map(|measured| measured.need) {
+            Ok(Need::Unknown(because)) => because.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        unknown(MadeUp::new(|_| fails("KeyError: 'x'"))),
+        "ended with KeyError: 'x'"
+    );
+    assert_eq!(unknown(MadeUp::new(|_| times_out())), "did not end in time");
+    assert_eq!(
+        unknown(MadeUp::new(|_| does_not_fit())),
+        "ran out of memory too"
+    );
+}
+
+#[test]
+fn an_interrupt_is_passed_on() {
+    let mut runner = MadeUp::new(|_| interrupted());
+    let run = does_not_fit().expect("a run");
+    let stopped = need(&mut runner, &[], &run);
+    assert!(matches!(stopped, Err(Stop::Interrupted(2))), "{stopped:?}");
+}

@@ -1,0 +1,94 @@
+//! The least memory at which a recorded program ends.
+
+use ghostgpu_allocator::replay::WhatIf;
+
+use crate::history::{History, Question};
+
+/// PyTorch gets its memory in multiples of this.
+const GRANULE_BYTES: u64 = 2 << 20;
+
+/// How many granules above the least memory must be enough, too. With a little more memory segments lie
+/// elsewhere, and what ends with less may fail: such a gap below the answer does not make it smaller.
+const ENOUGH_FROM_HERE: u64 = 4;
+
+impl History {
+    /// What the program does where the allocator can get this much from the driver.
+    pub fn with_memory(&self, bytes: u64) -> WhatIf {
+        self.ask(&Question {
+            capacity_bytes: Some(bytes),
+            ..self.question()
+        })
+    }
+
+    /// The least memory from which on the program ends, a multiple of 2 MiB; none if it does not even end
+    /// with unlimited memory. Less than what it allocates is not looked for: a program that spares so much
+    /// is another one.
+    pub fn smallest_memory(&self) -> Option<u64> {
+        let unlimited = self.ask(&self.question());
+        if unlimited.failure.is_some() {
+            return None;
+        }
+        let enough = unlimited.peak_reserved_bytes().div_ceil(GRANULE_BYTES);
+        let ends = |granules: u64| {
+            granules >= enough || self.with_memory(granules * GRANULE_BYTES).failure.is_none()
+        };
+        let too_little = (unlimited.peak_allocated_bytes() / GRANULE_BYTES).checked_sub(1);
+        Some(least(too_little, enough, ends) * GRANULE_BYTES)
+    }
+}
+
+/// The least number above `too_little` from which on `ends` holds, as far as its next neighbours tell; it holds
+/// from `enough` on.
+fn least(mut too_little: Option<u64>, enough: u64, ends: impl Fn(u64) -> bool) -> u64 {
+    loop {
+        let (mut fails, mut found) = (too_little, enough);
+        loop {
+            let lowest = fails.map_or(0, |fails| fails + 1);
+            if lowest >= found {
+                break;
+            }
+            let middle = lowest + (found - lowest) / 2;
+            match ends(middle) {
+                true => found = middle,
+                false => fails = Some(middle),
+            }
+        }
+        let above = (found + 1..=found + ENOUGH_FROM_HERE).rev();
+        match above
+            .into_iter()
+            .find(|&above| above < enough && !ends(above))
+        {
+            None => return found,
+            gap => too_little = gap,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_is_found_by_bisection() {
+        for wanted in [0, 1, 2, 17, 499, 500] {
+            assert_eq!(least(None, 500, |number| number >= wanted), wanted);
+        }
+    }
+
+    #[test]
+    fn what_fails_a_little_above_is_not_enough() {
+        let gaps = |number: u64| number >= 100 && ![103, 107].contains(&number);
+        assert_eq!(least(None, 500, gaps), 108);
+        // A success far below all others is not looked for.
+        assert_eq!(least(None, 500, |number| number >= 100 || number == 7), 100);
+    }
+
+    #[test]
+    fn what_is_known_to_be_too_little_is_not_looked_at() {
+        let ends = |number: u64| {
+            assert!(number > 70);
+            true
+        };
+        assert_eq!(least(Some(70), 500, ends), 71);
+    }
+}

@@ -1,0 +1,57 @@
+"""What a job needs: the smallest memory at which it ends, however much it reserves with more."""
+
+from __future__ import annotations
+
+from conftest import MIB, PAGE, Rehearse
+
+#: Two tensors of each size, one size after the other: with plenty of memory the freed ones stay
+#: cached, though 1,200 MiB are enough.
+SIZES = """
+import torch
+
+for mib in (300, 400, 500, 350, 600):
+    tensors = [torch.empty(mib << 20, dtype=torch.uint8, device="cuda") for _ in range(2)]
+    del tensors
+"""
+NEEDED = 1200 * MIB
+
+
+def test_a_job_ends_with_what_it_needs_and_not_with_less(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference(SIZES).expect(0)
+    assert done["peak_reserved_bytes"] == 3600 * MIB
+    assert done["needed_reserved_bytes"] == NEEDED
+    assert done["needed_allocated_bytes"] == NEEDED
+    outside = done["peak_device_bytes"] - done["peak_reserved_bytes"]
+    assert done["needed_device_bytes"] == NEEDED + outside
+    assert done["comfortable_device_bytes"] == done["peak_device_bytes"]
+
+    def fits(memory: int) -> bool:
+        options = ("--memory", f"{memory}B", "--no-retry", "--no-breakdown")
+        again = rehearse_reference(SIZES, *options)
+        return bool(again["fits"])
+
+    assert fits(done["needed_device_bytes"])
+    assert not fits(done["needed_device_bytes"] - PAGE)
+
+
+def test_a_job_that_does_not_fit_and_one_without_a_breakdown_need_the_same(
+    rehearse_reference: Rehearse,
+) -> None:
+    for options in (("--memory", "1500MiB"), ("--no-breakdown",)):
+        done = rehearse_reference(SIZES, *options)
+        assert done["needed_reserved_bytes"] == NEEDED, options
+
+
+def test_the_need_under_an_allocator_without_a_history_is_found_by_rehearsals(
+    rehearse_reference: Rehearse,
+) -> None:
+    environment = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
+    done = rehearse_reference(SIZES, environment=environment).expect(0)
+    needed = done["needed_device_bytes"]
+    assert NEEDED < needed <= done["peak_device_bytes"]
+
+
+def test_without_further_rehearsals_the_need_is_unknown(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference(SIZES, "--no-retry").expect(0)
+    assert done["needed_device_bytes"] is None
+    assert "--no-retry" in done["needed_unknown_because"]
