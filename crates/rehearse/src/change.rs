@@ -154,6 +154,8 @@ mod tests {
             timeout: None,
             ignores_python_variables: false,
             variables: Vec::new(),
+            reserve_bytes: 0,
+            uncertainty: None,
             torch: None,
             assumptions: Vec::new(),
             remarks: Vec::new(),

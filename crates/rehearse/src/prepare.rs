@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ghostgpu_device::{Card, Catalogue, DeviceSheet};
+use ghostgpu_device::{Card, Catalogue, DeviceSheet, Uncertainty};
 use ghostgpu_session::{CoverageRequest, CudnnSource, Session};
 use ghostgpu_symbols::SymbolSurvey;
 
@@ -34,6 +34,10 @@ pub struct Prepared {
     pub(crate) ignores_python_variables: bool,
     /// Variables of the environment that are set for the script, beside those of the run itself.
     pub(crate) variables: Vec<(OsString, OsString)>,
+    /// What others hold of every card.
+    pub reserve_bytes: u64,
+    /// How far the card may be off what is known of it; none where it was measured.
+    pub uncertainty: Option<Uncertainty>,
     /// The torch that will be used, if that is known.
     pub torch: Option<TorchInstallation>,
     /// Sentences on which the answer will rest, known already.
@@ -80,6 +84,12 @@ impl Job {
                 human(card.total_bytes)
             ));
         }
+        if self.reserve_bytes > 0 {
+            assumptions.push(format!(
+                "others hold {} of the card (--reserve)",
+                human(self.reserve_bytes)
+            ));
+        }
         assumptions.extend(card.assumptions());
         assumptions.extend(
             tables
@@ -87,9 +97,10 @@ impl Job {
                 .filter_map(|recorded| recorded.remark_for(card)),
         );
         remarks.extend(card.note.map(str::to_owned));
-        remarks.extend(hidden_cards_remark(std::env::var_os(
-            "CUDA_VISIBLE_DEVICES",
-        )));
+        remarks.extend(hidden_cards_remark(
+            std::env::var_os("CUDA_VISIBLE_DEVICES"),
+            self.card_count,
+        ));
         let session = Session {
             run_dir: PathBuf::new(),
             devices: sheets(card, self),
@@ -129,6 +140,11 @@ impl Job {
             timeout: self.timeout,
             ignores_python_variables,
             variables: Vec::new(),
+            reserve_bytes: self.reserve_bytes,
+            uncertainty: match self.memory_bytes {
+                Some(_) => card.uncertainty_of_overhead(),
+                None => card.uncertainty(),
+            },
             torch,
             assumptions,
             remarks,
@@ -278,15 +294,22 @@ fn check_interpreter(
 }
 
 /// A remark when the user's environment leaves the script no card at all.
-fn hidden_cards_remark(visible_devices: Option<OsString>) -> Option<String> {
+fn hidden_cards_remark(visible_devices: Option<OsString>, card_count: u32) -> Option<String> {
     let value = visible_devices?;
-    let hides_all = value.is_empty() || value.to_string_lossy().starts_with('-');
-    hides_all.then(|| {
-        format!(
-            "CUDA_VISIBLE_DEVICES is `{}`, which hides every card from the script",
-            value.to_string_lossy()
-        )
+    let value = value.to_string_lossy();
+    hides_every_card(&value, card_count).then(|| {
+        format!("CUDA_VISIBLE_DEVICES is `{value}`, which hides every card from the script")
     })
+}
+
+/// Whether this value of `CUDA_VISIBLE_DEVICES` leaves none of the cards. CUDA reads the list up to its first entry
+/// that names no card; an entry may also be the beginning of a UUID, which is not known here.
+pub fn hides_every_card(visible_devices: &str, card_count: u32) -> bool {
+    let first = visible_devices.split(',').next().unwrap_or_default().trim();
+    match first.parse::<u32>() {
+        Ok(number) => number >= card_count.max(1),
+        Err(_) => !first.starts_with("GPU-"),
+    }
 }
 
 /// Where answers that hold for every run are kept.
@@ -305,9 +328,18 @@ mod tests {
 
     #[test]
     fn an_environment_that_hides_every_card_is_remarked_on() {
-        assert_eq!(hidden_cards_remark(None), None);
-        assert_eq!(hidden_cards_remark(Some("0,1".into())), None);
-        assert!(hidden_cards_remark(Some("".into())).is_some());
-        assert!(hidden_cards_remark(Some("-1".into())).is_some());
+        assert_eq!(hidden_cards_remark(None, 1), None);
+        for (value, card_count, hides) in [
+            ("0,1", 1, false),
+            ("", 1, true),
+            ("-1", 1, true),
+            ("5", 1, true),
+            ("5", 8, false),
+            ("NoDevFiles", 2, true),
+            ("GPU-1234", 1, false),
+        ] {
+            let remark = hidden_cards_remark(Some(value.into()), card_count);
+            assert_eq!(remark.is_some(), hides, "{value} of {card_count}");
+        }
     }
 }
