@@ -6,7 +6,7 @@ use ghostgpu_rehearse::{
     Change, OutOfMemory, Outcome, Peaks, Purpose, Reason, Rehearsal, Rehearse, Run, Stop,
 };
 
-use crate::need::{Need, need};
+use crate::need::{Need, Smallest, need};
 
 /// More fixes are not rehearsed one by one.
 const MOST_ALONE: usize = 12;
@@ -151,11 +151,12 @@ pub fn measure(
 
 fn peaks_of(need: Need) -> Option<Peaks> {
     match need {
-        Need::Measured {
+        Need::Found(Smallest {
             device_bytes,
             allocated_bytes: Some(allocated_bytes),
             reserved_bytes: Some(reserved_bytes),
-        } => Some(Peaks {
+            ..
+        }) => Some(Peaks {
             allocated_bytes,
             reserved_bytes,
             device_bytes,

@@ -25,7 +25,7 @@
 //!
 //! # fn main() -> Result<(), Stop> {
 //! let measured = need(&mut Idle, &[], false)?;
-//! assert!(matches!(measured.need, Need::Measured { device_bytes: 0, .. }));
+//! assert!(matches!(measured.need, Need::Found(_)));
 //! # Ok(())
 //! # }
 //! ```
@@ -36,10 +36,12 @@ pub mod growth;
 pub mod largest_batch;
 mod need;
 mod sizes;
+mod step_growth;
 pub mod verdict;
 mod words;
 
-pub use need::{MeasuredNeed, Need, UnknownNeed, need};
+pub use need::{MeasuredNeed, Need, Smallest, UnknownNeed, need};
+pub use step_growth::{KeepingLine, StepGrowth};
 
 #[cfg(test)]
 mod made_up;

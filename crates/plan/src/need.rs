@@ -7,14 +7,25 @@ use ghostgpu_rehearse::{
 /// What is known about the memory that a job needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Seen on cards with unlimited memory.
-    Measured {
-        device_bytes: u64,
-        /// None where no process could report.
-        allocated_bytes: Option<u64>,
-        reserved_bytes: Option<u64>,
-    },
+    Found(Smallest),
     Unknown(UnknownNeed),
+}
+
+/// The smallest memory with which a job ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Smallest {
+    /// The smallest card: all processes, with context and libraries.
+    pub device_bytes: u64,
+    /// The smallest memory for PyTorch; none where no process could report.
+    pub reserved_bytes: Option<u64>,
+    pub allocated_bytes: Option<u64>,
+    /// From here on PyTorch never has to flush its cache.
+    pub comfortable_device_bytes: Option<u64>,
+    /// Of the run that confirmed it.
+    pub flushes: Option<u64>,
+    pub steps: u64,
+    /// A rehearsal with exactly this memory ended.
+    pub is_confirmed: bool,
 }
 
 /// How the rehearsal with unlimited memory ended instead.
@@ -56,11 +67,12 @@ pub fn need(
 fn need_of(run: &Run) -> Need {
     Need::Unknown(match run.completion() {
         Completion::Completed => {
-            return Need::Measured {
+            return Need::Found(Smallest {
                 device_bytes: run.findings.peak_device_bytes(),
                 allocated_bytes: run.findings.peak_allocated_bytes(),
                 reserved_bytes: run.findings.peak_reserved_bytes(),
-            };
+                ..Smallest::default()
+            });
         }
         Completion::OutOfMemory => UnknownNeed::OutOfMemoryToo,
         Completion::TimedOut => UnknownNeed::TimedOut,
@@ -91,11 +103,12 @@ mod tests {
         let measured = need(&mut runner, &[], true).expect("a run");
         assert_eq!(
             measured.need,
-            Need::Measured {
+            Need::Found(Smallest {
                 device_bytes: 10,
                 allocated_bytes: Some(10),
                 reserved_bytes: Some(10),
-            }
+                ..Smallest::default()
+            })
         );
     }
 

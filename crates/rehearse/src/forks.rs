@@ -77,7 +77,14 @@ impl Forks {
         let reserve_bytes = prepared.reserve_bytes;
         let log = log_of(&run_dir);
         let mut script = Script::start(prepared, run_dir, Arc::clone(observer));
-        let line = Line::accept(&listener, &script.has_ended, session, reserve_bytes, folder, log);
+        let line = Line::accept(
+            &listener,
+            &script.has_ended,
+            session,
+            reserve_bytes,
+            folder,
+            log,
+        );
         let greeting = match line {
             Ok(Some((line, seen))) if seen.unforkable.is_none() => {
                 let forks = Self {

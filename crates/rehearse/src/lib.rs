@@ -36,7 +36,7 @@ mod whole;
 mod words;
 mod written_files;
 
-pub use architectures::{missing_code_sentence, runs_on};
+pub use architectures::runs_on;
 pub use change::{Change, Sizes};
 pub use environment::preload_value;
 pub use failure::Failure;

@@ -1,9 +1,10 @@
 //! From a run, the answer to "does it fit?". Its type is the recording's, which carries it to the page.
 
 use ghostgpu_device::DeviceSheet;
+use ghostgpu_plan::Smallest;
 use ghostgpu_plan::verdict::Judgement;
-use ghostgpu_recording::{DevicePeak, Gpu, Versions};
-use ghostgpu_rehearse::{Completion, Prepared, Run, missing_code_sentence, runs_on};
+use ghostgpu_recording::{DevicePeak, Gpu, Verdict, Versions};
+use ghostgpu_rehearse::{Completion, Prepared, Run};
 use ghostgpu_session::Note;
 use ghostgpu_text::human;
 
@@ -12,34 +13,26 @@ pub use ghostgpu_recording::Answer;
 /// A field that is added keeps the version; one that changes its meaning or goes raises it.
 const SCHEMA: &str = "ghostgpu.run/1";
 
-/// What is known about the memory that the job would have needed.
+/// What is known about the memory that the job needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It fitted: the peak is the need.
-    Peak,
-    /// Seen by running the job again with unlimited memory.
-    Measured {
-        device_bytes: u64,
-        allocated_bytes: Option<u64>,
-        reserved_bytes: Option<u64>,
-    },
-    Unknown {
-        because: String,
-    },
+    Found(Smallest),
+    Unknown { because: String },
+}
+
+impl Need {
+    pub fn smallest(&self) -> Option<&Smallest> {
+        match self {
+            Self::Found(smallest) => Some(smallest),
+            Self::Unknown { .. } => None,
+        }
+    }
 }
 
 impl From<ghostgpu_plan::Need> for Need {
     fn from(need: ghostgpu_plan::Need) -> Self {
         match need {
-            ghostgpu_plan::Need::Measured {
-                device_bytes,
-                allocated_bytes,
-                reserved_bytes,
-            } => Self::Measured {
-                device_bytes,
-                allocated_bytes,
-                reserved_bytes,
-            },
+            ghostgpu_plan::Need::Found(smallest) => Self::Found(smallest),
             ghostgpu_plan::Need::Unknown(because) => Self::Unknown {
                 because: format!("the second run, with unlimited memory, {because}"),
             },
@@ -53,6 +46,8 @@ pub struct Circumstances<'a> {
     /// The cards of the run; all alike, at least one.
     pub card: &'a DeviceSheet,
     pub card_count: usize,
+    /// What others hold of every card.
+    pub reserve_bytes: u64,
     /// What is known of torch before the run, for runs in which nobody reports it.
     pub torch_version: Option<&'a str>,
     pub torch_cuda: Option<&'a str>,
@@ -67,6 +62,7 @@ impl<'a> Circumstances<'a> {
         Self {
             card: prepared.card(),
             card_count: prepared.card_count(),
+            reserve_bytes: prepared.reserve_bytes,
             torch_version: torch.map(|torch| torch.version.as_str()),
             torch_cuda: torch.and_then(|torch| torch.cuda.as_deref()),
             assumptions: &prepared.assumptions,
@@ -82,7 +78,13 @@ pub fn answer(
     circumstances: &Circumstances,
 ) -> Answer {
     let findings = &run.findings;
-    let Judgement { verdict, reason } = judgement;
+    let Judgement {
+        verdict,
+        reason,
+        headroom_bytes,
+        margin_bytes,
+        flushes_per_step,
+    } = judgement;
     let main = findings.main_process();
     let peaks = || findings.processes.iter().flat_map(|process| &process.peaks);
     let peak_allocated_bytes = or_zero_if_unused(run, findings.peak_allocated_bytes());
@@ -90,20 +92,16 @@ pub fn answer(
     // What CUDA took beyond the card's end is not in use on any card.
     let on_card = |bytes: u64| bytes.min(run.capacity_bytes.unwrap_or(u64::MAX));
     let peak_device_bytes = on_card(findings.peak_device_bytes());
-    let (device_need, allocated_need, reserved_need, because) = match need {
-        Need::Peak => (
-            Some(peak_device_bytes),
-            peak_allocated_bytes,
-            peak_reserved_bytes,
-            None,
-        ),
-        Need::Measured {
-            device_bytes,
-            allocated_bytes,
-            reserved_bytes,
-        } => (Some(device_bytes), allocated_bytes, reserved_bytes, None),
-        Need::Unknown { because } => (None, None, None, Some(because)),
+    let (smallest, because) = match need {
+        Need::Found(_) if verdict == Verdict::DidNotUseCard => {
+            (None, Some("the script did not use the card".to_owned()))
+        }
+        Need::Found(smallest) => (Some(smallest), None),
+        Need::Unknown { because } => (None, Some(because)),
     };
+    let smallest = smallest.as_ref();
+    let coverage = main.and_then(|process| process.coverage.clone());
+    let coverage = coverage.unwrap_or_default();
     Answer {
         schema: SCHEMA.to_owned(),
         fits: verdict.fits(),
@@ -112,9 +110,18 @@ pub fn answer(
         peak_allocated_bytes,
         peak_reserved_bytes,
         peak_device_bytes,
-        needed_device_bytes: device_need,
-        needed_allocated_bytes: allocated_need,
-        needed_reserved_bytes: reserved_need,
+        headroom_bytes,
+        margin_bytes,
+        reserve_bytes: circumstances.reserve_bytes,
+        needed_device_bytes: smallest.map(|need| need.device_bytes),
+        needed_allocated_bytes: smallest.and_then(|need| need.allocated_bytes),
+        needed_reserved_bytes: smallest.and_then(|need| need.reserved_bytes),
+        comfortable_device_bytes: smallest.and_then(|need| need.comfortable_device_bytes),
+        cache_flushes_per_step: flushes_per_step,
+        needed_flushes_per_step: smallest.and_then(|need| {
+            let steps = Some(need.steps).filter(|steps| *steps > 0)?;
+            Some(need.flushes? as f64 / steps as f64)
+        }),
         needed_unknown_because: because,
         steps: findings
             .processes
@@ -169,17 +176,8 @@ pub fn answer(
         exit_code: verdict
             .exit_code()
             .unwrap_or_else(|| run.ending.shell_code()),
-        headroom_bytes: None,
-        comfortable_device_bytes: None,
-        cache_flushes_per_step: None,
-        covered: main
-            .and_then(|process| process.coverage.clone())
-            .unwrap_or_default()
-            .covered,
-        not_reached: main
-            .and_then(|process| process.coverage.clone())
-            .unwrap_or_default()
-            .not_reached,
+        covered: coverage.covered,
+        not_reached: coverage.not_reached,
     }
 }
 
@@ -202,20 +200,7 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
             sentences.push(sentence);
         }
     };
-    if let Some(process) = findings.main_process()
-        && !runs_on(&process.code_architectures, circumstances.card.capability)
-    {
-        add(missing_code_sentence(
-            &torch_version(run, circumstances).unwrap_or_default(),
-            &process.code_architectures,
-            circumstances.card.capability,
-            &circumstances.card.name,
-        ));
-    }
     let is_fitting = run.completion() == Completion::Completed;
-    if is_fitting && !findings.used_cuda() {
-        add("the script never used CUDA: there was nothing to measure".to_owned());
-    }
     if findings.used_cuda() && findings.processes.is_empty() {
         add(
             "no process of the script reported (was python started with -I, -S or -E, or \

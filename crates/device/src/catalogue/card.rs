@@ -143,7 +143,9 @@ impl Card {
     /// How far this card may be off its sheet; none where everything that counts was read on one.
     pub fn uncertainty(&self) -> Option<Uncertainty> {
         let memory = match self.memory_provenance {
-            Provenance::Derived => Some((derive::uncertain_memory_bytes(self.total_bytes), "memory")),
+            Provenance::Derived => {
+                Some((derive::uncertain_memory_bytes(self.total_bytes), "memory"))
+            }
             Provenance::Measured | Provenance::Published => None,
         };
         in_words(memory.into_iter().chain(self.uncertain_overhead()))

@@ -175,9 +175,13 @@ mod tests {
             "its CUDA context and libraries were not measured on such a card"
         );
         for card in Catalogue::builtin().cards() {
-            let bytes = card.uncertainty().map_or(0, |uncertainty| uncertainty.bytes);
+            let bytes = card
+                .uncertainty()
+                .map_or(0, |uncertainty| uncertainty.bytes);
             assert!(bytes < card.total_bytes / 25, "{}: {bytes}", card.name);
-            let given = card.uncertainty_of_overhead().map_or(0, |known| known.bytes);
+            let given = card
+                .uncertainty_of_overhead()
+                .map_or(0, |known| known.bytes);
             assert!(given <= bytes, "{}", card.name);
         }
     }

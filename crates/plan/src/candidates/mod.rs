@@ -8,7 +8,6 @@ mod fixed_lines;
 mod result;
 mod script_options;
 mod sizes;
-mod step_growth;
 
 use std::ffi::OsString;
 
@@ -16,12 +15,12 @@ use ghostgpu_explain::Advice;
 use ghostgpu_rehearse::{Outcome, Rehearsal, Run, Runner, SizePoint, Stop};
 
 use crate::need::{Need, need};
+use crate::step_growth::growth_per_step;
 use bench::Bench;
 pub use fixed_lines::{FixedLine, NoFix};
 pub use result::{
     AsItIs, CandidateOutcome, Candidates, Failed, Made, NotRehearsed, RehearsedCandidate,
 };
-use step_growth::growth_per_step;
 
 /// What may help, with which script, on which card.
 #[derive(Clone, Debug)]
@@ -84,7 +83,7 @@ fn as_it_is(runner: &mut dyn Runner) -> Result<AsItIs, Stop> {
             place,
             // The card's own answer first: what would the job need?
             needed_bytes: match need(runner, &[], false)?.need {
-                Need::Measured { device_bytes, .. } => Some(device_bytes),
+                Need::Found(smallest) => Some(smallest.device_bytes),
                 Need::Unknown(_) => None,
             },
         },
