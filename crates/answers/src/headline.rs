@@ -94,7 +94,8 @@ impl VerdictHeadline {
             Verdict::DoesNotFit => {
                 let needed = answer.needed_device_bytes;
                 let total = gpu.total_bytes.saturating_sub(answer.reserve_bytes);
-                let line = Headline::not_fitting(needed, &gpu.name, total, gpu.count);
+                let name = less(&gpu.name, answer.reserve_bytes);
+                let line = Headline::not_fitting(needed, &name, total, gpu.count);
                 (line.text, because)
             }
             _ => (answer.reason.clone(), None),
@@ -185,9 +186,14 @@ fn cards(name: &str, total_bytes: u64, count: usize, reserve_bytes: u64) -> Stri
         0 | 1 => name.to_owned(),
         count => format!("each of {count} × {name}"),
     };
+    format!("{capacity} ({})", less(&name, reserve_bytes))
+}
+
+/// A card of which others use a part.
+fn less(name: &str, reserve_bytes: u64) -> String {
     match reserve_bytes {
-        0 => format!("{capacity} ({name})"),
-        reserve => format!("{capacity} ({name} less {})", human(reserve)),
+        0 => name.to_owned(),
+        reserve => format!("{name} less {}", human(reserve)),
     }
 }
 

@@ -63,6 +63,7 @@ impl Job {
     /// From here on signals are held: see [`hold_signals`](crate::process::hold_signals).
     pub fn prepare(&self) -> Result<Prepared, Stop> {
         let card = find_card(self)?;
+        check_reserve(self, card)?;
         let target = Target::from_words(&self.command)?;
         let tables = read_tables(&self.library_sizes)?;
         let layout = Layout::find()?;
@@ -86,7 +87,7 @@ impl Job {
         }
         if self.reserve_bytes > 0 {
             assumptions.push(format!(
-                "others hold {} of the card (--reserve)",
+                "{} of the card are in use already (--reserve)",
                 human(self.reserve_bytes)
             ));
         }
@@ -164,6 +165,20 @@ fn without_isolation_of(target: Target) -> (Target, bool) {
             )
         }
         other => (other, false),
+    }
+}
+
+/// Refuses a reserve that leaves nothing for the script.
+fn check_reserve(job: &Job, card: &Card) -> Result<(), Failure> {
+    let total = job.memory_bytes.unwrap_or(card.total_bytes);
+    match job.reserve_bytes < total {
+        true => Ok(()),
+        false => Err(Failure::new(format!(
+            "--reserve and --margin take {} of a card that has {}",
+            human(job.reserve_bytes),
+            human(total)
+        ))
+        .with_hint("`--reserve 1GiB` is what a desktop or another job uses of the card")),
     }
 }
 

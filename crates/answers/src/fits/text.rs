@@ -119,6 +119,8 @@ impl FullText<'_> {
 
     fn need(&mut self, answer: &Answer) {
         match (answer.needed_device_bytes, &answer.needed_unknown_because) {
+            // What fits needs what it had, unless less was found to do.
+            (Some(bytes), _) if bytes == answer.peak_device_bytes => {}
             (Some(device_bytes), _) => {
                 let mut lines = vec![
                     figure("allocated", answer.needed_allocated_bytes, ""),
@@ -140,8 +142,8 @@ impl FullText<'_> {
             (None, _) => {}
         }
         if answer.margin_bytes > 0 && answer.fits == Some(true) {
-            let margin = figure("margin", Some(answer.margin_bytes), "");
-            self.sheet.section("", [margin]);
+            let margin = figure("to leave", Some(answer.margin_bytes), "");
+            self.sheet.section("margin", [margin]);
         }
     }
 

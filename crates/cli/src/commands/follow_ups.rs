@@ -5,9 +5,21 @@ use std::ffi::OsString;
 use super::rehearsal_options::RehearsalOptions;
 use super::run::Arguments;
 use ghostgpu_answers::fits::FollowUps;
-use ghostgpu_rehearse::Job;
+use ghostgpu_plan::verdict::Margin;
+use ghostgpu_rehearse::{Job, hides_every_card};
 
 const PAGE: &str = "report.html";
+
+/// What a rehearsal that did not come to everything gets.
+const LONGER: &str = "10m";
+
+const VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
+
+/// Whether the user's environment leaves the script no card.
+fn hides_cards(count: u32) -> bool {
+    let value = std::env::var_os(VARIABLE);
+    value.is_some_and(|value| hides_every_card(&value.to_string_lossy(), count))
+}
 
 pub fn follow_ups(arguments: &Arguments) -> FollowUps {
     let Some(gpu) = &arguments.options.gpu else {
@@ -43,6 +55,17 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
             .report
             .is_none()
             .then(|| on_this_card("run", &[cards, &["--report", PAGE]].concat())),
+        longer: Some(on_this_card(
+            "run",
+            &[cards, &["--budget", LONGER]].concat(),
+        )),
+        unhidden: hides_cards(arguments.count).then(|| {
+            [
+                &["env", "-u", VARIABLE].map(str::to_owned)[..],
+                &on_this_card("run", cards),
+            ]
+            .concat()
+        }),
         lint: script.map(|script| ["ghostgpu", "lint", script].map(str::to_owned).to_vec()),
         rehearsed: Some(rehearsed),
     }
@@ -51,6 +74,16 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
 /// Options that change what is measured.
 fn options(options: &RehearsalOptions) -> Vec<String> {
     let mut words = Vec::new();
+    if let Some(reserve) = options.reserve {
+        words.extend(["--reserve".to_owned(), size(reserve)]);
+    }
+    if let Some(margin) = options.margin {
+        let margin = match margin {
+            Margin::Bytes(bytes) => size(bytes),
+            Margin::Percent(percent) => format!("{percent}%"),
+        };
+        words.extend(["--margin".to_owned(), margin]);
+    }
     if options.steps != Job::STEPS {
         words.extend(["--steps".to_owned(), options.steps.to_string()]);
     }
@@ -87,7 +120,7 @@ fn size(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
     match bytes % MIB {
         0 => format!("{}MiB", bytes / MIB),
-        _ => bytes.to_string(),
+        _ => format!("{bytes}B"),
     }
 }
 
@@ -128,11 +161,11 @@ mod tests {
     #[test]
     fn options_that_change_the_figures_are_kept_and_others_are_not() {
         let next = typed(
-            "run --gpu h200 --memory 11GiB --steps 5 --no-cudnn --json out.json -- python -m a.b",
+            "run --gpu h200 --memory 11GiB --reserve 1GiB --margin 5% --steps 5 --no-cudnn --json out.json -- python -m a.b",
         );
         assert_eq!(
             joined(next.largest_batch),
-            "ghostgpu max-batch --gpu h200 --memory 11264MiB --steps 5 --no-cudnn -- python -m a.b"
+            "ghostgpu max-batch --gpu h200 --memory 11264MiB --reserve 1024MiB --margin 5% --steps 5 --no-cudnn -- python -m a.b"
         );
         assert_eq!(next.lint, None);
         let several = typed("run --gpu h100 --count 8 --report x.html -- torchrun train.py");

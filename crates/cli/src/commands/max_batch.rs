@@ -62,7 +62,7 @@ pub struct Arguments {
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     answer(&WhichBatch {
-        job: arguments.options.job(arguments.command.clone()),
+        job: arguments.options.job_with_margin(arguments.command.clone()),
         output: &arguments.answer,
         point: match &arguments.arg {
             Some(option) => SizePoint::Option(option.clone()),

@@ -10,6 +10,7 @@ mod explain;
 mod follow_ups;
 mod gpus;
 mod lint;
+mod margin;
 mod max_batch;
 mod rehearsal_options;
 mod replay;

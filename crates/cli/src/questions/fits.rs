@@ -7,12 +7,12 @@ use std::sync::Arc;
 use ghostgpu_answers::fits::{Answer, Circumstances, FollowUps, Need, json_answer, text_answer};
 use ghostgpu_answers::growth::Scaling;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
-use ghostgpu_plan::need;
-use ghostgpu_plan::verdict::judge;
+use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
+use ghostgpu_plan::{StepGrowth, need};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
-    Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop, WholeRuns,
-    user_frame,
+    Completion, Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop,
+    WholeRuns, user_frame,
 };
 use ghostgpu_report::write_html;
 use ghostgpu_text::seconds;
@@ -37,6 +37,8 @@ pub struct DoesItFit<'a> {
     pub growth: Option<(SizePoint, SequencePoint)>,
     /// What does not fit is rehearsed again, to find out how much it needs.
     pub measures_need: bool,
+    /// What has to be left for it to fit with room.
+    pub margin: Option<Margin>,
     /// What the user may type next.
     pub follow_ups: FollowUps,
     pub declines: Declines,
@@ -58,19 +60,24 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     });
     let mut run = Run::even_if_timed_out(runner.rehearse(&Rehearsal::as_it_is()))?;
     runner.send_output_to(ScriptOutput::Kept);
-    let judgement = judge(&run);
+    let (need, measured) = need_of(question, &run, &mut runner)?;
+    let current_dir = std::env::current_dir().ok();
+    let on_card = OnCard::of(&prepared, question.margin);
+    let growth = StepGrowth::of(&run);
+    let mut judgement = judge(&run, need.smallest(), growth.as_ref(), &on_card);
+    if let Some(folder) = &current_dir {
+        judgement.reason = relative_paths::in_sentence(&judgement.reason, folder);
+    }
     let verdict = judgement.verdict;
-    let (need, measured) = need_of(question, verdict, &mut runner)?;
     // The whole job's memory is what has to be made smaller, not only what came before the failed
     // request.
     let mut memory = measured.unwrap_or(std::mem::replace(&mut run.memory, Memory::Unwanted));
     let answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
     complete(&mut memory, &answer, &prepared);
-    let current_dir = std::env::current_dir().ok();
     let look = output.look(current_dir.as_deref());
     output.say(&text_answer(&answer, &memory, &question.follow_ups, look))?;
-    let scaling = scaling(question, verdict, &prepared, &mut runner)?;
+    let scaling = scaling(question, &run, &prepared, &mut runner)?;
     if let Some(scaling) = &scaling {
         output.say(&scaling.text(look))?;
     }
@@ -101,22 +108,22 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
 /// What the job needs and, where it was rehearsed again for that, whose memory it was then.
 fn need_of(
     question: &DoesItFit,
-    verdict: Verdict,
+    run: &Run,
     runner: &mut Declining,
 ) -> Result<(Need, Option<Memory>), Stop> {
     let unknown = |because: &str| Need::Unknown {
         because: because.to_owned(),
     };
-    match verdict {
-        Verdict::Fits => Ok((Need::Peak, None)),
-        Verdict::DoesNotFit if question.measures_need => {
+    match run.completion() {
+        Completion::Completed => Ok((Need::Found(need_seen_in(run)), None)),
+        Completion::OutOfMemory if question.measures_need => {
             let measured = need(runner, &[], true)?;
-            let is_known = matches!(measured.need, ghostgpu_plan::Need::Measured { .. });
+            let is_known = matches!(measured.need, ghostgpu_plan::Need::Found(_));
             let is_recorded = matches!(measured.memory, Memory::Recorded(_));
             let memory = Some(measured.memory).filter(|_| is_known && is_recorded);
             Ok((measured.need.into(), memory))
         }
-        Verdict::DoesNotFit => Ok((unknown("it was not looked for (--no-retry)"), None)),
+        Completion::OutOfMemory => Ok((unknown("it was not looked for (--no-retry)"), None)),
         _ => Ok((unknown("the script did not run to its end"), None)),
     }
 }
@@ -124,15 +131,15 @@ fn need_of(
 /// How memory grows, if that was asked.
 fn scaling(
     question: &DoesItFit,
-    verdict: Verdict,
+    run: &Run,
     prepared: &Prepared,
     runner: &mut Declining,
 ) -> Result<Option<Scaling>, Stop> {
     let Some((batch, sequence)) = question.growth.clone() else {
         return Ok(None);
     };
-    let measured = match verdict {
-        Verdict::Fits | Verdict::DoesNotFit => growth::measure(
+    let measured = match run.completion() {
+        Completion::Completed | Completion::OutOfMemory => growth::measure(
             runner,
             &growth::Goal {
                 batch,

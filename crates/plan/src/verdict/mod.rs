@@ -176,17 +176,23 @@ fn full_after(growth: &StepGrowth, left_bytes: u64, run: &Run) -> Option<u64> {
         return None;
     }
     let steps = left_bytes / growth.bytes_per_step;
-    let still_to_come = run
-        .findings
-        .processes
-        .iter()
-        .filter_map(|process| steps_to_come(process))
-        .max();
-    (steps <= still_to_come.unwrap_or(LONG_TRAINING).min(LONG_TRAINING)).then_some(steps)
+    (steps < steps_to_come(run)).then_some(steps)
+}
+
+/// How many steps the training goes on for: none if the script came to its end with all of them, and many if it was
+/// stopped and nobody knows how many there are.
+fn steps_to_come(run: &Run) -> u64 {
+    let processes = run.findings.processes.iter();
+    let known = processes.filter_map(steps_not_rehearsed).max();
+    let unknown = match run.stopped_by_step_limit() {
+        true => LONG_TRAINING,
+        false => 0,
+    };
+    known.unwrap_or(unknown).min(LONG_TRAINING)
 }
 
 /// How many steps of the training were not rehearsed, where its length is known: `9 of 1,250` leaves 1,241.
-fn steps_to_come(process: &ProcessReport) -> Option<u64> {
+fn steps_not_rehearsed(process: &ProcessReport) -> Option<u64> {
     let coverage = process.coverage.as_ref()?;
     let steps = coverage
         .covered

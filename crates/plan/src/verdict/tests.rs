@@ -25,6 +25,7 @@ struct Seen {
     covered: Vec<(TrainingPart, &'static str)>,
     not_reached: Vec<TrainingPart>,
     has_report: bool,
+    is_stopped: bool,
     growth_bytes: u64,
     reserve_bytes: u64,
     margin: Option<Margin>,
@@ -45,6 +46,7 @@ impl Default for Seen {
             covered: Vec::new(),
             not_reached: Vec::new(),
             has_report: true,
+            is_stopped: true,
             growth_bytes: 0,
             reserve_bytes: 0,
             margin: None,
@@ -92,6 +94,7 @@ impl Seen {
             torch_cuda: self.torch_cuda.map(str::to_owned),
             code_architectures: self.architectures.split(' ').map(str::to_owned).collect(),
             steps: 10,
+            stopped_by_step_limit: self.is_stopped,
             peaks: vec![AllocatorPeaks {
                 peak_reserved_bytes: self.peak_bytes,
                 retries: self.flushes,
@@ -246,6 +249,27 @@ fn every_degree_has_its_reason() {
             Verdict::Fits,
             "6.00 GiB (60 %) to spare",
         ),
+        // The script came to its end: there are no more steps.
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                is_stopped: false,
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "6.00 GiB (60 %) to spare",
+        ),
+        // It did so because passes over its data were shortened.
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                is_stopped: false,
+                covered: vec![(TrainingPart::Steps, "10 of 1,200")],
+                ..Seen::default()
+            },
+            Verdict::WillRunOut,
+            "the card is full after about 204 more steps: each keeps 30.00 MiB more from train.py:20 in main, kept in losses",
+        ),
         (
             Seen {
                 is_out_of_memory: true,
@@ -339,6 +363,7 @@ fn every_degree_has_its_reason() {
         (
             Seen {
                 exit_code: 7,
+                is_stopped: false,
                 ..Seen::default()
             },
             Verdict::ScriptFailed,
@@ -423,6 +448,7 @@ fn what_is_certain_comes_before_what_is_not() {
             "a script that fails says nothing about its card",
             Seen {
                 exit_code: 1,
+                is_stopped: false,
                 allocations: 0,
                 peak_bytes: 0,
                 ..Seen::default()

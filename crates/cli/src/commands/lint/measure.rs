@@ -31,7 +31,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     command.extend(arguments.script_arguments.iter().cloned());
     let job = Job {
         records_memory: false,
-        ..arguments.measured.job(command)
+        ..arguments.measured.job_with_margin(command)
     };
     let prepared = job.prepare()?;
     let doing = format!("rehearsing `{}` {} times", script.display(), texts.len());
