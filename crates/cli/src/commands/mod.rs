@@ -43,8 +43,8 @@ Examples:
   ghostgpu gpus 30
   ghostgpu doctor
 
-Exit codes: 0 it fits, 3 it does not fit, 2 wrong usage or a failure of ghostgpu's own,
-otherwise the code of the script."
+Exit codes: 0 it fits, 3 it does not, 4 to 8 in between (`ghostgpu run --help`), 2 wrong usage or
+a failure of ghostgpu's own, otherwise the code of the script."
 )]
 pub struct CommandLine {
     #[command(subcommand)]
