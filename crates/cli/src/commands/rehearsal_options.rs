@@ -26,7 +26,7 @@ pub struct RehearsalOptions {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub reserve: Option<u64>,
 
-    /// What must be left to fit with room: `1GiB`, `5%` [default: what is not exactly known of the card]
+    /// So much of the card must be left: `1GiB`, `5%`
     #[arg(long, value_name = "SIZE|PERCENT%", value_parser = parse_margin)]
     pub margin: Option<Margin>,
 

@@ -3,7 +3,7 @@
 //! The first that holds is the verdict:
 //!
 //! 1. the script did not come to its end, for a reason of its own or of ours;
-//! 2. it never used the card, so that nothing is known about it;
+//! 2. nothing of what it reported can be read, or it never used the card, so that nothing is known about it;
 //! 3. the installed torch has no code for the card: whatever the memory, the job stops at its first kernel;
 //! 4. it ran out of memory: that is certain, however little of the training was reached;
 //! 5. memory grows without an end in sight, and the card is full before the training is over;
@@ -113,6 +113,14 @@ fn verdict(
         return (verdict, reasons::ended_otherwise(run, verdict));
     }
     let is_out_of_memory = run.completion() == Completion::OutOfMemory;
+    let findings = &run.findings;
+    if let (false, [damage, ..], []) = (
+        is_out_of_memory,
+        &findings.damages[..],
+        &findings.processes[..],
+    ) {
+        return (Verdict::NotKnown, damage.clone());
+    }
     if !is_out_of_memory && !uses_card(run) {
         return (Verdict::DidNotUseCard, reasons::not_used(run, card));
     }
