@@ -71,12 +71,12 @@ struct Survivors {
 }
 
 impl Survivors {
-    /// The name of most of them. A variable that each step replaces names a step here and there; what
-    /// keeps all of them names those of one step and of the next.
-    fn name(&self) -> NameId {
+    /// The name of most of them, where something is kept once in `period` steps. A variable that each step replaces
+    /// names a step here and there; what keeps all of them names those of one step and of the next.
+    fn name(&self, period: usize) -> NameId {
         let keeps = |steps: &BTreeSet<usize>| {
             let mut pairs = steps.iter().zip(steps.iter().skip(1));
-            pairs.any(|(one, next)| one + 1 == *next)
+            pairs.any(|(one, next)| next - one <= period)
         };
         let keepers = self.names.iter().filter(|(_, steps)| keeps(steps));
         // Of names that keep as much, the first.
@@ -132,7 +132,7 @@ impl CardLedger<'_> {
                 place,
                 category,
                 stack: survivors.stack,
-                kept_in: self.keeper(category, survivors.name()),
+                kept_in: self.keeper(category, survivors.name(rise.period)),
                 bytes_at_ends: series.bytes,
                 bytes_per_step: risen / (rise.to - rise.from).max(1) as u64,
                 period: rise.period,
