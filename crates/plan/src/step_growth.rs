@@ -8,8 +8,9 @@ use ghostgpu_session::ProcessReport;
 /// Fewer steps do not tell growth from a beginning, where only peaks are known.
 const FEWEST_STEPS: usize = 8;
 
-/// Passes over data are shortened: what is kept once in an epoch would seem to be kept every few steps.
-const LONGEST_PERIOD_IN_SHORT_PASSES: usize = 2;
+/// Passes over data are shortened to five batches or more: what is kept once in an epoch would seem to be kept in every
+/// fifth step.
+const LONGEST_PERIOD_IN_SHORT_PASSES: usize = 4;
 
 /// What grows from step to step, with no end in sight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

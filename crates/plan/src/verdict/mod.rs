@@ -121,7 +121,7 @@ fn verdict(
     ) {
         return (Verdict::NotKnown, damage.clone());
     }
-    if !is_out_of_memory && !uses_card(run) {
+    if !is_out_of_memory && !uses_card(run, card) {
         return (Verdict::DidNotUseCard, reasons::not_used(run, card));
     }
     if let Some(process) = without_code(run, card) {
@@ -153,23 +153,13 @@ fn verdict(
     }
 }
 
-/// Whether anything of the script came to the card: a process that only asks for its name has a context there.
-fn uses_card(run: &Run) -> bool {
+/// Whether anything of the script came to the card: one that only asks for its name has a context there.
+fn uses_card(run: &Run, card: &OnCard) -> bool {
     let findings = &run.findings;
     let mut peaks = findings.processes.iter().flat_map(|each| &each.peaks);
-    let reports = !findings.processes.is_empty();
-    match reports {
-        true => peaks.any(|peaks| peaks.allocations > 0) || others_used_card(run),
-        false => findings.used_cuda(),
-    }
-}
-
-/// Whether a process that does not report used the card: one without Python, or one that was killed.
-fn others_used_card(run: &Run) -> bool {
-    let findings = &run.findings;
-    let reports = |pid: u32| findings.processes.iter().any(|process| process.pid == pid);
-    let mut uses = findings.process_use.iter();
-    uses.any(|each| !reports(each.process))
+    // Not every allocator counts what it hands out, and not everything goes through PyTorch's.
+    peaks.any(|peaks| peaks.allocations > 0 || peaks.peak_allocated_bytes > 0)
+        || findings.peak_device_bytes() > card.sheet.overhead.context_bytes
 }
 
 /// The process that had most memory, if its torch has no code for the card.
