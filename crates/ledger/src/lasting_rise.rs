@@ -4,12 +4,11 @@
 //! what a second epoch adds, buffers with room for a number of things. So a rise counts only if it comes again and
 //! again up to the end, at intervals that are about the same, and if the later ones are not smaller.
 
-/// In so many steps at least is looked; the first two are left out where there are others.
+/// In fewer steps nothing is seen.
 const FEWEST_STEPS: usize = 3;
-const STEPS_WITH_A_BEGINNING: usize = 5;
 
-/// A rise that comes again, where there are enough steps to see that.
-const FEWEST_RISES: usize = 3;
+/// From so many steps on, the first is left out, and a rise has to come three times; of fewer, two have to do.
+const ENOUGH_STEPS: usize = 5;
 
 /// A rise without an end in sight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +26,16 @@ pub fn lasting_rise(values: &[u64]) -> Option<LastingRise> {
     if values.len() < FEWEST_STEPS {
         return None;
     }
-    let beginning = match values.len() {
-        ..STEPS_WITH_A_BEGINNING => 0,
-        _ => 1,
+    let (beginning, fewest_rises) = match values.len() {
+        ..ENOUGH_STEPS => (0, 2),
+        _ => (1, 3),
     };
     let start = after_last_fall(values, beginning)?;
     let rises: Vec<usize> = (start + 1..values.len())
         .filter(|&at| values[at] > values[at - 1])
         .collect();
-    let fewest = FEWEST_RISES.min(values.len() - 1 - beginning);
     let (&first, &last) = rises.first().zip(rises.last())?;
-    if rises.len() < fewest.max(2) {
+    if rises.len() < fewest_rises {
         return None;
     }
     let gaps = || rises.windows(2).map(|pair| pair[1] - pair[0]);
@@ -85,6 +83,7 @@ mod tests {
         for (values, period) in [
             (&[1, 2, 3][..], Some(1)),
             (&[0, 5, 10, 15], Some(1)),
+            (&[0, 0, 1, 2], Some(1)),
             // Whatever the first steps made, the others add the same.
             (&[90, 200, 201, 202, 203, 204], Some(1)),
             (&[0, 1, 3, 6, 10, 15], Some(1)),
