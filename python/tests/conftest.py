@@ -181,7 +181,7 @@ def rehearse_on_card(tmp_path: Path, h200_session: dict[str, Any]) -> Rehearse:
     ) -> Rehearsal:
         (device,) = h200_session["devices"]
         devices = [{**device, **(card or {})}]
-        fields = {**h200_session, "devices": devices, **changes}
+        fields = {**h200_session, "devices": devices, "coverage": None, "steps": 3, **changes}
         fields.pop("run_dir")
         session = make_session(tmp_path, **fields)
         # As `crates/session/src/card_usage.rs` has it: magic number, number of devices, zeros.

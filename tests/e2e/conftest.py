@@ -112,6 +112,9 @@ def _rehearse_with(python: str, folder: Path, cache: Path) -> Rehearse:
         named = any(option == "--gpu" for option in options)
         words = [str(PROGRAM), "run", "--python", python, "--json", str(answer)]
         words += [*([] if named else ["--gpu", "h200"]), *options]
+        # Most tests are about single steps; `test_coverage.py` is about whole trainings.
+        if not any(option in ("--steps", "--full", "--budget") for option in options):
+            words += ["--steps", "3"]
         words += ["--", *command] if command else ["train.py"]
         done = subprocess.run(
             words,

@@ -26,7 +26,7 @@ pub struct Answer {
     pub script: String,
     pub gpu: String,
     pub gpu_total_bytes: u64,
-    pub steps: u64,
+    pub steps: Option<u64>,
     pub runs: Vec<(Variant, Measured)>,
 }
 
@@ -67,13 +67,14 @@ impl Answer {
             _ => sheet.table("rehearsed", &self.short_table(sheet.text_width())),
         }
         let steps = match self.steps {
-            0 => "to the end of the script".to_owned(),
-            1 => "1 optimizer step".to_owned(),
-            steps => format!("{steps} optimizer steps"),
+            None => "until nothing new was seen".to_owned(),
+            Some(0) => "to the end of the script".to_owned(),
+            Some(1) => "1 optimizer step".to_owned(),
+            Some(steps) => format!("{steps} optimizer steps"),
         };
         sheet.paragraph(
             "steps",
-            &format!("{steps}; what grows from step to step saves more with more --steps"),
+            &format!("{steps}; what grows from step to step saves more with more of them (--full)"),
         );
         headline.paint(&sheet, look)
     }
@@ -241,7 +242,7 @@ mod tests {
             script: "train.py".to_owned(),
             gpu: "NVIDIA GeForce RTX 3060".to_owned(),
             gpu_total_bytes: 12 << 30,
-            steps: 3,
+            steps: Some(3),
             runs: vec![
                 (
                     Variant::AsItIs,

@@ -40,7 +40,10 @@ impl StepGrowth {
             });
         };
         let mut processes = run.findings.processes.iter();
-        let has_short_passes = processes.any(|process| process.coverage.is_some());
+        let has_short_passes = processes.any(|process| {
+            let coverage = process.coverage.as_ref();
+            coverage.is_some_and(|coverage| coverage.is_shortened)
+        });
         let longest = match has_short_passes {
             true => LONGEST_PERIOD_IN_SHORT_PASSES,
             false => usize::MAX,

@@ -56,6 +56,11 @@ pub enum Extent {
 impl Job {
     /// How many optimizer steps show what a step takes, where a training as a whole is not asked about.
     pub const STEPS: u64 = 3;
+
+    /// How long training steps may take unless somebody says otherwise.
+    pub const BUDGET: Duration = Duration::from_secs(60);
+    /// The same, as it is typed.
+    pub const BUDGET_WORDS: &str = "60s";
 }
 
 impl Default for Job {
@@ -66,7 +71,9 @@ impl Default for Job {
             memory_bytes: None,
             reserve_bytes: 0,
             card_count: 1,
-            extent: Extent::Steps(Self::STEPS),
+            extent: Extent::Coverage {
+                budget: Self::BUDGET,
+            },
             python: None,
             timeout: None,
             has_full_initialisation: false,

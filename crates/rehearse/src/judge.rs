@@ -49,6 +49,8 @@ pub struct Run {
     pub removed_files: Vec<PathBuf>,
     /// The end of what the script printed, where the user did not see it.
     pub last_lines: Vec<String>,
+    /// Passes over data were not shortened, since the script failed with this when they were.
+    pub whole_passes_after: Option<String>,
 }
 
 impl Run {
@@ -62,6 +64,7 @@ impl Run {
             memory: Memory::Unwanted,
             removed_files: Vec::new(),
             last_lines: Vec::new(),
+            whole_passes_after: None,
         }
     }
 

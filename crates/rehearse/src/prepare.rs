@@ -113,6 +113,7 @@ impl Job {
             coverage: match self.extent {
                 Extent::Coverage { budget } => Some(CoverageRequest {
                     budget_ms: u64::try_from(budget.as_millis()).unwrap_or(u64::MAX),
+                    shortens_passes: true,
                 }),
                 Extent::Steps(_) | Extent::Whole => None,
             },

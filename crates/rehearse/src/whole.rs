@@ -65,6 +65,23 @@ impl WholeRuns {
 
 impl Rehearse for WholeRuns {
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
+        let mut run = self.once(rehearsal)?;
+        if !self.has_failed_for_short_passes(&run) {
+            return Ok(run);
+        }
+        // Something counts on whole passes: results as many as there are samples, say.
+        let failure = run.exception().unwrap_or_default().to_owned();
+        if let Some(coverage) = &mut self.prepared.session.coverage {
+            coverage.shortens_passes = false;
+        }
+        run = self.once(rehearsal)?;
+        run.whole_passes_after = Some(failure);
+        Ok(run)
+    }
+}
+
+impl WholeRuns {
+    fn once(&self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         let run_dir = RunDir::create(&self.prepared.layout.library).map_err(Stop::Failed)?;
         let mut prepared = changed(&self.prepared, &rehearsal.changes, &run_dir)?;
         prepared.session.attribution &= rehearsal.records_memory;
@@ -76,6 +93,17 @@ impl Rehearse for WholeRuns {
         let result = start(&prepared, run_dir, self.output, &mut tick);
         self.observer.ends();
         result
+    }
+
+    /// Whether a script that is rehearsed with shortened passes ended with an exception of its own.
+    fn has_failed_for_short_passes(&self, run: &Run) -> bool {
+        let coverage = self.prepared.session.coverage;
+        let reports = run.findings.processes.iter();
+        coverage.is_some_and(|request| request.shortens_passes)
+            && run.completion() == Completion::ScriptFailed
+            && reports
+                .filter_map(|process| process.coverage.as_ref())
+                .any(|seen| seen.is_shortened)
     }
 }
 
@@ -155,6 +183,7 @@ pub(crate) fn start(
         memory,
         removed_files,
         last_lines: last_lines(&log),
+        whole_passes_after: None,
     };
     match (supervised.cause, run.completion()) {
         (Cause::Interrupted(signal), _) => Err(Stop::Interrupted(signal)),

@@ -113,6 +113,8 @@ pub struct Coverage {
     /// In the order in which it was first seen; each part once.
     pub covered: Vec<Covered>,
     pub not_reached: Vec<NotReached>,
+    /// Batches were left out of passes over data.
+    pub is_shortened: bool,
 }
 
 /// A part of a training that was rehearsed.

@@ -66,6 +66,8 @@ pub struct Session {
 pub struct CoverageRequest {
     /// Time for training steps, from the first on.
     pub budget_ms: u64,
+    /// Passes over data are cut in the middle; not in a script that fails then.
+    pub shortens_passes: bool,
 }
 
 /// A change that the agent makes while the script runs, in place of a line that a user would write:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from types import ModuleType
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import checkpoints, preload, session
 from .attribution import MemoryRecorder
@@ -30,6 +30,9 @@ from .sequence_lengths import SequenceLengths
 from .stacks import current_frames, describe
 from .steps import StepCounter
 from .triton_kernels import TritonKernels
+
+if TYPE_CHECKING:
+    from .coverage import Coverage
 
 _after_import: list[Callable[[ModuleType], object]] = []
 """What wants to see further modules, once torch has been imported."""
@@ -82,6 +85,16 @@ def _start(torch: Any) -> None:
         unknown = "other sizes than the script's own were not tried"
         install("sizes", unknown, _install_size_points, torch, current.size_point, ending, counter)
 
+    coverage = None
+    if current.coverage is not None:
+        # Last of those that stand before loaders: it sees the batch that others have set.
+        unknown = "passes over data are not shortened, and the script is not stopped"
+        coverage = install("coverage", unknown, _install_coverage, torch, current, peaks)
+        if coverage is not None:
+            counter.is_covered = lambda: quietly(coverage.is_enough)() or False
+            guard.on_save = coverage.note_saved
+            ending.add_last_act(coverage.tell)
+
     if current.changes:
         unknown = "the changes that were asked for were not made"
         install("changes", unknown, _install_changes, torch, current.changes, ending)
@@ -94,6 +107,8 @@ def _start(torch: Any) -> None:
         counter.forget_parent()
         ending.forget_parent()
         guard.paths.forget_parent()
+        if coverage is not None:
+            coverage.forget_parent()
         if recorder is not None:
             recorder.forget_parent()
 
@@ -153,6 +168,16 @@ def _install_size_points(
     from . import size_points
 
     size_points.start(torch, request, ending, counter)
+
+
+def _install_coverage(torch: Any, current: session.Session, peaks: PeakTracker) -> Coverage:
+    from .coverage import Coverage
+
+    assert current.coverage is not None
+    coverage = Coverage(torch, current.coverage, peaks)
+    coverage.install()
+    _after_import.append(quietly(coverage.after_import))
+    return coverage
 
 
 def _install_changes(torch: Any, names: tuple[str, ...], ending: Ending) -> None:

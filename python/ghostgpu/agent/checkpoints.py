@@ -24,11 +24,11 @@ class CheckpointGuard:
         self._torch = torch
         self._is_active = not session.keep_checkpoints
         self.paths = CheckpointPaths(session.run_dir, session.started_at)
+        self.on_save: Callable[[], object] = lambda: None
+        """Called before something is written."""
 
     def install(self) -> None:
         """Guard torch's own functions and the file functions behind them."""
-        if not self._is_active:
-            return
         torch = self._torch
         writing, reading = self.paths.for_writing, self.paths.for_reading
         for module in (torch, torch.serialization):
@@ -40,12 +40,11 @@ class CheckpointGuard:
             module.load = self._redirecting(module.load, 0, "f", reading)
         scripted = torch.jit.RecursiveScriptModule
         scripted.save = self._redirecting(scripted.save, 1, "f", writing)
-        FileHooks(torch, self.paths).install()
+        if self._is_active:
+            FileHooks(torch, self.paths).install()
 
     def after_import(self, module: ModuleType) -> None:
         """Guard a module that brings its own way of saving."""
-        if not self._is_active:
-            return
         writing, reading = self.paths.for_writing, self.paths.for_reading
         anything: Any = module
         if module.__name__ == "safetensors.torch":
@@ -69,6 +68,10 @@ class CheckpointGuard:
 
         @functools.wraps(original)
         def wrapper(*arguments: Any, **options: Any) -> Any:
+            if place in (self.paths.for_writing, self.paths.for_writing_folder):
+                quietly(self.on_save)()
+            if not self._is_active:
+                return original(*arguments, **options)
             try:
                 if name in options:
                     if is_local_path(options[name]):
@@ -87,7 +90,9 @@ class CheckpointGuard:
         """`torch.distributed.checkpoint` keeps the folder in `self.path`."""
 
         def adjust(storage: Any) -> None:
-            if is_local_path(getattr(storage, "path", None)):
+            if place == self.paths.for_writing_folder:
+                self.on_save()
+            if self._is_active and is_local_path(getattr(storage, "path", None)):
                 storage.path = type(storage.path)(place(storage.path))
 
         def after(original: Callable[..., Any]) -> Callable[..., Any]:

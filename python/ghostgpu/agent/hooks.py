@@ -21,6 +21,9 @@ _WATCHED = frozenset(
         "lightning.fabric.utilities.cloud_io",
         "lightning_fabric.utilities.cloud_io",
         "triton.runtime.jit",
+        "lightning.pytorch.loops.training_epoch_loop",
+        "pytorch_lightning.loops.training_epoch_loop",
+        "transformers.trainer_callback",
     }
 )
 

@@ -90,6 +90,32 @@ class ChangeReport:
 
 
 @dataclass
+class Covered:
+    """A part of a training that was rehearsed, as `TrainingPart` names it."""
+
+    part: str
+    detail: str
+
+
+@dataclass
+class NotReached:
+    """A part of a training that was not rehearsed, and why."""
+
+    part: str
+    because: str
+
+
+@dataclass
+class CoverageReport:
+    """What was seen of a training, and what was not come to."""
+
+    covered: list[Covered]
+    not_reached: list[NotReached]
+    is_shortened: bool
+    """Batches were left out of passes over data."""
+
+
+@dataclass
 class ProcessReport:
     """Everything that ends up in `agent-<pid>.json`."""
 
@@ -113,6 +139,7 @@ class ProcessReport:
     """`CUDA_VISIBLE_DEVICES` at the end: the script itself may have set it."""
     size_point: SizePointReport | None = None
     changes: list[ChangeReport] = field(default_factory=list)
+    coverage: CoverageReport | None = None
 
 
 class Record:

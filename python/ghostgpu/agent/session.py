@@ -29,6 +29,15 @@ class SizePointRequest:
 
 
 @dataclass(frozen=True)
+class CoverageRequest:
+    """How far to go to see everything that a training does."""
+
+    budget_seconds: float
+    """Time for training steps, from the first on."""
+    shortens_passes: bool
+
+
+@dataclass(frozen=True)
 class Session:
     """The agent's part of a rehearsal's description."""
 
@@ -37,6 +46,8 @@ class Session:
     """When the rehearsal began, in seconds since the epoch; files older than this are real."""
     steps: int
     """Stop after this many optimizer steps; 0 runs the script to its end."""
+    coverage: CoverageRequest | None
+    """Stop when nothing new is seen, and shorten passes over data on the way."""
     keep_checkpoints: bool
     full_initialisation: bool
     attribution: bool
@@ -55,11 +66,21 @@ def load() -> Session:
         run_dir=str(fields["run_dir"]),
         started_at=started_at,
         steps=int(fields["steps"]),
+        coverage=_coverage(fields.get("coverage")),
         keep_checkpoints=bool(fields.get("keep_checkpoints", False)),
         full_initialisation=bool(fields.get("full_initialisation", False)),
         attribution=bool(fields.get("attribution", False)),
         size_point=_size_point(fields.get("size_point")),
         changes=tuple(str(name) for name in fields.get("changes", ())),
+    )
+
+
+def _coverage(fields: dict[str, Any] | None) -> CoverageRequest | None:
+    if fields is None:
+        return None
+    return CoverageRequest(
+        budget_seconds=float(fields["budget_ms"]) / 1000,
+        shortens_passes=bool(fields.get("shortens_passes", True)),
     )
 
 

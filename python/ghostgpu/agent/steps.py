@@ -1,4 +1,5 @@
-"""Counts optimizer steps and ends the script after as many as were asked for.
+"""Counts optimizer steps and ends the script after as many as were asked for, or when somebody
+else says that it is enough (`coverage`).
 
 One step is one call of an optimizer's `step`. With several optimizers (a GAN, one optimizer per
 parameter) the count of the busiest one is the count of the script, and the script is stopped only
@@ -40,6 +41,8 @@ class StepCounter:
     def __init__(self, limit: int, peaks: PeakTracker) -> None:
         self._limit = limit
         self._peaks = peaks
+        self.is_covered: Callable[[], bool] = lambda: False
+        """Asked after each step whether enough has been seen, where no number was given."""
         self.after_count: Callable[[Any], object] = lambda optimizer: None
         """Called with the optimizer of each step, when it has been counted."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -93,7 +96,9 @@ class StepCounter:
         RECORD.report.steps = max(RECORD.report.steps, self._counts[optimizer])
         self._peaks.note_step(RECORD.report.steps)
         self.after_count(optimizer)
-        return self._limit > 0 and self._is_enough()
+        if self._limit > 0:
+            return self._is_enough()
+        return self.is_covered() and not self._waits_for_an_idle_optimizer()
 
     def _is_enough(self) -> bool:
         counts = list(self._counts.values())

@@ -245,6 +245,11 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
             ));
         }
     }
+    if let Some(exception) = &run.whole_passes_after {
+        add(format!(
+            "passes over data were rehearsed in full: shortened, the script ended with {exception}"
+        ));
+    }
     findings.damages.iter().cloned().for_each(&mut add);
     sentences
 }

@@ -126,6 +126,7 @@ fn with(words: &str, detail: &str) -> String {
 fn noted(word: &str, detail: &str) -> String {
     match detail {
         "" => word.to_owned(),
+        place if place.starts_with("at ") => format!("{word} {place}"),
         detail => format!("{word} ({detail})"),
     }
 }
@@ -159,7 +160,7 @@ mod tests {
                 part(TrainingPart::LargestBatch, "16×512"),
                 part(TrainingPart::SmallestBatch, "16×35"),
                 part(TrainingPart::LastBatch, "8"),
-                part(TrainingPart::Evaluation, ""),
+                part(TrainingPart::Evaluation, "at train.py:41"),
                 part(TrainingPart::Checkpoint, "2 files"),
                 part(TrainingPart::NextEpoch, ""),
             ],
@@ -167,8 +168,8 @@ mod tests {
         };
         assert_eq!(
             covered(&answer),
-            "9 steps of 1,250, batches of 16×35 to 16×512, last batch of 8, evaluation, checkpoint (2 files), \
-             next epoch"
+            "9 steps of 1,250, batches of 16×35 to 16×512, last batch of 8, evaluation at train.py:41, \
+             checkpoint (2 files), next epoch"
         );
         assert_eq!(
             covered_in_one_line(&answer, 65),

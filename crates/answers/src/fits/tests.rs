@@ -150,7 +150,7 @@ fn follow_ups(card: &str) -> FollowUps {
             "ghostgpu run --gpu {card} --report report.html train.py"
         )),
         lint: words("ghostgpu lint train.py"),
-        longer: words(&format!("ghostgpu run --gpu {card} --budget 10m train.py")),
+        longer: words(&format!("ghostgpu run --gpu {card} --budget 600s train.py")),
         unhidden: words(&format!(
             "env -u CUDA_VISIBLE_DEVICES ghostgpu run --gpu {card} train.py"
         )),
@@ -463,11 +463,12 @@ fn covering() -> ProcessReport {
                 part(TrainingPart::LargestBatch, "16×512"),
                 part(TrainingPart::SmallestBatch, "16×35"),
                 part(TrainingPart::LastBatch, "8"),
-                part(TrainingPart::Evaluation, ""),
-                part(TrainingPart::Checkpoint, ""),
-                part(TrainingPart::NextEpoch, ""),
+                part(TrainingPart::Evaluation, "at train.py:41"),
+                part(TrainingPart::Checkpoint, "at train.py:52"),
+                part(TrainingPart::NextEpoch, "3 steps"),
             ],
             not_reached: Vec::new(),
+            is_shortened: true,
         }),
         ..process()
     }

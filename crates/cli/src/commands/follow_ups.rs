@@ -6,12 +6,12 @@ use super::rehearsal_options::RehearsalOptions;
 use super::run::Arguments;
 use ghostgpu_answers::fits::FollowUps;
 use ghostgpu_plan::verdict::Margin;
-use ghostgpu_rehearse::{Job, hides_every_card};
+use ghostgpu_rehearse::{Extent, hides_every_card};
 
 const PAGE: &str = "report.html";
 
-/// What a rehearsal that did not come to everything gets.
-const LONGER: &str = "10m";
+/// How much more time a rehearsal gets that did not come to everything.
+const TIMES_LONGER: u32 = 10;
 
 const VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
 
@@ -26,7 +26,8 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
         return FollowUps::default();
     };
     let job = job(&arguments.command);
-    let on_this_card = |command: &str, more: &[&str]| {
+    let extent = arguments.extent.words();
+    let with_extent = |command: &str, more: &[&str], extent: &[String]| {
         let mut words: Vec<String> = ["ghostgpu", command, "--gpu", gpu]
             .map(str::to_owned)
             .to_vec();
@@ -35,9 +36,11 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
         }
         words.extend(more.iter().map(|&word| word.to_owned()));
         words.extend(options(&arguments.options));
+        words.extend(extent.iter().cloned());
         words.extend(job.iter().cloned());
         words
     };
+    let on_this_card = |command: &str, more: &[&str]| with_extent(command, more, &extent);
     let count = arguments.count.to_string();
     let cards: &[&str] = match arguments.count {
         1 => &[],
@@ -46,6 +49,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
     let script = job.first().filter(|word| word.ends_with(".py"));
     let mut rehearsed: Vec<String> = cards.iter().map(|&word| word.to_owned()).collect();
     rehearsed.extend(options(&arguments.options));
+    rehearsed.extend(extent.iter().cloned());
     rehearsed.extend(job.iter().cloned());
     FollowUps {
         // The search is for one card.
@@ -55,10 +59,13 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
             .report
             .is_none()
             .then(|| on_this_card("run", &[cards, &["--report", PAGE]].concat())),
-        longer: Some(on_this_card(
-            "run",
-            &[cards, &["--budget", LONGER]].concat(),
-        )),
+        longer: match arguments.extent.extent() {
+            Extent::Coverage { budget } => {
+                let budget = format!("{}s", (budget * TIMES_LONGER).as_secs_f64());
+                Some(with_extent("run", cards, &["--budget".to_owned(), budget]))
+            }
+            Extent::Steps(_) | Extent::Whole => None,
+        },
         unhidden: hides_cards(arguments.count).then(|| {
             [
                 &["env", "-u", VARIABLE].map(str::to_owned)[..],
@@ -83,9 +90,6 @@ fn options(options: &RehearsalOptions) -> Vec<String> {
             Margin::Percent(percent) => format!("{percent}%"),
         };
         words.extend(["--margin".to_owned(), margin]);
-    }
-    if options.steps != Job::STEPS {
-        words.extend(["--steps".to_owned(), options.steps.to_string()]);
     }
     if let Some(python) = &options.python {
         words.extend(["--python".to_owned(), python.to_string_lossy().into_owned()]);

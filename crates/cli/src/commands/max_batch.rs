@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 
-use ghostgpu_rehearse::SizePoint;
+use ghostgpu_rehearse::{Job, SizePoint};
 
 use super::AnswerOptions;
+use super::extent_options::ExtentOptions;
 use super::rehearsal_options::RehearsalOptions;
 use crate::questions::largest_batch::{WhichBatch, answer};
 
@@ -36,6 +37,9 @@ pub struct Arguments {
     pub options: RehearsalOptions,
 
     #[command(flatten)]
+    pub extent: ExtentOptions,
+
+    #[command(flatten)]
     pub answer: AnswerOptions,
 
     /// Set the batch through this argument of the script's: `--batch-size`, or `batch_size=`
@@ -62,7 +66,10 @@ pub struct Arguments {
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     answer(&WhichBatch {
-        job: arguments.options.job_with_margin(arguments.command.clone()),
+        job: Job {
+            extent: arguments.extent.extent(),
+            ..arguments.options.job_with_margin(arguments.command.clone())
+        },
         output: &arguments.answer,
         point: match &arguments.arg {
             Some(option) => SizePoint::Option(option.clone()),

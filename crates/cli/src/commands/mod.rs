@@ -7,6 +7,7 @@ mod completions;
 mod doctor;
 mod estimate;
 mod explain;
+mod extent_options;
 mod follow_ups;
 mod gpus;
 mod lint;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ghostgpu_device::Catalogue;
 use ghostgpu_plan::verdict::Margin;
-use ghostgpu_rehearse::{Extent, Job};
+use ghostgpu_rehearse::Job;
 use ghostgpu_text::{parse_duration, parse_size};
 
 use super::margin::parse_margin;
@@ -30,10 +30,6 @@ pub struct RehearsalOptions {
     #[arg(long, value_name = "SIZE|PERCENT%", value_parser = parse_margin)]
     pub margin: Option<Margin>,
 
-    /// Stop after this many optimizer steps; 0 runs the script to its end
-    #[arg(long, value_name = "N", default_value_t = Job::STEPS)]
-    pub steps: u64,
-
     /// The Python to use [default: the first on the PATH that has torch]
     #[arg(long, value_name = "PATH")]
     pub python: Option<OsString>,
@@ -56,14 +52,6 @@ pub struct RehearsalOptions {
 }
 
 impl RehearsalOptions {
-    /// How much of a training is rehearsed.
-    fn extent(&self) -> Extent {
-        match self.steps {
-            0 => Extent::Whole,
-            steps => Extent::Steps(steps),
-        }
-    }
-
     /// The same with the margin in use too: what fits then fits with that much to spare.
     pub fn job_with_margin(&self, command: Vec<OsString>) -> Job {
         let job = self.job(command);
@@ -87,7 +75,6 @@ impl RehearsalOptions {
             card: self.gpu.clone(),
             memory_bytes: self.memory,
             reserve_bytes: self.reserve.unwrap_or(0),
-            extent: self.extent(),
             python: self.python.clone(),
             timeout: self.timeout,
             has_full_initialisation: self.full_init,

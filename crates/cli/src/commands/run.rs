@@ -8,6 +8,7 @@ use ghostgpu_rehearse::{Job, SizePoint};
 
 use super::AnswerOptions;
 use super::breakdown_options::BreakdownOptions;
+use super::extent_options::ExtentOptions;
 use super::follow_ups::follow_ups;
 use super::rehearsal_options::RehearsalOptions;
 use crate::output::prepare_appendable;
@@ -29,8 +30,8 @@ Everything after the script belongs to the script: options of ghostgpu come befo
 Examples:
   ghostgpu run --gpu 3060 train.py --batch-size 64
       does this job fit on a GeForce RTX 3060?
-  ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
-      five optimizer steps of a module, the answer also as JSON
+  ghostgpu run --gpu a100-80 --full --json out.json -- python -m mypkg.train --config c.yaml
+      the whole training of a module, the answer also as JSON
   ghostgpu run --gpu h200 --memory 11GiB train.py
       an H200 of which only 11 GiB are left
   ghostgpu run --gpu 3060 --reserve 1GiB --margin 5% train.py
@@ -46,6 +47,9 @@ and the signal's number if it was killed). docs/verdicts.md says what each means
 pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
+
+    #[command(flatten)]
+    pub extent: ExtentOptions,
 
     #[command(flatten)]
     pub answer: AnswerOptions,
@@ -111,6 +115,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let call_log = arguments.call_log.as_deref().map(prepare_appendable);
     let job = Job {
         card_count: arguments.count,
+        extent: arguments.extent.extent(),
         call_log: call_log.transpose()?,
         keeps_checkpoints: arguments.keep_checkpoints,
         records_memory: !arguments.breakdown.no_breakdown,

@@ -178,11 +178,16 @@ fn full_after(growth: &StepGrowth, left_bytes: u64, run: &Run) -> Option<u64> {
 }
 
 /// How many steps the training goes on for: none if the script came to its end with all of them, and many if it was
-/// stopped and nobody knows how many there are.
+/// stopped, or passes over its data were shortened, and nobody knows how many there are.
 fn steps_to_come(run: &Run) -> u64 {
     let processes = run.findings.processes.iter();
     let known = processes.filter_map(steps_not_rehearsed).max();
-    let unknown = match run.stopped_by_step_limit() {
+    let mut processes = run.findings.processes.iter();
+    let is_shortened = processes.any(|process| {
+        let coverage = process.coverage.as_ref();
+        coverage.is_some_and(|coverage| coverage.is_shortened)
+    });
+    let unknown = match run.stopped_by_step_limit() || is_shortened {
         true => LONG_TRAINING,
         false => 0,
     };

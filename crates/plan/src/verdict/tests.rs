@@ -26,6 +26,7 @@ struct Seen {
     not_reached: Vec<TrainingPart>,
     has_report: bool,
     is_stopped: bool,
+    is_shortened: bool,
     growth_bytes: u64,
     reserve_bytes: u64,
     margin: Option<Margin>,
@@ -47,6 +48,7 @@ impl Default for Seen {
             not_reached: Vec::new(),
             has_report: true,
             is_stopped: true,
+            is_shortened: false,
             growth_bytes: 0,
             reserve_bytes: 0,
             margin: None,
@@ -72,6 +74,7 @@ impl Seen {
             is_fatal: true,
         };
         let coverage = Coverage {
+            is_shortened: self.is_shortened,
             covered: self
                 .covered
                 .iter()
@@ -264,7 +267,7 @@ fn every_degree_has_its_reason() {
             Seen {
                 growth_bytes: 30 * MIB,
                 is_stopped: false,
-                covered: vec![(TrainingPart::Steps, "10 of 1,200")],
+                is_shortened: true,
                 ..Seen::default()
             },
             Verdict::WillRunOut,

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
 
+use ghostgpu_rehearse::Job;
+
 use crate::commands::AnswerOptions;
 use crate::commands::breakdown_options::BreakdownOptions;
 use crate::commands::rehearsal_options::RehearsalOptions;
@@ -71,6 +73,10 @@ pub struct Arguments {
 
     #[command(flatten)]
     pub options: RehearsalOptions,
+
+    /// Optimizer steps to make
+    #[arg(long, value_name = "N", default_value_t = Job::STEPS)]
+    pub steps: u64,
 
     #[command(flatten)]
     pub answer: AnswerOptions,
@@ -179,7 +185,7 @@ impl Arguments {
         add("--vocab", number(self.vocab));
         add("--layers", number(self.layers));
         add("--attention", self.attention.clone());
-        add("--steps", Some(self.options.steps.to_string()));
+        add("--steps", Some(self.steps.to_string()));
         for (option, is_set) in [
             ("--checkpointing", self.checkpointing),
             ("--inference", self.inference),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ghostgpu_answers::fits::FollowUps;
 use ghostgpu_plan::growth::SequencePoint;
-use ghostgpu_rehearse::{Job, Layout, Run, SizePoint};
+use ghostgpu_rehearse::{Extent, Job, Layout, Run, SizePoint};
 
 pub use arguments::Arguments;
 
@@ -28,7 +28,11 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let name = arguments.name.as_deref().unwrap_or_default();
     let mut command: Vec<OsString> = vec![script.into()];
     command.extend(arguments.words(name));
-    let job = arguments.options.job(command);
+    let job = Job {
+        // The loop is ours: it ends by itself, and nothing in it comes later.
+        extent: Extent::Whole,
+        ..arguments.options.job(command)
+    };
     if arguments.max_batch {
         return largest_batch::answer(&WhichBatch {
             job,

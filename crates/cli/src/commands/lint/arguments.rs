@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ghostgpu_lint::FailOn;
 
 use crate::commands::AnswerOptions;
+use crate::commands::extent_options::ExtentOptions;
 use crate::commands::rehearsal_options::RehearsalOptions;
 
 /// Find memory mistakes in PyTorch code without running it
@@ -97,6 +98,9 @@ pub struct Arguments {
 
     #[command(flatten, next_help_heading = "Options of --measure")]
     pub measured: RehearsalOptions,
+
+    #[command(flatten)]
+    pub extent: ExtentOptions,
 
     /// Arguments of the script for --measure
     #[arg(value_name = "ARGUMENTS", last = true)]

@@ -31,6 +31,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     command.extend(arguments.script_arguments.iter().cloned());
     let job = Job {
         records_memory: false,
+        extent: arguments.extent.extent(),
         ..arguments.measured.job_with_margin(command)
     };
     let prepared = job.prepare()?;
@@ -56,7 +57,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         script: script.display().to_string(),
         gpu: card.name,
         gpu_total_bytes: card.total_bytes,
-        steps: arguments.measured.steps,
+        steps: arguments.extent.steps,
         runs,
     };
     let text = answer.text(output.look(None));

@@ -89,6 +89,8 @@ fn refuse_options_of_measuring(arguments: &Arguments) -> Result<(), Failure> {
         (options.memory.is_some(), "--memory"),
         (options.python.is_some(), "--python"),
         (options.timeout.is_some(), "--timeout"),
+        (arguments.extent.steps.is_some(), "--steps"),
+        (arguments.extent.full, "--full"),
         (options.full_init, "--full-init"),
         (options.no_cudnn, "--no-cudnn"),
         (!options.library_sizes.is_empty(), "--library-sizes"),

@@ -1,0 +1,248 @@
+"""Watches a training, shortens its passes, and says when enough of it has been seen."""
+
+from __future__ import annotations
+
+import os
+import time
+from types import ModuleType
+from typing import Any
+
+from ..changes.evaluating import Evaluating
+from ..changes.hooks import Hooks
+from ..guard import quietly
+from ..peaks import PeakTracker
+from ..report import RECORD, CoverageReport, Covered, NotReached
+from ..session import CoverageRequest
+from ..stacks import current_frames, is_user_code, users_line
+from . import frameworks
+from .batch_shapes import elements, in_words
+from .evaluation_ahead import EvaluationLine, reachable_evaluations, users_sources
+from .passes import (
+    ALIKE_BATCHES,
+    ALIKE_SHARE,
+    FEWEST_WITHOUT_STEP,
+    MOST_WITHOUT_STEP,
+    SCAN_SHARE,
+    Place,
+    ShortenedPass,
+)
+from .progress import Progress
+
+
+class Coverage:
+    """One for a process."""
+
+    def __init__(self, torch: Any, request: CoverageRequest, peaks: PeakTracker) -> None:
+        self.torch = torch
+        self.shortens = request.shortens_passes
+        self._peaks = peaks
+        self.progress = Progress(request.budget_seconds, time.monotonic)
+        self.is_at_last_batch = False
+        """Whether the batch that was handed on last is the last of its pass."""
+        self._places: dict[tuple[str, bool], Place] = {}
+        self._hooks = Hooks(torch)
+        self._is_evaluating = Evaluating(torch, self._hooks)
+        self._evaluated_at: str | None = None
+        self._saved_at: str | None = None
+        self._entered: set[tuple[str, int]] = set()
+        self._ahead: list[EvaluationLine] | None = None
+        self._growing: dict[tuple[str, bool], NotReached] = {}
+        self._endless: dict[tuple[str, bool], NotReached] = {}
+        self._steps_at_first_end: int | None = None
+        self._latest_pass: ShortenedPass | None = None
+        """The pass that the latest batch came from, if it is under way."""
+        self._batches_per_step = 0
+
+    def install(self) -> None:
+        """Watch loaders, and where models are put into evaluation mode."""
+        self._hooks.around_batches.append(self._shorten)
+        self._hooks.before_mode.append(quietly(self._note_mode))
+        self._hooks.install()
+
+    def after_import(self, module: ModuleType) -> None:
+        """Adapt a framework that has just been imported."""
+        frameworks.after_import(self, module)
+
+    def note_saved(self) -> None:
+        """The script writes a checkpoint."""
+        if self._saved_at is None and self.progress.steps > 0:
+            self._saved_at = users_line()
+            self.progress.note_new("a checkpoint")
+
+    def forget_parent(self) -> None:
+        """A forked child covers nothing: it is the parent's training."""
+        self.shortens = False
+
+    # --- steps
+
+    def is_enough(self) -> bool:
+        """Called after each optimizer step: whether the script can be ended."""
+        peaks = tuple(
+            figure
+            for device in self._peaks.fold()
+            for figure in (device.peak_allocated_bytes, device.peak_reserved_bytes)
+        )
+        self.progress.note_step(RECORD.report.steps, peaks)
+        self._note_step()
+        return self.progress.is_enough(self._is_evaluation_ahead)
+
+    def _note_step(self) -> None:
+        latest = self._latest_pass
+        if latest is None:
+            return
+        # Whatever it looked like: what is followed by a step is training.
+        latest.place.is_evaluation = False
+        self.progress.has_training_loader = True
+        per_step = -(-latest.handed_on // max(latest.steps, 1))
+        self._batches_per_step = max(self._batches_per_step, per_step)
+
+    def _is_evaluation_ahead(self) -> bool:
+        return bool(self._unreached())
+
+    def _unreached(self) -> list[EvaluationLine]:
+        if self._ahead is None:
+            self._ahead = reachable_evaluations(users_sources())
+        return [line for line in self._ahead if not self._was_entered(line)]
+
+    def _was_entered(self, line: EvaluationLine) -> bool:
+        return any((line.file, at) in self._entered for at in range(line.first, line.last + 1))
+
+    def _note_mode(self, module: Any, mode: bool) -> None:
+        if mode:
+            return
+        for frame in current_frames():
+            if is_user_code(frame.f_code.co_filename):
+                file = os.path.abspath(frame.f_code.co_filename)
+                self._entered.add((file, frame.f_lineno or 0))
+        if self.progress.steps > 0:
+            self._note_evaluation()
+
+    def _note_evaluation(self) -> None:
+        if self._evaluated_at is None:
+            self._evaluated_at = users_line()
+            self.progress.note_new("evaluation")
+
+    # --- passes
+
+    def _shorten(self, loader: Any, batches: Any) -> Any:
+        wrapped = quietly(self._pass)(loader, batches)
+        return batches if wrapped is None else wrapped
+
+    def _pass(self, loader: Any, batches: Any) -> ShortenedPass:
+        is_evaluation = bool(self._is_evaluating())
+        key = (users_line(), is_evaluation)
+        place = self._places.setdefault(key, Place(key))
+        if is_evaluation and self.progress.steps > 0:
+            self._note_evaluation()
+        return ShortenedPass(self, loader, batches, place)
+
+    def note_handed_on(self, under_way: ShortenedPass) -> None:
+        """The script has got a batch."""
+        self._latest_pass = under_way
+
+    def may_scan(self, place: Place) -> bool:
+        """Whether batches are loaded only to see how large they are."""
+        if self.progress.is_out_of_time or self.progress.is_in_a_hurry:
+            return False
+        varies = len(place.full_shapes) > 1
+        if place.is_uniform and not varies:
+            return False
+        is_short = varies or place.skipped < ALIKE_BATCHES
+        share = SCAN_SHARE if is_short else ALIKE_SHARE
+        return place.scan_seconds < share * self.progress.budget_seconds
+
+    @property
+    def most_without_step(self) -> int:
+        """How many batches of a pass may go by until there is an optimizer step."""
+        if self._batches_per_step == 0:
+            return MOST_WITHOUT_STEP
+        return max(FEWEST_WITHOUT_STEP, 2 * self._batches_per_step)
+
+    def note_pass_end(self, place: Place, ended: ShortenedPass, is_complete: bool) -> None:
+        """A pass has come to its end, or was ended."""
+        place.handed_on = max(place.handed_on, ended.handed_on)
+        place.length = ended.length
+        if self._latest_pass is ended:
+            self._latest_pass = None
+        if not place.is_evaluation and ended.steps > 0:
+            if self._steps_at_first_end is None:
+                self._steps_at_first_end = self.progress.steps
+            self.progress.note_pass_end()
+
+    def note_endless(self, place: Place, drawn: int) -> None:
+        """The data of a pass have no end that could be gone to directly."""
+        self._endless[place.key] = NotReached(
+            "evaluation" if place.is_evaluation else "last-batch",
+            f"the data at {place.line} have no known end; {drawn} batches were looked at",
+        )
+
+    def note_growing(self, place: Place, growth: int, handed_on: int, length: int | None) -> None:
+        """Memory grows with each batch of a pass that is too long to be rehearsed."""
+        of_all = "" if length is None else f" of {length:,}"
+        self._growing[place.key] = NotReached(
+            "evaluation" if place.is_evaluation else "last-batch",
+            f"memory grows by {growth:,} bytes with each batch at {place.line}, and the time "
+            f"budget allowed for {handed_on:,}{of_all}",
+        )
+
+    # --- the report
+
+    def tell(self) -> None:
+        """Write down what was seen; called once, at the end of the process."""
+        if self.progress.steps == 0 and not self._places:
+            return
+        for place in self._places.values():
+            if place.not_looked_at and (not place.is_uniform or len(place.full_shapes) > 1):
+                RECORD.assume(
+                    f"{place.line}: batches that were not loaded ({place.not_looked_at:,} of a "
+                    "pass) are no larger than those that were"
+                )
+        is_shortened = any(place.skipped or place.not_looked_at for place in self._places.values())
+        RECORD.report.coverage = CoverageReport(self._covered(), self._not_reached(), is_shortened)
+
+    @property
+    def _was_stopped(self) -> bool:
+        return RECORD.report.stopped_by_step_limit
+
+    def _covered(self) -> list[Covered]:
+        steps = self.progress.steps
+        covered = [Covered("steps", f"{steps:,}")] if steps else []
+        training = [place for place in self._places.values() if not place.is_evaluation]
+        covered += _sizes(training)
+        if self._steps_at_first_end is not None:
+            last = next((place.last_shape for place in training if place.last_shape), None)
+            covered.append(Covered("last-batch", in_words(last) if last else ""))
+        if self._evaluated_at is not None:
+            covered.append(Covered("evaluation", f"at {self._evaluated_at}"))
+        if self._saved_at is not None:
+            covered.append(Covered("checkpoint", f"at {self._saved_at}"))
+        if self._steps_at_first_end is not None and steps > self._steps_at_first_end:
+            covered.append(Covered("next-epoch", f"{steps - self._steps_at_first_end:,} steps"))
+        if not self._was_stopped and RECORD.report.exception is None:
+            covered.append(Covered("end-of-script", ""))
+        return covered
+
+    def _not_reached(self) -> list[NotReached]:
+        found = [*self._growing.values(), *self._endless.values()]
+        if not self._was_stopped:
+            return found
+        time_spent = f"the time budget of {self.progress.budget_seconds:g} s was spent"
+        unreached = self._unreached()
+        if unreached:
+            names = ", ".join(str(line) for line in unreached[:3])
+            found.append(NotReached("evaluation", f"{names} was not reached in time"))
+        if self.progress.has_training_loader and self._steps_at_first_end is None:
+            found.append(NotReached("last-batch", time_spent))
+        return found
+
+
+def _sizes(places: list[Place]) -> list[Covered]:
+    """The largest and the smallest batch, where there is more than one size."""
+    if not any(len(place.sizes.shapes) > 1 for place in places):
+        return []
+    largest = [place.sizes.largest for place in places if place.sizes.largest]
+    smallest = [place.sizes.smallest for place in places if place.sizes.smallest]
+    return [
+        Covered("largest-batch", in_words(max(largest, key=elements))),
+        Covered("smallest-batch", in_words(min(smallest, key=elements))),
+    ]

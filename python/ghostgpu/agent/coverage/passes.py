@@ -1,0 +1,274 @@
+"""Passes over a `DataLoader`, cut in the middle, never at their ends.
+
+The first batches of a pass are handed on, and its last ones. In between, a batch is handed on if
+it has a size that was not seen, or if memory grows from batch to batch; others are drawn and
+dropped. When drawing takes too long, or all batches are of one size, those up to the last ones are
+not even loaded.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from .batch_shapes import Shape, elements, shape_of
+from .card_memory import CardMemory
+from .progress import FIRST_STEPS
+
+if TYPE_CHECKING:
+    from .coverage import Coverage
+
+LAST_BATCHES = 2
+"""The last one may be smaller; the one before it shows the way from full to small."""
+
+MOST_SHAPES = 16
+"""Of so many sizes each is handed on; beyond that, only the largest and the smallest."""
+
+MOST_WITHOUT_STEP = 256
+"""Batches before the first optimizer step of all, after which none is waited for."""
+
+FEWEST_WITHOUT_STEP = 8
+"""The same in later passes; or twice as many as made a step before."""
+
+SCAN_SHARE = 0.15
+"""Of the budget, for drawing batches only to see how large they are."""
+
+ALIKE_SHARE = 0.025
+"""The same, when so many (`ALIKE_BATCHES`) have been of one size."""
+
+ALIKE_BATCHES = 256
+
+
+class BatchSizes:
+    """The sizes that batches at one place of the script were seen to have."""
+
+    def __init__(self) -> None:
+        self.shapes: dict[Shape, int] = {}
+        self.largest: Shape | None = None
+        self.smallest: Shape | None = None
+
+    def is_new(self, shape: Shape) -> bool:
+        """Whether a batch of this size shows something that others did not."""
+        if self.largest is None or self.smallest is None:
+            return True
+        size = elements(shape)
+        if size > elements(self.largest) or size < elements(self.smallest):
+            return True
+        return shape not in self.shapes and len(self.shapes) < MOST_SHAPES
+
+    def note(self, shape: Shape) -> None:
+        """A batch of this size was handed on."""
+        if len(self.shapes) < MOST_SHAPES or shape in self.shapes:
+            self.shapes[shape] = self.shapes.get(shape, 0) + 1
+        if self.largest is None or elements(shape) > elements(self.largest):
+            self.largest = shape
+        if self.smallest is None or elements(shape) < elements(self.smallest):
+            self.smallest = shape
+
+
+class ShortenedPass:
+    """The batches of one pass, without those that show nothing new."""
+
+    def __init__(self, coverage: Coverage, loader: Any, batches: Any, place: Place) -> None:
+        self._coverage = coverage
+        self._torch = coverage.torch
+        self._batches = batches
+        self.place = place
+        self.length = _length(loader)
+        place.is_uniform = _is_uniform(self._torch, loader)
+        self._sampler = _CountedSampler.put_into(batches, self.length)
+        self._memory = CardMemory(self._torch)
+        self._steps_before = coverage.progress.steps
+        self._began = time.monotonic()
+        self._drawn = 0
+        self._jumped_at: int | None = None
+        self._jumped_over = 0
+        self.handed_on = 0
+        self._has_ended = False
+
+    def __iter__(self) -> ShortenedPass:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        # PyTorch's own iterator has more to it than the protocol, and frameworks use that.
+        return getattr(self._batches, name)
+
+    def __next__(self) -> Any:
+        self._memory.look()
+        self._coverage.progress.begin()
+        if self._coverage.progress.is_in_a_hurry and self.handed_on > 0:
+            self._end(is_complete=False)
+            raise StopIteration
+        while True:
+            batch, index = self._draw()
+            shape = shape_of(self._torch, batch)
+            if not self._is_cut or self._is_wanted(index, shape):
+                return self._hand_on(batch, index, shape)
+            self.place.skipped += 1
+
+    def _draw(self) -> tuple[Any, int]:
+        is_scanning = self._is_cut and self._jumped_at is None and not self._is_needed_anyway()
+        if is_scanning and not self._coverage.may_scan(self.place):
+            if not self._jump():
+                self._coverage.note_endless(self.place, self._drawn)
+                self._end(is_complete=False)
+                raise StopIteration
+            is_scanning = False
+        began = time.monotonic()
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            self._end(is_complete=True)
+            raise
+        if is_scanning:
+            self.place.scan_seconds += time.monotonic() - began
+        index = self._drawn
+        if self._jumped_at is not None and index >= self._jumped_at:
+            index += self._jumped_over
+        self._drawn += 1
+        return batch, index
+
+    def _jump(self) -> bool:
+        """Pass over everything up to the last batches; False where that cannot be done."""
+        if self._sampler is None or self.length is None:
+            return False
+        # What workers load already comes nevertheless.
+        self._jumped_at = self._sampler.taken
+        self._jumped_over = self._sampler.skip_to(self.length - LAST_BATCHES)
+        self.place.not_looked_at = max(self.place.not_looked_at, self._jumped_over)
+        return True
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps since the pass began."""
+        return self._coverage.progress.steps - self._steps_before
+
+    @property
+    def _is_cut(self) -> bool:
+        # Data that is only read on the host may decide what comes to the card later.
+        return self._coverage.shortens and self._memory.was_used
+
+    def _is_first(self) -> bool:
+        if self.place.is_evaluation:
+            return self.handed_on < FIRST_STEPS
+        steps = self.steps
+        if steps == 0:
+            return self.handed_on < self._coverage.most_without_step
+        # Where many batches make one step, two of them show as much.
+        return steps < (FIRST_STEPS if self.handed_on <= 4 * steps else FIRST_STEPS - 1)
+
+    def _is_wanted(self, index: int, shape: Shape) -> bool:
+        if self._is_needed_anyway() or self.place.sizes.is_new(shape):
+            return True
+        return self.length is not None and index >= self.length - LAST_BATCHES
+
+    def _is_needed_anyway(self) -> bool:
+        """Whether the next batch is handed on whatever its size is."""
+        if self._is_first():
+            return True
+        left = None if self.length is None else self.length - self._drawn
+        if not self._memory.grows_relevantly(left):
+            return False
+        if self._has_time_for(left):
+            return True
+        self._coverage.note_growing(self.place, self._memory.growth, self.handed_on, self.length)
+        return False
+
+    def _has_time_for(self, batches: int | None) -> bool:
+        """Whether so many more batches can be handed on, as fast as the ones so far."""
+        progress = self._coverage.progress
+        if batches is None or progress.is_out_of_time:
+            return not progress.is_out_of_time
+        pace = (time.monotonic() - self._began) / max(self.handed_on, 1)
+        return pace * batches < progress.budget_seconds - progress.seconds
+
+    def _hand_on(self, batch: Any, index: int, shape: Shape) -> Any:
+        if self.place.sizes.is_new(shape):
+            self._coverage.progress.note_new((self.place.key, shape))
+        self.place.sizes.note(shape)
+        self.handed_on += 1
+        self._coverage.note_handed_on(self)
+        if self.length is not None and index >= self.length - 1:
+            self.place.last_shape = shape
+            self._coverage.is_at_last_batch = True
+        else:
+            self._coverage.is_at_last_batch = False
+            if len(self.place.full_shapes) < 2:
+                self.place.full_shapes.add(shape)
+        return batch
+
+    def _end(self, is_complete: bool) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self._coverage.note_pass_end(self.place, self, is_complete)
+
+
+class Place:
+    """A line of the script at which passes over a loader begin."""
+
+    def __init__(self, key: tuple[str, bool]) -> None:
+        self.key = key
+        self.full_shapes: set[Shape] = set()
+        """Sizes of batches that were not the last of a pass; two of them are enough to know."""
+        self.line, self.is_evaluation = key
+        self.sizes = BatchSizes()
+        self.last_shape: Shape | None = None
+        self.skipped = 0
+        self.scan_seconds = 0.0
+        self.is_uniform = False
+        """Whether samples of different sizes would have failed to make a batch."""
+        self.not_looked_at = 0
+        self.handed_on = 0
+        self.length: int | None = None
+
+
+class _CountedSampler:
+    """Stands before the sampler of a pass, and can leave some of its batches out."""
+
+    def __init__(self, indices: Any, taken: int) -> None:
+        self._indices = indices
+        self.taken = taken
+
+    @classmethod
+    def put_into(cls, batches: Any, length: int | None) -> _CountedSampler | None:
+        """Take the place of a pass's sampler; None where batches are not made from one."""
+        indices = getattr(batches, "_sampler_iter", None)
+        is_map = getattr(batches, "_dataset_kind", None) == 0
+        if indices is None or length is None or not is_map:
+            return None
+        # Workers have been sent their first batches by now.
+        sampler = cls(indices, int(getattr(batches, "_send_idx", 0)))
+        batches._sampler_iter = sampler
+        return sampler
+
+    def __iter__(self) -> _CountedSampler:
+        return self
+
+    def __next__(self) -> Any:
+        indices = next(self._indices)
+        self.taken += 1
+        return indices
+
+    def skip_to(self, position: int) -> int:
+        """Leave batches out up to this one; returns how many."""
+        skipped = 0
+        while self.taken < position:
+            next(self)
+            skipped += 1
+        return skipped
+
+
+def _is_uniform(torch: Any, loader: Any) -> bool:
+    """Whether samples are stacked as they come, which takes samples of one size."""
+    data = torch.utils.data
+    if loader.collate_fn is not data.default_collate:
+        return False
+    is_plain = type(loader.batch_sampler) is data.BatchSampler
+    return is_plain and loader.batch_sampler.batch_size >= 2
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except (TypeError, NotImplementedError, AttributeError):
+        return None

@@ -1,0 +1,107 @@
+"""When enough of a training has been seen. Knows nothing of torch.
+
+What is new is told as it happens: a higher peak, a batch of another size, the end of a pass,
+evaluation, a checkpoint. After each optimizer step is asked whether to go on.
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+FIRST_STEPS = 3
+"""The second step shows what stays from the first; the third, that nothing else does."""
+
+PASSES = 2
+"""The first pass begins with an empty card; what the second one leaves, the third finds."""
+
+QUIET_STEPS = 3
+"""So many steps without anything new, after the end of the second pass, are enough."""
+
+QUIET_STEPS_WITHOUT_PASSES = 8
+"""A script that does not iterate a loader may do anything next: it is watched longer."""
+
+HURRY_SHARE = 1 / 3
+"""Of the budget, for coming to an evaluation that is in the script and was not reached."""
+
+
+class Progress:
+    """What has been seen, and whether that is enough."""
+
+    def __init__(self, budget_seconds: float, clock: Callable[[], float]) -> None:
+        self.budget_seconds = budget_seconds
+        self._clock = clock
+        self._began_at: float | None = None
+        self._hurries_since: float | None = None
+        self.steps = 0
+        self._quiet_since_step = 0
+        self._peaks: tuple[int, ...] = ()
+        self._seen: set[object] = set()
+        self.training_passes = 0
+        """Passes over training data that have ended."""
+        self.has_training_loader = False
+
+    def begin(self) -> None:
+        """The clock of the budget starts with the first batch or step, whichever is first."""
+        if self._began_at is None:
+            self._began_at = self._clock()
+
+    @property
+    def seconds(self) -> float:
+        """Since the first batch or step."""
+        return 0.0 if self._began_at is None else self._clock() - self._began_at
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether the budget is spent."""
+        return self.seconds >= self.budget_seconds
+
+    def note_new(self, what: object) -> None:
+        """Something happened that may be new."""
+        if what not in self._seen:
+            self._seen.add(what)
+            self._quiet_since_step = self.steps
+
+    def note_pass_end(self) -> None:
+        """A pass over training data has ended."""
+        self.training_passes += 1
+        if self.training_passes <= PASSES:
+            self.note_new(f"the end of pass {self.training_passes}")
+
+    def note_step(self, step: int, peaks: tuple[int, ...]) -> None:
+        """An optimizer step has ended, with these peaks since the start."""
+        self.begin()
+        self.steps = step
+        if any(new > old for new, old in zip(peaks, self._peaks)) or len(peaks) > len(self._peaks):
+            self._quiet_since_step = step
+        self._peaks = peaks
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing new has been seen for long enough."""
+        quiet = self.steps - self._quiet_since_step
+        if self.has_training_loader:
+            return self.training_passes >= PASSES and quiet >= QUIET_STEPS
+        return quiet >= QUIET_STEPS_WITHOUT_PASSES
+
+    def is_enough(self, is_evaluation_ahead: Callable[[], bool]) -> bool:
+        """Whether the script can be ended now.
+
+        Where nothing new comes but an evaluation lies ahead, the script goes on in a hurry.
+        """
+        if self.steps < FIRST_STEPS:
+            return False
+        if self.is_out_of_time:
+            return True
+        if not self.is_settled:
+            return False
+        if self._hurries_since is None:
+            if not is_evaluation_ahead():
+                return True
+            self._hurries_since = self._clock()
+        hurried = self._clock() - self._hurries_since
+        return hurried >= HURRY_SHARE * self.budget_seconds or not is_evaluation_ahead()
+
+    @property
+    def is_in_a_hurry(self) -> bool:
+        """Whether passes are only there to come to what is behind them."""
+        return self._hurries_since is not None and self.is_settled

@@ -1,0 +1,133 @@
+"""When enough of a training has been seen; without torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from ghostgpu.agent.coverage.evaluation_ahead import reachable_evaluations
+from ghostgpu.agent.coverage.progress import Progress
+
+
+class Clock:
+    """Time that goes by only when told."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _nothing_ahead() -> bool:
+    return False
+
+
+def _steps_until_enough(progress: Progress, peaks: list[int], end_of_pass: int | None) -> int:
+    """Steps with these peaks, the last for ever; a pass ends after every `end_of_pass` of them."""
+    for step in range(1, 100):
+        progress.has_training_loader = end_of_pass is not None
+        progress.note_step(step, (peaks[min(step, len(peaks)) - 1],))
+        if progress.is_enough(_nothing_ahead):
+            return step
+        if end_of_pass is not None and step % end_of_pass == 0:
+            progress.note_pass_end()
+    return 100
+
+
+@pytest.mark.parametrize(
+    ("peaks", "end_of_pass", "expected"),
+    [
+        pytest.param([5], 5, 13, id="three steps after the end of the second pass"),
+        pytest.param([5, 6, 7, 8], 1, 7, id="three steps after the last new peak"),
+        pytest.param([5] * 11 + [9], 5, 15, id="a peak after the end of the second pass"),
+        pytest.param([5, 6], None, 10, id="eight quiet steps without a loader"),
+        pytest.param(list(range(1, 101)), 5, 100, id="never while memory grows"),
+    ],
+)
+def test_a_training_is_ended_when_nothing_new_is_seen(
+    peaks: list[int], end_of_pass: int | None, expected: int
+) -> None:
+    progress = Progress(60, Clock())
+    assert _steps_until_enough(progress, peaks, end_of_pass) == expected
+
+
+def test_three_steps_are_made_however_long_they_take() -> None:
+    clock = Clock()
+    progress = Progress(10, clock)
+    ended = []
+    for step in range(1, 5):
+        progress.note_step(step, (step,))
+        clock.now += 100
+        ended.append(progress.is_enough(_nothing_ahead))
+    assert ended == [False, False, True, True]
+
+
+def test_an_evaluation_ahead_is_waited_for_in_a_hurry_and_not_for_ever() -> None:
+    clock = Clock()
+    progress = Progress(60, clock)
+    ended_at = None
+    for step in range(1, 1000):
+        progress.note_step(step, (1,))
+        clock.now += 0.1
+        if progress.is_enough(lambda: True):
+            ended_at = clock.now
+            break
+        assert progress.is_in_a_hurry == (step >= 9)
+    # A third of the budget after nothing new was seen.
+    assert ended_at == pytest.approx(0.9 + 20, abs=0.2)
+
+
+def test_what_is_new_while_in_a_hurry_is_looked_at_with_time() -> None:
+    progress = Progress(60, Clock())
+    for step in range(1, 12):
+        progress.note_step(step, (1,))
+        progress.is_enough(lambda: True)
+    assert progress.is_in_a_hurry
+    progress.note_new("evaluation")
+    assert not progress.is_in_a_hurry
+    progress.note_new("evaluation")
+    for step in range(12, 19):
+        progress.note_step(step, (1,))
+        assert not progress.is_enough(_nothing_ahead)
+    progress.note_step(19, (1,))
+    assert progress.is_enough(_nothing_ahead)
+
+
+SCRIPT = """
+import helpers
+
+def evaluate(model):
+    model.eval()
+
+def unused(model):
+    model.eval()
+
+def main():
+    for _ in range(3):
+        train()
+    evaluate(model)
+    frame.eval("a + b")
+
+class Tester:
+    def run(self):
+        self.model.eval()
+
+main()
+helpers.Tester
+"""
+
+
+def test_evaluations_are_ahead_only_where_a_call_leads_to_them() -> None:
+    lines = [str(line) for line in reachable_evaluations([("/job/train.py", SCRIPT)])]
+    assert lines == ["train.py:5"]
+    # A method of that name is called somewhere.
+    lines = [
+        str(line)
+        for line in reachable_evaluations([("/job/train.py", SCRIPT + "\nhelpers.Tester().run()")])
+    ]
+    assert lines == ["train.py:5", "train.py:18"]
+
+
+@pytest.mark.parametrize("text", ["def broken(:", "\0", "x = (" * 500])
+def test_text_that_is_no_python_has_no_evaluation(text: str) -> None:
+    assert reachable_evaluations([("train.py", text)]) == []
