@@ -169,9 +169,15 @@ mod tests {
         );
         assert_eq!(
             joined(next.largest_batch),
-            "ghostgpu max-batch --gpu h200 --memory 11264MiB --reserve 1024MiB --margin 5% --steps 5 --no-cudnn -- python -m a.b"
+            "ghostgpu max-batch --gpu h200 --memory 11264MiB --reserve 1024MiB --margin 5% --no-cudnn --steps 5 -- python -m a.b"
         );
         assert_eq!(next.lint, None);
+        assert_eq!(next.longer, None, "so many steps were asked for");
+        let hurried = typed("run --gpu 3060 --budget 90s --no-cudnn train.py");
+        assert_eq!(
+            joined(hurried.longer),
+            "ghostgpu run --gpu 3060 --no-cudnn --budget 900s train.py"
+        );
         let several = typed("run --gpu h100 --count 8 --report x.html -- torchrun train.py");
         assert_eq!(several.largest_batch, None);
         assert_eq!(several.page, None);
