@@ -109,7 +109,7 @@ print(torch.cuda.mem_get_info()[1])
 """,
         "--gpu",
         "3060",
-    ).expect(0)
+    ).expect(6)
     assert "1 " in done.stdout
     assert "RTX 3060" in done.stdout
     assert "(8, 6)" in done.stdout
@@ -135,7 +135,7 @@ print("v2", *memory[1:])
 """,
         "--gpu",
         "h200",
-    ).expect(0)
+    ).expect(6)
     # Total, free, used; then total, reserved, free, used: as read on an H200 that nobody used.
     assert "v1 150754820096 150109880320 644939776\n" in done.stdout
     assert "v2 150754820096 644939776 150109880320 0\n" in done.stdout

@@ -91,7 +91,9 @@ def test_a_card_too_old_for_this_torch_is_measured_and_said_to_be(rehearse: Rehe
         """,
         "--gpu",
         "1080ti",
-    ).expect(0)
+    ).expect(7)
+    assert done["verdict"] == "cannot-run"
+    assert "has no code for compute capability 6.1" in done["reason"]
     assert done["steps"] == 3
     assert done["peak_allocated_bytes"] > 0
 

@@ -1,6 +1,6 @@
-//! The line that every answer begins with: does it fit?
+//! What every answer begins with: does it fit, how much does it need, how much is left?
 
-use ghostgpu_text::human;
+use ghostgpu_text::{human, wrap};
 
 use crate::fits::Answer;
 use crate::look::{Colour, Look};
@@ -17,35 +17,13 @@ pub struct Headline {
 }
 
 impl Headline {
-    pub fn of(answer: &Answer) -> Self {
-        let gpu = &answer.gpu;
-        match answer.fits {
-            Some(true) => Self::fitting(
-                answer.peak_device_bytes,
-                &gpu.name,
-                gpu.total_bytes,
-                gpu.count,
-            ),
-            Some(false) => Self::not_fitting(
-                answer.needed_device_bytes,
-                &gpu.name,
-                gpu.total_bytes,
-                gpu.count,
-            ),
-            None => Self::unknown(unknown_because(answer)),
-        }
-    }
-
     pub fn fitting(needed_bytes: u64, card: &str, total_bytes: u64, count: usize) -> Self {
-        Self {
-            word: "fits",
-            colour: Colour::Good,
-            text: format!(
-                "needs {}, {}",
-                human(needed_bytes),
-                cards(card, total_bytes, count)
-            ),
-        }
+        let text = format!(
+            "needs {} of {}",
+            human(needed_bytes),
+            cards(card, total_bytes, count, 0)
+        );
+        Self::plain(Verdict::Fits, text)
     }
 
     pub fn not_fitting(
@@ -54,26 +32,28 @@ impl Headline {
         total_bytes: u64,
         count: usize,
     ) -> Self {
-        Self {
-            word: "does not fit",
-            colour: Colour::Bad,
-            text: match needed_bytes {
-                Some(bytes) => format!(
-                    "needs {}, {}",
-                    human(bytes),
-                    cards(card, total_bytes, count)
-                ),
-                None => format!("needs more: {}", cards(card, total_bytes, count)),
-            },
-        }
+        let has = match count {
+            0 | 1 => format!("{} has {}", short_name(card), human(total_bytes)),
+            count => format!(
+                "{count} × {} have {} each",
+                short_name(card),
+                human(total_bytes)
+            ),
+        };
+        let text = match needed_bytes {
+            Some(bytes) => format!("needs {}, {has}", human(bytes)),
+            None => format!("needs more: {has}"),
+        };
+        Self::plain(Verdict::DoesNotFit, text)
     }
 
     pub fn unknown(text: String) -> Self {
-        Self {
-            word: "unknown",
-            colour: Colour::Unknown,
-            text,
-        }
+        Self::plain(Verdict::ScriptFailed, text)
+    }
+
+    fn plain(verdict: Verdict, text: String) -> Self {
+        let (word, colour) = word(verdict);
+        Self { word, colour, text }
     }
 
     /// Adds the line to a sheet.
@@ -94,33 +74,130 @@ impl Headline {
     }
 }
 
-fn cards(name: &str, total_bytes: u64, count: usize) -> String {
-    match count {
-        0 | 1 => format!("{name} has {}", human(total_bytes)),
-        count => format!("{count} × {name} have {} each", human(total_bytes)),
+/// The headline of a verdict, with its reason or with what is left of the card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerdictHeadline {
+    line: Headline,
+    detail: Option<String>,
+    /// What follows the headline says it too, and more of it.
+    is_detail_below: bool,
+}
+
+impl VerdictHeadline {
+    pub fn of(answer: &Answer) -> Self {
+        let gpu = &answer.gpu;
+        let because = Some(answer.reason.clone()).filter(|reason| !reason.is_empty());
+        let (text, detail) = match answer.verdict {
+            Verdict::Fits | Verdict::FitsTightly => (needs("needs", answer), because),
+            Verdict::WillRunOut => (needs("needs", answer) + " so far", because),
+            Verdict::NotKnown => (needs("needs at least", answer), because),
+            Verdict::DoesNotFit => {
+                let needed = answer.needed_device_bytes;
+                let total = gpu.total_bytes.saturating_sub(answer.reserve_bytes);
+                let name = less(&gpu.name, answer.reserve_bytes);
+                let line = Headline::not_fitting(needed, &name, total, gpu.count);
+                (line.text, because)
+            }
+            _ => (answer.reason.clone(), None),
+        };
+        Self {
+            line: Headline::plain(answer.verdict, text),
+            detail,
+            is_detail_below: answer.verdict == Verdict::DoesNotFit,
+        }
+    }
+
+    /// Adds it to a sheet: on one line where there is room, else the detail below.
+    pub fn add(&self, sheet: &mut Sheet) {
+        let width = sheet.text_width();
+        let text = &self.line.text;
+        let Some(detail) = self.detail.as_deref().filter(|_| !self.is_detail_below) else {
+            return self.line.add(sheet);
+        };
+        let one = self.in_one_line();
+        let lines = match one.chars().count() <= width {
+            true => vec![one],
+            false => [wrap(text, width), wrap(detail, width)].concat(),
+        };
+        sheet.section(self.line.word, lines);
+    }
+
+    /// It alone, for `--quiet`: one line, which is not wrapped.
+    pub fn alone(&self, look: Look) -> String {
+        let mut sheet = look.sheet();
+        sheet.section(self.line.word, [self.in_one_line()]);
+        self.paint(&sheet, look)
+    }
+
+    fn in_one_line(&self) -> String {
+        match &self.detail {
+            Some(detail) => format!("{}: {detail}", self.line.text),
+            None => self.line.text.clone(),
+        }
+    }
+
+    /// A sheet that begins with it, with its word in colour.
+    pub fn paint(&self, sheet: &Sheet, look: Look) -> String {
+        self.paint_text(&sheet.render(), look)
+    }
+
+    /// A text that begins with it, with its word in colour.
+    pub fn paint_text(&self, text: &str, look: Look) -> String {
+        look.paint_label(self.line.word, self.line.colour, text)
     }
 }
 
-fn unknown_because(answer: &Answer) -> String {
-    let exception = answer
-        .exception
-        .as_deref()
-        .map(|text| {
-            let first_line = text.lines().next().unwrap_or_default();
-            format!(": {first_line}")
-        })
-        .unwrap_or_default();
-    match answer.verdict {
-        Verdict::TimedOut => "the script did not end in time".to_owned(),
-        Verdict::Refused => "the script stopped at a call that is not simulated".to_owned(),
-        Verdict::PreloadBlocked => "the stand-in library was not loaded".to_owned(),
-        Verdict::ScriptKilled => format!(
-            "the script was killed by signal {}",
-            answer.script_exit_code.saturating_sub(128)
-        ),
-        _ => format!(
-            "the script failed with exit code {}{exception}",
-            answer.script_exit_code
-        ),
+/// The word for a verdict, which stands in the column of labels.
+fn word(verdict: Verdict) -> (&'static str, Colour) {
+    match verdict {
+        Verdict::Fits => ("fits", Colour::Good),
+        Verdict::FitsTightly => ("fits tightly", Colour::Unknown),
+        Verdict::WillRunOut => ("will run out", Colour::Bad),
+        Verdict::DoesNotFit => ("does not fit", Colour::Bad),
+        Verdict::DidNotUseCard => ("card not used", Colour::Unknown),
+        Verdict::CannotRun => ("cannot run", Colour::Bad),
+        Verdict::NotKnown => ("not known", Colour::Unknown),
+        Verdict::ScriptFailed
+        | Verdict::ScriptKilled
+        | Verdict::TimedOut
+        | Verdict::Refused
+        | Verdict::PreloadBlocked => ("unknown", Colour::Unknown),
     }
+}
+
+/// `needs 5.21 GiB of 11.76 GiB (GeForce RTX 3060)`.
+fn needs(how: &str, answer: &Answer) -> String {
+    let bytes = answer
+        .needed_device_bytes
+        .unwrap_or(answer.peak_device_bytes);
+    let gpu = &answer.gpu;
+    format!(
+        "{how} {} of {}",
+        human(bytes),
+        cards(&gpu.name, gpu.total_bytes, gpu.count, answer.reserve_bytes)
+    )
+}
+
+/// What the job may have, and of which card.
+fn cards(name: &str, total_bytes: u64, count: usize, reserve_bytes: u64) -> String {
+    let capacity = human(total_bytes.saturating_sub(reserve_bytes));
+    let name = short_name(name);
+    let name = match count {
+        0 | 1 => name.to_owned(),
+        count => format!("each of {count} × {name}"),
+    };
+    format!("{capacity} ({})", less(&name, reserve_bytes))
+}
+
+/// A card of which others use a part.
+fn less(name: &str, reserve_bytes: u64) -> String {
+    match reserve_bytes {
+        0 => name.to_owned(),
+        reserve => format!("{name} less {}", human(reserve)),
+    }
+}
+
+/// A card's name without its vendor's: all of them have one.
+fn short_name(name: &str) -> &str {
+    name.strip_prefix("NVIDIA ").unwrap_or(name)
 }

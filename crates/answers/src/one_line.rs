@@ -2,16 +2,22 @@
 
 use ghostgpu_text::Sheet;
 
-/// More are counted, not shown.
+/// More are counted, not shown, even where there is room.
 const MOST_SENTENCES: usize = 4;
 
 /// Adds the first of the sentences, each on one line, and how many more there are.
 pub fn add(sheet: &mut Sheet, label: &str, sentences: &[String]) {
+    add_at_most(sheet, label, sentences, MOST_SENTENCES);
+}
+
+/// The same with `most` lines, and one that counts the others.
+pub fn add_at_most(sheet: &mut Sheet, label: &str, sentences: &[String], most: usize) {
     let width = sheet.text_width();
+    let most = most.min(MOST_SENTENCES);
     let shown = match sentences.len() {
         // A line that says "1 more" is as long as the one that it stands for.
-        count if count == MOST_SENTENCES + 1 => count,
-        _ => MOST_SENTENCES,
+        count if count == most + 1 => count,
+        _ => most,
     };
     let mut lines: Vec<String> = sentences
         .iter()

@@ -8,7 +8,7 @@ use crate::breakdown::{percent, place, short_title, when};
 use crate::look::Look;
 
 /// More parts are one row together.
-const MOST_PARTS: usize = 5;
+pub const MOST_PARTS: usize = 5;
 
 /// `1.50 GiB allocated, 1.62 GiB reserved, 2.10 GiB on card`.
 pub fn figures(allocated: Option<u64>, reserved: Option<u64>, on_card: u64) -> String {
@@ -23,18 +23,23 @@ pub fn figures(allocated: Option<u64>, reserved: Option<u64>, on_card: u64) -> S
 
 /// When the peak was, and its parts, the largest first; `circumstance` says what was special about it.
 pub fn add_parts(sheet: &mut Sheet, ledger: &CardLedger, circumstance: &str) {
+    add_largest_parts(sheet, ledger, circumstance, MOST_PARTS);
+}
+
+/// The same with so many parts; more are one row together.
+pub fn add_largest_parts(sheet: &mut Sheet, ledger: &CardLedger, circumstance: &str, most: usize) {
     let moment = ledger.peak().moment;
     let accounts = ledger.accounts(moment);
     if moment == Moment(0) || accounts.on_card_bytes() == 0 {
         return;
     }
     let mut lines = vec![format!("{}{circumstance}:", when(ledger, moment))];
-    let table = parts(&accounts).render();
+    let table = parts(&accounts, most).render();
     lines.extend(table.lines().skip(1).map(|row| format!("  {row}")));
     sheet.section("", lines);
 }
 
-fn parts(accounts: &Accounts) -> Table {
+fn parts(accounts: &Accounts, most: usize) -> Table {
     let total = accounts.on_card_bytes();
     let mut parts: Vec<_> = accounts.parts().filter(|(_, bytes)| *bytes > 0).collect();
     // Equal ones keep their order.
@@ -45,8 +50,8 @@ fn parts(accounts: &Accounts) -> Table {
     };
     // A row for one part would only hide its name.
     let shown = match parts.len() {
-        count if count == MOST_PARTS + 1 => count,
-        _ => MOST_PARTS,
+        count if count == most + 1 => count,
+        _ => most,
     };
     for (part, bytes) in parts.iter().take(shown) {
         add(part.title(), *bytes);

@@ -11,6 +11,9 @@ report(steps=3, stopped_by_step_limit=True, peaks=peaks(1_000, 2_000), torch_cud
        step_peaks=[{"step": 1, "devices": peaks(900, 2_000)}], assumptions=["a sentence"])
 "#;
 
+/// The exit code of a script that puts nothing on the card.
+const CARD_NOT_USED: i32 = 6;
+
 const TOO_LARGE: &str = r#"
 print("hello from the script")
 if SESSION["unlimited_memory"]:
@@ -74,7 +77,7 @@ fn a_script_that_does_not_fit_is_run_again_unseen_to_find_its_need() {
     assert!(
         outcome
             .stdout
-            .contains("does not fit   needs 13.97 GiB, NVIDIA GeForce RTX 3060 has")
+            .contains("does not fit   needs 13.97 GiB, GeForce RTX 3060 has")
     );
     assert!(outcome.stdout.contains(" in step 1 (forward)\n"));
     assert!(outcome.stdout.contains(" train.py:41 in forward\n"));
@@ -198,9 +201,49 @@ fn a_script_without_cuda_is_said_to_be_one() {
     let world = World::new();
     world.script("train.py", "print('nothing')");
     let outcome = world.rehearse(&["--json", "out.json", "train.py"]);
+    outcome.assert_code(CARD_NOT_USED);
+    assert!(
+        outcome
+            .stdout
+            .contains("card not used  the script put nothing on the card")
+    );
+    let json = world.json("work/out.json");
+    assert_eq!(json["verdict"], "did-not-use-card");
+    assert_eq!(json["peak_allocated_bytes"], 0);
+    assert!(json["needed_device_bytes"].is_null());
+}
+
+#[test]
+fn what_others_use_of_the_card_is_in_use_and_not_the_jobs() {
+    let world = World::new();
+    world.script("train.py", FITTING);
+    let asked = ["--reserve", "2GiB", "--json", "out.json", "train.py"];
+    let outcome = world.rehearse(&asked);
     outcome.assert_code(0);
-    assert!(outcome.stdout.contains("the script never used CUDA"));
-    assert_eq!(world.json("work/out.json")["peak_allocated_bytes"], 0);
+    assert!(
+        outcome
+            .stdout
+            .contains("of 9.63 GiB (GeForce RTX 3060 less 2.00 GiB)"),
+        "{}",
+        outcome.stdout
+    );
+    let json = world.json("work/out.json");
+    assert_eq!(json["reserve_bytes"], 2u64 << 30);
+    let left = json["gpu"]["total_bytes"].as_u64().expect("a size") - (2 << 30);
+    let needed = json["needed_device_bytes"].as_u64().expect("a size");
+    assert_eq!(json["headroom_bytes"], left - needed);
+    let outcome = world.rehearse(&["--reserve", "12GiB", "train.py"]);
+    outcome.assert_failure("--reserve and --margin take 12.00 GiB of a card that has 11.63 GiB");
+}
+
+#[test]
+fn a_margin_that_is_not_left_is_a_tight_fit() {
+    let world = World::new();
+    world.script("train.py", FITTING);
+    for (margin, code) in [("8GiB", 0), ("9GiB", 4), ("70%", 0), ("80%", 4), ("0", 0)] {
+        let outcome = world.rehearse(&["--margin", margin, "train.py"]);
+        outcome.assert_code(code);
+    }
 }
 
 #[test]
@@ -238,7 +281,7 @@ fn the_session_carries_what_was_asked_for() {
         "train.py",
     ];
     let outcome = world.run(&arguments);
-    outcome.assert_code(0);
+    outcome.assert_code(CARD_NOT_USED);
     let words: Vec<&str> = outcome.stdout.split_whitespace().collect();
     assert!(
         words
@@ -267,14 +310,14 @@ fn python_commands_and_other_programs_run_in_the_rehearsal() {
     world.write("work/pkg/__init__.py", "");
     world.script("pkg/train.py", "print('module', sys.argv[1:])");
     let outcome = world.rehearse(&["--", "python3", "-m", "pkg.train", "--config", "c.yaml"]);
-    outcome.assert_code(0);
+    outcome.assert_code(CARD_NOT_USED);
     assert!(outcome.stdout.starts_with("module ['--config', 'c.yaml']"));
     world.executable(
         "work/go.sh",
         "#!/bin/sh\necho \"$LD_PRELOAD|$TRITON_LIBCUDA_PATH|$TRITON_CACHE_DIR|$PYTHONPATH\"\n",
     );
     let outcome = world.rehearse(&["./go.sh"]);
-    outcome.assert_code(0);
+    outcome.assert_code(CARD_NOT_USED);
     let fields: Vec<&str> = outcome
         .stdout
         .lines()
@@ -300,7 +343,7 @@ with open(os.path.join(RUN_DIR, "written-files.jsonl"), "a") as file:
 "#;
     world.script("train.py", script);
     let outcome = world.rehearse(&["train.py"]);
-    outcome.assert_code(0);
+    outcome.assert_code(CARD_NOT_USED);
     assert!(
         outcome
             .stderr
@@ -309,19 +352,19 @@ with open(os.path.join(RUN_DIR, "written-files.jsonl"), "a") as file:
     assert!(!world.path("work/zeros.pt").exists());
     world
         .rehearse(&["--keep-checkpoints", "train.py"])
-        .assert_code(0);
+        .assert_code(CARD_NOT_USED);
     assert!(world.path("work/zeros.pt").exists());
 }
 
 #[test]
-fn a_damaged_report_is_mentioned_and_does_no_harm() {
+fn a_damaged_report_leaves_the_answer_open_and_is_named() {
     let world = World::new();
     world.script(
         "train.py",
         "open(os.path.join(RUN_DIR, 'agent-1.json'), 'w').write('{ half')",
     );
     let outcome = world.rehearse(&["train.py"]);
-    outcome.assert_code(0);
+    outcome.assert_code(8);
     assert!(outcome.stdout.contains("agent-1.json could not be read"));
 }
 
@@ -336,7 +379,7 @@ fn a_python_program_without_torch_in_its_first_line_is_left_to_itself() {
     let launcher = format!("#!{}\nprint('launched')\n", python.display());
     world.executable("work/launcher", &launcher);
     let outcome = world.rehearse(&["./launcher"]);
-    outcome.assert_code(0);
+    outcome.assert_code(CARD_NOT_USED);
     assert!(outcome.stdout.starts_with("launched"), "{outcome:?}");
 }
 

@@ -144,7 +144,7 @@ fn a_torch_newer_than_any_tested_runs_with_a_remark() {
     let world = world();
     world.torch("2.99.0+cu132", Some("13.2"));
     let outcome = world.rehearse(&["train.py"]);
-    outcome.assert_code(0);
+    outcome.assert_code(6);
     assert!(
         outcome
             .stderr

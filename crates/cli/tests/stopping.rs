@@ -190,7 +190,7 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"],
 open("grandchild", "w").write(str(child.pid))
 "#,
     );
-    world.rehearse(&["train.py"]).assert_code(0);
+    world.rehearse(&["train.py"]).assert_code(6);
     assert_all_ended(&world);
 }
 
@@ -202,7 +202,7 @@ fn the_script_gets_an_ordinary_signal_mask() {
         "import signal; print('blocked', sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])))",
     );
     let outcome = world.rehearse(&["train.py"]);
-    outcome.assert_code(0);
+    outcome.assert_code(6);
     assert!(
         outcome.stdout.starts_with("blocked []"),
         "{}",

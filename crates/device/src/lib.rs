@@ -8,7 +8,7 @@
 //! else works with.
 //!
 //! ```
-//! use ghostgpu_device::{Catalogue, Provenance};
+//! use ghostgpu_device::{Catalogue, Provenance, Uncertainty};
 //!
 //! let card = Catalogue::builtin().find("RTX 3060")?;
 //! assert_eq!(card.name, "RTX 3060 12GB");
@@ -49,7 +49,7 @@ mod sheet;
 mod visible_devices;
 
 pub use architecture::{Architecture, REGISTERS_PER_MULTIPROCESSOR, SHARED_MEMORY_PER_BLOCK_BYTES};
-pub use catalogue::{Card, Catalogue, MemoryKind, Provenance};
+pub use catalogue::{Card, Catalogue, MemoryKind, Provenance, Uncertainty};
 pub use driver_addresses::DriverAddresses;
 pub use lookup::LookupError;
 pub use memory::{Budget, CardMemory, MemoryError, PAGE_BYTES, PhysicalId};

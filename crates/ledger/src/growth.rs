@@ -1,23 +1,22 @@
-//! Memory that grows from step to step.
+//! Memory that grows from step to step, without an end in sight.
 //!
 //! The same point of every step is compared: where its optimizer step ends. What a loop merely replaces (its
-//! loss, its batch) is made in one step and gone by the end of the next. So growth is claimed for a place if
-//! what it made in at least two earlier steps is still there, and if it holds more at each of the last ends
-//! than at the one before. Optimizer state, cached tables and gradients come once, and do neither.
+//! loss, its batch) is made in one step and gone by the end of the next. So what counts is how many things of a place
+//! are older than one step: if they become more and more up to the last step ([`lasting_rise`]), the place grows.
+//! Things are counted, not bytes, since batches differ in size: a long one is no growth, and a short one after it does
+//! not hide any. Optimizer state, cached tables and gradients come once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ghostgpu_recording::{Category, NameId, StackId};
 
 use crate::card_ledger::CardLedger;
+use crate::lasting_rise::lasting_rise;
 use crate::moment::Moment;
 use crate::places::{Place, Places};
 
-/// So many ends of steps are needed for a claim.
-const FEWEST_STEPS: usize = 3;
-
 /// Optimizers may take their state in turns (two of them, of a GAN): more steps are needed.
-const FEWEST_STEPS_OF_OPTIMIZERS: usize = 5;
+const FEWEST_STEPS_OF_OPTIMIZERS: usize = 6;
 
 /// Of very many steps the last are compared: what grows over them grows.
 const MOST_STEPS: usize = 1000;
@@ -53,6 +52,8 @@ pub struct GrowthSource {
     pub bytes_at_ends: Vec<u64>,
     /// On average, without the first step where there are enough others.
     pub bytes_per_step: u64,
+    /// It keeps something once in so many steps.
+    pub period: usize,
     /// Allocations that are there at the last end.
     pub count: u64,
 }
@@ -70,12 +71,12 @@ struct Survivors {
 }
 
 impl Survivors {
-    /// The name of most of them. A variable that each step replaces names a step here and there; what
-    /// keeps all of them names those of one step and of the next.
-    fn name(&self) -> NameId {
+    /// The name of most of them, where something is kept once in `period` steps. A variable that each step replaces
+    /// names a step here and there; what keeps all of them names those of one step and of the next.
+    fn name(&self, period: usize) -> NameId {
         let keeps = |steps: &BTreeSet<usize>| {
             let mut pairs = steps.iter().zip(steps.iter().skip(1));
-            pairs.any(|(one, next)| one + 1 == *next)
+            pairs.any(|(one, next)| next - one <= period)
         };
         let keepers = self.names.iter().filter(|(_, steps)| keeps(steps));
         // Of names that keep as much, the first.
@@ -96,7 +97,7 @@ impl CardLedger<'_> {
         text.cloned().unwrap_or_default()
     }
 
-    /// What grows from step to step. Three complete steps are needed to say so.
+    /// What grows from step to step. Three complete steps are needed to say so, and more where the first differ.
     pub fn growth(&self) -> Growth {
         let ends: Vec<Moment> = self
             .steps()
@@ -108,27 +109,35 @@ impl CardLedger<'_> {
             steps: ends.len(),
             ..Growth::default()
         };
-        let Some(&last) = ends.last().filter(|_| ends.len() >= FEWEST_STEPS) else {
+        let Some(&last) = ends.last() else {
             return growth;
         };
         let places = Places::of(self.recording, self.card);
         let candidates = self.accumulating(&places, ends, last);
-        let series = self.bytes_at_ends(&places, ends, &candidates);
+        let mut series = self.series(&places, ends, &candidates);
         for (key, survivors) in candidates {
-            let bytes_at_ends = series.get(&key).cloned().unwrap_or_default();
+            let Some(series) = series.remove(&key) else {
+                continue;
+            };
             let (place, category) = key;
-            if is_growing(&bytes_at_ends, category) {
-                growth.sources.push(GrowthSource {
-                    label: places.label(&place),
-                    place,
-                    category,
-                    stack: survivors.stack,
-                    kept_in: self.keeper(category, survivors.name()),
-                    bytes_per_step: per_step(&bytes_at_ends),
-                    bytes_at_ends,
-                    count: survivors.count,
-                });
-            }
+            let fewest = match category {
+                Category::OptimizerState => FEWEST_STEPS_OF_OPTIMIZERS,
+                _ => 0,
+            };
+            let rise = lasting_rise(&series.old_count).filter(|_| ends.len() >= fewest);
+            let Some(rise) = rise else { continue };
+            let risen = series.old_bytes[rise.to].saturating_sub(series.old_bytes[rise.from]);
+            growth.sources.push(GrowthSource {
+                label: places.label(&place),
+                place,
+                category,
+                stack: survivors.stack,
+                kept_in: self.keeper(category, survivors.name(rise.period)),
+                bytes_at_ends: series.bytes,
+                bytes_per_step: risen / (rise.to - rise.from).max(1) as u64,
+                period: rise.period,
+                count: survivors.count,
+            });
         }
         // Stable: those that grow alike stay in the order of their places.
         growth
@@ -180,16 +189,16 @@ impl CardLedger<'_> {
     }
 
     /// What each candidate holds at each end.
-    fn bytes_at_ends<T>(
+    fn series<T>(
         &self,
         places: &Places,
         ends: &[Moment],
         candidates: &BTreeMap<(Place, Category), T>,
-    ) -> BTreeMap<(Place, Category), Vec<u64>> {
+    ) -> BTreeMap<(Place, Category), Series> {
         // Changes at each end first, then sums: an allocation may live through very many.
-        let mut series: BTreeMap<_, Vec<i128>> = candidates
+        let mut changes: BTreeMap<_, [Changes; 3]> = candidates
             .keys()
-            .map(|key| (key.clone(), vec![0; ends.len() + 1]))
+            .map(|key| (key.clone(), [(); 3].map(|()| Changes::over(ends.len()))))
             .collect();
         for one in &self.card.allocations {
             let passed = |event: u32| ends.partition_point(|end| end.0 <= event as usize);
@@ -199,25 +208,39 @@ impl CardLedger<'_> {
             if first >= after {
                 continue;
             }
-            if let Some(changes) = series.get_mut(&(places.place(one), one.category)) {
-                changes[first] += i128::from(one.block_bytes);
-                changes[after] -= i128::from(one.block_bytes);
+            if let Some([bytes, old_bytes, old_count]) =
+                changes.get_mut(&(places.place(one), one.category))
+            {
+                bytes.add(one.block_bytes, first, after);
+                old_bytes.add(one.block_bytes, first + 1, after);
+                old_count.add(1, first + 1, after);
             }
         }
-        let sums = |changes: Vec<i128>| {
-            let sums = changes.iter().scan(0, |sum: &mut i128, change| {
-                *sum += change;
-                Some((*sum).clamp(0, u64::MAX.into()) as u64)
-            });
-            sums.take(ends.len()).collect()
-        };
-        let series = series.into_iter();
-        series.map(|(key, changes)| (key, sums(changes))).collect()
+        let changes = changes.into_iter();
+        changes
+            .map(|(key, [bytes, old_bytes, old_count])| {
+                let series = Series {
+                    bytes: bytes.sums(),
+                    old_bytes: old_bytes.sums(),
+                    old_count: old_count.sums(),
+                };
+                (key, series)
+            })
+            .collect()
     }
 
-    /// How many steps more fit on the card beside the most that it held.
+    /// How many steps more fit on the card beside what the rehearsed ones need: what the answer says to be left, or
+    /// else what the most that was reserved leaves.
     fn steps_until_full(&self, bytes_per_step: u64) -> Option<u64> {
-        let total = self.recording.about.gpu_total_bytes;
+        let about = &self.recording.about;
+        if let Some(left) = about
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.headroom_bytes)
+        {
+            return left.checked_div(bytes_per_step);
+        }
+        let total = about.gpu_total_bytes;
         let used = self
             .peak_reserved()
             .reserved_bytes
@@ -229,64 +252,35 @@ impl CardLedger<'_> {
     }
 }
 
-/// More at each of the last ends than at the one before, and never less than before in the later half.
-fn is_growing(bytes_at_ends: &[u64], category: Category) -> bool {
-    let fewest = match category {
-        Category::OptimizerState => FEWEST_STEPS_OF_OPTIMIZERS,
-        _ => FEWEST_STEPS,
-    };
-    if bytes_at_ends.len() < fewest {
-        return false;
-    }
-    let later = bytes_at_ends.len() / 2;
-    let rises = |pairs: &[u64]| pairs.windows(2).filter(|pair| pair[1] > pair[0]).count();
-    let falls = |pairs: &[u64]| pairs.windows(2).any(|pair| pair[1] < pair[0]);
-    let last = &bytes_at_ends[bytes_at_ends.len() - fewest..];
-    let pairs = bytes_at_ends.len() - 1;
-    rises(last) == last.len() - 1
-        && !falls(&bytes_at_ends[later.min(bytes_at_ends.len() - fewest)..])
-        && rises(bytes_at_ends) * 2 >= pairs
+/// What a place holds at the end of each step.
+struct Series {
+    bytes: Vec<u64>,
+    /// Of what was made in an earlier step.
+    old_bytes: Vec<u64>,
+    old_count: Vec<u64>,
 }
 
-/// The average rise; the first step is left out where there are enough others.
-fn per_step(bytes_at_ends: &[u64]) -> u64 {
-    let from = usize::from(bytes_at_ends.len() > FEWEST_STEPS);
-    match &bytes_at_ends[from..] {
-        [first, .., last] => {
-            let steps = bytes_at_ends.len() - from - 1;
-            last.saturating_sub(*first) / steps as u64
-        }
-        _ => 0,
-    }
-}
+/// By how much a sum changes at each of a number of points.
+struct Changes(Vec<i128>);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_steady_rise_is_growth() {
-        for (bytes, expected) in [
-            (&[1, 2, 3][..], true),
-            (&[0, 5, 10, 15], true),
-            (&[7, 7, 7], false),
-            (&[1, 2], false),
-            (&[1, 2, 2], false),
-            // A buffer that has filled up.
-            (&[1, 2, 3, 4, 4, 4, 4], false),
-            // A batch that is sometimes larger.
-            (&[5, 3, 4, 6, 2, 3, 4], false),
-            // Every second step only.
-            (&[1, 1, 2, 2, 3, 3], false),
-        ] {
-            assert_eq!(is_growing(bytes, Category::Kept), expected, "{bytes:?}");
-        }
-        assert!(!is_growing(&[1, 2, 3], Category::OptimizerState));
+impl Changes {
+    fn over(points: usize) -> Self {
+        Self(vec![0; points + 1])
     }
 
-    #[test]
-    fn the_rate_leaves_the_first_step_out() {
-        assert_eq!(per_step(&[100, 200, 300]), 100);
-        assert_eq!(per_step(&[0, 500, 600, 700]), 100);
+    /// Counts from one point on, up to another.
+    fn add(&mut self, amount: u64, from: usize, to: usize) {
+        if from < to {
+            self.0[from] += i128::from(amount);
+            self.0[to] -= i128::from(amount);
+        }
+    }
+
+    fn sums(&self) -> Vec<u64> {
+        let sums = self.0.iter().scan(0, |sum: &mut i128, change| {
+            *sum += change;
+            Some((*sum).clamp(0, u64::MAX.into()) as u64)
+        });
+        sums.take(self.0.len() - 1).collect()
     }
 }

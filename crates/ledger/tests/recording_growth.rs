@@ -3,6 +3,7 @@
 use ghostgpu_ledger::{CardLedger, Growth};
 use ghostgpu_recording::made_up::{ByHand, MadeUp, Origin, recording};
 use ghostgpu_recording::{AllocationId, Category, Recording, Stage};
+use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
 
@@ -12,16 +13,24 @@ fn growth(recording: &Recording) -> Growth {
 
 /// How a made-up loop treats its memory.
 #[derive(Clone, Copy, Default)]
-struct Loop {
+struct Loop<'a> {
     steps: u32,
     /// Gradients are zeroed in place instead of set to None.
     keeps_gradients: bool,
     /// Bytes of the batch of each step, in turn.
-    batches: &'static [u64],
+    batches: &'a [u64],
     /// What the script appends to a list in each step.
     appended: Option<(u64, Category)>,
     /// How many appended tensors the list has room for.
     room: usize,
+    /// Appended tensors are as large as the batch.
+    appends_batches: bool,
+    /// They are made at the line of the loss, which each step replaces.
+    appends_at_loss: bool,
+    /// Nothing is appended in other steps than these, if any are named.
+    appends_in: &'a [u32],
+    /// The list is emptied before each of these steps.
+    empties_in: &'a [u32],
     /// Plain SGD: nothing is allocated in its steps, which leave no phase.
     has_no_state: bool,
 }
@@ -45,6 +54,9 @@ fn training(settings: Loop) -> Recording {
             0 => MIB,
             count => batches[step as usize % count],
         };
+        if settings.empties_in.contains(&step) {
+            list.drain(..).for_each(|each| card.free(each));
+        }
         let new = card.allocate(bytes, Category::Input, line(&["train.py:20"]));
         if let Some(old) = batch.replace(new) {
             card.free(old);
@@ -67,8 +79,17 @@ fn training(settings: Loop) -> Recording {
         if step == 0 && !settings.has_no_state {
             card.allocate(8 * MIB, Category::OptimizerState, line(&["train.py:24"]));
         }
-        if let Some((bytes, category)) = settings.appended {
-            let origin = line(&["torch/x.py:1", "train.py:30", "train.py:40"]);
+        let appends = settings.appends_in.is_empty() || settings.appends_in.contains(&step);
+        if let Some((own_bytes, category)) = settings.appended.filter(|_| appends) {
+            let bytes = if settings.appends_batches {
+                bytes
+            } else {
+                own_bytes
+            };
+            let origin = line(match settings.appends_at_loss {
+                true => &["train.py:22"],
+                false => &["torch/x.py:1", "train.py:30", "train.py:40"],
+            });
             list.push_back(card.allocate(bytes, category, origin));
             if list.len() > settings.room {
                 card.free(list.pop_front().expect("one"));
@@ -184,4 +205,137 @@ fn a_loss_that_is_kept_in_each_step_is_found() {
         (source.category, source.bytes_per_step),
         (Category::Kept, 512)
     );
+}
+
+/// What a list is like that something is appended to in a loop of some steps.
+#[derive(Clone, Debug)]
+enum List {
+    /// A step here and there is not among them: the end of an epoch, say.
+    GrowsInEveryStep,
+    GrowsEvery(u32),
+    /// The results of each epoch are kept, once.
+    GrowsAtEpochsOf(u32),
+    HasRoomFor(usize),
+    /// Something else is added when a second epoch begins.
+    GrowsIn(u32),
+    IsEmptiedEvery(u32),
+}
+
+impl List {
+    fn grows_in(&self, steps: u32) -> Vec<u32> {
+        let all = 0..steps;
+        match *self {
+            Self::GrowsEvery(period) | Self::GrowsAtEpochsOf(period) => {
+                all.filter(|step| (step + 1) % period == 0).collect()
+            }
+            Self::GrowsIn(only) => vec![only],
+            _ => all.collect(),
+        }
+    }
+
+    fn is_emptied_in(&self, steps: u32) -> Vec<u32> {
+        match *self {
+            Self::IsEmptiedEvery(period) => (1..steps).filter(|step| step % period == 0).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn sources_of(list: &List, steps: u32, batches: &[u64]) -> Growth {
+    growth(&training(Loop {
+        steps,
+        batches,
+        appended: Some((MIB, Category::Kept)),
+        appends_batches: true,
+        appends_in: &list.grows_in(steps),
+        empties_in: &list.is_emptied_in(steps),
+        room: match list {
+            List::HasRoomFor(room) => *room,
+            _ => usize::MAX,
+        },
+        ..Loop::default()
+    }))
+}
+
+/// Batches of any sizes; the last of an epoch is short.
+fn batches() -> impl Strategy<Value = Vec<u64>> {
+    let sizes = proptest::collection::vec(1..40u64, 1..7);
+    sizes.prop_map(|sizes| {
+        let sizes = sizes.into_iter().map(|size| size * 64 * 1024);
+        sizes.chain([24 * 1024]).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_kept_in_every_step_grows_whatever_the_batches(
+        batches in batches(),
+        steps in 5..24u32,
+        period in 1..4u32,
+    ) {
+        let list = match period {
+            1 => List::GrowsInEveryStep,
+            period => List::GrowsEvery(period),
+        };
+        // Three times at least, after the beginning.
+        prop_assume!(steps > 3 * period + period + 1);
+        let found = sources_of(&list, steps, &batches);
+        prop_assert_eq!(found.sources.len(), 1);
+        let source = &found.sources[0];
+        prop_assert_eq!(source.period as u32, period);
+        let (least, most) = (batches.iter().min(), batches.iter().max());
+        let each = source.bytes_per_step * u64::from(period);
+        // Blocks are rounded up to 512 bytes.
+        prop_assert!(least.is_some_and(|least| each + 512 >= *least), "{}", each);
+        prop_assert!(most.is_some_and(|most| each <= most + 512), "{}", each);
+    }
+
+    #[test]
+    fn what_levels_off_is_no_growth(
+        batches in batches(),
+        steps in 8..24u32,
+        room in 1..4usize,
+    ) {
+        for list in [
+            List::HasRoomFor(room),
+            List::GrowsIn(steps / 2),
+            List::IsEmptiedEvery(room as u32 + 1),
+        ] {
+            let found = sources_of(&list, steps, &batches);
+            prop_assert_eq!(&found.sources, &[], "{:?}", list);
+        }
+    }
+}
+
+#[test]
+fn what_each_epoch_keeps_grows_once_it_was_seen_three_times() {
+    let list = List::GrowsAtEpochsOf(4);
+    for (steps, expected) in [(9, None), (11, None), (13, Some(4)), (16, Some(4))] {
+        let found = sources_of(&list, steps, &[MIB]);
+        let period = found.sources.first().map(|source| source.period);
+        assert_eq!(period, expected, "{steps} steps");
+    }
+}
+
+#[test]
+fn a_leak_is_seen_through_batches_of_very_different_sizes() {
+    // The bytes of that line go up and down with the loss, which is much larger than what is kept.
+    let found = growth(&training(Loop {
+        steps: 9,
+        batches: &[70 * MIB, 7 * MIB, 140 * MIB, 21 * MIB],
+        appended: Some((MIB, Category::Kept)),
+        appends_at_loss: true,
+        room: usize::MAX,
+        ..Loop::default()
+    }));
+    let [source] = &found.sources[..] else {
+        panic!("{:?}", found.sources);
+    };
+    assert!(
+        source
+            .bytes_at_ends
+            .windows(2)
+            .any(|pair| pair[1] < pair[0])
+    );
+    assert_eq!(found.bytes_per_step, MIB);
 }

@@ -37,10 +37,12 @@ pub mod growth;
 pub mod largest_batch;
 mod need;
 mod sizes;
+mod step_growth;
 pub mod verdict;
 mod words;
 
 pub use need::{MeasuredNeed, Need, Smallest, UnknownNeed, need};
+pub use step_growth::{KeepingLine, StepGrowth};
 
 #[cfg(test)]
 mod made_up;

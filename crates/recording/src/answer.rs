@@ -22,8 +22,13 @@ pub struct Answer {
     pub peak_reserved_bytes: Option<u64>,
     /// Highest of any device, all processes, context and libraries included.
     pub peak_device_bytes: u64,
-    /// What is left of the card at the peak, `--reserve` taken away; null where it does not fit or is not known.
+    /// What is left of the card beside what the job needs and `--reserve`; null where it does not fit or the need is
+    /// not known.
     pub headroom_bytes: Option<u64>,
+    /// How much has to be left for it to fit with room: `--margin`, or what is not exactly known of the card.
+    pub margin_bytes: u64,
+    /// What others hold of every card (`--reserve`).
+    pub reserve_bytes: u64,
     /// The smallest card on which the job ends; null when unknown.
     pub needed_device_bytes: Option<u64>,
     pub needed_allocated_bytes: Option<u64>,
@@ -33,6 +38,8 @@ pub struct Answer {
     pub comfortable_device_bytes: Option<u64>,
     /// How often PyTorch flushed its cache on this card, for each step.
     pub cache_flushes_per_step: Option<f64>,
+    /// The same with the smallest memory.
+    pub needed_flushes_per_step: Option<f64>,
     /// Why the need is unknown.
     pub needed_unknown_because: Option<String>,
     pub steps: u64,

@@ -33,21 +33,6 @@ fn one_runs_on(architecture: &str, card: Capability) -> bool {
     }
 }
 
-/// The sentence for a card that the installed torch has no code for.
-pub fn missing_code_sentence(
-    torch: &str,
-    architectures: &[String],
-    card: Capability,
-    card_name: &str,
-) -> String {
-    format!(
-        "torch {torch} ships no code for compute capability {card} (it has {}): on a real \
-         {card_name} this script would stop at its first kernel; the figures are what its memory \
-         use would be",
-        architectures.join(", ")
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -113,6 +113,8 @@ impl Prepared {
             Change::Code(change) => self.session.changes.push(*change),
             Change::Card(sheet) => self.session.devices = vec![(**sheet).clone()],
             Change::Memory(bytes) => {
+                // All of it is the job's: what others use is not part of what it needs.
+                self.reserve_bytes = 0;
                 for card in &mut self.session.devices {
                     card.total_bytes = *bytes;
                 }
@@ -168,6 +170,8 @@ mod tests {
             is_notebook: false,
             ignores_python_variables: false,
             variables: Vec::new(),
+            reserve_bytes: 0,
+            uncertainty: None,
             torch: None,
             assumptions: Vec::new(),
             remarks: Vec::new(),

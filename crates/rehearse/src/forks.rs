@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use ghostgpu_session::card_usage::create_usage_file;
+use ghostgpu_session::card_usage::{create_usage_file, hold_for_others};
 use ghostgpu_session::files::SESSION_FILE;
 use ghostgpu_session::{Session, SizePointRequest};
 use serde::Deserialize;
@@ -74,9 +74,17 @@ impl Forks {
             socket: Some(socket),
         });
         let session = prepared.session.clone();
+        let reserve_bytes = prepared.reserve_bytes;
         let log = log_of(&run_dir);
         let mut script = Script::start(prepared, run_dir, Arc::clone(observer));
-        let line = Line::accept(&listener, &script.has_ended, session, folder, log);
+        let line = Line::accept(
+            &listener,
+            &script.has_ended,
+            session,
+            reserve_bytes,
+            folder,
+            log,
+        );
         let greeting = match line {
             Ok(Some((line, seen))) if seen.unforkable.is_none() => {
                 let forks = Self {
@@ -191,6 +199,7 @@ fn listen(socket: &Path) -> std::io::Result<UnixListener> {
 struct Line {
     input: BufReader<UnixStream>,
     session: Session,
+    reserve_bytes: u64,
     folder: PathBuf,
     log: PathBuf,
     count: usize,
@@ -208,6 +217,7 @@ impl Line {
         listener: &UnixListener,
         has_ended: &AtomicBool,
         session: Session,
+        reserve_bytes: u64,
         folder: PathBuf,
         log: PathBuf,
     ) -> anyhow::Result<Option<(Self, SizePointReport)>> {
@@ -228,6 +238,7 @@ impl Line {
         let mut line = Self {
             input: BufReader::new(stream),
             session,
+            reserve_bytes,
             folder,
             log,
             count: 0,
@@ -247,6 +258,7 @@ impl Line {
             ..self.session.clone()
         };
         create_usage_file(&run_dir, session.devices.len())?;
+        hold_for_others(&run_dir, self.reserve_bytes)?;
         std::fs::write(run_dir.join(SESSION_FILE), serde_json::to_vec(&session)?)?;
         let mut request = Map::new();
         request.insert("run_dir".to_owned(), Value::from(run_dir.to_str()));
@@ -265,7 +277,7 @@ impl Line {
             code => Ending::Exited(code),
         };
         Ok(Run {
-            capacity_bytes: capacity(&session),
+            capacity_bytes: capacity(&session, self.reserve_bytes),
             last_lines: last_lines(&self.log),
             ..Run::new(ending, findings)
         })

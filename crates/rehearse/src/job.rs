@@ -17,6 +17,8 @@ pub struct Job {
     pub card: Option<String>,
     /// The card's memory, where it is not its own.
     pub memory_bytes: Option<u64>,
+    /// What others (a desktop, another job) hold of every card.
+    pub reserve_bytes: u64,
     /// How many such cards the machine has.
     pub card_count: u32,
     pub extent: Extent,
@@ -67,6 +69,7 @@ impl Default for Job {
             command: Vec::new(),
             card: None,
             memory_bytes: None,
+            reserve_bytes: 0,
             card_count: 1,
             extent: Extent::Coverage {
                 budget: Self::BUDGET,

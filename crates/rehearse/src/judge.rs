@@ -42,7 +42,7 @@ pub struct Run {
     /// We ended the script at its time limit.
     pub has_timed_out: bool,
     pub findings: Findings,
-    /// What one card has; none for cards with unlimited memory.
+    /// What one card has for the script, without what others hold of it; none for cards with unlimited memory.
     pub capacity_bytes: Option<u64>,
     /// Whose memory it was.
     pub memory: Memory,

@@ -37,7 +37,7 @@ mod whole;
 mod words;
 mod written_files;
 
-pub use architectures::{missing_code_sentence, runs_on};
+pub use architectures::runs_on;
 pub use change::{Change, Sizes};
 pub use environment::preload_value;
 pub use failure::Failure;
@@ -49,7 +49,7 @@ pub use judge::{Completion, EXIT_DOES_NOT_FIT, EXIT_FAILURE, Run, user_frame};
 pub use layout::{CALIBRATOR_NAME, Layout, calibrator_library};
 pub use observer::{Dimension, Observer, Purpose};
 pub use outcome::{OutOfMemory, Outcome, Peaks, Reason};
-pub use prepare::Prepared;
+pub use prepare::{Prepared, hides_every_card};
 pub use process::Ending;
 pub use recorded_memory::Memory;
 pub use rehearse::{Held, Records, Rehearsal, Rehearse, Runner};

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ghostgpu_device::{Card, Catalogue, DeviceSheet, uuid_of, visible_devices};
+use ghostgpu_device::{Card, Catalogue, DeviceSheet, Uncertainty, uuid_of, visible_devices};
 use ghostgpu_session::{CoverageRequest, CudnnSource, Session};
 use ghostgpu_symbols::SymbolSurvey;
 
@@ -40,6 +40,10 @@ pub struct Prepared {
     pub(crate) ignores_python_variables: bool,
     /// Variables of the environment that are set for the script, beside those of the run itself.
     pub(crate) variables: Vec<(OsString, OsString)>,
+    /// What others hold of every card.
+    pub reserve_bytes: u64,
+    /// How far the card may be off what is known of it; none where it was measured.
+    pub uncertainty: Option<Uncertainty>,
     /// The torch that will be used, if that is known.
     pub torch: Option<TorchInstallation>,
     /// Sentences on which the answer will rest, known already.
@@ -65,6 +69,7 @@ impl Job {
     /// From here on signals are held: see [`hold_signals`](crate::process::hold_signals).
     pub fn prepare(&self) -> Result<Prepared, Stop> {
         let card = find_card(self)?;
+        check_reserve(self, card)?;
         let target = Target::from_words(&self.command, self.python.as_deref())?;
         let tables = read_tables(&self.library_sizes)?;
         let layout = Layout::find()?;
@@ -86,6 +91,12 @@ impl Job {
                 card.driver_name,
                 human(memory),
                 human(card.total_bytes)
+            ));
+        }
+        if self.reserve_bytes > 0 {
+            assumptions.push(format!(
+                "{} of the card are in use already (--reserve)",
+                human(self.reserve_bytes)
             ));
         }
         assumptions.extend(card.assumptions());
@@ -143,6 +154,11 @@ impl Job {
             is_notebook,
             ignores_python_variables,
             variables: path_with(self.python.as_deref()),
+            reserve_bytes: self.reserve_bytes,
+            uncertainty: match self.memory_bytes {
+                Some(_) => card.uncertainty_of_overhead(),
+                None => card.uncertainty(),
+            },
             torch,
             assumptions,
             remarks,
@@ -162,6 +178,20 @@ fn without_isolation_of(target: Target) -> (Target, bool) {
             )
         }
         other => (other, false),
+    }
+}
+
+/// Refuses a reserve that leaves nothing for the script.
+fn check_reserve(job: &Job, card: &Card) -> Result<(), Failure> {
+    let total = job.memory_bytes.unwrap_or(card.total_bytes);
+    match job.reserve_bytes < total {
+        true => Ok(()),
+        false => Err(Failure::new(format!(
+            "--reserve and --margin take {} of a card that has {}",
+            human(job.reserve_bytes),
+            human(total)
+        ))
+        .with_hint("`--reserve 1GiB` is what a desktop or another job uses of the card")),
     }
 }
 
@@ -294,8 +324,7 @@ fn check_interpreter(
 /// A remark when the user's environment leaves the script no card at all.
 fn hidden_cards_remark(variable: Option<&OsStr>, card_count: usize) -> Option<String> {
     let value = variable?.to_string_lossy();
-    let uuids: Vec<[u8; 16]> = (0..card_count).map(uuid_of).collect();
-    if !visible_devices(Some(&value), &uuids).is_empty() {
+    if !hides_every_card(&value, card_count) {
         return None;
     }
     let cards = match card_count {
@@ -321,6 +350,12 @@ fn path_with(python: Option<&OsStr>) -> Vec<(OsString, OsString)> {
     let folders = std::iter::once(folder).chain(std::env::split_paths(&rest));
     let path = std::env::join_paths(folders).ok();
     path.into_iter().map(|path| ("PATH".into(), path)).collect()
+}
+
+/// Whether this value of `CUDA_VISIBLE_DEVICES` leaves none of the cards.
+pub fn hides_every_card(variable: &str, card_count: usize) -> bool {
+    let uuids: Vec<[u8; 16]> = (0..card_count.max(1)).map(uuid_of).collect();
+    visible_devices(Some(variable), &uuids).is_empty()
 }
 
 /// Where answers that hold for every run are kept.

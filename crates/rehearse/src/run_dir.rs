@@ -11,7 +11,7 @@ use std::sync::Once;
 use std::time::{Duration, SystemTime};
 
 use ghostgpu_session::Session;
-use ghostgpu_session::card_usage::create_usage_file;
+use ghostgpu_session::card_usage::{create_usage_file, hold_for_others};
 use ghostgpu_session::files::{RUN_FOLDER_PREFIX, SESSION_FILE};
 
 use crate::environment::{Places, cache_folders};
@@ -121,9 +121,10 @@ impl RunDir {
         self.library_dir().join(LIBRARY_NAME)
     }
 
-    /// Writes the session and an empty usage file for it.
-    pub fn write_session(&self, session: &Session) -> anyhow::Result<()> {
+    /// Writes the session, and a usage file for it in which others hold `reserve_bytes` of every card.
+    pub fn write_session(&self, session: &Session, reserve_bytes: u64) -> anyhow::Result<()> {
         create_usage_file(self.path(), session.devices.len())?;
+        hold_for_others(self.path(), reserve_bytes)?;
         let text = serde_json::to_vec_pretty(session)?;
         std::fs::write(self.path().join(SESSION_FILE), text)?;
         Ok(())

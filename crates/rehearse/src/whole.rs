@@ -165,9 +165,11 @@ pub(crate) fn start(
         // The call log is that of the run the user sees.
         session.call_log = None;
     }
-    run_dir.write_session(&session).map_err(|error| {
-        Stop::failed("cannot write into the run's folder", format!("{error:#}"))
-    })?;
+    run_dir
+        .write_session(&session, prepared.reserve_bytes)
+        .map_err(|error| {
+            Stop::failed("cannot write into the run's folder", format!("{error:#}"))
+        })?;
     let mut command = Command::new(&prepared.program);
     command.args(&prepared.words);
     set_environment(&mut command, prepared, &run_dir);
@@ -202,7 +204,7 @@ pub(crate) fn start(
         ending: supervised.ending,
         has_timed_out: supervised.cause == Cause::TimedOut,
         findings,
-        capacity_bytes: capacity(&session),
+        capacity_bytes: capacity(&session, prepared.reserve_bytes),
         memory,
         history,
         removed_files,
@@ -222,10 +224,10 @@ pub(crate) fn log_of(run_dir: &RunDir) -> PathBuf {
     run_dir.path().join("output.txt")
 }
 
-/// What one card of a run has; none if its memory is unlimited.
-pub(crate) fn capacity(session: &ghostgpu_session::Session) -> Option<u64> {
+/// What one card of a run has for the script; none if its memory is unlimited.
+pub(crate) fn capacity(session: &ghostgpu_session::Session, reserve_bytes: u64) -> Option<u64> {
     let card = session.devices.first()?;
-    (!session.unlimited_memory).then_some(card.total_bytes)
+    (!session.unlimited_memory).then_some(card.total_bytes.saturating_sub(reserve_bytes))
 }
 
 fn set_environment(command: &mut Command, prepared: &Prepared, run_dir: &RunDir) {

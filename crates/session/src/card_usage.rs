@@ -7,6 +7,7 @@
 //! 0      magic
 //! 8      number of devices
 //! 16     number of slots that were ever claimed
+//! 24     what others hold of every device: in use from the start, and no part of the job's own use
 //! 64     per device: bytes in use now, most bytes ever in use
 //! 1088   per process: process id, in the upper half when it started (0 = free slot), then for each device: bytes in use, the most
 //!        that the process ever used, what it used when the card's use was highest
@@ -55,6 +56,8 @@ pub mod offset {
 
     pub const SLOTS_CLAIMED: usize = 2 * WORD;
 
+    pub const HELD_BY_OTHERS: usize = 3 * WORD;
+
     pub const fn slot_used(slot: usize, device: usize) -> usize {
         slot_process(slot) + WORD + device * 3 * WORD
     }
@@ -68,7 +71,7 @@ pub mod offset {
     }
 }
 
-/// What a usage file says about one card.
+/// What a usage file says about one card: what the job uses of it, without what others hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardUse {
     pub used_bytes: u64,
@@ -110,12 +113,31 @@ pub fn create_usage_file(run_dir: &Path, devices: usize) -> Result<(), UsageErro
     std::fs::write(&path, bytes).map_err(|source| UsageError::Access { path, source })
 }
 
-/// Reads what every card holds and has held, in device order.
+/// Has others (a desktop, another job) hold so much of every card from the start. The script finds it in use; it is
+/// no part of what [`read_card_use`] counts.
+pub fn hold_for_others(run_dir: &Path, held_bytes: u64) -> Result<(), UsageError> {
+    let words = Words::read(run_dir)?;
+    let mut bytes = words.bytes;
+    let mut put = |offset: usize| {
+        bytes[offset..offset + WORD].copy_from_slice(&held_bytes.to_le_bytes());
+    };
+    put(offset::HELD_BY_OTHERS);
+    for device in 0..words.devices {
+        put(offset::device_used(device));
+        put(offset::device_peak(device));
+    }
+    let path = run_dir.join(USAGE_FILE);
+    std::fs::write(&path, bytes).map_err(|source| UsageError::Access { path, source })
+}
+
+/// Reads what the job holds and has held of every card, in device order.
 pub fn read_card_use(run_dir: &Path) -> Result<Vec<CardUse>, UsageError> {
     let words = Words::read(run_dir)?;
+    let others = words.at(offset::HELD_BY_OTHERS);
+    let own = |offset: usize| words.at(offset).saturating_sub(others);
     let cards = (0..words.devices).map(|device| CardUse {
-        used_bytes: words.at(offset::device_used(device)),
-        peak_bytes: words.at(offset::device_peak(device)),
+        used_bytes: own(offset::device_used(device)),
+        peak_bytes: own(offset::device_peak(device)),
     });
     Ok(cards.collect())
 }
@@ -215,6 +237,29 @@ mod tests {
             at_card_peak_bytes: 20,
         };
         assert_eq!(read_process_use(folder.path()).expect("valid"), [ended]);
+    }
+
+    #[test]
+    fn what_others_hold_is_in_use_but_is_not_the_jobs() {
+        let folder = tempfile::tempdir().expect("folder");
+        create_usage_file(folder.path(), 2).expect("written");
+        hold_for_others(folder.path(), 1 << 30).expect("written");
+        let path = folder.path().join(USAGE_FILE);
+        let mut bytes = std::fs::read(&path).expect("file");
+        let used = |bytes: &[u8], device| {
+            let at = offset::device_used(device);
+            u64::from_le_bytes(bytes[at..at + WORD].try_into().expect("a word"))
+        };
+        assert_eq!((used(&bytes, 0), used(&bytes, 1)), (1 << 30, 1 << 30));
+        put(&mut bytes, offset::device_peak(1), (1 << 30) + 70);
+        std::fs::write(&path, bytes).expect("file");
+        let peaks: Vec<u64> = read_card_use(folder.path())
+            .expect("valid")
+            .iter()
+            .map(|card| card.peak_bytes)
+            .collect();
+        assert_eq!(peaks, [0, 70]);
+        assert_eq!(read_process_use(folder.path()).expect("valid"), []);
     }
 
     #[test]

@@ -98,6 +98,8 @@ pub struct ProcessReport {
     pub notes: Vec<String>,
     /// Why whose memory it is was not recorded, though it was asked for.
     pub unrecorded: Option<String>,
+    /// `CUDA_VISIBLE_DEVICES` at the process's end: the script itself may have set it.
+    pub visible_devices: Option<String>,
     /// What was seen of the place at which a batch was to be set, if one was.
     pub size_point: Option<SizePointReport>,
     /// What became of the changes that were to be made.

@@ -137,6 +137,8 @@ class ProcessReport:
     notes: list[str] = field(default_factory=list)
     unrecorded: str | None = None
     """Why whose memory it is was not recorded, though it was asked for."""
+    visible_devices: str | None = None
+    """`CUDA_VISIBLE_DEVICES` at the end: the script itself may have set it."""
     size_point: SizePointReport | None = None
     changes: list[ChangeReport] = field(default_factory=list)
     coverage: CoverageReport | None = None
@@ -186,6 +188,7 @@ class Record:
     def write(self, run_dir: str) -> None:
         """Write the report under its final name in one move, so that no reader sees half of it."""
         with self._lock:
+            self.report.visible_devices = os.environ.get("CUDA_VISIBLE_DEVICES")
             fields: dict[str, Any] = asdict(self.report)
         path = os.path.join(run_dir, f"{AGENT_REPORT_PREFIX}{self.report.pid}.json")
         # The thread is part of the name: a signal handler may write while the script's end does.

@@ -3,7 +3,7 @@
 use ghostgpu_recording::{Recording, Source};
 use ghostgpu_text::Sheet;
 
-use crate::headline::Headline;
+use crate::headline::VerdictHeadline;
 
 /// What was rehearsed: the command, torch, steps.
 pub(super) fn rehearsed(recording: &Recording) -> String {
@@ -39,22 +39,6 @@ pub(super) fn add(sheet: &mut Sheet, recording: &Recording) {
 }
 
 /// The headline of `ghostgpu run`, from the answer inside the recording.
-pub(super) fn headline(recording: &Recording) -> Option<Headline> {
-    let about = &recording.about;
-    let answer = about.answer.as_ref()?;
-    let count = recording.cards.len();
-    Some(match answer.fits? {
-        true => Headline::fitting(
-            answer.peak_device_bytes,
-            &about.gpu,
-            about.gpu_total_bytes,
-            count,
-        ),
-        false => Headline::not_fitting(
-            answer.needed_device_bytes,
-            &about.gpu,
-            about.gpu_total_bytes,
-            count,
-        ),
-    })
+pub(super) fn headline(recording: &Recording) -> Option<VerdictHeadline> {
+    recording.about.answer.as_ref().map(VerdictHeadline::of)
 }

@@ -43,7 +43,7 @@ pub fn breakdown_answer(recording: &Recording, look: Look) -> String {
     let is_unwanted = |character: char| character.is_control() && character != '\n';
     let text = sheet.render().replace(is_unwanted, "?");
     match headline {
-        Some(headline) => look.paint_label(headline.word, headline.colour, &text),
+        Some(headline) => headline.paint_text(&text, look),
         None => text,
     }
 }

@@ -3,8 +3,8 @@
 use ghostgpu_device::DeviceSheet;
 use ghostgpu_plan::Smallest;
 use ghostgpu_plan::verdict::Judgement;
-use ghostgpu_recording::{DevicePeak, Gpu, Versions};
-use ghostgpu_rehearse::{Completion, Findings, Prepared, Run, missing_code_sentence, runs_on};
+use ghostgpu_recording::{DevicePeak, Gpu, Verdict, Versions};
+use ghostgpu_rehearse::{Completion, Findings, Prepared, Run};
 use ghostgpu_session::Note;
 use ghostgpu_text::human;
 
@@ -18,6 +18,15 @@ const SCHEMA: &str = "ghostgpu.run/1";
 pub enum Need {
     Found(Smallest),
     Unknown { because: String },
+}
+
+impl Need {
+    pub fn smallest(&self) -> Option<&Smallest> {
+        match self {
+            Self::Found(smallest) => Some(smallest),
+            Self::Unknown { .. } => None,
+        }
+    }
 }
 
 impl From<ghostgpu_plan::Need> for Need {
@@ -37,6 +46,8 @@ pub struct Circumstances<'a> {
     /// The cards of the run; all alike, at least one.
     pub card: &'a DeviceSheet,
     pub card_count: usize,
+    /// What others hold of every card.
+    pub reserve_bytes: u64,
     /// What is known of torch before the run, for runs in which nobody reports it.
     pub torch_version: Option<&'a str>,
     pub torch_cuda: Option<&'a str>,
@@ -51,6 +62,7 @@ impl<'a> Circumstances<'a> {
         Self {
             card: prepared.card(),
             card_count: prepared.card_count(),
+            reserve_bytes: prepared.reserve_bytes,
             torch_version: torch.map(|torch| torch.version.as_str()),
             torch_cuda: torch.and_then(|torch| torch.cuda.as_deref()),
             assumptions: &prepared.assumptions,
@@ -66,7 +78,13 @@ pub fn answer(
     circumstances: &Circumstances,
 ) -> Answer {
     let findings = &run.findings;
-    let Judgement { verdict, reason } = judgement;
+    let Judgement {
+        verdict,
+        reason,
+        headroom_bytes,
+        margin_bytes,
+        flushes_per_step,
+    } = judgement;
     let main = findings.main_process();
     let peaks = || findings.processes.iter().flat_map(|process| &process.peaks);
     let peak_allocated_bytes = or_zero_if_unused(run, findings.peak_allocated_bytes());
@@ -75,10 +93,15 @@ pub fn answer(
     let on_card = |bytes: u64| bytes.min(run.capacity_bytes.unwrap_or(u64::MAX));
     let peak_device_bytes = on_card(findings.peak_device_bytes());
     let (smallest, because) = match need {
+        Need::Found(_) if verdict == Verdict::DidNotUseCard => {
+            (None, Some("the script did not use the card".to_owned()))
+        }
         Need::Found(smallest) => (Some(smallest), None),
         Need::Unknown { because } => (None, Some(because)),
     };
-    let needed = smallest.as_ref();
+    let smallest = smallest.as_ref();
+    let coverage = main.and_then(|process| process.coverage.clone());
+    let coverage = coverage.unwrap_or_default();
     Answer {
         schema: SCHEMA.to_owned(),
         next: None,
@@ -88,9 +111,18 @@ pub fn answer(
         peak_allocated_bytes,
         peak_reserved_bytes,
         peak_device_bytes,
-        needed_device_bytes: needed.map(|need| need.device_bytes),
-        needed_allocated_bytes: needed.and_then(|need| need.allocated_bytes),
-        needed_reserved_bytes: needed.and_then(|need| need.reserved_bytes),
+        headroom_bytes,
+        margin_bytes,
+        reserve_bytes: circumstances.reserve_bytes,
+        needed_device_bytes: smallest.map(|need| need.device_bytes),
+        needed_allocated_bytes: smallest.and_then(|need| need.allocated_bytes),
+        needed_reserved_bytes: smallest.and_then(|need| need.reserved_bytes),
+        comfortable_device_bytes: smallest.and_then(|need| need.comfortable_device_bytes),
+        cache_flushes_per_step: flushes_per_step,
+        needed_flushes_per_step: smallest.and_then(|need| {
+            let steps = Some(need.steps).filter(|steps| *steps > 0)?;
+            Some(need.flushes? as f64 / steps as f64)
+        }),
         needed_unknown_because: because,
         steps: main.map_or(0, |process| process.steps),
         stopped_by_step_limit: run.stopped_by_step_limit(),
@@ -140,17 +172,8 @@ pub fn answer(
         exit_code: verdict
             .exit_code()
             .unwrap_or_else(|| run.ending.shell_code()),
-        headroom_bytes: None,
-        comfortable_device_bytes: needed.and_then(|need| need.comfortable_device_bytes),
-        cache_flushes_per_step: None,
-        covered: main
-            .and_then(|process| process.coverage.clone())
-            .unwrap_or_default()
-            .covered,
-        not_reached: main
-            .and_then(|process| process.coverage.clone())
-            .unwrap_or_default()
-            .not_reached,
+        covered: coverage.covered,
+        not_reached: coverage.not_reached,
     }
 }
 
@@ -173,20 +196,7 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
             sentences.push(sentence);
         }
     };
-    if let Some(process) = findings.main_process()
-        && !runs_on(&process.code_architectures, circumstances.card.capability)
-    {
-        add(missing_code_sentence(
-            &torch_version(run, circumstances).unwrap_or_default(),
-            &process.code_architectures,
-            circumstances.card.capability,
-            &circumstances.card.name,
-        ));
-    }
     let is_fitting = run.completion() == Completion::Completed;
-    if is_fitting && !findings.used_cuda() {
-        add("the script never used CUDA: there was nothing to measure".to_owned());
-    }
     if findings.used_cuda() && findings.processes.is_empty() {
         add(
             "no process of the script reported (was python started with -I, -S or -E, or \

@@ -1,6 +1,7 @@
 //! Does it fit? The answer to that, in three lengths and as JSON.
 
 mod answer;
+mod covered;
 mod json;
 mod next;
 mod short;
@@ -14,14 +15,14 @@ use ghostgpu_ledger::CardLedger;
 use ghostgpu_recording::NextCommand;
 use ghostgpu_rehearse::Memory;
 
-use crate::headline::Headline;
+use crate::headline::VerdictHeadline;
 use crate::look::{Detail, Look};
 use crate::peak;
 
 /// The answer to "does it fit?", as much of it as is asked for.
 pub fn text_answer(answer: &Answer, memory: &Memory, follow_ups: &FollowUps, look: Look) -> String {
     match look.detail {
-        Detail::Quiet => Headline::of(answer).alone(look),
+        Detail::Quiet => VerdictHeadline::of(answer).alone(look),
         Detail::Screen => short::short_answer(answer, memory, follow_ups, look),
         Detail::Everything => text::full_answer(answer, memory, look),
     }

@@ -6,6 +6,10 @@ use ghostgpu_text::Sheet;
 use ghostgpu_recording::NextCommand;
 
 use crate::fits::Answer;
+use ghostgpu_recording::Verdict;
+
+/// A command is broken over so many lines at most.
+pub const MOST_LINES: usize = 2;
 
 /// Commands that lead on from an answer, as words; one that makes no sense here is missing.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +20,10 @@ pub struct FollowUps {
     pub page: Option<Vec<String>>,
     /// Reads the script.
     pub lint: Option<Vec<String>>,
+    /// Goes further into the training.
+    pub longer: Option<Vec<String>>,
+    /// The same without the variable that hides the cards, if one does.
+    pub unhidden: Option<Vec<String>>,
     /// What follows `ghostgpu run --gpu NAME` to rehearse the same on another card.
     pub rehearsed: Option<Vec<String>>,
 }
@@ -40,33 +48,45 @@ impl From<Next> for NextCommand {
 impl FollowUps {
     /// What to do about this answer.
     pub fn choose(&self, answer: &Answer, grows: bool) -> Option<Next> {
-        let fits = answer.fits?;
-        if answer.peak_reserved_bytes == Some(0) && fits {
-            return None;
-        }
         let lint = || next(self.lint.clone(), "finds what keeps the memory");
         let batch = || next(self.largest_batch.clone(), "the largest batch that fits");
         let page = || next(self.page.clone(), "where every byte goes");
-        if grows && let Some(lint) = lint() {
-            return Some(lint);
-        }
-        if fits {
-            return page().or_else(batch);
-        }
-        // No batch is small enough for a model that is too large.
-        let is_the_model = answer
-            .oom
-            .as_ref()
-            .is_some_and(|oom| matches!(oom.stage.as_str(), "setup" | "moving the model"));
-        match is_the_model {
-            true => self.on_a_larger_card(answer),
-            false => batch().or_else(|| self.on_a_larger_card(answer)),
+        match answer.verdict {
+            Verdict::Fits if grows => lint().or_else(page),
+            Verdict::Fits => page().or_else(batch),
+            Verdict::FitsTightly => batch().or_else(|| self.on_a_larger_card(answer)),
+            Verdict::WillRunOut => lint().or_else(page),
+            Verdict::DoesNotFit => {
+                // No batch is small enough for a model that is too large.
+                let is_the_model = answer
+                    .oom
+                    .as_ref()
+                    .is_some_and(|oom| matches!(oom.stage.as_str(), "setup" | "moving the model"));
+                match is_the_model {
+                    true => self.on_a_larger_card(answer),
+                    false => batch().or_else(|| self.on_a_larger_card(answer)),
+                }
+            }
+            Verdict::DidNotUseCard => next(self.unhidden.clone(), "with the card in sight"),
+            Verdict::NotKnown if !answer.not_reached.is_empty() => {
+                next(self.longer.clone(), "with more time to reach it")
+            }
+            Verdict::NotKnown
+            | Verdict::CannotRun
+            | Verdict::ScriptFailed
+            | Verdict::ScriptKilled
+            | Verdict::TimedOut
+            | Verdict::Refused
+            | Verdict::PreloadBlocked => None,
         }
     }
 
-    /// The smallest card that has what is needed.
+    /// The smallest card that has what is needed, and where that is known, without flushes of PyTorch's cache.
     fn on_a_larger_card(&self, answer: &Answer) -> Option<Next> {
-        let needed = answer.needed_device_bytes?;
+        let needed = answer
+            .comfortable_device_bytes
+            .or(answer.needed_device_bytes)?;
+        let needed = needed.saturating_add(answer.reserve_bytes);
         let rehearsed = self.rehearsed.as_ref()?;
         let cards = Catalogue::builtin().cards().iter();
         let card = cards
@@ -100,10 +120,9 @@ pub fn add(sheet: &mut Sheet, next: &Next) {
     sheet.section("next", lines);
 }
 
-/// At most two lines; what is longer ends in `…`.
+/// What is longer than [`MOST_LINES`] ends in `…`.
 fn broken(words: &[String], width: usize) -> Vec<String> {
     const CONTINUED: &str = " \\";
-    const MOST_LINES: usize = 2;
     let whole = words.join(" ");
     if whole.chars().count() <= width {
         return vec![whole];

@@ -4,18 +4,43 @@ use ghostgpu_ledger::CardLedger;
 use ghostgpu_session::OomReport;
 use ghostgpu_text::{Sheet, human, shortened};
 
+use super::covered;
 use super::next::{self, FollowUps};
 use super::text::{place_of, stage_of, times};
 use crate::fits::Answer;
-use crate::headline::Headline;
+use crate::headline::VerdictHeadline;
 use crate::look::Look;
 use crate::one_line;
 use crate::peak;
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{Memory, user_frame};
 
+const SCREEN_LINES: usize = 24;
+
 /// More calls that are not simulated are counted, not shown.
 const MOST_CALLS: usize = 3;
+
+/// What a screen shows of the peak: less where other things need the room.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    parts: usize,
+    has_largest_line: bool,
+}
+
+const ROOMS: [Room; 3] = [
+    Room {
+        parts: peak::MOST_PARTS,
+        has_largest_line: true,
+    },
+    Room {
+        parts: peak::MOST_PARTS,
+        has_largest_line: false,
+    },
+    Room {
+        parts: 2,
+        has_largest_line: false,
+    },
+];
 
 pub fn short_answer(
     answer: &Answer,
@@ -23,47 +48,128 @@ pub fn short_answer(
     follow_ups: &FollowUps,
     look: Look,
 ) -> String {
-    let mut sheet = look.sheet();
     let ledger = memory.recording().and_then(CardLedger::of_fullest);
-    let headline = Headline::of(answer);
-    headline.add(&mut sheet);
-    match &answer.oom {
-        Some(oom) => out_of_memory(&mut sheet, oom, look),
-        None if answer.verdict == Verdict::DoesNotFit => sheet.paragraph(
-            "out of memory",
-            "CUDA's context or one of its libraries, beside what PyTorch had reserved",
-        ),
-        None => steps(&mut sheet, answer),
-    }
-    recovered(&mut sheet, answer, look);
-    refused(&mut sheet, answer, look);
-    figures(&mut sheet, answer);
-    let mut grows = false;
-    match &ledger {
-        Some(ledger) => {
-            peak::add_parts(&mut sheet, ledger, circumstance(answer));
-            if answer.oom.is_none() {
-                peak::add_largest_line(&mut sheet, ledger, look);
-            }
-            let growth = ledger.growth();
-            grows = peak::matters(&growth);
-            peak::add_growth(&mut sheet, ledger, &growth, look);
+    let screens = ROOMS.map(|room| {
+        let mut screen = Screen {
+            answer,
+            memory,
+            look,
+            sheet: look.sheet(),
+        };
+        screen.fill(ledger.as_ref(), follow_ups, room);
+        screen.sheet
+    });
+    let has_room = |sheet: &&Sheet| sheet.render().lines().count() <= SCREEN_LINES;
+    let sheet = screens.iter().find(has_room).or(screens.last());
+    let headline = VerdictHeadline::of(answer);
+    sheet.map_or_else(String::new, |sheet| headline.paint(sheet, look))
+}
+
+struct Screen<'a> {
+    answer: &'a Answer,
+    memory: &'a Memory,
+    look: Look<'a>,
+    sheet: Sheet,
+}
+
+impl Screen<'_> {
+    fn fill(&mut self, ledger: Option<&CardLedger>, follow_ups: &FollowUps, room: Room) {
+        let (answer, look, sheet) = (self.answer, self.look, &mut self.sheet);
+        VerdictHeadline::of(answer).add(sheet);
+        match &answer.oom {
+            Some(oom) => out_of_memory(sheet, oom, look),
+            None if answer.verdict == Verdict::DoesNotFit => sheet.paragraph(
+                "out of memory",
+                "CUDA's context or one of its libraries, beside what PyTorch had reserved",
+            ),
+            None => coverage(sheet, answer),
         }
-        None => unrecorded(&mut sheet, answer, memory),
+        comfortable(sheet, answer);
+        recovered(sheet, answer, look);
+        refused(sheet, answer, look);
+        if answer.verdict != Verdict::DidNotUseCard {
+            figures(sheet, answer);
+        }
+        let mut grows = false;
+        match ledger {
+            Some(ledger) => {
+                peak::add_largest_parts(sheet, ledger, circumstance(answer), room.parts);
+                if answer.oom.is_none() && room.has_largest_line {
+                    peak::add_largest_line(sheet, ledger, look);
+                }
+                let growth = ledger.growth();
+                grows = peak::matters(&growth);
+                // The reason of that verdict names the line and the number of steps.
+                if answer.verdict != Verdict::WillRunOut {
+                    peak::add_growth(sheet, ledger, &growth, look);
+                }
+            }
+            None => unrecorded(sheet, answer, self.memory),
+        }
+        let next = follow_ups.choose(answer, grows);
+        self.assumptions(next.as_ref().map_or(0, |_| next::MOST_LINES));
+        if let Some(next) = next {
+            next::add(&mut self.sheet, &next);
+        }
     }
-    let mut sentences = answer.assumptions.clone();
-    if let Some(recording) = memory.recording() {
-        sentences.extend(recording.warnings.iter().cloned());
+
+    /// As many as have room beside the lines that are still to come.
+    fn assumptions(&mut self, to_come: usize) {
+        let mut sentences = self.answer.assumptions.clone();
+        if let Some(recording) = self.memory.recording() {
+            sentences.extend(recording.warnings.iter().cloned());
+        }
+        let sentences: Vec<String> = sentences
+            .iter()
+            .map(|sentence| without_folders(sentence, self.look))
+            .collect();
+        let taken = self.sheet.render().lines().count() + to_come;
+        // One more line says how many are not shown.
+        let most = SCREEN_LINES.saturating_sub(taken + 1).max(1);
+        one_line::add_at_most(&mut self.sheet, "assumes", &sentences, most);
     }
-    let sentences: Vec<String> = sentences
-        .iter()
-        .map(|sentence| without_folders(sentence, look))
-        .collect();
-    one_line::add(&mut sheet, "assumes", &sentences);
-    if let Some(next) = follow_ups.choose(answer, grows) {
-        next::add(&mut sheet, &next);
+}
+
+/// What of the training was rehearsed, and what was not: one line each.
+fn coverage(sheet: &mut Sheet, answer: &Answer) {
+    let width = sheet.text_width();
+    if answer.covered.is_empty() {
+        steps(sheet, answer);
+    } else {
+        sheet.section("covered", [covered::covered_in_one_line(answer, width)]);
     }
-    headline.paint(&sheet, look)
+    let reasons = covered::not_reached(answer);
+    if !reasons.is_empty() {
+        let line = one_line::one_line(&reasons.join("; "), width);
+        sheet.section("not reached", [line]);
+    }
+}
+
+/// From where on PyTorch never flushes its cache, where that is clearly more than what the job needs.
+fn comfortable(sheet: &mut Sheet, answer: &Answer) {
+    if let Some(text) = comfortable_from(answer) {
+        sheet.paragraph("comfortable", &text);
+    }
+}
+
+/// `from 7.10 GiB on; with 5.21 GiB, 1.2 cache flushes a step`.
+pub(super) fn comfortable_from(answer: &Answer) -> Option<String> {
+    let needed = answer.needed_device_bytes?;
+    let comfortable = answer.comfortable_device_bytes?;
+    let is_clearly_more = comfortable > needed.saturating_add(needed / 32);
+    let flushes = answer
+        .needed_flushes_per_step
+        .filter(|flushes| *flushes > 0.0)
+        .map(|flushes| {
+            format!(
+                "; with {}, {flushes:.1} cache flushes a step",
+                human(needed)
+            )
+        });
+    is_clearly_more.then(|| {
+        let flushes = flushes.unwrap_or_default();
+        format!("from {} on{flushes}", human(comfortable))
+    })
 }
 
 fn out_of_memory(sheet: &mut Sheet, oom: &OomReport, look: Look) {
@@ -94,7 +200,9 @@ pub(super) fn steps(sheet: &mut Sheet, answer: &Answer) {
     };
     let end = match answer.verdict {
         _ if answer.stopped_by_step_limit => ", then stopped (--steps 0 runs to the end)",
-        Verdict::Fits => ", to the end of the script",
+        Verdict::Fits | Verdict::FitsTightly | Verdict::WillRunOut | Verdict::DidNotUseCard => {
+            ", to the end of the script"
+        }
         _ => " completed",
     };
     sheet.section("steps", [format!("{count}{end}")]);
@@ -135,9 +243,12 @@ fn refused(sheet: &mut Sheet, answer: &Answer, look: Look) {
     sheet.section("not simulated", lines);
 }
 
-/// The figures of the whole job where they are known, else of what was seen of it.
+/// The most memory that the run had; of a job that does not fit, what the whole of it needs.
 fn figures(sheet: &mut Sheet, answer: &Answer) {
-    let mut lines = vec![match answer.needed_device_bytes {
+    let of_second_run = answer
+        .needed_device_bytes
+        .filter(|_| answer.verdict == Verdict::DoesNotFit);
+    let mut lines = vec![match of_second_run {
         Some(device_bytes) => peak::figures(
             answer.needed_allocated_bytes,
             answer.needed_reserved_bytes,
@@ -165,9 +276,9 @@ fn figures(sheet: &mut Sheet, answer: &Answer) {
             human(each.min().unwrap_or_default())
         ));
     }
-    if let (Some(true), retries @ 1..) = (answer.fits, answer.retries) {
+    if let (Verdict::Fits, retries @ 1..) = (answer.verdict, answer.retries) {
         lines.push(format!(
-            "PyTorch emptied its cache and tried again {}, which is slow",
+            "PyTorch flushed its cache and tried again {}, which is slow",
             times(retries)
         ));
     }
@@ -176,9 +287,9 @@ fn figures(sheet: &mut Sheet, answer: &Answer) {
 
 /// What was special about the rehearsal that the parts come from.
 fn circumstance(answer: &Answer) -> &'static str {
-    match (answer.fits, answer.needed_device_bytes) {
-        (Some(false), Some(_)) => ", with unlimited memory",
-        (Some(false), None) => ", before it ran out of memory",
+    match (answer.verdict, answer.needed_device_bytes) {
+        (Verdict::DoesNotFit, Some(_)) => ", with unlimited memory",
+        (Verdict::DoesNotFit, None) => ", before it ran out of memory",
         _ => "",
     }
 }

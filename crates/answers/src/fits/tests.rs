@@ -3,14 +3,19 @@
 use std::path::Path;
 
 use ghostgpu_device::Catalogue;
-use ghostgpu_plan::Smallest;
 use ghostgpu_session::card_usage::CardUse;
-use ghostgpu_session::{AllocatorPeaks, OomReport, ProcessReport, RefusedCall, StackFrame};
+use ghostgpu_session::{
+    AllocatorPeaks, Coverage, Covered, NotReached, OomReport, ProcessReport, RefusedCall,
+    StackFrame, TrainingPart,
+};
 
 use super::{FollowUps, text_answer};
 use crate::breakdown::tests::a_leaking_transformer;
 use crate::fits::{Answer, Circumstances, Need};
 use crate::look::{Detail, Look, PLAIN, assert_fits_one_screen};
+use ghostgpu_plan::verdict::{OnCard, judge, need_seen_in};
+use ghostgpu_plan::{KeepingLine, Smallest, StepGrowth};
+use ghostgpu_recording::{DevicePeak, Verdict};
 use ghostgpu_rehearse::{Ending, Findings, Memory, Run};
 
 fn frame(file: &str, line: u64, function: &str, source: &str, is_user_code: bool) -> StackFrame {
@@ -78,28 +83,6 @@ fn process() -> ProcessReport {
     }
 }
 
-fn found(device_bytes: u64, allocated_bytes: u64, reserved_bytes: u64) -> Need {
-    Need::Found(Smallest {
-        device_bytes,
-        allocated_bytes: Some(allocated_bytes),
-        reserved_bytes: Some(reserved_bytes),
-        comfortable_device_bytes: Some(device_bytes + (1 << 30)),
-        flushes: Some(2),
-        steps: 3,
-        is_confirmed: true,
-    })
-}
-
-/// The need of a job that could not do with less than it took.
-fn as_much_as_it_had() -> Need {
-    let peaks = process().peaks[0];
-    found(
-        11_779_088_384,
-        peaks.peak_allocated_bytes,
-        peaks.peak_reserved_bytes,
-    )
-}
-
 fn run(ending: Ending, process: ProcessReport) -> Run {
     Run::new(
         ending,
@@ -115,19 +98,45 @@ fn run(ending: Ending, process: ProcessReport) -> Run {
 }
 
 fn answer_on(card: &str, run: &Run, need: Need) -> Answer {
-    let sheet = Catalogue::builtin().find(card).expect("a card").sheet();
+    answer_with(card, run, need, None, 0)
+}
+
+fn answer_with(
+    card: &str,
+    run: &Run,
+    need: Need,
+    growth: Option<&StepGrowth>,
+    reserve_bytes: u64,
+) -> Answer {
+    let card = Catalogue::builtin().find(card).expect("a card");
+    let sheet = card.sheet();
+    let uncertainty = card.uncertainty();
+    let on_card = OnCard {
+        sheet: &sheet,
+        count: run.findings.cards.len(),
+        uncertainty: uncertainty.as_ref(),
+        reserve_bytes,
+        margin: None,
+        torch: None,
+    };
     crate::fits::answer(
         run,
-        ghostgpu_plan::verdict::judge(run),
+        judge(run, need.smallest(), growth, &on_card),
         need,
         &Circumstances {
             card: &sheet,
             card_count: run.findings.cards.len(),
+            reserve_bytes,
             torch_version: Some("2.11.0+cu130"),
             torch_cuda: Some("13.0"),
             assumptions: &[],
         },
     )
+}
+
+/// The need of a run that fits, where nothing smaller was looked for.
+fn peak_of(run: &Run) -> Need {
+    Need::Found(need_seen_in(run))
 }
 
 fn words(text: &str) -> Option<Vec<String>> {
@@ -141,6 +150,10 @@ fn follow_ups(card: &str) -> FollowUps {
             "ghostgpu run --gpu {card} --report report.html train.py"
         )),
         lint: words("ghostgpu lint train.py"),
+        longer: words(&format!("ghostgpu run --gpu {card} --budget 600s train.py")),
+        unhidden: words(&format!(
+            "env -u CUDA_VISIBLE_DEVICES ghostgpu run --gpu {card} train.py"
+        )),
         rehearsed: words("train.py"),
     }
 }
@@ -164,11 +177,8 @@ fn report_on(card: &str, run: &Run, need: Need) -> String {
 
 /// An answer of a job that fits a GeForce RTX 3060.
 pub fn fitting() -> Answer {
-    answer_on(
-        "3060",
-        &run(Ending::Exited(0), process()),
-        as_much_as_it_had(),
-    )
+    let run = run(Ending::Exited(0), process());
+    answer_on("3060", &run, peak_of(&run))
 }
 
 #[test]
@@ -181,7 +191,7 @@ fn a_job_that_fits() {
          result depends on values that were never computed"
             .to_owned(),
     ];
-    insta::assert_snapshot!(report_on("3060", &run, as_much_as_it_had()));
+    insta::assert_snapshot!(report_on("3060", &run, peak_of(&run)));
 }
 
 #[test]
@@ -192,7 +202,15 @@ fn a_job_that_does_not_fit() {
     failed.peaks[0].retries = 1;
     failed.ooms = vec![oom("forward", true)];
     failed.exception = Some("OutOfMemoryError: CUDA out of memory.".to_owned());
-    let need = found(15_053_881_344, 14_110_000_128, 14_501_806_080);
+    let need = Need::Found(Smallest {
+        device_bytes: 15_053_881_344,
+        allocated_bytes: Some(14_110_000_128),
+        reserved_bytes: Some(14_501_806_080),
+        comfortable_device_bytes: Some(16_053_881_344),
+        flushes: Some(9),
+        steps: 6,
+        is_confirmed: true,
+    });
     insta::assert_snapshot!(report_on("3060", &run(Ending::Exited(1), failed), need));
 }
 
@@ -213,11 +231,8 @@ fn a_script_that_recovered() {
     let mut recovered = process();
     recovered.stopped_by_step_limit = false;
     recovered.ooms = vec![oom("backward", false), oom("backward", false)];
-    insta::assert_snapshot!(report_on(
-        "3060",
-        &run(Ending::Exited(0), recovered),
-        as_much_as_it_had()
-    ));
+    let run = run(Ending::Exited(0), recovered);
+    insta::assert_snapshot!(report_on("3060", &run, peak_of(&run)));
 }
 
 #[test]
@@ -253,11 +268,7 @@ fn a_card_that_torch_has_no_code_for() {
     small.findings.processes[0].peaks[0].peak_allocated_bytes = 5_491_072_512;
     small.findings.processes[0].peaks[0].peak_reserved_bytes = 5_607_784_448;
     small.findings.cards[0].peak_bytes = 6_000_000_000;
-    insta::assert_snapshot!(report_on(
-        "1080ti",
-        &small,
-        found(6_000_000_000, 5_491_072_512, 5_607_784_448)
-    ));
+    insta::assert_snapshot!(report_on("1080ti", &small, peak_of(&small)));
 }
 
 #[test]
@@ -267,7 +278,7 @@ fn several_cards_have_a_line_each() {
         used_bytes: 0,
         peak_bytes: 9_000_000_000,
     });
-    insta::assert_snapshot!(report_on("3060", &several, as_much_as_it_had()));
+    insta::assert_snapshot!(report_on("3060", &several, peak_of(&several)));
 }
 
 #[test]
@@ -275,7 +286,7 @@ fn a_script_that_never_used_cuda() {
     let mut idle = run(Ending::Exited(0), ProcessReport::default());
     idle.findings.processes.clear();
     idle.findings.cards[0].peak_bytes = 0;
-    insta::assert_snapshot!(report_on("3060", &idle, found(0, 0, 0)));
+    insta::assert_snapshot!(report_on("3060", &idle, peak_of(&idle)));
 }
 
 #[test]
@@ -318,33 +329,44 @@ fn does_not_fit(stage: &str) -> ProcessReport {
     }
 }
 
+/// The need of a job that is comfortable only on a larger card.
+fn measured_with_flushes() -> Need {
+    let Need::Found(smallest) = measured(11) else {
+        return measured(11);
+    };
+    Need::Found(Smallest {
+        comfortable_device_bytes: Some(13 << 30),
+        flushes: Some(31),
+        steps: 10,
+        ..smallest
+    })
+}
+
 fn measured(gib: u64) -> Need {
-    let device_bytes = gib << 30;
-    found(
-        device_bytes,
-        device_bytes - (300 << 20),
-        device_bytes - (100 << 20),
-    )
+    Need::Found(Smallest {
+        device_bytes: gib << 30,
+        allocated_bytes: Some((gib << 30) - (300 << 20)),
+        reserved_bytes: Some((gib << 30) - (100 << 20)),
+        ..Smallest::default()
+    })
 }
 
 #[test]
-fn a_job_that_fits_and_leaks() {
-    let answer = answer_on(
-        "t4",
-        &run(Ending::Exited(0), process()),
-        as_much_as_it_had(),
-    );
-    let memory = Memory::Recorded(Box::new(a_leaking_transformer()));
-    insta::assert_snapshot!(shown(&answer, &memory, &follow_ups("t4")));
+fn a_job_that_leaks_will_run_out() {
+    let mut leaking = run(Ending::Exited(0), process());
+    leaking.memory = Memory::Recorded(Box::new(a_leaking_transformer()));
+    let growth = StepGrowth::of(&leaking);
+    let answer = answer_with("t4", &leaking, peak_of(&leaking), growth.as_ref(), 0);
+    if let Memory::Recorded(recording) = &mut leaking.memory {
+        recording.about.answer = Some(answer.clone());
+    }
+    insta::assert_snapshot!(shown(&answer, &leaking.memory, &follow_ups("t4")));
 }
 
 #[test]
 fn a_job_that_fits_and_does_not_leak() {
-    let answer = answer_on(
-        "t4",
-        &run(Ending::Exited(0), process()),
-        as_much_as_it_had(),
-    );
+    let fitting = run(Ending::Exited(0), process());
+    let answer = answer_on("t4", &fitting, peak_of(&fitting));
     let mut steady = a_leaking_transformer();
     steady.about.steps = 1;
     for card in &mut steady.cards {
@@ -418,14 +440,207 @@ fn memory_that_cuda_itself_did_not_find_is_named() {
 
 #[test]
 fn an_allocator_without_a_history_leaves_the_parts_unknown() {
-    let answer = answer_on(
-        "3060",
-        &run(Ending::Exited(0), process()),
-        as_much_as_it_had(),
-    );
+    let answer = fitting();
     let memory = Memory::Unrecorded(
         "the allocator that the script chose (cudaMallocAsync) keeps no history of its blocks"
             .to_owned(),
     );
     insta::assert_snapshot!(shown(&answer, &memory, &follow_ups("3060")));
+}
+
+/// A training of which everything was covered.
+fn covering() -> ProcessReport {
+    let part = |part, detail: &str| Covered {
+        part,
+        detail: detail.to_owned(),
+    };
+    ProcessReport {
+        steps: 9,
+        stopped_by_step_limit: true,
+        coverage: Some(Coverage {
+            covered: vec![
+                part(TrainingPart::Steps, "9 of 1,250"),
+                part(TrainingPart::LargestBatch, "16×512"),
+                part(TrainingPart::SmallestBatch, "16×35"),
+                part(TrainingPart::LastBatch, "8"),
+                part(TrainingPart::Evaluation, "at train.py:41"),
+                part(TrainingPart::Checkpoint, "at train.py:52"),
+                part(TrainingPart::NextEpoch, "3 steps"),
+            ],
+            not_reached: Vec::new(),
+            is_shortened: true,
+        }),
+        ..process()
+    }
+}
+
+fn without_evaluation() -> ProcessReport {
+    let mut process = covering();
+    if let Some(coverage) = &mut process.coverage {
+        coverage.covered.truncate(3);
+        coverage.not_reached = [TrainingPart::Evaluation, TrainingPart::NextEpoch]
+            .map(|part| NotReached {
+                part,
+                because: "the time budget of 60 s was spent".to_owned(),
+            })
+            .to_vec();
+    }
+    process
+}
+
+fn leak() -> StepGrowth {
+    StepGrowth {
+        bytes_per_step: 30 << 20,
+        line: Some(KeepingLine {
+            place: "train.py:20 in main".to_owned(),
+            kept_in: "losses".to_owned(),
+            bytes_per_step: 30 << 20,
+        }),
+    }
+}
+
+/// An answer of each degree, on a GeForce RTX 3060 or another card.
+fn one_of_each_degree() -> Vec<(&'static str, Answer)> {
+    let completed = |process: ProcessReport| run(Ending::Exited(0), process);
+    let smaller = |run: &Run, device_bytes: u64| {
+        Need::Found(Smallest {
+            device_bytes,
+            comfortable_device_bytes: Some(run.findings.peak_device_bytes()),
+            flushes: Some(12),
+            steps: 10,
+            ..need_seen_in(run)
+        })
+    };
+    let fits = completed(covering());
+    let flushing = completed(ProcessReport {
+        peaks: vec![AllocatorPeaks {
+            retries: 9,
+            ..process().peaks[0]
+        }],
+        ..covering()
+    });
+    let idle = Run::new(
+        Ending::Exited(0),
+        Findings {
+            processes: vec![ProcessReport {
+                peaks: Vec::new(),
+                visible_devices: Some("5".to_owned()),
+                torch_cuda: Some("13.0".to_owned()),
+                ..process()
+            }],
+            cards: vec![CardUse {
+                used_bytes: 0,
+                peak_bytes: 0,
+            }],
+            ..Findings::default()
+        },
+    );
+    let failed = run(Ending::Exited(1), does_not_fit("forward"));
+    let unreached = completed(without_evaluation());
+    vec![
+        ("3060", answer_on("3060", &fits, smaller(&fits, 9 << 30))),
+        (
+            "3060",
+            answer_with("3060", &fits, smaller(&fits, 9 << 30), None, 1 << 30),
+        ),
+        (
+            "3060",
+            answer_on("3060", &flushing, measured_with_flushes()),
+        ),
+        (
+            "3060",
+            answer_with("3060", &fits, peak_of(&fits), None, 650 << 20),
+        ),
+        (
+            "t4",
+            answer_with("t4", &fits, peak_of(&fits), Some(&leak()), 0),
+        ),
+        ("3060", answer_on("3060", &failed, measured(14))),
+        ("3060", answer_on("3060", &idle, peak_of(&idle))),
+        ("1080ti", answer_on("1080ti", &fits, peak_of(&fits))),
+        ("3060", answer_on("3060", &unreached, peak_of(&unreached))),
+    ]
+}
+
+#[test]
+fn every_degree_is_told_in_one_line_on_one_screen_in_full_and_as_json() {
+    let mut all = String::new();
+    let mut seen = Vec::new();
+    for (card, answer) in one_of_each_degree() {
+        let quiet = Look {
+            detail: Detail::Quiet,
+            ..PLAIN
+        };
+        let quiet = text_answer(&answer, &Memory::Unwanted, &follow_ups(card), quiet);
+        let fields = serde_json::to_value(&answer).expect("an answer");
+        let fields = [
+            "verdict",
+            "fits",
+            "reason",
+            "headroom_bytes",
+            "margin_bytes",
+            "reserve_bytes",
+            "needed_device_bytes",
+            "needed_reserved_bytes",
+            "comfortable_device_bytes",
+            "cache_flushes_per_step",
+            "needed_flushes_per_step",
+            "exit_code",
+        ]
+        .map(|name| format!("{name}: {}\n", fields[name]));
+        let text = shown(&answer, &Memory::Unwanted, &follow_ups(card));
+        all.push_str(&format!("{quiet}\n{text}\n{}\n----\n", fields.concat()));
+        seen.push(answer.verdict);
+    }
+    seen.dedup();
+    assert_eq!(
+        seen,
+        [
+            Verdict::Fits,
+            Verdict::FitsTightly,
+            Verdict::WillRunOut,
+            Verdict::DoesNotFit,
+            Verdict::DidNotUseCard,
+            Verdict::CannotRun,
+            Verdict::NotKnown,
+        ]
+    );
+    insta::assert_snapshot!(all);
+}
+
+/// Everything that a screen can hold: a long name, coverage, what was not reached, flushes, all parts, growth and
+/// many assumptions.
+#[test]
+fn the_fullest_screen_of_each_degree_is_one_screen() {
+    let memory = Memory::Recorded(Box::new(a_leaking_transformer()));
+    let card = "RTX PRO 6000 Blackwell Workstation Edition";
+    let long = FollowUps {
+        page: words(&format!(
+            "ghostgpu run --gpu pro6000 --report report.html src/package/train.py {}",
+            "--learning-rate 1e-4 ".repeat(6)
+        )),
+        ..follow_ups("pro6000")
+    };
+    for (_, mut answer) in one_of_each_degree() {
+        answer.gpu.name = format!("NVIDIA {card}");
+        answer.gpu.count = 8;
+        answer.devices = vec![DevicePeak::default(); 8];
+        answer.recovered_ooms = vec![oom("backward", false)];
+        answer.retries = 40;
+        answer.comfortable_device_bytes = Some(90 << 30);
+        answer.needed_flushes_per_step = Some(3.5);
+        answer.not_reached = vec![
+            NotReached {
+                part: TrainingPart::Checkpoint,
+                because: "the time budget of 60 s was spent on the batches before it".to_owned(),
+            };
+            3
+        ];
+        answer.assumptions = (0..9)
+            .map(|line| format!("masks.py:{line}: nonzero() is assumed to find everything"))
+            .collect();
+        let screen = text_answer(&answer, &memory, &long, PLAIN);
+        assert_fits_one_screen(&screen);
+        assert!(screen.contains("more: --verbose"), "{screen}");
+    }
 }

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use ghostgpu_session::{OomReport, StackFrame};
 
-use super::short::steps;
+use super::covered;
+use super::short::{comfortable_from, steps};
 use crate::breakdown::add_breakdown;
 use crate::fits::Answer;
-use crate::headline::Headline;
+use crate::headline::VerdictHeadline;
 use crate::look::Look;
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{Memory, user_frame};
@@ -19,16 +20,14 @@ pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
         look,
         sheet: look.sheet(),
     };
-    let headline = Headline::of(answer);
+    let headline = VerdictHeadline::of(answer);
     headline.add(&mut full.sheet);
-    steps(&mut full.sheet, answer);
+    full.coverage(answer);
     full.peaks(answer);
     if let Some(oom) = &answer.oom {
         full.out_of_memory(oom);
     }
-    if answer.fits == Some(false) {
-        full.need(answer);
-    }
+    full.need(answer);
     full.recovered(answer);
     full.refused(answer);
     match memory {
@@ -54,6 +53,18 @@ struct FullText<'a> {
 }
 
 impl FullText<'_> {
+    fn coverage(&mut self, answer: &Answer) {
+        match answer.covered.is_empty() {
+            true => steps(&mut self.sheet, answer),
+            false => self.sheet.paragraph("covered", &covered::covered(answer)),
+        }
+        match covered::not_reached(answer).as_slice() {
+            [] => {}
+            [only] => self.sheet.paragraph("not reached", only),
+            several => self.sheet.list("not reached", several),
+        }
+    }
+
     fn peaks(&mut self, answer: &Answer) {
         let mut lines = vec![
             figure("allocated", answer.peak_allocated_bytes, ""),
@@ -75,7 +86,7 @@ impl FullText<'_> {
         }
         if answer.retries > 0 {
             lines.push(format!(
-                "PyTorch gave its cache back and tried again {}",
+                "PyTorch flushed its cache and tried again {}",
                 times(answer.retries)
             ));
         }
@@ -108,20 +119,31 @@ impl FullText<'_> {
 
     fn need(&mut self, answer: &Answer) {
         match (answer.needed_device_bytes, &answer.needed_unknown_because) {
-            (Some(device_bytes), _) => self.sheet.section(
-                "needed",
-                [
+            // What fits needs what it had, unless less was found to do.
+            (Some(bytes), _) if bytes == answer.peak_device_bytes => {}
+            (Some(device_bytes), _) => {
+                let mut lines = vec![
                     figure("allocated", answer.needed_allocated_bytes, ""),
                     figure("reserved", answer.needed_reserved_bytes, ""),
                     figure("on card", Some(device_bytes), ""),
-                    "found by running it again on a card with unlimited memory".to_owned(),
-                ],
-            ),
-            (None, Some(because)) => {
+                ];
+                if let Some(text) = comfortable_from(answer) {
+                    lines.extend(wrap(
+                        &format!("comfortable {text}"),
+                        self.sheet.text_width(),
+                    ));
+                }
+                self.sheet.section("needed", lines);
+            }
+            (None, Some(because)) if answer.verdict == Verdict::DoesNotFit => {
                 self.sheet
                     .paragraph("needed", &format!("unknown: {because}"));
             }
-            (None, None) => {}
+            (None, _) => {}
+        }
+        if answer.margin_bytes > 0 && answer.fits == Some(true) {
+            let margin = figure("to leave", Some(answer.margin_bytes), "");
+            self.sheet.section("margin", [margin]);
         }
     }
 

@@ -2,17 +2,32 @@
 
 use std::ffi::OsString;
 
+use super::rehearsal_options::RehearsalOptions;
 use super::run::Arguments;
 use ghostgpu_answers::fits::FollowUps;
+use ghostgpu_plan::verdict::Margin;
+use ghostgpu_rehearse::{Extent, hides_every_card};
 
 const PAGE: &str = "report.html";
+
+/// How much more time a rehearsal gets that did not come to everything.
+const TIMES_LONGER: u32 = 10;
+
+const VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
+
+/// Whether the user's environment leaves the script no card.
+fn hides_cards(count: u32) -> bool {
+    let value = std::env::var_os(VARIABLE);
+    value.is_some_and(|value| hides_every_card(&value.to_string_lossy(), count as usize))
+}
 
 pub fn follow_ups(arguments: &Arguments) -> FollowUps {
     let Some(gpu) = &arguments.options.gpu else {
         return FollowUps::default();
     };
     let job = job(&arguments.script.command());
-    let on_this_card = |command: &str, more: &[&str]| {
+    let extent = arguments.extent.words();
+    let with_extent = |command: &str, more: &[&str], extent: &[String]| {
         let mut words: Vec<String> = ["ghostgpu", command, "--gpu", gpu]
             .map(str::to_owned)
             .to_vec();
@@ -20,10 +35,12 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
             words.extend(["--memory".to_owned(), size(memory)]);
         }
         words.extend(more.iter().map(|&word| word.to_owned()));
-        words.extend(options(arguments));
+        words.extend(options(&arguments.options));
+        words.extend(extent.iter().cloned());
         words.extend(job.iter().cloned());
         words
     };
+    let on_this_card = |command: &str, more: &[&str]| with_extent(command, more, &extent);
     let count = arguments.count.to_string();
     let cards: &[&str] = match arguments.count {
         1 => &[],
@@ -33,7 +50,8 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
         .first()
         .filter(|word| word.ends_with(".py") || word.ends_with(".ipynb"));
     let mut rehearsed: Vec<String> = cards.iter().map(|&word| word.to_owned()).collect();
-    rehearsed.extend(options(arguments));
+    rehearsed.extend(options(&arguments.options));
+    rehearsed.extend(extent.iter().cloned());
     rehearsed.extend(job.iter().cloned());
     FollowUps {
         // The search is for one card.
@@ -43,15 +61,38 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
             .report
             .is_none()
             .then(|| on_this_card("run", &[cards, &["--report", PAGE]].concat())),
+        longer: match arguments.extent.extent() {
+            Extent::Coverage { budget } => {
+                let budget = format!("{}s", (budget * TIMES_LONGER).as_secs_f64());
+                Some(with_extent("run", cards, &["--budget".to_owned(), budget]))
+            }
+            Extent::Steps(_) | Extent::Whole => None,
+        },
+        unhidden: hides_cards(arguments.count).then(|| {
+            [
+                &["env", "-u", VARIABLE].map(str::to_owned)[..],
+                &on_this_card("run", cards),
+            ]
+            .concat()
+        }),
         lint: script.map(|script| ["ghostgpu", "lint", script].map(str::to_owned).to_vec()),
         rehearsed: Some(rehearsed),
     }
 }
 
 /// Options that change what is measured.
-fn options(arguments: &Arguments) -> Vec<String> {
-    let options = &arguments.options;
-    let mut words = arguments.extent.words();
+fn options(options: &RehearsalOptions) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(reserve) = options.reserve {
+        words.extend(["--reserve".to_owned(), size(reserve)]);
+    }
+    if let Some(margin) = options.margin {
+        let margin = match margin {
+            Margin::Bytes(bytes) => size(bytes),
+            Margin::Percent(percent) => format!("{percent}%"),
+        };
+        words.extend(["--margin".to_owned(), margin]);
+    }
     if let Some(python) = &options.python {
         words.extend(["--python".to_owned(), python.to_string_lossy().into_owned()]);
     }
@@ -87,7 +128,7 @@ fn size(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
     match bytes % MIB {
         0 => format!("{}MiB", bytes / MIB),
-        _ => bytes.to_string(),
+        _ => format!("{bytes}B"),
     }
 }
 
@@ -136,13 +177,19 @@ mod tests {
     #[test]
     fn options_that_change_the_figures_are_kept_and_others_are_not() {
         let next = typed(
-            "run --gpu h200 --memory 11GiB --steps 5 --no-cudnn --json out.json -- python -m a.b",
+            "run --gpu h200 --memory 11GiB --reserve 1GiB --margin 5% --steps 5 --no-cudnn --json out.json -- python -m a.b",
         );
         assert_eq!(
             joined(next.largest_batch),
-            "ghostgpu max-batch --gpu h200 --memory 11264MiB --steps 5 --no-cudnn -- python -m a.b"
+            "ghostgpu max-batch --gpu h200 --memory 11264MiB --reserve 1024MiB --margin 5% --no-cudnn --steps 5 -- python -m a.b"
         );
         assert_eq!(next.lint, None);
+        assert_eq!(next.longer, None, "so many steps were asked for");
+        let hurried = typed("run --gpu 3060 --budget 90s --no-cudnn train.py");
+        assert_eq!(
+            joined(hurried.longer),
+            "ghostgpu run --gpu 3060 --no-cudnn --budget 900s train.py"
+        );
         let several = typed("run --gpu h100 --count 8 --report x.html -- torchrun train.py");
         assert_eq!(several.largest_batch, None);
         assert_eq!(several.page, None);

@@ -61,7 +61,9 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     answer(&WhichBatch {
         job: Job {
             extent: arguments.extent.extent(),
-            ..arguments.options.job(arguments.script.command())
+            ..arguments
+                .options
+                .job_with_margin(arguments.script.command())
         },
         output: &arguments.answer,
         point: arguments.batch.point(),

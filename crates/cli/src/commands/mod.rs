@@ -11,6 +11,7 @@ mod extent_options;
 mod follow_ups;
 mod gpus;
 mod lint;
+mod margin;
 mod max_batch;
 mod rehearsal_options;
 mod replay;
@@ -44,8 +45,8 @@ Examples:
   ghostgpu gpus 30
   ghostgpu doctor
 
-Exit codes: 0 it fits, 3 it does not fit, 2 wrong usage or a failure of ghostgpu's own,
-otherwise the code of the script."
+Exit codes: 0 it fits, 3 it does not, 4 to 8 in between (`ghostgpu run --help`), 2 wrong usage or
+a failure of ghostgpu's own, otherwise the code of the script."
 )]
 pub struct CommandLine {
     #[command(subcommand)]

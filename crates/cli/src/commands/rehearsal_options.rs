@@ -4,8 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ghostgpu_device::Catalogue;
+use ghostgpu_plan::verdict::Margin;
 use ghostgpu_rehearse::Job;
-use ghostgpu_text::{parse_card_memory, parse_duration};
+use ghostgpu_text::{parse_card_memory, parse_duration, parse_size};
+
+use super::margin::parse_margin;
 
 /// Options of `ghostgpu run` that mean the same elsewhere.
 #[derive(Clone, Debug, clap::Args)]
@@ -17,6 +21,14 @@ pub struct RehearsalOptions {
     /// Give the card this much memory instead of its own: `11GiB`, `24564MiB`, `16GB` (decimal)
     #[arg(long, value_name = "SIZE", value_parser = parse_card_memory)]
     pub memory: Option<u64>,
+
+    /// So much of the card is in use by others, a desktop or another job: `1GiB`
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub reserve: Option<u64>,
+
+    /// So much of the card must be left: `1GiB`, `5%`
+    #[arg(long, value_name = "SIZE|PERCENT%", value_parser = parse_margin)]
+    pub margin: Option<Margin>,
 
     /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
     /// one that ghostgpu is installed in]
@@ -41,12 +53,29 @@ pub struct RehearsalOptions {
 }
 
 impl RehearsalOptions {
+    /// The same with the margin in use too: what fits then fits with that much to spare.
+    pub fn job_with_margin(&self, command: Vec<OsString>) -> Job {
+        let job = self.job(command);
+        let card = job.card.as_deref();
+        // A card that does not exist is refused when the job is prepared.
+        let card = card.and_then(|name| Catalogue::builtin().find(name).ok());
+        let total = job.memory_bytes.or(card.map(|card| card.total_bytes));
+        let margin = self
+            .margin
+            .map_or(0, |margin| margin.bytes_of(total.unwrap_or(0)));
+        Job {
+            reserve_bytes: job.reserve_bytes.saturating_add(margin),
+            ..job
+        }
+    }
+
     /// The job of rehearsing a command with these options.
     pub fn job(&self, command: Vec<OsString>) -> Job {
         Job {
             command,
             card: self.gpu.clone(),
             memory_bytes: self.memory,
+            reserve_bytes: self.reserve.unwrap_or(0),
             python: self.python.clone(),
             timeout: self.timeout,
             has_full_initialisation: self.full_init,
@@ -72,5 +101,14 @@ mod tests {
     fn what_nobody_says_is_the_default_of_a_job() {
         let options = Line::parse_from(["ghostgpu"]).options;
         assert_eq!(options.job(Vec::new()), Job::default());
+    }
+
+    #[test]
+    fn a_margin_is_left_beside_what_others_use() {
+        let line = ["ghostgpu", "--gpu", "h200", "--memory", "10GiB"];
+        let more = ["--reserve", "1GiB", "--margin", "10%"];
+        let options = Line::parse_from(line.iter().chain(&more)).options;
+        assert_eq!(options.job(Vec::new()).reserve_bytes, 1 << 30);
+        assert_eq!(options.job_with_margin(Vec::new()).reserve_bytes, 2 << 30);
     }
 }

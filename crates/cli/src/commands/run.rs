@@ -35,13 +35,16 @@ Examples:
       the whole training of a module, the answer also as JSON
   ghostgpu run --gpu h200 --memory 11GiB train.py
       an H200 of which only 11 GiB are left
+  ghostgpu run --gpu 3060 --reserve 1GiB --margin 5% train.py
+      a desktop uses 1 GiB of the card, and 5 % of it are to be left
   ghostgpu run --gpu 3060 --grow --seq-arg --max-length train.py --max-length 512
       how memory grows with the batch, and with an argument that sets the sequence
   ghostgpu run --gpu h100 --count 8 -- torchrun --nproc-per-node 8 train.py
       eight cards, started by a launcher
 
-Exit codes: 0 it fits, 3 it does not fit, 2 wrong usage or a failure of ghostgpu's own,
-otherwise the code of the script (128 and the signal's number if it was killed).")]
+Exit codes: 0 fits, 3 does not fit, 4 fits tightly, 5 will run out, 6 card not used, 7 cannot run,
+8 not known, 2 wrong usage or a failure of ghostgpu's own, otherwise the code of the script (128
+and the signal's number if it was killed). docs/verdicts.md says what each means.")]
 pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
@@ -120,6 +123,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         recording: arguments.breakdown.record.as_deref(),
         growth: arguments.grow.then_some((batch, sequence)),
         measures_need: !arguments.no_retry,
+        margin: arguments.options.margin,
         follow_ups: follow_ups(arguments),
         declines: |_| None,
     })

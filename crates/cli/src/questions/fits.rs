@@ -9,8 +9,8 @@ use ghostgpu_answers::fits::{
 };
 use ghostgpu_answers::growth::Scaling;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
-use ghostgpu_plan::need;
-use ghostgpu_plan::verdict::judge;
+use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
+use ghostgpu_plan::{StepGrowth, need};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
     Completion, Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop,
@@ -39,6 +39,8 @@ pub struct DoesItFit<'a> {
     pub growth: Option<(SizePoint, SequencePoint)>,
     /// The job is rehearsed again, to find out how much it needs.
     pub measures_need: bool,
+    /// What has to be left for it to fit with room.
+    pub margin: Option<Margin>,
     /// What the user may type next.
     pub follow_ups: FollowUps,
     pub declines: Declines,
@@ -60,9 +62,15 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     });
     let mut run = Run::even_if_timed_out(runner.rehearse(&Rehearsal::as_it_is()))?;
     runner.send_output_to(ScriptOutput::Kept);
-    let judgement = judge(&run);
-    let verdict = judgement.verdict;
     let (need, measured) = need_of(question, &run, &mut runner)?;
+    let current_dir = std::env::current_dir().ok();
+    let on_card = OnCard::of(&prepared, question.margin);
+    let growth = StepGrowth::of(&run);
+    let mut judgement = judge(&run, need.smallest(), growth.as_ref(), &on_card);
+    if let Some(folder) = &current_dir {
+        judgement.reason = relative_paths::in_sentence(&judgement.reason, folder);
+    }
+    let verdict = judgement.verdict;
     let recorded = std::mem::replace(&mut run.memory, Memory::Unwanted);
     let mut memory = match measured {
         Some(whole) if run.completion() == Completion::OutOfMemory => {
@@ -75,10 +83,9 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
     answer.next = next_command(&answer, &memory, &question.follow_ups);
     complete(&mut memory, &answer, &prepared);
-    let current_dir = std::env::current_dir().ok();
     let look = output.look(current_dir.as_deref());
     output.say(&text_answer(&answer, &memory, &question.follow_ups, look))?;
-    let scaling = scaling(question, verdict, &prepared, &mut runner)?;
+    let scaling = scaling(question, &run, &prepared, &mut runner)?;
     if let Some(scaling) = &scaling {
         output.say(&scaling.text(look))?;
     }
@@ -131,9 +138,9 @@ fn need_of(
             let memory = Some(measured.memory).filter(|_| is_known && is_recorded);
             Ok((measured.need.into(), memory))
         }
-        Completion::Completed | Completion::OutOfMemory => {
-            Ok((unknown("it was not looked for (--no-retry)"), None))
-        }
+        // What it had is enough, whatever less would be.
+        Completion::Completed => Ok((Need::Found(need_seen_in(run)), None)),
+        Completion::OutOfMemory => Ok((unknown("it was not looked for (--no-retry)"), None)),
         _ => Ok((unknown("the script did not run to its end"), None)),
     }
 }
@@ -149,15 +156,15 @@ fn beside_failed_run(mut whole: Memory, failed: Memory) -> Memory {
 /// How memory grows, if that was asked.
 fn scaling(
     question: &DoesItFit,
-    verdict: Verdict,
+    run: &Run,
     prepared: &Prepared,
     runner: &mut Declining,
 ) -> Result<Option<Scaling>, Stop> {
     let Some((batch, sequence)) = question.growth.clone() else {
         return Ok(None);
     };
-    let measured = match verdict {
-        Verdict::Fits | Verdict::DoesNotFit => growth::measure(
+    let measured = match run.completion() {
+        Completion::Completed | Completion::OutOfMemory => growth::measure(
             runner,
             &growth::Goal {
                 batch,

@@ -20,6 +20,15 @@ pub fn shorten(names: &mut Names, answer: &mut Answer, folder: &Path) {
     }
 }
 
+/// The same in a sentence.
+pub fn in_sentence(sentence: &str, folder: &Path) -> String {
+    match (folder.parent(), folder.to_str()) {
+        (Some(_), Some(name)) => sentence.replace(&format!("{name}/"), ""),
+        // Everything is below the root.
+        _ => sentence.to_owned(),
+    }
+}
+
 fn below(file: &str, folder: &Path) -> Option<String> {
     // Everything is below the root.
     folder.parent()?;
@@ -42,6 +51,18 @@ mod tests {
             source: None,
             is_user_code: true,
         }]
+    }
+
+    #[test]
+    fn a_sentence_names_files_as_the_user_does() {
+        let folder = Path::new("/home/me/job");
+        for (sentence, expected) in [
+            ("kept by /home/me/job/a/train.py:3", "kept by a/train.py:3"),
+            ("kept by /home/me/train.py:3", "kept by /home/me/train.py:3"),
+        ] {
+            assert_eq!(in_sentence(sentence, folder), expected);
+            assert_eq!(in_sentence(sentence, Path::new("/")), sentence);
+        }
     }
 
     #[test]

@@ -79,6 +79,15 @@ pub struct Card {
     pub note: Option<&'static str>,
 }
 
+/// How far a card may be off what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uncertainty {
+    /// So much less may be left for a program than its sheet says.
+    pub bytes: u64,
+    /// What was not read on such a card, in a few words.
+    pub because: String,
+}
+
 impl Card {
     /// The limits that the card's compute capability sets.
     pub fn architecture(&self) -> &'static Architecture {
@@ -131,6 +140,35 @@ impl Card {
         }
     }
 
+    /// How far this card may be off its sheet; none where everything that counts was read on one.
+    pub fn uncertainty(&self) -> Option<Uncertainty> {
+        let memory = match self.memory_provenance {
+            Provenance::Derived => {
+                Some((derive::uncertain_memory_bytes(self.total_bytes), "memory"))
+            }
+            Provenance::Measured | Provenance::Published => None,
+        };
+        in_words(memory.into_iter().chain(self.uncertain_overhead()))
+    }
+
+    /// The same where the amount of memory is given (`--memory 11GiB`).
+    pub fn uncertainty_of_overhead(&self) -> Option<Uncertainty> {
+        in_words(self.uncertain_overhead())
+    }
+
+    fn uncertain_overhead(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        let bytes = self.context_bytes;
+        let context = match self.overhead_provenance {
+            Provenance::Measured => None,
+            Provenance::Published => Some(derive::uncertain_published_context_bytes(bytes)),
+            Provenance::Derived => Some(derive::uncertain_derived_context_bytes(bytes)),
+        };
+        let context = context.map(|bytes| (bytes, "CUDA context"));
+        // The libraries were measured where the context was.
+        let libraries = context.map(|_| (derive::uncertain_library_bytes(), "libraries"));
+        context.into_iter().chain(libraries)
+    }
+
     /// Sentences that an answer about this card rests on: what was not read on a real one.
     ///
     /// Without full stops, since they go into a list.
@@ -159,4 +197,20 @@ impl Card {
         }
         sentences
     }
+}
+
+fn in_words(parts: impl Iterator<Item = (u64, &'static str)>) -> Option<Uncertainty> {
+    let (bytes, names): (Vec<u64>, Vec<&str>) = parts.unzip();
+    let because = match names.as_slice() {
+        [] => return None,
+        [only] => format!("its {only} was not measured on such a card"),
+        [first @ .., last] => format!(
+            "its {} and {last} were not measured on such a card",
+            first.join(", ")
+        ),
+    };
+    Some(Uncertainty {
+        bytes: bytes.iter().sum(),
+        because,
+    })
 }

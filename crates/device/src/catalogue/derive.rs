@@ -82,6 +82,35 @@ pub(super) fn overhead(context_bytes: u64) -> Overhead {
     }
 }
 
+/// How far derived memory may be off. The rule leans to the safe side by up to 5 %; a driver that keeps more for
+/// itself than those in the readings is not ruled out by that.
+pub(super) fn uncertain_memory_bytes(total_bytes: u64) -> u64 {
+    total_bytes / 100
+}
+
+/// How far a derived context may be off: the readings scatter by a tenth around the middle of what they are below the
+/// rule.
+pub(super) fn uncertain_derived_context_bytes(context_bytes: u64) -> u64 {
+    context_bytes / 10
+}
+
+/// How far a published context may be off: it was read with another driver.
+pub(super) fn uncertain_published_context_bytes(context_bytes: u64) -> u64 {
+    context_bytes / 20
+}
+
+/// How far the libraries' part may be off on a card other than the one it was read on: code for another architecture
+/// has another size.
+pub(super) fn uncertain_library_bytes() -> u64 {
+    let Overhead {
+        kernels_bytes,
+        blas_code_bytes,
+        dnn_code_bytes,
+        ..
+    } = overhead(0);
+    (kernels_bytes + blas_code_bytes + dnn_code_bytes) / 4
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +161,29 @@ mod tests {
             readings += 1;
         }
         assert!(readings >= 5, "only {readings} readings");
+    }
+
+    #[test]
+    fn only_what_was_not_measured_on_a_card_is_uncertain_and_that_is_little() {
+        let card = |name: &str| Catalogue::builtin().find(name).expect("a card");
+        assert_eq!(card("h200").uncertainty(), None);
+        let measured_memory = card("3060").uncertainty().expect("a derived context");
+        let of_overhead = card("3060").uncertainty_of_overhead();
+        assert_eq!(Some(&measured_memory), of_overhead.as_ref());
+        assert_eq!(
+            measured_memory.because,
+            "its CUDA context and libraries were not measured on such a card"
+        );
+        for card in Catalogue::builtin().cards() {
+            let bytes = card
+                .uncertainty()
+                .map_or(0, |uncertainty| uncertainty.bytes);
+            assert!(bytes < card.total_bytes / 25, "{}: {bytes}", card.name);
+            let given = card
+                .uncertainty_of_overhead()
+                .map_or(0, |known| known.bytes);
+            assert!(given <= bytes, "{}", card.name);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod parse;
 
 use std::sync::LazyLock;
 
-pub use card::{Card, MemoryKind, Provenance};
+pub use card::{Card, MemoryKind, Provenance, Uncertainty};
 
 use crate::lookup::{LookupError, NameIndex};
 

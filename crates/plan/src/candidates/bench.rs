@@ -8,7 +8,7 @@ use super::Question;
 use super::fixed_lines::{self, Fixing, Kept, LOSSES, rules_for};
 use super::result::{CandidateOutcome, Failed, Made, NotRehearsed, RehearsedCandidate};
 use super::script_options::switches;
-use super::step_growth::growth_per_step;
+use crate::step_growth::growth_per_step;
 
 /// This name is read by every release of PyTorch that has such settings, and wins over the others.
 const ALLOCATOR_VARIABLE: &str = "PYTORCH_CUDA_ALLOC_CONF";

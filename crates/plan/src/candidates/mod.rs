@@ -8,7 +8,6 @@ mod fixed_lines;
 mod result;
 mod script_options;
 mod sizes;
-mod step_growth;
 
 use std::ffi::OsString;
 
@@ -16,12 +15,12 @@ use ghostgpu_explain::Advice;
 use ghostgpu_rehearse::{Outcome, Records, Rehearsal, Run, Runner, SizePoint, Stop};
 
 use crate::need::{Need, need};
+use crate::step_growth::growth_per_step;
 use bench::Bench;
 pub use fixed_lines::{FixedLine, NoFix};
 pub use result::{
     AsItIs, CandidateOutcome, Candidates, Failed, Made, NotRehearsed, RehearsedCandidate,
 };
-use step_growth::growth_per_step;
 
 /// What may help, with which script, on which card.
 #[derive(Clone, Debug)]

@@ -65,7 +65,7 @@ Examples:
   ghostgpu estimate llama-2-7b --dtype pure-bf16 --inference --seq 4096 --gpu 3090
   ghostgpu estimate bert-base --seq 512 --gpu 3060 --max-batch
 
-Exit codes: 0 it fits, 3 it does not fit, 2 wrong usage or a failure of ghostgpu's own.")]
+Exit codes: 0 it fits, 3 it does not, others as of `ghostgpu run`.")]
 pub struct Arguments {
     /// What to train (see above)
     #[arg(value_name = "NAME", required_unless_present = "list")]

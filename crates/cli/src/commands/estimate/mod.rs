@@ -54,6 +54,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         recording: arguments.breakdown.record.as_deref(),
         growth: arguments.grow.then_some(growth),
         measures_need: !arguments.no_retry,
+        margin: arguments.options.margin,
         follow_ups: follow_ups(arguments),
         declines,
     })

@@ -32,7 +32,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let job = Job {
         records_memory: false,
         extent: arguments.extent.extent(),
-        ..arguments.measured.job(command)
+        ..arguments.measured.job_with_margin(command)
     };
     let prepared = job.prepare()?;
     let doing = format!("rehearsing `{}` {} times", script.display(), texts.len());

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use ghostgpu_answers::fits::{Circumstances, Need};
 use ghostgpu_answers::largest_batch::MaxBatch;
+use ghostgpu_plan::StepGrowth;
 use ghostgpu_plan::largest_batch::{Goal, LargestBatch, confirm, find};
-use ghostgpu_rehearse::{Job, SizePoint, WholeRuns, present_value};
+use ghostgpu_plan::verdict::{OnCard, judge, need_seen_in};
+use ghostgpu_rehearse::{Completion, Job, SizePoint, WholeRuns, present_value};
 
 use super::announce;
 use super::declining::{Declines, Declining};
@@ -42,7 +44,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
         },
         at_most: question.at_most,
         is_forked: question.is_forked,
-        capacity_bytes: prepared.card().total_bytes,
+        capacity_bytes: OnCard::of(&prepared, None).capacity_bytes(),
     };
     let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
     let mut runner = Declining::new(runs, question.declines);
@@ -53,12 +55,20 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
         }
     };
     let (confirmation, run) = confirm(&mut runner, &mut found)?;
-    let need = Need::Unknown {
-        because: "a batch was looked for".to_owned(),
+    let need = match run.completion() {
+        Completion::Completed => Need::Found(need_seen_in(&run)),
+        _ => Need::Unknown {
+            because: "a batch was looked for".to_owned(),
+        },
     };
     let run_answer = ghostgpu_answers::fits::answer(
         &run,
-        ghostgpu_plan::verdict::judge(&run),
+        judge(
+            &run,
+            need.smallest(),
+            StepGrowth::of(&run).as_ref(),
+            &OnCard::of(&prepared, None),
+        ),
         need,
         &Circumstances::of(&prepared),
     );

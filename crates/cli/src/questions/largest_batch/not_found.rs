@@ -4,6 +4,7 @@ use ghostgpu_answers::fits::Circumstances;
 use ghostgpu_answers::largest_batch::{BeforeFirstBatch, NotEvenOne};
 use ghostgpu_plan::largest_batch::NotFound;
 use ghostgpu_plan::need;
+use ghostgpu_plan::verdict::{OnCard, judge};
 use ghostgpu_rehearse::{Prepared, Rehearse, Run};
 
 use crate::commands::Destination;
@@ -70,7 +71,7 @@ fn does_not_fit(
     let need = need(runner, &[], run)?.need;
     let answer = ghostgpu_answers::fits::answer(
         run,
-        ghostgpu_plan::verdict::judge(run),
+        judge(run, None, None, &OnCard::of(prepared, None)),
         need.into(),
         &Circumstances::of(prepared),
     );

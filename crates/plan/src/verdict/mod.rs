@@ -1,0 +1,259 @@
+//! What a rehearsal says about a training: the verdict, and why. Pure.
+//!
+//! The first that holds is the verdict:
+//!
+//! 1. the script did not come to its end, for a reason of its own or of ours;
+//! 2. nothing of what it reported can be read, or it never used the card, so that nothing is known about it;
+//! 3. the installed torch has no code for the card: whatever the memory, the job stops at its first kernel;
+//! 4. it ran out of memory: that is certain, however little of the training was reached;
+//! 5. memory grows without an end in sight, and the card is full before the training is over;
+//! 6. something that decides was not reached;
+//! 7. it fits tightly, or it fits.
+
+mod margin;
+mod reasons;
+
+use ghostgpu_recording::Verdict;
+use ghostgpu_rehearse::{Completion, Run, runs_on};
+use ghostgpu_session::{Coverage, NotReached, ProcessReport, TrainingPart};
+
+use crate::need::Smallest;
+use crate::step_growth::StepGrowth;
+pub use margin::{Margin, OnCard};
+
+/// A training of more steps than this is not waited for.
+const LONG_TRAINING: u64 = 1_000_000;
+
+/// Growth by less than this is that of a list of numbers, and no card is filled by it.
+const LEAST_GROWTH_BYTES: u64 = 4096;
+
+/// So many flushes of PyTorch's cache in a step are one in nearly every step: a few come with the first steps and the
+/// ends of epochs.
+const FLUSHES_OF_A_TIGHT_STEP: f64 = 0.5;
+
+/// What has to be rehearsed before anything can be said to fit.
+const DECISIVE: [TrainingPart; 4] = [
+    TrainingPart::Steps,
+    TrainingPart::LargestBatch,
+    TrainingPart::Evaluation,
+    TrainingPart::NextEpoch,
+];
+
+/// A verdict with its reason, and the figures that it rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    pub verdict: Verdict,
+    /// A sentence without its full stop.
+    pub reason: String,
+    /// What is left of the card beside what the rehearsed part of the job needs.
+    pub headroom_bytes: Option<u64>,
+    /// How much has to be left for it to fit with room.
+    pub margin_bytes: u64,
+    /// How often PyTorch flushed its cache on this card, for each step.
+    pub flushes_per_step: Option<f64>,
+}
+
+/// Judges a run, with what is known of the job's need, its growth and the card.
+pub fn judge(
+    run: &Run,
+    need: Option<&Smallest>,
+    growth: Option<&StepGrowth>,
+    card: &OnCard,
+) -> Judgement {
+    let has_ended = run.completion() == Completion::Completed;
+    let headroom_bytes = need
+        .filter(|_| has_ended)
+        .and_then(|need| card.capacity_bytes().checked_sub(need.device_bytes));
+    let flushes_per_step = flushes_per_step(&run.findings.processes);
+    let (verdict, reason) = verdict(run, growth, card, headroom_bytes, flushes_per_step);
+    let is_headroom_known = matches!(
+        verdict,
+        Verdict::Fits | Verdict::FitsTightly | Verdict::WillRunOut
+    );
+    Judgement {
+        verdict,
+        reason,
+        headroom_bytes: headroom_bytes.filter(|_| is_headroom_known),
+        margin_bytes: card.margin_bytes(),
+        flushes_per_step,
+    }
+}
+
+/// What a run that ended took: its need, where nothing smaller was looked for.
+pub fn need_seen_in(run: &Run) -> Smallest {
+    let findings = &run.findings;
+    let retries = flushes(&findings.processes);
+    Smallest {
+        device_bytes: findings.peak_device_bytes(),
+        reserved_bytes: findings.peak_reserved_bytes(),
+        allocated_bytes: findings.peak_allocated_bytes(),
+        comfortable_device_bytes: (retries == 0).then_some(findings.peak_device_bytes()),
+        flushes: Some(retries),
+        steps: steps(&findings.processes),
+        is_confirmed: true,
+    }
+}
+
+fn verdict(
+    run: &Run,
+    growth: Option<&StepGrowth>,
+    card: &OnCard,
+    headroom_bytes: Option<u64>,
+    flushes_per_step: Option<f64>,
+) -> (Verdict, String) {
+    let ended_otherwise = match run.completion() {
+        Completion::Completed | Completion::OutOfMemory => None,
+        Completion::ScriptFailed => Some(Verdict::ScriptFailed),
+        Completion::ScriptKilled => Some(Verdict::ScriptKilled),
+        Completion::TimedOut => Some(Verdict::TimedOut),
+        Completion::Refused => Some(Verdict::Refused),
+        Completion::PreloadBlocked => Some(Verdict::PreloadBlocked),
+    };
+    if let Some(verdict) = ended_otherwise {
+        return (verdict, reasons::ended_otherwise(run, verdict));
+    }
+    let is_out_of_memory = run.completion() == Completion::OutOfMemory;
+    let findings = &run.findings;
+    if let (false, [damage, ..], []) = (
+        is_out_of_memory,
+        &findings.damages[..],
+        &findings.processes[..],
+    ) {
+        return (Verdict::NotKnown, damage.clone());
+    }
+    if !is_out_of_memory && !uses_card(run, card) {
+        return (Verdict::DidNotUseCard, reasons::not_used(run, card));
+    }
+    if let Some(process) = without_code(run, card) {
+        return (Verdict::CannotRun, reasons::no_code(process, card));
+    }
+    if is_out_of_memory {
+        return (Verdict::DoesNotFit, reasons::out_of_memory(run));
+    }
+    if let Some((growth, steps)) = growth.and_then(|growth| {
+        let left = headroom_bytes.unwrap_or_else(|| {
+            let peak = run.findings.peak_device_bytes();
+            card.capacity_bytes().saturating_sub(peak)
+        });
+        Some((growth, full_after(growth, left, run)?))
+    }) {
+        return (Verdict::WillRunOut, reasons::will_run_out(growth, steps));
+    }
+    if let Some(because) = not_known(run) {
+        return (Verdict::NotKnown, because);
+    }
+    if let Some(flushes) = flushes_per_step.filter(|each| *each >= FLUSHES_OF_A_TIGHT_STEP) {
+        return (Verdict::FitsTightly, reasons::flushes(flushes));
+    }
+    match headroom_bytes {
+        Some(left) if left < card.margin_bytes() => {
+            (Verdict::FitsTightly, reasons::below_margin(left, card))
+        }
+        left => (Verdict::Fits, reasons::fits(left, card)),
+    }
+}
+
+/// Whether anything of the script came to the card: one that only asks for its name has a context there.
+fn uses_card(run: &Run, card: &OnCard) -> bool {
+    let findings = &run.findings;
+    let mut peaks = findings.processes.iter().flat_map(|each| &each.peaks);
+    // Not every allocator counts what it hands out, and not everything goes through PyTorch's.
+    peaks.any(|peaks| peaks.allocations > 0 || peaks.peak_allocated_bytes > 0)
+        || findings.peak_device_bytes() > card.sheet.overhead.context_bytes
+}
+
+/// The process that had most memory, if its torch has no code for the card.
+fn without_code<'a>(run: &'a Run, card: &OnCard) -> Option<&'a ProcessReport> {
+    let process = run.findings.main_process()?;
+    (!runs_on(&process.code_architectures, card.sheet.capability)).then_some(process)
+}
+
+/// After how many more steps the card is full, if the training goes on for so long.
+fn full_after(growth: &StepGrowth, left_bytes: u64, run: &Run) -> Option<u64> {
+    if growth.bytes_per_step < LEAST_GROWTH_BYTES {
+        return None;
+    }
+    let steps = left_bytes / growth.bytes_per_step;
+    (steps < steps_to_come(run)).then_some(steps)
+}
+
+/// How many steps the training goes on for: none if the script came to its end with all of them, and many if it was
+/// stopped, or passes over its data were shortened, and nobody knows how many there are.
+fn steps_to_come(run: &Run) -> u64 {
+    let processes = run.findings.processes.iter();
+    let known = processes.filter_map(steps_not_rehearsed).max();
+    let mut processes = run.findings.processes.iter();
+    let is_shortened = processes.any(|process| {
+        let coverage = process.coverage.as_ref();
+        coverage.is_some_and(|coverage| coverage.is_shortened)
+    });
+    let unknown = match run.stopped_by_step_limit() || is_shortened {
+        true => LONG_TRAINING,
+        false => 0,
+    };
+    known.unwrap_or(unknown).min(LONG_TRAINING)
+}
+
+/// How many steps of the training were not rehearsed, where its length is known: `9 of 1,250` leaves 1,241.
+fn steps_not_rehearsed(process: &ProcessReport) -> Option<u64> {
+    let coverage = process.coverage.as_ref()?;
+    let steps = coverage
+        .covered
+        .iter()
+        .find(|covered| covered.part == TrainingPart::Steps)?;
+    let (_, all) = steps.detail.split_once(" of ")?;
+    let digits: String = all
+        .chars()
+        .take_while(|character| character.is_ascii_digit() || *character == ',')
+        .filter(char::is_ascii_digit)
+        .collect();
+    let all: u64 = digits.parse().ok()?;
+    Some(all.saturating_sub(process.steps))
+}
+
+/// Why it is not known whether a job fits that ran to the end of its rehearsal.
+fn not_known(run: &Run) -> Option<String> {
+    let findings = &run.findings;
+    if findings.cards.is_empty() {
+        return Some("what was in use on the card could not be read".to_owned());
+    }
+    if findings.processes.is_empty() {
+        return Some(
+            "no process of the script reported (was python started with -I, -S or -E, or killed?)"
+                .to_owned(),
+        );
+    }
+    let coverages = findings.processes.iter();
+    let coverages = coverages.filter_map(|process| process.coverage.as_ref());
+    // Several ranks do the same.
+    let decisive = coverages.flat_map(decisive_parts).next()?;
+    Some(reasons::not_reached(decisive))
+}
+
+/// What decides and was not reached. A script that came to its end has nothing more to show.
+fn decisive_parts(coverage: &Coverage) -> impl Iterator<Item = &NotReached> {
+    let mut covered = coverage.covered.iter();
+    let has_ended = covered.any(|covered| covered.part == TrainingPart::EndOfScript);
+    let not_reached = coverage.not_reached.iter();
+    not_reached.filter(move |part| !has_ended && DECISIVE.contains(&part.part))
+}
+
+fn flushes(processes: &[ProcessReport]) -> u64 {
+    let peaks = processes.iter().flat_map(|process| &process.peaks);
+    peaks.map(|peaks| peaks.retries).sum()
+}
+
+fn steps(processes: &[ProcessReport]) -> u64 {
+    let steps = processes.iter().map(|process| process.steps);
+    steps.max().unwrap_or(0)
+}
+
+/// Of the process that flushed most; none without a step.
+fn flushes_per_step(processes: &[ProcessReport]) -> Option<f64> {
+    let each = processes.iter().filter(|process| process.steps > 0);
+    each.map(|process| flushes(std::slice::from_ref(process)) as f64 / process.steps as f64)
+        .reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests;

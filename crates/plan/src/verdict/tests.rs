@@ -1,0 +1,504 @@
+//! One case for each degree, and one for each question of which comes first.
+
+use ghostgpu_device::{Catalogue, DeviceSheet, Uncertainty};
+use ghostgpu_rehearse::{Ending, Findings};
+use ghostgpu_session::card_usage::CardUse;
+use ghostgpu_session::{AllocatorPeaks, Covered, OomReport};
+
+use super::*;
+use crate::step_growth::KeepingLine;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// What happened in a made-up run on a card of 10 GiB; by default it trains for ten steps and fits.
+#[derive(Clone)]
+struct Seen {
+    is_out_of_memory: bool,
+    exit_code: i32,
+    peak_bytes: u64,
+    allocations: u64,
+    flushes: u64,
+    architectures: &'static str,
+    visible_devices: Option<&'static str>,
+    torch_cuda: Option<&'static str>,
+    covered: Vec<(TrainingPart, &'static str)>,
+    not_reached: Vec<TrainingPart>,
+    has_report: bool,
+    is_stopped: bool,
+    is_shortened: bool,
+    growth_bytes: u64,
+    reserve_bytes: u64,
+    margin: Option<Margin>,
+    uncertain_bytes: Option<u64>,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self {
+            is_out_of_memory: false,
+            exit_code: 0,
+            peak_bytes: 4 * GIB,
+            allocations: 100,
+            flushes: 0,
+            architectures: "sm_80 sm_86",
+            visible_devices: None,
+            torch_cuda: Some("13.0"),
+            covered: Vec::new(),
+            not_reached: Vec::new(),
+            has_report: true,
+            is_stopped: true,
+            is_shortened: false,
+            growth_bytes: 0,
+            reserve_bytes: 0,
+            margin: None,
+            uncertain_bytes: None,
+        }
+    }
+}
+
+fn sheet() -> DeviceSheet {
+    let card = Catalogue::builtin().find("3060").expect("a card");
+    card.sheet_with_total(10 * GIB)
+}
+
+impl Seen {
+    fn run(&self) -> Run {
+        let oom = OomReport {
+            device: 0,
+            requested_bytes: 1,
+            message: String::new(),
+            step: 1,
+            stage: "forward".to_owned(),
+            stack: Vec::new(),
+            is_fatal: true,
+        };
+        let coverage = Coverage {
+            is_shortened: self.is_shortened,
+            covered: self
+                .covered
+                .iter()
+                .map(|(part, detail)| Covered {
+                    part: *part,
+                    detail: (*detail).to_owned(),
+                })
+                .collect(),
+            not_reached: self
+                .not_reached
+                .iter()
+                .map(|part| NotReached {
+                    part: *part,
+                    because: "the time budget of 60 s was spent".to_owned(),
+                })
+                .collect(),
+        };
+        let process = ProcessReport {
+            torch: Some("2.11.0".to_owned()),
+            torch_cuda: self.torch_cuda.map(str::to_owned),
+            code_architectures: self.architectures.split(' ').map(str::to_owned).collect(),
+            steps: 10,
+            stopped_by_step_limit: self.is_stopped,
+            peaks: vec![AllocatorPeaks {
+                peak_reserved_bytes: self.peak_bytes,
+                retries: self.flushes,
+                allocations: self.allocations,
+                ..AllocatorPeaks::default()
+            }],
+            ooms: self.is_out_of_memory.then_some(oom).into_iter().collect(),
+            visible_devices: self.visible_devices.map(str::to_owned),
+            coverage: Some(coverage),
+            ..ProcessReport::default()
+        };
+        Run::new(
+            Ending::Exited(self.exit_code),
+            Findings {
+                processes: self.has_report.then_some(process).into_iter().collect(),
+                cards: vec![CardUse {
+                    used_bytes: 0,
+                    peak_bytes: self.peak_bytes,
+                }],
+                ..Findings::default()
+            },
+        )
+    }
+
+    fn judged(&self) -> Judgement {
+        let run = self.run();
+        let sheet = sheet();
+        let uncertainty = self.uncertain_bytes.map(|bytes| Uncertainty {
+            bytes,
+            because: "its libraries were not measured on such a card".to_owned(),
+        });
+        let card = OnCard {
+            sheet: &sheet,
+            count: 1,
+            uncertainty: uncertainty.as_ref(),
+            reserve_bytes: self.reserve_bytes,
+            margin: self.margin,
+            torch: None,
+        };
+        let need = need_seen_in(&run);
+        let growth = StepGrowth {
+            bytes_per_step: self.growth_bytes,
+            line: Some(KeepingLine {
+                place: "train.py:20 in main".to_owned(),
+                kept_in: "losses".to_owned(),
+                bytes_per_step: self.growth_bytes,
+            }),
+        };
+        judge(&run, Some(&need), Some(&growth), &card)
+    }
+}
+
+#[test]
+fn every_degree_has_its_reason() {
+    let cases = [
+        (Seen::default(), Verdict::Fits, "6.00 GiB (60 %) to spare"),
+        (
+            Seen {
+                reserve_bytes: 2 * GIB,
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "4.00 GiB (50 %) to spare",
+        ),
+        (
+            Seen {
+                flushes: 9,
+                ..Seen::default()
+            },
+            Verdict::FitsTightly,
+            "PyTorch flushes its cache 0.9 times a step, which is slow",
+        ),
+        // A flush in the first step, and one after the end of an epoch.
+        (
+            Seen {
+                flushes: 2,
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "6.00 GiB (60 %) to spare",
+        ),
+        (
+            Seen {
+                peak_bytes: 10 * GIB - 20 * MIB,
+                uncertain_bytes: Some(46 * MIB),
+                ..Seen::default()
+            },
+            Verdict::FitsTightly,
+            "20.00 MiB to spare is less than the margin of 46.00 MiB: its libraries were not measured on such a card",
+        ),
+        // To the last byte, on a card that was measured.
+        (
+            Seen {
+                peak_bytes: 10 * GIB,
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "0 bytes (0 %) to spare",
+        ),
+        (
+            Seen {
+                margin: Some(Margin::Percent(70.0)),
+                ..Seen::default()
+            },
+            Verdict::FitsTightly,
+            "6.00 GiB to spare is less than the margin of 7.00 GiB: --margin asks for it",
+        ),
+        (
+            Seen {
+                margin: Some(Margin::Bytes(0)),
+                peak_bytes: 10 * GIB - MIB,
+                uncertain_bytes: Some(46 * MIB),
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "1.00 MiB (0.0 %) to spare",
+        ),
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                ..Seen::default()
+            },
+            Verdict::WillRunOut,
+            "the card is full after about 204 more steps: each keeps 30.00 MiB more from train.py:20 in main, kept in losses",
+        ),
+        // A number for each step, in a list.
+        (
+            Seen {
+                growth_bytes: 512,
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "6.00 GiB (60 %) to spare",
+        ),
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                covered: vec![(TrainingPart::Steps, "10 of 1,200")],
+                peak_bytes: GIB / 2,
+                ..Seen::default()
+            },
+            Verdict::WillRunOut,
+            "the card is full after about 324 more steps: each keeps 30.00 MiB more from train.py:20 in main, kept in losses",
+        ),
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                // The training is over before the card is full.
+                covered: vec![(TrainingPart::Steps, "10 of 200")],
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "6.00 GiB (60 %) to spare",
+        ),
+        // The script came to its end: there are no more steps.
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                is_stopped: false,
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "6.00 GiB (60 %) to spare",
+        ),
+        // It did so because passes over its data were shortened.
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                is_stopped: false,
+                is_shortened: true,
+                ..Seen::default()
+            },
+            Verdict::WillRunOut,
+            "the card is full after about 204 more steps: each keeps 30.00 MiB more from train.py:20 in main, kept in losses",
+        ),
+        (
+            Seen {
+                is_out_of_memory: true,
+                exit_code: 1,
+                ..Seen::default()
+            },
+            Verdict::DoesNotFit,
+            "it runs out of memory in step 2 (forward)",
+        ),
+        (
+            Seen {
+                allocations: 0,
+                peak_bytes: 0,
+                visible_devices: Some("5"),
+                ..Seen::default()
+            },
+            Verdict::DidNotUseCard,
+            "CUDA_VISIBLE_DEVICES=5 hides every card from the script",
+        ),
+        (
+            Seen {
+                allocations: 0,
+                peak_bytes: 0,
+                torch_cuda: None,
+                ..Seen::default()
+            },
+            Verdict::DidNotUseCard,
+            "torch 2.11.0 is built without CUDA",
+        ),
+        // It asked for the card's name, and trained elsewhere: the context is all there is.
+        (
+            Seen {
+                allocations: 0,
+                peak_bytes: 200 * MIB,
+                visible_devices: Some("0"),
+                ..Seen::default()
+            },
+            Verdict::DidNotUseCard,
+            "the script put nothing on the card",
+        ),
+        // Another library than PyTorch has memory there.
+        (
+            Seen {
+                allocations: 0,
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "6.00 GiB (60 %) to spare",
+        ),
+        (
+            Seen {
+                architectures: "sm_90 sm_100",
+                ..Seen::default()
+            },
+            Verdict::CannotRun,
+            "torch 2.11.0 has no code for compute capability 8.6 (it has sm_90, sm_100), so the script would stop at its first kernel",
+        ),
+        (
+            Seen {
+                not_reached: vec![TrainingPart::Checkpoint, TrainingPart::Evaluation],
+                ..Seen::default()
+            },
+            Verdict::NotKnown,
+            "evaluation was not reached: the time budget of 60 s was spent",
+        ),
+        (
+            Seen {
+                not_reached: vec![TrainingPart::Steps],
+                ..Seen::default()
+            },
+            Verdict::NotKnown,
+            "no optimizer step was reached: the time budget of 60 s was spent",
+        ),
+        // Nothing decisive.
+        (
+            Seen {
+                not_reached: vec![TrainingPart::Checkpoint, TrainingPart::SmallestBatch],
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "6.00 GiB (60 %) to spare",
+        ),
+        (
+            Seen {
+                not_reached: vec![TrainingPart::NextEpoch],
+                covered: vec![(TrainingPart::EndOfScript, "")],
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "6.00 GiB (60 %) to spare",
+        ),
+        (
+            Seen {
+                has_report: false,
+                ..Seen::default()
+            },
+            Verdict::NotKnown,
+            "no process of the script reported (was python started with -I, -S or -E, or killed?)",
+        ),
+        (
+            Seen {
+                exit_code: 7,
+                is_stopped: false,
+                ..Seen::default()
+            },
+            Verdict::ScriptFailed,
+            "the script failed with exit code 7",
+        ),
+    ];
+    for (seen, verdict, reason) in cases {
+        let judged = seen.judged();
+        assert_eq!((judged.verdict, judged.reason.as_str()), (verdict, reason));
+    }
+}
+
+#[test]
+fn what_is_certain_comes_before_what_is_not() {
+    let no_code = Seen {
+        architectures: "sm_90",
+        ..Seen::default()
+    };
+    let out_of_memory = Seen {
+        is_out_of_memory: true,
+        exit_code: 1,
+        ..Seen::default()
+    };
+    let not_reached = vec![TrainingPart::Evaluation];
+    let cases = [
+        (
+            "no card was used, so that its code does not matter",
+            Seen {
+                allocations: 0,
+                peak_bytes: 0,
+                ..no_code.clone()
+            },
+            Verdict::DidNotUseCard,
+        ),
+        (
+            "what has no code cannot run, whatever its memory",
+            Seen {
+                is_out_of_memory: true,
+                exit_code: 1,
+                ..no_code.clone()
+            },
+            Verdict::CannotRun,
+        ),
+        ("what has no code does not fit", no_code, Verdict::CannotRun),
+        (
+            "out of memory is certain, whatever was not reached",
+            Seen {
+                not_reached: not_reached.clone(),
+                growth_bytes: GIB,
+                ..out_of_memory
+            },
+            Verdict::DoesNotFit,
+        ),
+        (
+            "a card that will be full is full, whatever was not reached",
+            Seen {
+                not_reached: not_reached.clone(),
+                growth_bytes: 30 * MIB,
+                ..Seen::default()
+            },
+            Verdict::WillRunOut,
+        ),
+        (
+            "growth is worse than flushes",
+            Seen {
+                flushes: 10,
+                growth_bytes: 30 * MIB,
+                ..Seen::default()
+            },
+            Verdict::WillRunOut,
+        ),
+        (
+            "an evaluation that was not reached may not fit at all",
+            Seen {
+                flushes: 10,
+                not_reached,
+                ..Seen::default()
+            },
+            Verdict::NotKnown,
+        ),
+        (
+            "a script that fails says nothing about its card",
+            Seen {
+                exit_code: 1,
+                is_stopped: false,
+                allocations: 0,
+                peak_bytes: 0,
+                ..Seen::default()
+            },
+            Verdict::ScriptFailed,
+        ),
+    ];
+    for (why, seen, verdict) in cases {
+        assert_eq!(seen.judged().verdict, verdict, "{why}");
+    }
+}
+
+#[test]
+fn headroom_is_what_need_and_reserve_leave_and_unknown_where_it_does_not_fit() {
+    let left = |seen: Seen| seen.judged().headroom_bytes;
+    assert_eq!(left(Seen::default()), Some(6 * GIB));
+    let shared = Seen {
+        reserve_bytes: 5 * GIB,
+        ..Seen::default()
+    };
+    assert_eq!(left(shared), Some(GIB));
+    let too_large = Seen {
+        is_out_of_memory: true,
+        ..Seen::default()
+    };
+    assert_eq!(left(too_large), None);
+    let unreached = Seen {
+        not_reached: vec![TrainingPart::Evaluation],
+        ..Seen::default()
+    };
+    assert_eq!(left(unreached), None);
+}
+
+#[test]
+fn flushes_are_counted_for_each_step_of_the_process_that_has_most() {
+    let flushing = Seen {
+        flushes: 25,
+        ..Seen::default()
+    };
+    assert_eq!(flushing.judged().flushes_per_step, Some(2.5));
+}
