@@ -11,6 +11,15 @@ pub struct Judgement {
     pub reason: String,
 }
 
+/// Why a part of the training was not rehearsed; none if everything was that was looked for.
+pub fn not_reached(run: &Run) -> Option<String> {
+    let processes = run.findings.processes.iter();
+    let mut parts = processes
+        .filter_map(|process| process.coverage.as_ref())
+        .flat_map(|coverage| &coverage.not_reached);
+    parts.next().map(|part| part.because.clone())
+}
+
 /// Judges a run.
 pub fn judge(run: &Run) -> Judgement {
     let verdict = match run.completion() {

@@ -29,6 +29,10 @@ pub enum Change {
     Card(Box<DeviceSheet>),
     /// Cards on which allocation never fails: what the job takes is what it needs.
     UnlimitedMemory,
+    /// Cards with so many bytes less.
+    LessMemory(u64),
+    /// Only so many optimizer steps, however much of a training the job asks for.
+    Steps(u64),
 }
 
 /// Sizes in place of the script's own.
@@ -104,6 +108,15 @@ impl Prepared {
             Change::Code(change) => self.session.changes.push(*change),
             Change::Card(sheet) => self.session.devices = vec![(**sheet).clone()],
             Change::UnlimitedMemory => self.session.unlimited_memory = true,
+            Change::LessMemory(bytes) => {
+                for device in &mut self.session.devices {
+                    device.total_bytes = device.total_bytes.saturating_sub(*bytes);
+                }
+            }
+            Change::Steps(steps) => {
+                self.session.steps = *steps;
+                self.session.coverage = None;
+            }
         }
         Ok(())
     }

@@ -76,6 +76,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             None => SizePoint::TrainingLoader,
         },
         at_most: arguments.at_most,
+        margin_bytes: 0,
         is_forked: !arguments.no_fork,
         declines: |_| None,
     })

@@ -38,6 +38,7 @@ fn ask(runner: &mut MadeUp, advice: &[Advice], text: &str) -> Result<Candidates,
             words: &[],
             batch: SizePoint::TrainingLoader,
             capacity_bytes: 10 * GIB,
+            first_steps: Some(3),
         },
     )
 }

@@ -16,6 +16,8 @@ fn goal(point: SizePoint) -> Goal {
         at_most: None,
         is_forked: true,
         capacity_bytes: CAPACITY,
+        margin_bytes: 0,
+        first_steps: Some(3),
     }
 }
 
@@ -59,7 +61,7 @@ fn a_script_that_waits_is_searched_in_forks_and_confirmed_by_a_whole_run() {
         Some(Outcome::DoesNotFit(_))
     ));
     assert!(runner.seen.iter().all(|(_, is_forked)| *is_forked));
-    let (confirmation, _) = confirm(&mut runner, &mut found).expect("a run");
+    let (confirmation, _) = confirm(&mut runner, &goal(SizePoint::TrainingLoader), &mut found).expect("a run");
     assert_eq!(confirmation, Confirmation::Equal);
     assert_eq!(
         runner.seen.last(),
@@ -76,7 +78,7 @@ fn a_whole_run_that_does_not_fit_or_end_contradicts_the_forks() {
         };
         let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
         let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
-        let (confirmation, _) = confirm(&mut runner, &mut found).expect("a run");
+        let (confirmation, _) = confirm(&mut runner, &goal(SizePoint::TrainingLoader), &mut found).expect("a run");
         assert_eq!(confirmation, Confirmation::Contradicts);
     }
 }
@@ -89,7 +91,7 @@ fn an_interrupt_while_a_batch_is_confirmed_is_passed_on() {
     };
     let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
     let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
-    let result = confirm(&mut runner, &mut found);
+    let result = confirm(&mut runner, &goal(SizePoint::TrainingLoader), &mut found);
     assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
 }
 
@@ -120,7 +122,7 @@ fn what_cannot_be_forked_is_searched_in_whole_runs_and_says_why() {
     );
     assert!(runner.seen.iter().all(|(_, is_forked)| !is_forked));
     let count = runner.seen.len();
-    let (confirmation, _) = confirm(&mut runner, &mut found).expect("the run that fits");
+    let (confirmation, _) = confirm(&mut runner, &goal(SizePoint::TrainingLoader), &mut found).expect("the run that fits");
     assert_eq!(confirmation, Confirmation::FoundByRuns);
     assert_eq!(runner.seen.len(), count);
 }

@@ -52,6 +52,7 @@ class Coverage:
         self._latest_pass: ShortenedPass | None = None
         """The pass that the latest batch came from, if it is under way."""
         self._batches_per_step = 0
+        self._is_off = False
 
     def install(self) -> None:
         """Watch loaders, and where models are put into evaluation mode."""
@@ -72,6 +73,26 @@ class Coverage:
     def forget_parent(self) -> None:
         """A forked child covers nothing: it is the parent's training."""
         self.shortens = False
+
+    def go_on_in_copy(self) -> None:
+        """This is a copy of the script that goes on by itself: it has the whole budget."""
+        self.progress.restart_clock()
+
+    def switch_off(self) -> None:
+        """Only steps are counted in this process: passes are left as they are."""
+        self.shortens = False
+        self._is_off = True
+
+    def moment(self) -> str | None:
+        """What part of a training is under way, if it is not one of its first steps."""
+        if self._is_evaluating() and self.progress.steps > 0:
+            return "evaluation"
+        latest = self._latest_pass
+        if latest is None or latest.place.is_evaluation:
+            return None
+        if self.is_at_last_batch:
+            return "last-batch"
+        return None if self._steps_at_first_end is None else "next-epoch"
 
     # --- steps
 
@@ -189,7 +210,7 @@ class Coverage:
 
     def tell(self) -> None:
         """Write down what was seen; called once, at the end of the process."""
-        if self.progress.steps == 0 and not self._places:
+        if self._is_off or (self.progress.steps == 0 and not self._places):
             return
         for place in self._places.values():
             if place.not_looked_at and (not place.is_uniform or len(place.full_shapes) > 1):

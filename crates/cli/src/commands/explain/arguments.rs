@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::commands::AnswerOptions;
+use crate::commands::extent_options::ExtentOptions;
 
 /// Say what a log with an out-of-memory error means, and what to do
 ///
 /// Reads a log of any length and from any number of ranks, or standard input: which memory ran out,
 /// who had it, which situation that is and why, what helps, and what does not. With --script, advice
 /// is tried on a virtual card first, and only what works is shown: settings, batches, larger cards,
-/// and changes in the script itself, which are made while it runs or on a copy of its text. What
+/// and changes in the script itself, which are made while it runs or on a copy of its text. It works
+/// if everything of the training fits: the ends of epochs, evaluation, and the steps after them. What
 /// cannot be tried is named, with the reason.
 #[derive(Clone, Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -61,10 +63,8 @@ pub struct Arguments {
     )]
     pub arg: Option<String>,
 
-    /// Stop the script after this many optimizer steps; 0 runs it to its end [default: 3; 20 where the
-    /// log shows growth over steps; where it failed in evaluation, 3 batches of each pass, and on]
-    #[arg(long, value_name = "N", requires = "script")]
-    pub steps: Option<u64>,
+    #[command(flatten)]
+    pub extent: ExtentOptions,
 
     /// The Python to use [default: the first on the PATH that has torch]
     #[arg(long, value_name = "PATH", requires = "script")]

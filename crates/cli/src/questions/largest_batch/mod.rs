@@ -21,6 +21,8 @@ pub struct WhichBatch<'a> {
     /// Where the batch is set.
     pub point: SizePoint,
     pub at_most: Option<u64>,
+    /// So much of the card is to stay free.
+    pub margin_bytes: u64,
     /// The script is forked for each batch, where that is sound.
     pub is_forked: bool,
     pub declines: Declines,
@@ -43,6 +45,8 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
         at_most: question.at_most,
         is_forked: question.is_forked,
         capacity_bytes: prepared.card().total_bytes,
+        margin_bytes: question.margin_bytes,
+        first_steps: question.job.extent.first_steps(),
     };
     let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
     let mut runner = Declining::new(runs, question.declines);
@@ -52,7 +56,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
             return not_found::tell(reason, &prepared, output, &mut runner);
         }
     };
-    let (confirmation, run) = confirm(&mut runner, &mut found)?;
+    let (confirmation, run) = confirm(&mut runner, &goal, &mut found)?;
     let need = match ghostgpu_plan::verdict::judge(&run).verdict.fits() {
         Some(true) => Need::Peak,
         _ => Need::Unknown {
@@ -65,7 +69,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
         need,
         &Circumstances::of(&prepared),
     );
-    let answer = MaxBatch::new(&found, confirmation, run_answer);
+    let answer = MaxBatch::new(&found, confirmation, goal.margin_bytes, run_answer);
     let text = answer.text(output.look(None));
     output.publish(&text, &answer)?;
     Ok(answer.exit_code)

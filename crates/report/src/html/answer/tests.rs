@@ -87,6 +87,7 @@ fn a_failed_request_is_told_with_its_line_and_nothing_of_it_is_markup() {
                 frame("torch/f.py", 9, None, false),
             ],
             is_fatal: true,
+            moment: None,
         }),
         ..Answer::default()
     }));
