@@ -266,7 +266,10 @@ impl MaxBatch {
                 format!("{next} makes the script fail, for another reason: {exception}")
             }
             Limit::Data => {
-                format!("all {} samples of the data set are one batch", grouped(batch))
+                format!(
+                    "all {} samples of the data set are one batch",
+                    grouped(batch)
+                )
             }
             Limit::SameBatch => "the script does the same with every larger batch".to_owned(),
             Limit::Asked => "nothing larger was tried (--at-most)".to_owned(),

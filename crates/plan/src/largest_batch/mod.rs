@@ -235,7 +235,11 @@ fn search(
     if let ControlFlow::Break(over) = over {
         return Ok(ControlFlow::Break(over));
     }
-    let Some(largest) = first.search.largest().filter(|_| goal.first_steps.is_some()) else {
+    let Some(largest) = first
+        .search
+        .largest()
+        .filter(|_| goal.first_steps.is_some())
+    else {
         let stage = first;
         return Ok(ControlFlow::Continue(Searched { stage, count }));
     };
