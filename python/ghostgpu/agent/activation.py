@@ -101,7 +101,7 @@ def _start(torch: Any) -> None:
         if coverage is not None:
             counter.is_covered = lambda: quietly(coverage.is_enough)() or False
             guard.on_save = coverage.note_saved
-            oom.moment = lambda: quietly(coverage.moment)()
+            oom.moment = quietly(coverage.moment)
             ending.add_last_act(coverage.tell)
             if sizes is not None:
                 sizes.in_copies.append(

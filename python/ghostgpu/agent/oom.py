@@ -15,8 +15,8 @@ from .guard import quietly
 from .report import RECORD, Oom
 from .stacks import current_frames, describe
 
-moment: Callable[[], str | None] = lambda: None
-"""What part of a training is under way; set by those who follow it (`coverage`)."""
+moment: Callable[[list[FrameType]], str | None] = lambda frames: None
+"""What part of a training a stack belongs to; set by those who follow it (`coverage`)."""
 
 MAX_OOMS = 100
 """A script that hunts for a batch size may meet thousands; the first ones and the last will do."""
@@ -54,7 +54,7 @@ class OomObserver:
                 step=RECORD.report.steps,
                 stage=stages.stage_of(frames, self._torch, RECORD.report.steps),
                 stack=describe(frames),
-                moment=moment(),
+                moment=moment(frames),
             )
         )
         self._also()
@@ -111,7 +111,7 @@ def note_fatal(error: BaseException, torch: Any) -> None:
                 step=RECORD.report.steps,
                 stage=stages.stage_of(frames, torch, RECORD.report.steps),
                 stack=describe(frames),
-                moment=moment(),
+                moment=moment(frames),
             )
         )
     ooms[-1].message = message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from ..changes.evaluating import Evaluating
@@ -83,16 +83,25 @@ class Coverage:
         self.shortens = False
         self._is_off = True
 
-    def moment(self) -> str | None:
-        """What part of a training is under way, if it is not one of its first steps."""
-        if self._is_evaluating() and self.progress.steps > 0:
+    def moment(self, frames: list[FrameType]) -> str | None:
+        """What part of a training a stack belongs to, if it is not one of the first steps."""
+        if self.progress.steps == 0:
+            return None
+        if not self.torch.is_grad_enabled() or self._is_in_evaluation_mode(frames):
             return "evaluation"
         latest = self._latest_pass
-        if latest is None or latest.place.is_evaluation:
+        if latest is None:
             return None
         if self.is_at_last_batch:
             return "last-batch"
         return None if self._steps_at_first_end is None else "next-epoch"
+
+    def _is_in_evaluation_mode(self, frames: list[FrameType]) -> bool:
+        # The outermost module: layers inside may be frozen while the model trains.
+        callers = (frame.f_locals.get("self") for frame in frames)
+        modules = (each for each in callers if isinstance(each, self.torch.nn.Module))
+        model = next(modules, None)
+        return model is not None and not model.training
 
     # --- steps
 
