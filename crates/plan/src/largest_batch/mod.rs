@@ -243,7 +243,7 @@ fn search(
         let stage = first;
         return Ok(ControlFlow::Continue(Searched { stage, count }));
     };
-    let close = goal.search(largest).from_close_above();
+    let close = goal.search(largest).starting_close_above();
     let mut stage = Stage::new(close.without_looking_further(), first.all_samples);
     stage.same_from = first.same_from;
     if let Some(same) = stage.same_from {

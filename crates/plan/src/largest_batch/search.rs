@@ -47,7 +47,7 @@ impl Search {
     }
 
     /// The start is known to be close to the answer, and not below it.
-    pub fn from_close_above(mut self) -> Self {
+    pub fn starting_close_above(mut self) -> Self {
         self.starts_close = true;
         self
     }
@@ -310,7 +310,7 @@ mod tests {
         let capacity = 11_000 * MIB;
         let linear = |size: u64| outcome((1_500 + 10 * size) * MIB, capacity);
         for start in [950, 960, 1000, 1100, 3000] {
-            let mut search = Search::new(start, u64::MAX, capacity).from_close_above();
+            let mut search = Search::new(start, u64::MAX, capacity).starting_close_above();
             search.note(start + 1, outcome(u64::MAX, capacity));
             let (search, order) = run(search.without_looking_further(), linear);
             assert_eq!(search.largest(), Some(950), "{order:?}");
