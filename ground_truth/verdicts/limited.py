@@ -1,6 +1,6 @@
 """Runs a script under a limit for PyTorch's memory, as `smallest_limits.py` does on a real card.
 
-    python ground_truth/verdicts/limited.py BYTES SCRIPT [ARGUMENTS]...
+python ground_truth/verdicts/limited.py BYTES SCRIPT [ARGUMENTS]...
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
-from change_cases import BLOCKS, CASES, NOTHING_TO_CHANGE, TRAINING, VISION
+from change_cases import BLOCKS, CASES, NOTHING_TO_CHANGE, TRAINING
 from conftest import Rehearsal, Rehearse, needs_torch
 
 from ghostgpu.agent import changes

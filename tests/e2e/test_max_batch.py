@@ -158,7 +158,8 @@ def test_an_argument_is_bounded_by_the_data_too(ask: Ask) -> None:
 
 @pytest.mark.parametrize("bound", [(), ("--at-most", "64")])
 def test_an_argument_without_effect_is_found_out(ask: Ask, bound: tuple[str, ...]) -> None:
-    script = TRAINING.replace("batch = parser.parse_args().batch_size", "parser.parse_args()\nbatch = 4")
+    ignored = "parser.parse_args()\nbatch = 4"
+    script = TRAINING.replace("batch = parser.parse_args().batch_size", ignored)
     words = ("--gpu", "h200", *bound, "--arg", "--batch-size", "train.py")
     done = ask("max-batch", *words, script=script).expect(2)
     assert "the argument `--batch-size` does not set the batch" in done.stderr
@@ -207,7 +208,8 @@ def test_an_evaluation_that_needs_more_than_training_limits_the_batch(
     rehearsed = {each["batch"]: each for each in done["rehearsed"]}
     assert rehearsed[largest + 1]["fits"] is False
     # The first steps alone would have let a far larger batch pass.
-    first_steps = ask("max-batch", *CARD, "--steps", "3", *words, "train.py", script=EPOCHS).expect(0)
+    few = ("--steps", "3", *words)
+    first_steps = ask("max-batch", *CARD, *few, "train.py", script=EPOCHS).expect(0)
     assert first_steps["largest_batch"] > 3 * largest
     for batch, code in ((largest, 0), (largest + 1, 3)):
         text = EPOCHS.replace("default=4", f"default={batch}")

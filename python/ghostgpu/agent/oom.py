@@ -15,7 +15,12 @@ from .guard import quietly
 from .report import RECORD, Oom
 from .stacks import current_frames, describe
 
-moment: Callable[[list[FrameType]], str | None] = lambda frames: None
+
+def _unknown_moment(frames: list[FrameType]) -> str | None:
+    return None
+
+
+moment: Callable[[list[FrameType]], str | None] = _unknown_moment
 """What part of a training a stack belongs to; set by those who follow it (`coverage`)."""
 
 MAX_OOMS = 100

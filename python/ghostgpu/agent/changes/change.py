@@ -28,7 +28,7 @@ class Change:
         return None
 
     def other_results(self) -> str | None:
-        """Why this script's results are others with the change, where the advice promises the same."""
+        """Why this script's results are others with it, where the advice promises the same."""
         return None
 
 

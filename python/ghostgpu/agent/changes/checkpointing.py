@@ -107,7 +107,7 @@ class Checkpointing(Change):
             self._is_inside = False
 
     def _note_statistics(self, module: Any) -> None:
-        # Dropout is drawn again from the same state of the generator; running averages are not set back.
+        # Dropout is drawn again from the same state of the generator; averages are not set back.
         averaging = self.torch.nn.modules.batchnorm._NormBase
         self._statistics |= {
             type(part).__name__

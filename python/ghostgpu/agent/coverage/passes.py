@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .coverage import Coverage
 
 WHOLE_BATCHES = 12
-"""A pass of no more batches is not cut: little time would be saved, and what the allocator has cached
-at its end would be what another, shorter pass leaves."""
+"""A pass of no more batches is not cut: little time would be saved, and what the allocator has
+cached at its end would be what another, shorter pass leaves."""
 
 LAST_BATCHES = 2
 """The last one may be smaller; the one before it shows the way from full to small."""
