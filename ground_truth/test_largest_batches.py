@@ -26,9 +26,9 @@ TIMID = 0.02
 BESIDE_BYTES = 2 << 30
 TIMEOUT_S = 1200
 ASKED = {name: each for name, each in RECORDED.items() if "largest_batch" in each}
-#: What the virtual card finds instead. Whole trainings (`--full`) come to their end there with these
-#: batches. `graph` and `lightning` are not monotonic: the batch after the recorded one does not fit
-#: on either card, and the bisection on the real one stopped there. In the other two the cards differ.
+#: What the virtual card finds instead. Whole trainings (`--full`) end there with these batches.
+#: `graph` and `lightning` are not monotonic: the batch after the recorded one fits on neither
+#: card, and the bisection on the real one stopped there. In the other two the cards differ.
 DIFFERS = {"diffusion": 94, "graph": 231, "lightning": 187, "resnet18-600": 899}
 #: A loop with two optimizers, and one whose images have different sizes.
 SENTINELS = ("gan", "detection")
