@@ -150,7 +150,6 @@ class Case:
     log: str
     script: str
     memory: str
-    steps: str
     works: dict[str, dict[str, str]]
     commands: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
@@ -164,7 +163,6 @@ CASES = {
         FULL,
         VISION,
         "2200MiB",
-        "3",
         {
             "gradient checkpointing": {
                 "        x = self.blocks(x)": (
@@ -184,7 +182,6 @@ CASES = {
         FULL,
         LANGUAGE,
         "2300MiB",
-        "3",
         {
             "gradient checkpointing": {
                 "# made": "model.gradient_checkpointing_enable(); model.config.use_cache = False"
@@ -200,7 +197,6 @@ CASES = {
         IN_THE_OPTIMIZER,
         WIDE,
         "2400MiB",
-        "3",
         {
             "an optimizer with less state": {"AdamW": "Adafactor"},
             "bfloat16 weights": {
@@ -218,7 +214,6 @@ CASES = {
         GROWING,
         KEEPING,
         "1250MiB",
-        "0",
         # Not `detach()`: the result of `mse_loss` has the memory of all its squares.
         {"keeping numbers instead of tensors": {"append(check)": "append(check.item())"}},
         {"keeping numbers instead of tensors": "train.py:16: losses.append(check.item())"},
@@ -229,7 +224,6 @@ CASES = {
         GROWING,
         KEEPING,
         "60GiB",
-        "20",
         {"keeping numbers instead of tensors": {"append(check)": "append(check.item())"}},
     ),
 }
@@ -278,7 +272,8 @@ def test_what_works_has_the_figures_of_the_script_changed_by_hand(
     for what, edits in case.works.items():
         assert what in works, rehearsed
         assert works[what]["did"], works[what]
-        options = ("--memory", case.memory, "--steps", case.steps)
+        extent = case.options if "--steps" in case.options else ()
+        options = ("--memory", case.memory, *extent)
         changed = rehearse_reference(by_hand(case.script, edits), *options).expect(0)
         assert [works[what][each] for each in FIGURES] == [changed[each] for each in FIGURES], what
     for what, command in case.commands.items():
@@ -302,7 +297,8 @@ def test_growth_is_seen_where_the_card_is_large_enough(tmp_path: Path) -> None:
     code, answer = explain(tmp_path, CASES[name])
     assert code == 0
     as_it_is = answer["rehearsed"]["as_it_is"]
-    assert (as_it_is["outcome"], as_it_is["stopped_after_steps"]) == ("fits", 20)
+    assert as_it_is["outcome"] == "fits"
+    assert as_it_is["stopped_after_steps"] >= 8
     # The output of the hidden layer, of its activation and of the last layer.
     assert as_it_is["grows_by_bytes"] >= 2048 * (4096 + 1024) * 4
     (works,) = answer["rehearsed"]["works"]
@@ -310,7 +306,7 @@ def test_growth_is_seen_where_the_card_is_large_enough(tmp_path: Path) -> None:
 
 
 def test_evaluation_is_reached_and_mended(tmp_path: Path, rehearse_reference: Rehearse) -> None:
-    case = Case(EVALUATING, EVALUATION, "4GiB", "0", {})
+    case = Case(EVALUATING, EVALUATION, "4GiB", {})
     code, answer = explain(tmp_path, case)
     rehearsed = answer["rehearsed"]
     assert code == 0
@@ -339,7 +335,7 @@ def test_evaluation_is_reached_and_mended(tmp_path: Path, rehearse_reference: Re
 
 def test_a_script_that_the_change_breaks_is_told_in_vain(tmp_path: Path) -> None:
     training = EVALUATION.replace("model.train()", "model.eval()").replace("    evaluate()\n", "")
-    code, answer = explain(tmp_path, Case(EVALUATING, training, "2200MiB", "0", {}))
+    code, answer = explain(tmp_path, Case(EVALUATING, training, "2200MiB", {}))
     fails = {each["what"]: each["because"] for each in answer["rehearsed"]["fails"]}
     assert "does not require grad" in fails["evaluation without autograd"], answer["rehearsed"]
     assert code in (0, 3)

@@ -145,7 +145,75 @@ def test_data_that_ends_before_the_memory_does_is_the_limit(ask: Ask) -> None:
     script = TRAINING.replace("3000", "50")
     done = ask("max-batch", "--gpu", "h200", "train.py", script=script).expect(0)
     assert (done["largest_batch"], done["limited_by"]) == (50, {"kind": "data"})
-    assert "all of them fit in one batch" in done.stdout
+    assert "all 50 samples of the data set are one batch" in done.stdout
+
+
+def test_an_argument_is_bounded_by_the_data_too(ask: Ask) -> None:
+    script = TRAINING.replace("3000", "50")
+    words = ("--gpu", "h200", "--arg", "--batch-size", "train.py")
+    for own in ("4", "600"):
+        done = ask("max-batch", *words, "--batch-size", own, script=script).expect(0)
+        assert (done["largest_batch"], done["limited_by"]) == (50, {"kind": "data"})
+
+
+@pytest.mark.parametrize("bound", [(), ("--at-most", "64")])
+def test_an_argument_without_effect_is_found_out(ask: Ask, bound: tuple[str, ...]) -> None:
+    ignored = "parser.parse_args()\nbatch = 4"
+    script = TRAINING.replace("batch = parser.parse_args().batch_size", ignored)
+    words = ("--gpu", "h200", *bound, "--arg", "--batch-size", "train.py")
+    done = ask("max-batch", *words, script=script).expect(2)
+    assert "the argument `--batch-size` does not set the batch" in done.stderr
+    assert "--arg" in done.stderr
+    assert done.answer is None
+
+
+# 31 samples are left over in an epoch, and evaluation takes ten times the batch of training.
+EPOCHS = """
+import argparse, os, torch
+from torch.utils.data import DataLoader, TensorDataset
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", type=int, default=4)
+parser.add_argument("--epochs", type=int, default=2)
+args = parser.parse_args()
+data = TensorDataset(torch.randn(3000, 256), torch.zeros(3000, dtype=torch.long))
+model = torch.nn.Sequential(
+    torch.nn.Linear(256, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 4096), torch.nn.GELU(),
+    torch.nn.Linear(4096, 10)
+).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(data, batch_size=args.batch_size)
+for epoch in range(args.epochs):
+    model.train()
+    for inputs, labels in loader:
+        outputs = model(inputs.cuda().repeat(2, 1))
+        torch.nn.functional.cross_entropy(outputs, labels.cuda().repeat(2)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.eval()
+    for inputs, labels in DataLoader(data, batch_size=loader.batch_size):
+        kept = model(inputs.cuda().repeat(20, 1))
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("--arg", "--batch-size")])
+def test_an_evaluation_that_needs_more_than_training_limits_the_batch(
+    ask: Ask, rehearse_reference: Rehearse, words: tuple[str, ...]
+) -> None:
+    done = ask("max-batch", *CARD, *words, "train.py", script=EPOCHS).expect(0)
+    largest = done["largest_batch"]
+    assert done["confirmation"] == "equal"
+    assert done["limited_by"]["kind"] == "memory"
+    assert done["limited_by"]["part"] == "evaluation at train.py:24"
+    assert "evaluation" in [part["part"] for part in done["answer"]["covered"]]
+    rehearsed = {each["batch"]: each for each in done["rehearsed"]}
+    assert rehearsed[largest + 1]["fits"] is False
+    # The first steps alone would have let a far larger batch pass.
+    few = ("--steps", "3", *words)
+    first_steps = ask("max-batch", *CARD, *few, "train.py", script=EPOCHS).expect(0)
+    assert first_steps["largest_batch"] > 3 * largest
+    for batch, code in ((largest, 0), (largest + 1, 3)):
+        text = EPOCHS.replace("default=4", f"default={batch}")
+        rehearse_reference(text, *CARD, "--full", "--no-retry").expect(code)
 
 
 LOOP = """

@@ -153,6 +153,7 @@ pub fn does_not_fit() -> Result<Run, Stop> {
         stage: "forward".to_owned(),
         stack: Vec::new(),
         is_fatal: true,
+        moment: None,
     };
     let process = ProcessReport {
         ooms: vec![oom],

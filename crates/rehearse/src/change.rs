@@ -31,6 +31,10 @@ pub enum Change {
     Memory(u64),
     /// Cards on which allocation never fails.
     UnlimitedMemory,
+    /// Cards with so many bytes less.
+    LessMemory(u64),
+    /// Only so many optimizer steps, however much of a training the job asks for.
+    Steps(u64),
 }
 
 /// Sizes in place of the script's own.
@@ -120,6 +124,15 @@ impl Prepared {
                 }
             }
             Change::UnlimitedMemory => self.session.unlimited_memory = true,
+            Change::LessMemory(bytes) => {
+                for device in &mut self.session.devices {
+                    device.total_bytes = device.total_bytes.saturating_sub(*bytes);
+                }
+            }
+            Change::Steps(steps) => {
+                self.session.steps = *steps;
+                self.session.coverage = None;
+            }
         }
         Ok(())
     }

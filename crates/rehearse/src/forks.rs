@@ -38,7 +38,8 @@ const SOCKET_NAME: &str = "forks.socket";
 /// How often it is looked whether the script has come to its point, or has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A fork that takes longer than this, and ten times as long as the script took to its point, hangs.
+/// A fork that takes longer than this, its time budget, and ten times as long as the script took to its point,
+/// hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A script that waits at a size point, and continues in a fork for every rehearsal.
@@ -126,23 +127,27 @@ impl Forks {
 }
 
 impl Rehearse for Forks {
-    /// A fork can have other sizes than the script; whatever else differs asks for a whole run.
+    /// A fork can have other sizes than the script, and be ended earlier; whatever else differs asks for a whole
+    /// run.
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         let cannot = |what: &str| Stop::Failed(Failure::new(what));
-        let sizes = match rehearsal.changes.as_slice() {
-            [] => Sizes::default(),
-            [Change::Sizes { sizes, .. }] => *sizes,
-            _ => {
-                return Err(cannot(
-                    "a fork cannot differ from its script in more than sizes",
-                ));
+        let (mut sizes, mut steps) = (Sizes::default(), None);
+        for change in &rehearsal.changes {
+            match change {
+                Change::Sizes { sizes: wanted, .. } => sizes = *wanted,
+                Change::Steps(wanted) => steps = Some(*wanted),
+                _ => {
+                    return Err(cannot(
+                        "a fork cannot differ from its script in more than sizes and steps",
+                    ));
+                }
             }
-        };
+        }
         let Some(line) = &mut self.line else {
             return Err(cannot("the script that was to be forked has ended"));
         };
         self.observer.begins(&rehearsal.purpose);
-        let result = line.rehearse(sizes);
+        let result = line.rehearse(sizes, steps);
         self.observer.ends();
         result.map_err(|error| self.broken(&error))
     }
@@ -234,7 +239,9 @@ impl Line {
             std::thread::sleep(PAUSE);
         };
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PATIENCE + 10 * started.elapsed()))?;
+        let budget = session.coverage.map_or(0, |coverage| coverage.budget_ms);
+        let budget = Duration::from_millis(budget);
+        stream.set_read_timeout(Some(PATIENCE + 2 * budget + 10 * started.elapsed()))?;
         let mut line = Self {
             input: BufReader::new(stream),
             session,
@@ -248,7 +255,7 @@ impl Line {
     }
 
     /// Has a fork of the script continue with these sizes, to its end.
-    fn rehearse(&mut self, sizes: Sizes) -> anyhow::Result<Run> {
+    fn rehearse(&mut self, sizes: Sizes, steps: Option<u64>) -> anyhow::Result<Run> {
         self.count += 1;
         let run_dir = self.folder.join(format!("fork-{}", self.count));
         std::fs::create_dir(&run_dir).context("cannot make a folder for a fork")?;
@@ -262,7 +269,8 @@ impl Line {
         std::fs::write(run_dir.join(SESSION_FILE), serde_json::to_vec(&session)?)?;
         let mut request = Map::new();
         request.insert("run_dir".to_owned(), Value::from(run_dir.to_str()));
-        for (name, size) in sizes.named() {
+        let steps = steps.map(|steps| ("steps", steps));
+        for (name, size) in sizes.named().chain(steps) {
             request.insert(name.to_owned(), Value::from(size));
         }
         let mut text = serde_json::to_vec(&request)?;

@@ -53,6 +53,17 @@ pub enum Extent {
     Whole,
 }
 
+impl Extent {
+    /// So many steps are the beginning of this, where it goes on after them: what runs out of memory in them does
+    /// so here too.
+    pub fn first_steps(self) -> Option<u64> {
+        match self {
+            Self::Steps(steps) if steps <= Job::STEPS => None,
+            _ => Some(Job::STEPS),
+        }
+    }
+}
+
 impl Job {
     /// How many optimizer steps show what a step takes, where a training as a whole is not asked about.
     pub const STEPS: u64 = 3;

@@ -243,6 +243,7 @@ mod tests {
             stage: "forward".to_owned(),
             stack: Vec::new(),
             is_fatal,
+            moment: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use ghostgpu_session::TrainingPart;
 use serde::Serialize;
 
 use crate::judge::{Completion, EXIT_FAILURE, Run, user_frame};
@@ -41,6 +42,8 @@ pub enum OutOfMemory {
         step: u64,
         /// File name and line of the user's code.
         line: Option<(String, u64)>,
+        /// What of a training it was, where it was none of the first steps.
+        moment: Option<TrainingPart>,
     },
     /// What CUDA takes for itself found no room.
     Context,
@@ -93,6 +96,36 @@ impl Outcome {
 }
 
 impl OutOfMemory {
+    /// What of a training needs the most, as the subject of a sentence: `evaluation at train.py:61`. None where
+    /// that is not a part of the training.
+    pub fn limiting_part(&self) -> Option<String> {
+        let Self::Request {
+            stage,
+            line,
+            moment,
+            step,
+        } = self
+        else {
+            return None;
+        };
+        let part = match (moment, stage.as_str()) {
+            (_, "setup" | "moving the model") => return None,
+            (Some(TrainingPart::Evaluation), _) | (_, "evaluation") => "evaluation".to_owned(),
+            (Some(TrainingPart::LastBatch), stage) => {
+                format!("the last batch of the epoch ({stage})")
+            }
+            (Some(TrainingPart::NextEpoch), stage) => {
+                format!("a step after the last batch of the epoch ({stage})")
+            }
+            (_, stage) if *step == 0 => format!("the first step ({stage})"),
+            (_, stage) => format!("step {} ({stage})", step + 1),
+        };
+        Some(match line {
+            Some((file, line)) => format!("{part} at {file}:{line}"),
+            None => part,
+        })
+    }
+
     fn of(run: &Run) -> Self {
         let Some(oom) = run.fatal_oom() else {
             return Self::Context;
@@ -105,13 +138,17 @@ impl OutOfMemory {
                 let name = file.file_name().unwrap_or(file.as_os_str());
                 (name.to_string_lossy().into_owned(), frame.line)
             }),
+            moment: oom.moment,
         }
     }
 }
 
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Request { stage, step, line } = self else {
+        let Self::Request {
+            stage, step, line, ..
+        } = self
+        else {
             return formatter.write_str("CUDA's own memory did not fit");
         };
         match stage.as_str() {
@@ -160,6 +197,7 @@ mod tests {
             stage: stage.to_owned(),
             step: 1,
             line,
+            moment: None,
         };
         let cases = [
             (request("setup", None), "while setting up"),

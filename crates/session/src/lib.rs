@@ -13,7 +13,7 @@ mod request;
 
 pub use report::{
     AllocatorPeaks, ChangeReport, Coverage, Covered, NotReached, Note, OomReport, ProcessReport,
-    RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingPart, WrittenFile,
+    RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData, TrainingPart, WrittenFile,
 };
 pub use request::{
     Change, CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,

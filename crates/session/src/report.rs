@@ -63,6 +63,9 @@ pub struct OomReport {
     pub stack: Vec<StackFrame>,
     /// The script ended because of it. False: it was caught, and the script went on.
     pub is_fatal: bool,
+    /// What of a training it was, where that is followed and it was none of the first steps.
+    #[serde(default)]
+    pub moment: Option<TrainingPart>,
 }
 
 /// What the agent saw in one Python process.
@@ -106,6 +109,19 @@ pub struct ProcessReport {
     pub changes: Vec<ChangeReport>,
     /// What of a training was seen, where that was asked for.
     pub coverage: Option<Coverage>,
+    /// What the script trains with, where it has a loader whose end is known.
+    pub training_data: Option<TrainingData>,
+    /// Everything that was ever allocated, freed or not: equal only in runs that do the same.
+    pub total_allocated_bytes: u64,
+}
+
+/// The data of a training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrainingData {
+    /// Of one pass.
+    pub samples: u64,
+    /// How many of them the loader puts into one batch.
+    pub batch: Option<u64>,
 }
 
 /// What a rehearsal saw of a training, and what it did not come to.
@@ -161,6 +177,8 @@ pub struct ChangeReport {
     pub did: Option<String>,
     /// What to write in the script to the same effect.
     pub line: Option<String>,
+    /// Why this script's results are others with it, though they usually are the same.
+    pub other_results: Option<String>,
 }
 
 /// What the agent saw of the place at which it was to set the batch.

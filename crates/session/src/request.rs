@@ -96,14 +96,12 @@ pub enum Change {
     NoGradEvaluation,
     /// The script's own limit for the process is not set.
     NoLimit,
-    /// Passes over the training data end early, and the script after its evaluation.
-    ShortPasses,
     /// A batch of 1 for evaluation.
     SmallEvaluationBatch,
 }
 
 impl Change {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 11] = [
         Self::Autocast,
         Self::Bfloat16Weights,
         Self::Checkpointing,
@@ -114,7 +112,6 @@ impl Change {
         Self::NoCudnnBenchmark,
         Self::NoGradEvaluation,
         Self::NoLimit,
-        Self::ShortPasses,
         Self::SmallEvaluationBatch,
     ];
 }

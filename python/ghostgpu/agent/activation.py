@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
-from . import checkpoints, preload, session
+from . import checkpoints, oom, preload, session
 from .attribution import MemoryRecorder
 from .checks import ArgumentChecks
 from .collectives import OneRankCollectives
@@ -29,10 +29,12 @@ from .report import RECORD, RefusedCall
 from .sequence_lengths import SequenceLengths
 from .stacks import current_frames, describe
 from .steps import StepCounter
+from .training_data import TrainingDataObserver
 from .triton_kernels import TritonKernels
 
 if TYPE_CHECKING:
     from .coverage import Coverage
+    from .size_points import SizeSetter
 
 _after_import: list[Callable[[ModuleType], object]] = []
 """What wants to see further modules, once torch has been imported."""
@@ -81,9 +83,15 @@ def _start(torch: Any) -> None:
         ending.add_last_act(skipper.tell)
     ending.add_last_act(guard.clean_up)
 
+    data = TrainingDataObserver(torch)
+    install("training data", "how many samples there are is not known", data.install)
+    sizes = None
     if current.size_point is not None:
         unknown = "other sizes than the script's own were not tried"
-        install("sizes", unknown, _install_size_points, torch, current.size_point, ending, counter)
+        sizes = install(
+            *("sizes", unknown, _install_size_points),
+            *(torch, current.size_point, ending, counter),
+        )
 
     coverage = None
     if current.coverage is not None:
@@ -93,7 +101,12 @@ def _start(torch: Any) -> None:
         if coverage is not None:
             counter.is_covered = lambda: quietly(coverage.is_enough)() or False
             guard.on_save = coverage.note_saved
+            oom.moment = quietly(coverage.moment)
             ending.add_last_act(coverage.tell)
+            if sizes is not None:
+                sizes.in_copies.append(
+                    lambda steps: coverage.switch_off() if steps else coverage.go_on_in_copy()
+                )
 
     if current.changes:
         unknown = "the changes that were asked for were not made"
@@ -164,11 +177,11 @@ def _install_assumptions(torch: Any, ending: Ending, on_sent: Callable[[Any], ob
 
 def _install_size_points(
     torch: Any, request: session.SizePointRequest, ending: Ending, counter: StepCounter
-) -> None:
+) -> SizeSetter:
     # Imported only here: no plain rehearsal needs it.
     from . import size_points
 
-    size_points.start(torch, request, ending, counter)
+    return size_points.start(torch, request, ending, counter)
 
 
 def _install_coverage(torch: Any, current: session.Session, peaks: PeakTracker) -> Coverage:

@@ -87,6 +87,7 @@ class Ending:
         if has_cuda:
             # Whatever cannot be had, the rest of the report must be written.
             RECORD.report.peaks = quietly(self._peaks.fold)() or []
+            RECORD.report.total_allocated_bytes = quietly(_total_allocated)(self._torch) or 0
             RECORD.report.cudnn = _cudnn_version(self._torch)
         RECORD.write(self._run_dir)
 
@@ -185,6 +186,12 @@ def _script_name() -> str | None:
     if name == "__main__.py":
         name = os.path.basename(os.path.dirname(path))
     return name if name not in ("", "-c", "-m", "-") else None
+
+
+def _total_allocated(torch: Any) -> int:
+    devices = range(torch.cuda.device_count())
+    statistics = [torch._C._cuda_memoryStats(device) for device in devices]
+    return sum(each["allocated_bytes"]["all"]["allocated"] for each in statistics)
 
 
 def _cudnn_version(torch: Any) -> str | None:

@@ -15,6 +15,14 @@ from .guard import quietly
 from .report import RECORD, Oom
 from .stacks import current_frames, describe
 
+
+def _unknown_moment(frames: list[FrameType]) -> str | None:
+    return None
+
+
+moment: Callable[[list[FrameType]], str | None] = _unknown_moment
+"""What part of a training a stack belongs to; set by those who follow it (`coverage`)."""
+
 MAX_OOMS = 100
 """A script that hunts for a batch size may meet thousands; the first ones and the last will do."""
 
@@ -51,6 +59,7 @@ class OomObserver:
                 step=RECORD.report.steps,
                 stage=stages.stage_of(frames, self._torch, RECORD.report.steps),
                 stack=describe(frames),
+                moment=moment(frames),
             )
         )
         self._also()
@@ -107,6 +116,7 @@ def note_fatal(error: BaseException, torch: Any) -> None:
                 step=RECORD.report.steps,
                 stage=stages.stage_of(frames, torch, RECORD.report.steps),
                 stack=describe(frames),
+                moment=moment(frames),
             )
         )
     ooms[-1].message = message

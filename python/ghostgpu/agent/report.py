@@ -48,6 +48,8 @@ class Oom:
     stage: str
     stack: list[Frame]
     is_fatal: bool = False
+    moment: str | None = None
+    """What of an epoch it was, where that is followed, as `TrainingPart` names it."""
 
 
 @dataclass
@@ -79,6 +81,16 @@ class SizePointReport:
 
 
 @dataclass
+class TrainingData:
+    """What the script trains with."""
+
+    samples: int
+    """Of one pass."""
+    batch: int | None
+    """How many of them the loader puts into one batch."""
+
+
+@dataclass
 class ChangeReport:
     """What became of a change that was to be made to what the script does."""
 
@@ -87,6 +99,8 @@ class ChangeReport:
     """What was done, in words; None if there was no place for it."""
     line: str | None = None
     """What to write in the script to the same effect."""
+    other_results: str | None = None
+    """Why this script's results are others with it, though they usually are the same."""
 
 
 @dataclass
@@ -142,6 +156,9 @@ class ProcessReport:
     size_point: SizePointReport | None = None
     changes: list[ChangeReport] = field(default_factory=list)
     coverage: CoverageReport | None = None
+    training_data: TrainingData | None = None
+    total_allocated_bytes: int = 0
+    """Everything that was ever allocated, freed or not: equal only in runs that do the same."""
 
 
 class Record:

@@ -52,6 +52,5 @@ CHANGES = (
     "no-cudnn-benchmark",
     "no-grad-evaluation",
     "no-limit",
-    "short-passes",
     "small-evaluation-batch",
 )

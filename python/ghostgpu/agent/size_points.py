@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, Callable
 
 from . import fork_server
 from .argument_size_point import ArgumentSizePoint, batch_options
@@ -35,6 +35,8 @@ class SizeSetter:
         self._process = os.getpid()
         self.report = RECORD.report.size_point = SizePointReport()
         self._sizes: dict[str, Any] | None = None
+        self.in_copies: list[Callable[[int | None], object]] = []
+        """Called in each forked copy, with the number of steps after which it is to end, if any."""
 
     def install(self) -> None:
         """Watch for the place."""
@@ -76,7 +78,7 @@ class SizeSetter:
             os._exit(0)
         self._process = os.getpid()
         self._sizes = sizes
-        self._become_fork(str(sizes["run_dir"]))
+        self._become_fork(str(sizes["run_dir"]), sizes.get("steps"))
         return sizes
 
     def refuse(self, problem: str) -> None:
@@ -84,20 +86,27 @@ class SizeSetter:
         self.report.problem = self.report.problem or problem
 
     @quietly
-    def _become_fork(self, run_dir: str) -> None:
+    def _become_fork(self, run_dir: str, steps: int | None) -> None:
         self._ending.move_to(run_dir)
         RECORD.report.pid = os.getpid()
         self._counter.ends_hard = True
+        if steps is not None:
+            self._counter.limit = int(steps)
+        for each in self.in_copies:
+            each(steps)
 
 
 _setter: SizeSetter | None = None
 
 
-def start(torch: Any, request: SizePointRequest, ending: Ending, counter: StepCounter) -> None:
+def start(
+    torch: Any, request: SizePointRequest, ending: Ending, counter: StepCounter
+) -> SizeSetter:
     """Set sizes in this process."""
     global _setter
     _setter = SizeSetter(torch, request, ending, counter)
     _setter.install()
+    return _setter
 
 
 def offer_place(

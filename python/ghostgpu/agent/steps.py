@@ -39,7 +39,8 @@ class StepCounter:
     """Sees every optimizer step of the process."""
 
     def __init__(self, limit: int, peaks: PeakTracker) -> None:
-        self._limit = limit
+        self.limit = limit
+        """The script ends after as many steps; 0 leaves that to `is_covered`."""
         self._peaks = peaks
         self.is_covered: Callable[[], bool] = lambda: False
         """Asked after each step whether enough has been seen, where no number was given."""
@@ -96,20 +97,20 @@ class StepCounter:
         RECORD.report.steps = max(RECORD.report.steps, self._counts[optimizer])
         self._peaks.note_step(RECORD.report.steps)
         self.after_count(optimizer)
-        if self._limit > 0:
+        if self.limit > 0:
             return self._is_enough()
         return self.is_covered() and not self._waits_for_an_idle_optimizer()
 
     def _is_enough(self) -> bool:
         counts = list(self._counts.values())
         busiest = max(counts)
-        if busiest < self._limit:
+        if busiest < self.limit:
             return False
-        if busiest >= self._limit + PATIENCE:
+        if busiest >= self.limit + PATIENCE:
             return True
         if self._waits_for_an_idle_optimizer():
             return False
-        return busiest > self._limit or min(counts) >= self._limit
+        return busiest > self.limit or min(counts) >= self.limit
 
     def _waits_for_an_idle_optimizer(self) -> bool:
         """Whether an optimizer that never stepped holds parameters no other one steps.

@@ -182,7 +182,13 @@ fn command(made: &Made, typed: &Typed) -> Option<String> {
 /// What was changed, where it is not the command that says so.
 fn did(made: &Made) -> Option<String> {
     Some(match made {
-        Made::Code { did, .. } => return did.clone(),
+        Made::Code {
+            did, other_results, ..
+        } => {
+            let parts = [did, other_results];
+            let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+            return (!parts.is_empty()).then(|| parts.join("; "));
+        }
         Made::Fixes(lines) => match lines.len() {
             1 => "1 line fixed".to_owned(),
             count => format!("{count} lines fixed"),
@@ -203,6 +209,7 @@ fn why_it_fails(because: &Failed) -> String {
         Failed::OutOfMemory(place) => format!("out of memory {place}"),
         Failed::Script(reason) => reason.to_string(),
         Failed::StillGrows(bytes) => format!("it still grows by {} with every step", human(*bytes)),
+        Failed::NotReached(because) => format!("not everything was rehearsed: {because}"),
         Failed::NoBatch(reason) => why_no_batch(reason),
     }
 }
@@ -216,6 +223,9 @@ fn why_no_batch(reason: &NotFound) -> String {
         }
         NotFound::NotSettable { problem, .. } => problem.clone(),
         NotFound::NoOption { option, .. } => format!("the script has no argument `{option}`"),
+        NotFound::NoEffect {
+            smaller, larger, ..
+        } => format!("the script does exactly the same with a batch of {smaller} and of {larger}"),
         NotFound::NotEvenOne { batch, place } => {
             format!("not even {batch} fits: out of memory {place}")
         }

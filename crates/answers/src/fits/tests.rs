@@ -60,6 +60,7 @@ fn oom(stage: &str, is_fatal: bool) -> OomReport {
         stage: stage.to_owned(),
         stack: stack(),
         is_fatal,
+        moment: None,
     }
 }
 

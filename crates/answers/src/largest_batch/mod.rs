@@ -14,6 +14,7 @@ use crate::one_line;
 use crate::peak::figures;
 use ghostgpu_plan::growth::{Growth, growth};
 use ghostgpu_plan::largest_batch::{Confirmation, Found};
+use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{Outcome, Peaks, SizePoint};
 use ghostgpu_text::{Sheet, Table, grouped, human};
 
@@ -33,12 +34,15 @@ pub struct MaxBatch {
     pub set_through: String,
     /// The script's own batch there.
     pub own_batch: Option<u64>,
-    /// How many samples a pass over the data has.
+    /// The batch with which all samples of the data are one.
     pub samples: Option<u64>,
+    /// What the search left free of the card (`--margin`).
+    pub margin_bytes: u64,
     /// What keeps the batch from being larger.
     pub limited_by: Limit,
     pub confirmation: Confirmation,
-    /// Every batch that was tried, in rising order.
+    /// Every batch that was rehearsed, in rising order; one that runs out of memory in its first steps needs no
+    /// more of them.
     pub rehearsed: Vec<RehearsedBatch>,
     /// How peak allocated grows with the batch.
     pub growth: Option<Growth>,
@@ -55,12 +59,17 @@ pub struct MaxBatch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Limit {
-    /// One more does not fit; where it runs out of memory.
-    Memory { out_of_memory: String },
+    /// One more does not fit; where it runs out of memory, and what part of the training that is.
+    Memory {
+        out_of_memory: String,
+        part: Option<String>,
+    },
     /// One more makes the script fail.
     Script { exception: String },
     /// The data has no more samples.
     Data,
+    /// The script does the same with every larger batch.
+    SameBatch,
     /// `--at-most`.
     Asked,
 }
@@ -78,15 +87,22 @@ pub struct RehearsedBatch {
 }
 
 impl MaxBatch {
-    pub fn new(found: &Found, confirmation: Confirmation, answer: Answer) -> Self {
+    pub fn new(
+        found: &Found,
+        confirmation: Confirmation,
+        margin_bytes: u64,
+        answer: Answer,
+    ) -> Self {
         let limited_by = match found.outcomes.range(found.batch + 1..).next() {
             Some((_, Outcome::Fails { reason, .. })) => Limit::Script {
                 exception: reason.to_string(),
             },
             Some((_, Outcome::DoesNotFit(place))) => Limit::Memory {
                 out_of_memory: place.to_string(),
+                part: place.limiting_part(),
             },
-            _ if found.seen.samples == Some(found.batch) => Limit::Data,
+            _ if found.samples == Some(found.batch) => Limit::Data,
+            _ if found.is_all_there_is => Limit::SameBatch,
             _ => Limit::Asked,
         };
         let points: Vec<(u64, u64)> = found
@@ -99,16 +115,21 @@ impl MaxBatch {
             largest_batch: Some(found.batch),
             set_through: place_in_words(&found.point, &found.seen.place),
             own_batch: found.seen.batch,
-            samples: found.seen.samples,
+            samples: found.samples,
+            margin_bytes,
             limited_by,
             confirmation,
             rehearsed: found.outcomes.iter().map(RehearsedBatch::new).collect(),
             growth: growth(&points),
             smaller_that_does_not_fit: found.gap,
             not_forked: found.whole_because.as_ref().map(ToString::to_string),
-            exit_code: match confirmation {
-                Confirmation::Contradicts => ghostgpu_rehearse::EXIT_FAILURE,
-                _ => 0,
+            exit_code: match (confirmation, answer.verdict) {
+                (Confirmation::Contradicts, _) => ghostgpu_rehearse::EXIT_FAILURE,
+                // The largest batch leaves little room by its nature.
+                (_, Verdict::Fits | Verdict::FitsTightly) => 0,
+                (_, verdict) => verdict
+                    .exit_code()
+                    .unwrap_or(ghostgpu_rehearse::EXIT_FAILURE),
             },
             answer,
         }
@@ -130,11 +151,19 @@ impl MaxBatch {
         let gpu = &self.answer.gpu;
         Headline {
             word: LABEL,
-            colour: match self.confirmation {
-                Confirmation::Contradicts => Colour::Unknown,
-                _ => Colour::Good,
+            colour: match self.exit_code {
+                0 => Colour::Good,
+                _ => Colour::Unknown,
             },
-            text: format!("{batch} on {} ({})", gpu.name, human(gpu.total_bytes)),
+            text: match self.margin_bytes {
+                0 => format!("{batch} on {} ({})", gpu.name, human(gpu.total_bytes)),
+                margin => format!(
+                    "{batch} on {} ({}), with {} to spare",
+                    gpu.name,
+                    human(gpu.total_bytes),
+                    human(margin)
+                ),
+            },
         }
     }
 
@@ -150,7 +179,7 @@ impl MaxBatch {
                 answer.peak_device_bytes,
             )],
         );
-        sheet.paragraph("beyond", &self.beyond(batch));
+        self.what_is_beyond(sheet, batch);
         if let Some(growth) = &self.growth {
             sheet.paragraph("grows", &growth_in_short(growth));
         }
@@ -173,7 +202,7 @@ impl MaxBatch {
             "set through",
             &format!("{}{}", self.set_through, own.unwrap_or_default()),
         );
-        sheet.paragraph("beyond", &self.beyond(batch));
+        self.what_is_beyond(sheet, batch);
         sheet.paragraph("confirmed", &self.confirmed(batch));
         sheet.table("rehearsed", &self.table());
         if let Some(growth) = &self.growth {
@@ -183,15 +212,36 @@ impl MaxBatch {
         sheet.list("notes", &self.notes(batch));
     }
 
+    fn what_is_beyond(&self, sheet: &mut Sheet, batch: u64) {
+        sheet.paragraph("beyond", &self.beyond(batch));
+        if let Limit::Memory {
+            part: Some(part), ..
+        } = &self.limited_by
+        {
+            sheet.paragraph("limited by", part);
+        }
+    }
+
     fn notes(&self, batch: u64) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.exit_code != 0 && !self.answer.reason.is_empty() {
+            notes.push(self.answer.reason.clone());
+        }
+        for part in &self.answer.not_reached {
+            notes.push(format!("not everything was rehearsed: {}", part.because));
+        }
         if let Some(gap) = self.smaller_that_does_not_fit {
             notes.push(format!(
                 "memory does not simply grow with the batch: {gap} does not fit, though {batch} does"
             ));
         }
-        let drawn = batch * self.answer.steps.max(1);
-        if let Some(samples) = self.samples.filter(|samples| drawn > *samples) {
+        // Coverage goes on to a second pass, whose batches are full again.
+        let drawn = batch.saturating_mul(self.answer.steps.max(1));
+        let is_covered = !self.answer.covered.is_empty();
+        if let Some(samples) = self
+            .samples
+            .filter(|samples| drawn > *samples && !is_covered)
+        {
             notes.push(format!(
                 "a pass over the data has only {samples} samples, so that later steps may have had \
                  smaller batches than {batch}"
@@ -209,15 +259,19 @@ impl MaxBatch {
     fn beyond(&self, batch: u64) -> String {
         let next = batch + 1;
         match &self.limited_by {
-            Limit::Memory { out_of_memory } => {
+            Limit::Memory { out_of_memory, .. } => {
                 format!("{next} does not fit: out of memory {out_of_memory}")
             }
             Limit::Script { exception } => {
                 format!("{next} makes the script fail, for another reason: {exception}")
             }
             Limit::Data => {
-                format!("the data has {batch} samples, and all of them fit in one batch")
+                format!(
+                    "all {} samples of the data set are one batch",
+                    grouped(batch)
+                )
             }
+            Limit::SameBatch => "the script does the same with every larger batch".to_owned(),
             Limit::Asked => "nothing larger was tried (--at-most)".to_owned(),
         }
     }
@@ -325,8 +379,10 @@ mod tests {
             set_through: "the DataLoader iterated at train.py:8".to_owned(),
             own_batch: Some(32),
             samples: Some(100),
+            margin_bytes: 0,
             limited_by: Limit::Memory {
                 out_of_memory: place.to_owned(),
+                part: Some("the first step (forward) at src/model.py:41".to_owned()),
             },
             confirmation: Confirmation::Equal,
             rehearsed: vec![

@@ -61,13 +61,12 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     answer(&WhichBatch {
         job: Job {
             extent: arguments.extent.extent(),
-            ..arguments
-                .options
-                .job_with_margin(arguments.script.command())
+            ..arguments.options.job(arguments.script.command())
         },
         output: &arguments.answer,
         point: arguments.batch.point(),
         at_most: arguments.at_most,
+        margin: arguments.options.margin,
         is_forked: !arguments.no_fork,
         declines: |_| None,
     })

@@ -75,6 +75,7 @@ mod tests {
             stage: "forward".to_owned(),
             stack: stack(file),
             is_fatal: true,
+            moment: None,
         };
         let mut answer = Answer {
             oom: Some(oom("/home/me/job/train.py")),

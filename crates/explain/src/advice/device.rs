@@ -108,6 +108,7 @@ impl Words {
                     "pip install -U torch",
                     "PyTorch 2.1 added expandable segments (Linux), which remove most fragmentation",
                 )
+                .with_effect(Effect::Rounding)
                 .not_rehearsed("needs another environment"),
             );
         }
@@ -216,7 +217,8 @@ impl Words {
             "a card with more memory",
             format!("ghostgpu run --gpu a100-80 {}", self.script),
             "a rehearsal tells in advance whether it is large enough",
-        );
+        )
+        .with_effect(Effect::Rounding);
         self.rehearsable(advice, Candidate::LargerCard)
     }
 

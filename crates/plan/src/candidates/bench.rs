@@ -9,6 +9,7 @@ use super::fixed_lines::{self, Fixing, Kept, LOSSES, rules_for};
 use super::result::{CandidateOutcome, Failed, Made, NotRehearsed, RehearsedCandidate};
 use super::script_options::switches;
 use crate::step_growth::growth_per_step;
+use crate::verdict::not_known;
 
 /// This name is read by every release of PyTorch that has such settings, and wins over the others.
 const ALLOCATOR_VARIABLE: &str = "PYTORCH_CUDA_ALLOC_CONF";
@@ -130,17 +131,24 @@ impl<'a> Bench<'a> {
         });
     }
 
-    /// What an outcome on the card itself means.
-    pub(super) fn judged(&self, made: Made, outcome: Outcome) -> CandidateOutcome {
-        let because = match outcome {
-            Outcome::Fits(peaks) => {
-                return CandidateOutcome::Works {
-                    made,
-                    peaks,
-                    total_bytes: self.question.capacity_bytes,
-                    ends_growth_of_bytes: None,
-                };
-            }
+    /// What a run on the card itself means: a change works if the whole training was seen to fit.
+    pub(super) fn judged(&self, made: Made, run: &Run) -> CandidateOutcome {
+        self.works_on(self.question.capacity_bytes, made, run)
+    }
+
+    fn works_on(&self, total_bytes: u64, made: Made, run: &Run) -> CandidateOutcome {
+        let because = match Outcome::of(run) {
+            Outcome::Fits(peaks) => match why_not_recommended(run) {
+                None => {
+                    return CandidateOutcome::Works {
+                        made,
+                        peaks,
+                        total_bytes,
+                        ends_growth_of_bytes: None,
+                    };
+                }
+                Some(because) => because,
+            },
             Outcome::DoesNotFit(place) => Failed::OutOfMemory(place),
             Outcome::Fails { reason, .. } => Failed::Script(reason),
         };
@@ -158,7 +166,7 @@ impl<'a> Bench<'a> {
             value: value.clone(),
         };
         let run = self.rehearse(&advice.what, vec![change])?;
-        let outcome = self.judged(Made::Variable { name, value }, Outcome::of(&run));
+        let outcome = self.judged(Made::Variable { name, value }, &run);
         self.keep(advice, outcome);
         Ok(())
     }
@@ -169,13 +177,18 @@ impl<'a> Bench<'a> {
         let processes = &run.findings.processes;
         let mut reports = processes.iter().flat_map(|process| &process.changes);
         let report = reports.find(|report| report.did.is_some()).cloned();
+        let mut effect = advice.effect;
         let outcome = match (report, Outcome::of(&run)) {
-            (Some(report), outcome) => {
+            (Some(report), _) => {
+                if report.other_results.is_some() {
+                    effect = Effect::Training;
+                }
                 let made = Made::Code {
                     did: report.did,
                     line: report.line,
+                    other_results: report.other_results,
                 };
-                self.judged(made, outcome)
+                self.judged(made, &run)
             }
             (None, Outcome::Fails { reason, .. }) => CandidateOutcome::Fails {
                 made: None,
@@ -187,7 +200,7 @@ impl<'a> Bench<'a> {
             }
             (None, Outcome::Fits(_)) => CandidateOutcome::Not(NotRehearsed::NothingToChange),
         };
-        self.keep(advice, outcome);
+        self.keep_with_effect(advice, effect, outcome);
         Ok(())
     }
 
@@ -208,14 +221,10 @@ impl<'a> Bench<'a> {
             let what = format!("{}: {}", advice.what, card.driver_name);
             let change = Change::Card(Box::new(card.sheet()));
             let run = self.rehearse(&what, vec![change])?;
-            if let Outcome::Fits(peaks) = Outcome::of(&run) {
-                let outcome = CandidateOutcome::Works {
-                    made: Made::Card(card),
-                    peaks,
-                    total_bytes: card.total_bytes,
-                    ends_growth_of_bytes: None,
-                };
-                self.keep_with_effect(advice, Effect::Identical, outcome);
+            let outcome = self.works_on(card.total_bytes, Made::Card(card), &run);
+            if matches!(outcome, CandidateOutcome::Works { .. }) {
+                // Another card computes with other kernels.
+                self.keep_with_effect(advice, Effect::Rounding, outcome);
                 break;
             }
         }
@@ -244,7 +253,7 @@ impl<'a> Bench<'a> {
             };
             let run = self.rehearse(&advice.what, vec![Change::Text(contents)])?;
             let still_grows_by = growth_per_step(&run.findings.processes);
-            let mut outcome = self.judged(Made::Fixes(lines), Outcome::of(&run));
+            let mut outcome = self.judged(Made::Fixes(lines), &run);
             if let (
                 CandidateOutcome::Works {
                     made,
@@ -281,7 +290,7 @@ impl<'a> Bench<'a> {
         for switch in switches(&self.text(), self.question.words) {
             let what = format!("the script's own {}", switch.word);
             let run = self.rehearse(&what, vec![Change::Word(switch.word.clone())])?;
-            let outcome = self.judged(Made::Switch(switch.word), Outcome::of(&run));
+            let outcome = self.judged(Made::Switch(switch.word), &run);
             self.candidates.push(RehearsedCandidate {
                 advice: None,
                 effect: switch.effect,
@@ -300,4 +309,9 @@ impl<'a> Bench<'a> {
             _ => String::new(),
         }
     }
+}
+
+/// Why a change is not recommended with which the script fits as far as it was rehearsed.
+fn why_not_recommended(run: &Run) -> Option<Failed> {
+    not_known(run).map(Failed::NotReached)
 }

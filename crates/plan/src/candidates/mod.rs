@@ -33,6 +33,8 @@ pub struct Question<'a> {
     pub batch: SizePoint,
     /// What the card has.
     pub capacity_bytes: u64,
+    /// So many steps are the beginning of what the job goes through, where that is more.
+    pub first_steps: Option<u64>,
 }
 
 /// The text of a script.

@@ -72,6 +72,8 @@ pub enum Made {
     Code {
         did: Option<String>,
         line: Option<String>,
+        /// Why results are others with it, where they usually are the same.
+        other_results: Option<String>,
     },
     /// The largest batch that fits; the script's own, and where it is set.
     Batch {
@@ -106,6 +108,8 @@ pub enum Failed {
     Script(Reason),
     /// It fits and still grows with every step.
     StillGrows(u64),
+    /// A part of the training was not rehearsed; why.
+    NotReached(String),
     NoBatch(NotFound),
 }
 

@@ -33,10 +33,20 @@ impl Bench<'_> {
                     place: found.seen.place.clone(),
                     point: found.point.clone(),
                 };
-                if let Some(outcome) = found.outcomes.get(&found.batch).cloned() {
-                    let outcome = self.judged(made, outcome);
-                    self.keep_with_effect(advice, Effect::Training, outcome);
-                }
+                let peaks = found.outcomes.get(&found.batch).and_then(Outcome::peaks);
+                let outcome = match (peaks, found.not_reached) {
+                    (Some(&peaks), None) => CandidateOutcome::Works {
+                        made,
+                        peaks,
+                        total_bytes: self.question.capacity_bytes,
+                        ends_growth_of_bytes: None,
+                    },
+                    (_, not_reached) => CandidateOutcome::Fails {
+                        made: Some(made),
+                        because: Failed::NotReached(not_reached.unwrap_or_default()),
+                    },
+                };
+                self.keep_with_effect(advice, Effect::Training, outcome);
                 return Ok(());
             }
             Ok(LargestBatch::NotFound(reason)) => Failed::NoBatch(reason),
@@ -63,6 +73,8 @@ impl Bench<'_> {
             at_most: None,
             is_forked: true,
             capacity_bytes: self.question.capacity_bytes,
+            margin_bytes: 0,
+            first_steps: self.question.first_steps,
         };
         find(self.runner, &goal)
     }
@@ -91,7 +103,7 @@ impl Bench<'_> {
             value: half,
             before: length.value,
         };
-        let outcome = self.judged(made, Outcome::of(&run));
+        let outcome = self.judged(made, &run);
         self.keep(advice, outcome);
         Ok(())
     }
@@ -107,10 +119,10 @@ impl Bench<'_> {
             };
             let tokens = of / 2;
             let run = at.rehearse(Dimension::Sequence, Sizes::sequence(tokens))?;
-            Ok(Some((Made::CutBatches { tokens, of }, Outcome::of(&run))))
+            Ok(Some((Made::CutBatches { tokens, of }, run)))
         })?;
         let outcome = match reached {
-            Reached::Done(Some((made, outcome))) => self.judged(made, outcome),
+            Reached::Done(Some((made, run))) => self.judged(made, &run),
             _ => CandidateOutcome::Not(NotRehearsed::NoLength),
         };
         self.keep(advice, outcome);

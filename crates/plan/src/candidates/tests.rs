@@ -2,7 +2,7 @@ use ghostgpu_explain::{Candidate, Effect};
 use ghostgpu_rehearse::{
     Change, CodeChange, Dimension, Purpose, Rehearsal, Run, SizePointReport, Stop,
 };
-use ghostgpu_session::{ChangeReport, ProcessReport};
+use ghostgpu_session::{ChangeReport, Coverage, NotReached, ProcessReport, TrainingPart};
 
 use super::*;
 use crate::made_up::{
@@ -38,6 +38,7 @@ fn ask(runner: &mut MadeUp, advice: &[Advice], text: &str) -> Result<Candidates,
             words: &[],
             batch: SizePoint::TrainingLoader,
             capacity_bytes: 10 * GIB,
+            first_steps: Some(3),
         },
     )
 }
@@ -249,4 +250,54 @@ fn a_script_that_fits_needs_no_help() {
     let found = ask(&mut runner, &all, "").expect("a run");
     assert_eq!(runner.seen.len(), 1);
     assert_eq!(found.candidates.len(), 1);
+}
+
+#[test]
+fn a_change_works_only_if_everything_of_the_training_was_rehearsed() {
+    let coverage = Coverage {
+        not_reached: vec![NotReached {
+            part: TrainingPart::Evaluation,
+            because: "train.py:61 was not reached in time".to_owned(),
+        }],
+        ..Coverage::default()
+    };
+    let process = ProcessReport {
+        coverage: Some(coverage),
+        ..ProcessReport::default()
+    };
+    let mut runner = too_large(move |rehearsal| match rehearsal.changes.as_slice() {
+        [Change::Variable { .. }] => Some(fits_with(6 * GIB, process.clone())),
+        _ => None,
+    });
+    let all = [advice("segments", Some(Candidate::ExpandableSegments))];
+    let found = ask(&mut runner, &all, "").expect("runs");
+    let outcome = &found.candidates[0].outcome;
+    assert!(
+        matches!(outcome, CandidateOutcome::Fails { because: Failed::NotReached(because), .. } if because.contains("train.py:61")),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_change_that_gives_this_script_other_results_is_not_said_to_give_the_same() {
+    for (other_results, effect) in [
+        (None, Effect::Precision),
+        (Some("its statistics move twice"), Effect::Training),
+    ] {
+        let process = ProcessReport {
+            changes: vec![ChangeReport {
+                did: Some("4 blocks".to_owned()),
+                other_results: other_results.map(str::to_owned),
+                ..ChangeReport::default()
+            }],
+            ..ProcessReport::default()
+        };
+        let mut runner = too_large(move |rehearsal| match rehearsal.changes.as_slice() {
+            [Change::Code(_)] => Some(fits_with(6 * GIB, process.clone())),
+            _ => None,
+        });
+        let all = [advice("checkpointing", Some(Candidate::Checkpointing))];
+        let found = ask(&mut runner, &all, "").expect("runs");
+        assert_eq!(found.candidates[0].effect, effect);
+    }
 }

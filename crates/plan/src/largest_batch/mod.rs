@@ -1,8 +1,10 @@
 //! The largest batch that fits: searched in forks, or else in whole runs.
 
 mod search;
+mod stage;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use ghostgpu_rehearse::{
     Change, Completion, Dimension, Held, OutOfMemory, Outcome, Purpose, Reason, Rehearsal,
@@ -11,6 +13,7 @@ use ghostgpu_rehearse::{
 use serde::Serialize;
 
 use search::Search;
+use stage::Stage;
 
 /// What is looked for.
 #[derive(Clone, Debug)]
@@ -24,6 +27,10 @@ pub struct Goal {
     pub is_forked: bool,
     /// What the card has.
     pub capacity_bytes: u64,
+    /// So much of it is to stay free.
+    pub margin_bytes: u64,
+    /// Batches are first searched with so many steps, where the job goes through more than those.
+    pub first_steps: Option<u64>,
 }
 
 /// What a search came to.
@@ -39,8 +46,14 @@ pub struct Found {
     pub batch: u64,
     pub point: SizePoint,
     pub seen: SizePointReport,
-    /// What every batch that was rehearsed came to.
+    /// What every batch came to that was rehearsed with the extent of the job, or that ran out of memory before.
     pub outcomes: BTreeMap<u64, Outcome>,
+    /// The batch with which all samples of the data are one.
+    pub samples: Option<u64>,
+    /// Why a part of the training was not rehearsed with this batch.
+    pub not_reached: Option<String>,
+    /// The script does the same with every larger batch: there are no more data.
+    pub is_all_there_is: bool,
     /// A smaller batch that does not fit.
     pub gap: Option<u64>,
     /// Why the script was started anew for every batch.
@@ -80,6 +93,12 @@ pub enum NotFound {
     },
     /// Even the smallest batch does not fit, which is 1, or 2 where the script cannot take 1.
     NotEvenOne { batch: u64, place: OutOfMemory },
+    /// The script does exactly the same with two sizes: what was set does not set the batch.
+    NoEffect {
+        point: SizePoint,
+        smaller: u64,
+        larger: u64,
+    },
     /// It does not fit before there is a batch.
     DoesNotFit(Box<Run>),
     Fails {
@@ -121,12 +140,17 @@ pub fn find(runner: &mut dyn Runner, goal: &Goal) -> Result<LargestBatch, Stop> 
 
 /// A whole run with the batch that was found, and what it says about the search. A batch that was found by
 /// whole runs has been confirmed.
-pub fn confirm(runner: &mut dyn Rehearse, found: &mut Found) -> Result<(Confirmation, Run), Stop> {
+pub fn confirm(
+    runner: &mut dyn Rehearse,
+    goal: &Goal,
+    found: &mut Found,
+) -> Result<(Confirmation, Run), Stop> {
     if let Some(run) = found.run.take() {
         return Ok((Confirmation::FoundByRuns, run));
     }
     let purpose = Purpose::Confirmation { batch: found.batch };
-    let changes = with_batch(&found.point, found.batch);
+    let mut changes = vec![with_batch(&found.point, found.batch)];
+    changes.extend(goal.card());
     // A batch that was found is told, also where the run that was to confirm it did not end in time.
     let result = runner.rehearse(&Rehearsal::figures(purpose, changes));
     let run = Run::even_if_timed_out(result)?;
@@ -139,27 +163,152 @@ pub fn confirm(runner: &mut dyn Rehearse, found: &mut Found) -> Result<(Confirma
 }
 
 impl Goal {
-    fn search(&self, own: Option<u64>, samples: Option<u64>) -> Search {
+    fn search(&self, start: u64) -> Search {
+        // Twice a size must be one.
         let most = self.at_most.unwrap_or(u64::MAX >> 8);
-        let most = most.min(samples.unwrap_or(u64::MAX));
-        Search::new(own.unwrap_or(1), most, self.capacity_bytes)
+        Search::new(start, most, self.memory_bytes())
+    }
+
+    /// What must be enough.
+    fn memory_bytes(&self) -> u64 {
+        self.capacity_bytes.saturating_sub(self.margin_bytes)
+    }
+
+    /// The card that every rehearsal of this search has.
+    fn card(&self) -> Vec<Change> {
+        match self.margin_bytes {
+            0 => Vec::new(),
+            bytes => vec![Change::LessMemory(bytes)],
+        }
     }
 }
 
-fn with_batch(point: &SizePoint, batch: u64) -> Vec<Change> {
-    vec![Change::Sizes {
+fn with_batch(point: &SizePoint, batch: u64) -> Change {
+    Change::Sizes {
         point: point.clone(),
         sizes: Sizes::batch(batch),
-    }]
+    }
 }
 
-fn rehearsal(point: &SizePoint, batch: u64, count: usize) -> Rehearsal {
+/// What a search of both stages saw.
+struct Searched {
+    /// With the extent of the job.
+    stage: Stage,
+    /// How many rehearsals there were.
+    count: usize,
+}
+
+/// The way from a batch to its run.
+trait TryBatch {
+    /// A run with `batch`, the `count`-th, with so many steps only, or with all of the job's extent. A search that
+    /// cannot go on ends with an answer.
+    fn try_batch(
+        &mut self,
+        batch: u64,
+        steps: Option<u64>,
+        count: usize,
+    ) -> Result<ControlFlow<LargestBatch, Run>, Stop>;
+
+    /// Takes a run back that has been looked at.
+    fn keep(&mut self, _batch: u64, _steps: Option<u64>, _run: Run) {}
+}
+
+/// Searches with the first steps alone, and then from there with everything that the job goes through.
+///
+/// What runs out of memory in its first steps does so too when more follows them. So only batches whose first steps
+/// fit are rehearsed in full, beginning with the largest: the answer has been, and the next larger batch has been,
+/// or ran out of memory before there was a difference.
+fn search(
+    goal: &Goal,
+    start: u64,
+    samples: Option<u64>,
+    is_cheap: bool,
+    tries: &mut dyn TryBatch,
+) -> Result<ControlFlow<LargestBatch, Searched>, Stop> {
+    let further = |search: Search| match is_cheap {
+        true => search,
+        false => search.without_looking_further(),
+    };
+    let mut count = 0;
+    let mut first = Stage::new(further(goal.search(start)), samples);
+    let over = go_through(&mut first, goal, goal.first_steps, &mut count, tries)?;
+    if let ControlFlow::Break(over) = over {
+        return Ok(ControlFlow::Break(over));
+    }
+    let Some(largest) = first
+        .search
+        .largest()
+        .filter(|_| goal.first_steps.is_some())
+    else {
+        let stage = first;
+        return Ok(ControlFlow::Continue(Searched { stage, count }));
+    };
+    let close = goal.search(largest).starting_close_above();
+    let mut stage = Stage::new(close.without_looking_further(), first.all_samples);
+    stage.same_from = first.same_from;
+    if let Some(same) = stage.same_from {
+        stage.search.limit(same);
+    }
+    for (&size, outcome) in first.search.outcomes() {
+        if matches!(outcome, Outcome::DoesNotFit(_)) {
+            stage.search.note(size, outcome.clone());
+        }
+    }
+    let over = go_through(&mut stage, goal, None, &mut count, tries)?;
+    Ok(match over {
+        ControlFlow::Break(over) => ControlFlow::Break(over),
+        ControlFlow::Continue(()) => ControlFlow::Continue(Searched { stage, count }),
+    })
+}
+
+/// Rehearses every size that a stage asks for.
+fn go_through(
+    stage: &mut Stage,
+    goal: &Goal,
+    steps: Option<u64>,
+    count: &mut usize,
+    tries: &mut dyn TryBatch,
+) -> Result<ControlFlow<LargestBatch>, Stop> {
+    loop {
+        if let Some((smaller, larger)) = stage.without_effect() {
+            return Ok(ControlFlow::Break(LargestBatch::NotFound(
+                NotFound::NoEffect {
+                    point: goal.point.clone(),
+                    smaller,
+                    larger,
+                },
+            )));
+        }
+        let Some(batch) = stage.search.next() else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        *count += 1;
+        match tries.try_batch(batch, steps, *count)? {
+            ControlFlow::Break(over) => return Ok(ControlFlow::Break(over)),
+            ControlFlow::Continue(run) => {
+                stage.note(batch, &run);
+                tries.keep(batch, steps, run);
+            }
+        }
+    }
+}
+
+fn rehearsal(
+    point: &SizePoint,
+    batch: u64,
+    steps: Option<u64>,
+    card: &[Change],
+    count: usize,
+) -> Rehearsal {
     let purpose = Purpose::Size {
         dimension: Dimension::Batch,
         size: batch,
         count,
     };
-    Rehearsal::figures(purpose, with_batch(point, batch))
+    let mut changes = vec![with_batch(point, batch)];
+    changes.extend(steps.map(Change::Steps));
+    changes.extend_from_slice(card);
+    Rehearsal::figures(purpose, changes)
 }
 
 /// What forking led to.
@@ -171,27 +320,47 @@ enum Forked {
 }
 
 fn forked(runner: &mut dyn Runner, goal: &Goal, point: &SizePoint) -> Result<Forked, Stop> {
-    let (seen, mut forks) = match runner.hold_at(point, &[])? {
+    let (seen, mut forks) = match runner.hold_at(point, &goal.card())? {
         Held::Waiting { seen, forks } => (seen, forks),
         Held::Ended { seen, run } => return Ok(never_there(point, *run, seen)),
     };
-    let search = match search_forks(&mut *forks, goal, point, &seen) {
+    let stage = match search_forks(&mut *forks, goal, point, &seen) {
         // The line to the forks broke: whole runs may work.
         Err(Stop::Failed(failure)) => {
             let because = WholeBecause::ForkingFailed(failure.to_string());
             return Ok(Forked::Whole(because, seen.batch));
         }
-        search => search?,
+        Ok(ControlFlow::Break(over)) => return Ok(Forked::Over(over)),
+        Ok(ControlFlow::Continue(stage)) => stage,
+        Err(stop) => return Err(stop),
     };
-    Ok(match nothing_found(&search, Vec::new()) {
+    Ok(match nothing_found(&stage.search, Vec::new()) {
         Some(NotFound::Fails { reason, .. }) => {
             Forked::Whole(WholeBecause::ForkFails(reason), seen.batch)
         }
         Some(reason) => Forked::Over(LargestBatch::NotFound(reason)),
         None => Forked::Over(LargestBatch::Found(Box::new(found(
-            search, point, seen, None,
+            stage, point, seen, None,
         )))),
     })
+}
+
+struct ForkedTries<'a> {
+    forks: &'a mut dyn Rehearse,
+    point: &'a SizePoint,
+}
+
+impl TryBatch for ForkedTries<'_> {
+    fn try_batch(
+        &mut self,
+        batch: u64,
+        steps: Option<u64>,
+        count: usize,
+    ) -> Result<ControlFlow<LargestBatch, Run>, Stop> {
+        // The script that is forked has its card already.
+        let rehearsal = rehearsal(self.point, batch, steps, &[], count);
+        Ok(ControlFlow::Continue(self.forks.rehearse(&rehearsal)?))
+    }
 }
 
 fn search_forks(
@@ -199,34 +368,31 @@ fn search_forks(
     goal: &Goal,
     point: &SizePoint,
     seen: &SizePointReport,
-) -> Result<Search, Stop> {
-    let mut search = goal.search(seen.batch, seen.samples);
+) -> Result<ControlFlow<LargestBatch, Stage>, Stop> {
     // A fork made where the arguments are read builds the model, which takes a second or more.
     let is_cheap = !matches!(point, SizePoint::Option(_));
-    if !is_cheap {
-        search = search.without_looking_further();
-    }
-    let mut look_at = |search: &mut Search, batch| {
-        let rehearsal = rehearsal(point, batch, search.outcomes().len() + 1);
-        let outcome = Outcome::of(&forks.rehearse(&rehearsal)?);
-        search.note(batch, outcome);
-        Ok::<(), Stop>(())
+    let mut tries = ForkedTries { forks, point };
+    let start = seen.batch.unwrap_or(1);
+    let searched = search(goal, start, seen.samples, is_cheap, &mut tries)?;
+    let Searched { mut stage, count } = match searched {
+        ControlFlow::Break(over) => return Ok(ControlFlow::Break(over)),
+        ControlFlow::Continue(searched) => searched,
     };
-    while let Some(batch) = search.next() {
-        look_at(&mut search, batch)?;
+    let sizes = sizes_for_growth(&stage.search).into_iter();
+    for (number, batch) in sizes.filter(|_| is_cheap).enumerate() {
+        if let ControlFlow::Continue(run) = tries.try_batch(batch, None, count + number + 1)? {
+            stage.note(batch, &run);
+        }
     }
-    for batch in sizes_for_growth(&search).into_iter().filter(|_| is_cheap) {
-        look_at(&mut search, batch)?;
-    }
-    Ok(search)
+    Ok(ControlFlow::Continue(stage))
 }
 
-/// Smaller batches that show how memory grows; each costs a second or so.
+/// Smaller batches that show how memory grows.
 fn sizes_for_growth(search: &Search) -> Vec<u64> {
     let Some(largest) = search.largest() else {
         return Vec::new();
     };
-    let mut sizes = vec![1, largest / 4, largest / 2];
+    let mut sizes = vec![largest / 4, largest / 2];
     sizes.retain(|size| *size > 0 && *size < largest && !search.outcomes().contains_key(size));
     sizes.dedup();
     sizes
@@ -278,60 +444,86 @@ fn by_runs(
     because: WholeBecause,
     own: Option<u64>,
 ) -> Result<LargestBatch, Stop> {
-    let mut search = goal
-        .search(own.or(goal.given), None)
-        .without_looking_further();
-    let mut seen: Option<SizePointReport> = None;
-    let mut largest: Option<(u64, Run)> = None;
-    let mut last_lines = Vec::new();
-    while let Some(batch) = search.next() {
-        let run = runner.rehearse(&rehearsal(point, batch, search.outcomes().len() + 1))?;
-        let outcome = Outcome::of(&run);
-        if !matches!(point, SizePoint::Option(_)) && seen.is_none() {
-            // Before the point is reached, nothing about the batch is known.
-            let report = run.size_point().cloned().unwrap_or_default();
-            match report.is_found {
-                true => {
-                    search = limited(search, goal, &report);
-                    seen = Some(report);
-                }
-                false if matches!(outcome, Outcome::DoesNotFit(_)) => {}
-                false => {
-                    return Ok(match never_there(point, run, report) {
-                        Forked::Over(result) => result,
-                        _ => LargestBatch::NotFound(NotFound::NoLoader {
-                            options: Vec::new(),
-                        }),
-                    });
-                }
-            }
-        }
-        match outcome {
-            Outcome::Fits(_) if largest.as_ref().is_none_or(|fit| fit.0 < batch) => {
-                largest = Some((batch, run));
-            }
-            Outcome::Fails { .. } => last_lines = run.last_lines,
-            _ => {}
-        }
-        search.note(batch, outcome);
-    }
-    if let Some(reason) = nothing_found(&search, last_lines) {
+    let start = own.or(goal.given).unwrap_or(1);
+    let mut tries = WholeTries {
+        runner,
+        point,
+        card: goal.card(),
+        seen: None,
+        largest: None,
+        last_lines: Vec::new(),
+    };
+    let stage = match search(goal, start, None, false, &mut tries)? {
+        ControlFlow::Break(over) => return Ok(over),
+        ControlFlow::Continue(searched) => searched.stage,
+    };
+    let WholeTries {
+        seen,
+        largest,
+        last_lines,
+        ..
+    } = tries;
+    if let Some(reason) = nothing_found(&stage.search, last_lines) {
         return Ok(LargestBatch::NotFound(reason));
     }
-    let mut found = found(search, point, seen.unwrap_or_default(), Some(because));
-    found.run = largest.map(|(_, run)| run);
+    let mut found = found(stage, point, seen.unwrap_or_default(), Some(because));
+    found.run = largest.filter(|run| run.0 == found.batch).map(|run| run.1);
     Ok(LargestBatch::Found(Box::new(found)))
 }
 
-/// The search again, from when the size of the data is known.
-fn limited(search: Search, goal: &Goal, seen: &SizePointReport) -> Search {
-    let mut limited = goal
-        .search(seen.batch, seen.samples)
-        .without_looking_further();
-    for (&size, outcome) in search.outcomes() {
-        limited.note(size, outcome.clone());
+struct WholeTries<'a> {
+    runner: &'a mut dyn Runner,
+    point: &'a SizePoint,
+    card: Vec<Change>,
+    /// What was seen of the place at which the batch is set, once the script has come there.
+    seen: Option<SizePointReport>,
+    /// The largest batch that fits with everything that the job goes through.
+    largest: Option<(u64, Run)>,
+    /// Of the last run that failed.
+    last_lines: Vec<String>,
+}
+
+impl TryBatch for WholeTries<'_> {
+    fn try_batch(
+        &mut self,
+        batch: u64,
+        steps: Option<u64>,
+        count: usize,
+    ) -> Result<ControlFlow<LargestBatch, Run>, Stop> {
+        let rehearsal = rehearsal(self.point, batch, steps, &self.card, count);
+        let run = self.runner.rehearse(&rehearsal)?;
+        if !matches!(self.point, SizePoint::Option(_)) && self.seen.is_none() {
+            // Before the point is reached, nothing about the batch is known.
+            let report = run.size_point().cloned().unwrap_or_default();
+            match report.is_found {
+                true => self.seen = Some(report),
+                false if run.completion() == Completion::OutOfMemory => {}
+                false => {
+                    return Ok(ControlFlow::Break(
+                        match never_there(self.point, run, report) {
+                            Forked::Over(result) => result,
+                            _ => LargestBatch::NotFound(NotFound::NoLoader {
+                                options: Vec::new(),
+                            }),
+                        },
+                    ));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(run))
     }
-    limited
+
+    fn keep(&mut self, batch: u64, steps: Option<u64>, run: Run) {
+        match run.completion() {
+            Completion::Completed => {
+                if steps.is_none() && self.largest.as_ref().is_none_or(|fit| fit.0 < batch) {
+                    self.largest = Some((batch, run));
+                }
+            }
+            Completion::OutOfMemory => {}
+            _ => self.last_lines = run.last_lines,
+        }
+    }
 }
 
 /// Why a search that is over found nothing.
@@ -364,17 +556,21 @@ fn nothing_found(search: &Search, last_lines: Vec<String>) -> Option<NotFound> {
 }
 
 fn found(
-    search: Search,
+    stage: Stage,
     point: &SizePoint,
     seen: SizePointReport,
     whole_because: Option<WholeBecause>,
 ) -> Found {
+    let batch = stage.search.largest().unwrap_or_default();
     Found {
-        batch: search.largest().unwrap_or_default(),
+        batch,
         point: point.clone(),
-        gap: search.gap(),
+        gap: stage.search.gap(),
+        samples: seen.samples.or(stage.all_samples),
+        not_reached: stage.not_reached(batch),
+        is_all_there_is: stage.same_from == Some(batch),
         seen,
-        outcomes: search.outcomes().clone(),
+        outcomes: stage.search.outcomes().clone(),
         whole_because,
         run: None,
     }

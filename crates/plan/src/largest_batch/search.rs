@@ -27,6 +27,8 @@ pub struct Search {
     width_before: Option<u64>,
     /// Whether a round size above the first that does not fit is rehearsed, too.
     looks_further: bool,
+    /// The start is close to the answer: what does not fit is followed by sizes a little smaller.
+    starts_close: bool,
 }
 
 impl Search {
@@ -40,7 +42,21 @@ impl Search {
             outcomes: BTreeMap::new(),
             width_before: None,
             looks_further: true,
+            starts_close: false,
         }
+    }
+
+    /// The start is known to be close to the answer, and not below it.
+    pub fn starting_close_above(mut self) -> Self {
+        self.starts_close = true;
+        self
+    }
+
+    /// From now on, nothing larger than `most` is in question; what was seen of larger sizes is forgotten.
+    pub fn limit(&mut self, most: u64) {
+        self.most = self.most.min(most).max(1);
+        self.start = self.start.min(self.most);
+        self.outcomes.retain(|size, _| *size <= self.most);
     }
 
     /// Ends as soon as a size fits and the next one does not: for rehearsals that take their time.
@@ -82,7 +98,7 @@ impl Search {
 
     /// The next size to rehearse; none when the answer is known, or cannot be.
     pub fn next(&self) -> Option<u64> {
-        if self.outcomes.is_empty() {
+        if !self.outcomes.contains_key(&self.start) {
             return Some(self.start);
         }
         let Some(low) = self.largest() else {
@@ -103,7 +119,7 @@ impl Search {
     fn smaller(&self) -> Option<u64> {
         let (&least, outcome) = self.outcomes.first_key_value()?;
         match outcome {
-            Outcome::DoesNotFit(_) if least > 1 => Some(least / 2),
+            Outcome::DoesNotFit(_) if least > 1 => Some(self.below(least)),
             // One sample alone may be too few for the script (batch normalisation).
             Outcome::Fails { .. } if least == 1 && self.most > 1 => {
                 (!self.outcomes.contains_key(&2)).then_some(2)
@@ -112,8 +128,24 @@ impl Search {
         }
     }
 
+    /// Half of what does not fit; from a start that is close, in steps that double.
+    fn below(&self, least: u64) -> u64 {
+        let step = (self.start - least).max(self.start / 16).max(1);
+        match self.starts_close && step < least {
+            true => least - step,
+            false => least / 2,
+        }
+    }
+
     fn bold_guess(&self, low: u64) -> u64 {
-        let guess = self.predicted(least_use).unwrap_or(low.saturating_mul(2));
+        // Two sizes that take the same say nothing about what is large.
+        let factor = match self.fitting().count() {
+            0 | 1 => 2,
+            _ => BOLDEST,
+        };
+        let guess = self
+            .predicted(least_use)
+            .unwrap_or(low.saturating_mul(factor));
         guess
             .clamp(low + 1, low.saturating_mul(BOLDEST).max(2))
             .min(self.most)
@@ -271,6 +303,28 @@ mod tests {
         assert_eq!(search.largest(), Some(50));
         assert_eq!(search.next_above(), None);
         assert_eq!(order, [8, 16, 50]);
+    }
+
+    #[test]
+    fn a_start_that_is_close_is_left_in_small_steps() {
+        let capacity = 11_000 * MIB;
+        let linear = |size: u64| outcome((1_500 + 10 * size) * MIB, capacity);
+        for start in [950, 960, 1000, 1100, 3000] {
+            let mut search = Search::new(start, u64::MAX, capacity).starting_close_above();
+            search.note(start + 1, outcome(u64::MAX, capacity));
+            let (search, order) = run(search.without_looking_further(), linear);
+            assert_eq!(search.largest(), Some(950), "{order:?}");
+            assert!(order.len() <= 14, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn a_size_that_the_data_do_not_have_is_replaced_by_all_of_them() {
+        let capacity = 11_000 * MIB;
+        let mut search = Search::new(600, u64::MAX, capacity);
+        search.note(600, outcome(2_000 * MIB, capacity));
+        search.limit(50);
+        assert_eq!(search.next(), Some(50));
     }
 
     #[test]

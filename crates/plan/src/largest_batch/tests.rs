@@ -4,7 +4,7 @@ use super::*;
 use crate::made_up::{
     Holds, MadeUp, batch_of, does_not_fit, fails, fits, fits_with, interrupted, on_card, times_out,
 };
-use ghostgpu_session::ProcessReport;
+use ghostgpu_session::{ProcessReport, TrainingData};
 
 const MIB: u64 = 1 << 20;
 const CAPACITY: u64 = 1000 * MIB;
@@ -16,6 +16,8 @@ fn goal(point: SizePoint) -> Goal {
         at_most: None,
         is_forked: true,
         capacity_bytes: CAPACITY,
+        margin_bytes: 0,
+        first_steps: Some(3),
     }
 }
 
@@ -59,7 +61,8 @@ fn a_script_that_waits_is_searched_in_forks_and_confirmed_by_a_whole_run() {
         Some(Outcome::DoesNotFit(_))
     ));
     assert!(runner.seen.iter().all(|(_, is_forked)| *is_forked));
-    let (confirmation, _) = confirm(&mut runner, &mut found).expect("a run");
+    let (confirmation, _) =
+        confirm(&mut runner, &goal(SizePoint::TrainingLoader), &mut found).expect("a run");
     assert_eq!(confirmation, Confirmation::Equal);
     assert_eq!(
         runner.seen.last(),
@@ -76,7 +79,8 @@ fn a_whole_run_that_does_not_fit_or_end_contradicts_the_forks() {
         };
         let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
         let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
-        let (confirmation, _) = confirm(&mut runner, &mut found).expect("a run");
+        let (confirmation, _) =
+            confirm(&mut runner, &goal(SizePoint::TrainingLoader), &mut found).expect("a run");
         assert_eq!(confirmation, Confirmation::Contradicts);
     }
 }
@@ -89,7 +93,7 @@ fn an_interrupt_while_a_batch_is_confirmed_is_passed_on() {
     };
     let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
     let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
-    let result = confirm(&mut runner, &mut found);
+    let result = confirm(&mut runner, &goal(SizePoint::TrainingLoader), &mut found);
     assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
 }
 
@@ -120,7 +124,8 @@ fn what_cannot_be_forked_is_searched_in_whole_runs_and_says_why() {
     );
     assert!(runner.seen.iter().all(|(_, is_forked)| !is_forked));
     let count = runner.seen.len();
-    let (confirmation, _) = confirm(&mut runner, &mut found).expect("the run that fits");
+    let (confirmation, _) = confirm(&mut runner, &goal(SizePoint::TrainingLoader), &mut found)
+        .expect("the run that fits");
     assert_eq!(confirmation, Confirmation::FoundByRuns);
     assert_eq!(runner.seen.len(), count);
 }
@@ -205,4 +210,144 @@ fn a_batch_of_one_that_does_not_fit_is_the_answer() {
         matches!(reason, NotFound::NotEvenOne { batch: 1, .. }),
         "{reason:?}"
     );
+}
+
+fn steps_of(rehearsal: &Rehearsal) -> Option<u64> {
+    rehearsal.changes.iter().find_map(|change| match change {
+        Change::Steps(steps) => Some(*steps),
+        _ => None,
+    })
+}
+
+/// What a loader with so many samples leaves in a report.
+fn trained(samples: u64, batch: Option<u64>, total_allocated_bytes: u64) -> ProcessReport {
+    ProcessReport {
+        training_data: Some(TrainingData { samples, batch }),
+        total_allocated_bytes,
+        ..ProcessReport::default()
+    }
+}
+
+#[test]
+fn the_first_steps_are_searched_first_and_the_answer_fits_with_everything_after_them() {
+    // The ends of epochs take more than the first steps do: 80 fit, and 90 for three steps.
+    let answer = |rehearsal: &Rehearsal| {
+        let batch = batch_of(rehearsal).expect("a batch");
+        let later = match steps_of(rehearsal) {
+            Some(_) => 0,
+            None => 100,
+        };
+        on_card((100 + later + 10 * batch) * MIB, CAPACITY)
+    };
+    for holds in [
+        Holds::Waits(at_loader()),
+        Holds::Ends(SizePointReport {
+            unforkable: Some("it has threads".to_owned()),
+            ..at_loader()
+        }),
+    ] {
+        let point = SizePoint::Option("--batch-size".to_owned());
+        let mut runner = MadeUp::new(answer).holding(holds);
+        let mut found = found(find(&mut runner, &goal(point.clone())));
+        assert_eq!(found.batch, 80);
+        assert!(found.outcomes[&80].peaks().is_some());
+        assert!(matches!(found.outcomes[&81], Outcome::DoesNotFit(_)));
+        let (_, run) = confirm(&mut runner, &goal(point), &mut found).expect("a run");
+        assert_eq!(run.peaks().device_bytes, 1000 * MIB);
+        assert!(runner.seen.len() < 24, "{:?}", runner.seen);
+    }
+}
+
+#[test]
+fn no_batch_is_larger_than_the_data() {
+    // An argument may set several of the loader's batches at once.
+    for (per_step, most) in [(1, 50), (4, 200)] {
+        for own in [4, 600] {
+            let answer = move |rehearsal: &Rehearsal| {
+                let batch = batch_of(rehearsal).expect("a batch");
+                let process = trained(50, Some((batch / per_step).max(1)), batch * MIB);
+                fits_with(batch.min(most) * MIB, process)
+            };
+            let mut runner = MadeUp::new(answer).holding(Holds::Waits(SizePointReport {
+                batch: Some(own),
+                ..at_loader()
+            }));
+            let point = SizePoint::Option("--batch-size".to_owned());
+            let found = found(find(&mut runner, &goal(point)));
+            assert_eq!((found.batch, found.samples), (most, Some(most)));
+        }
+    }
+}
+
+#[test]
+fn an_argument_that_does_nothing_is_found_out() {
+    let ignored = |loader_batch: Option<u64>| {
+        move |_: &Rehearsal| fits_with(MIB, trained(5_000, loader_batch, 77))
+    };
+    for (loader_batch, rehearsals) in [(Some(8), 2), (None, 4)] {
+        let mut runner = MadeUp::new(ignored(loader_batch)).holding(Holds::Waits(at_loader()));
+        let point = SizePoint::Option("--seed".to_owned());
+        let reason = not_found(find(&mut runner, &goal(point)));
+        assert!(
+            matches!(reason, NotFound::NoEffect { smaller: 8, .. }),
+            "{reason:?}"
+        );
+        assert_eq!(runner.seen.len(), rehearsals);
+    }
+}
+
+#[test]
+fn a_small_bound_does_not_hide_that_an_argument_does_nothing() {
+    let mut goal = goal(SizePoint::Option("--seed".to_owned()));
+    goal.at_most = Some(64);
+    let same = |_: &Rehearsal| {
+        fits_with(
+            MIB,
+            ProcessReport {
+                total_allocated_bytes: 77,
+                ..ProcessReport::default()
+            },
+        )
+    };
+    let mut runner = MadeUp::new(same).holding(Holds::Waits(at_loader()));
+    let reason = not_found(find(&mut runner, &goal));
+    assert!(matches!(reason, NotFound::NoEffect { .. }), "{reason:?}");
+}
+
+#[test]
+fn data_whose_end_is_not_known_end_where_larger_batches_do_the_same() {
+    let answer = |rehearsal: &Rehearsal| {
+        let batch = batch_of(rehearsal).expect("a batch").min(50);
+        let process = ProcessReport {
+            total_allocated_bytes: batch,
+            ..ProcessReport::default()
+        };
+        fits_with(MIB, process)
+    };
+    let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
+    let point = SizePoint::Option("--batch-size".to_owned());
+    let found = found(find(&mut runner, &goal(point)));
+    assert!(found.is_all_there_is);
+    assert!((50..=4096).contains(&found.batch), "{}", found.batch);
+}
+
+#[test]
+fn a_margin_is_left_free_in_forks_in_whole_runs_and_in_the_confirmation() {
+    for is_forked in [true, false] {
+        let answer = move |rehearsal: &Rehearsal| {
+            let batch = batch_of(rehearsal).expect("a batch");
+            // A fork has the card of its script.
+            let is_whole = !is_forked || matches!(rehearsal.purpose, Purpose::Confirmation { .. });
+            let margin = rehearsal.changes.contains(&Change::LessMemory(200 * MIB));
+            assert_eq!(margin, is_whole);
+            on_card((100 + 10 * batch) * MIB, CAPACITY - 200 * MIB)
+        };
+        let mut goal = goal(SizePoint::Option("--batch-size".to_owned()));
+        goal.margin_bytes = 200 * MIB;
+        goal.is_forked = is_forked;
+        let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
+        let mut found = found(find(&mut runner, &goal));
+        assert_eq!(found.batch, 70);
+        confirm(&mut runner, &goal, &mut found).expect("a run");
+    }
 }

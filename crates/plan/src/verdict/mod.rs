@@ -212,7 +212,8 @@ fn steps_not_rehearsed(process: &ProcessReport) -> Option<u64> {
 }
 
 /// Why it is not known whether a job fits that ran to the end of its rehearsal.
-fn not_known(run: &Run) -> Option<String> {
+/// Why it is not known whether everything of a training fits; none if everything that decides was reached.
+pub fn not_known(run: &Run) -> Option<String> {
     let findings = &run.findings;
     if findings.cards.is_empty() {
         return Some("what was in use on the card could not be read".to_owned());
@@ -230,12 +231,10 @@ fn not_known(run: &Run) -> Option<String> {
     Some(reasons::not_reached(decisive))
 }
 
-/// What decides and was not reached. A script that came to its end has nothing more to show.
+/// What decides and was not reached.
 fn decisive_parts(coverage: &Coverage) -> impl Iterator<Item = &NotReached> {
-    let mut covered = coverage.covered.iter();
-    let has_ended = covered.any(|covered| covered.part == TrainingPart::EndOfScript);
     let not_reached = coverage.not_reached.iter();
-    not_reached.filter(move |part| !has_ended && DECISIVE.contains(&part.part))
+    not_reached.filter(|missed| DECISIVE.contains(&missed.part))
 }
 
 fn flushes(processes: &[ProcessReport]) -> u64 {

@@ -72,6 +72,7 @@ impl Seen {
             stage: "forward".to_owned(),
             stack: Vec::new(),
             is_fatal: true,
+            moment: None,
         };
         let coverage = Coverage {
             is_shortened: self.is_shortened,

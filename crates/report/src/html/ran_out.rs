@@ -277,6 +277,7 @@ mod tests {
                 frame("/v/site-packages/torch/f.py", None, false),
             ],
             is_fatal: true,
+            moment: None,
         }
     }
 

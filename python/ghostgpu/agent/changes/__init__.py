@@ -23,7 +23,6 @@ from .lean_optimizer import LeanOptimizer
 from .memory_fraction import LeaveRoom, NoLimit
 from .no_cudnn_benchmark import NoCudnnBenchmark
 from .no_grad_evaluation import NoGradEvaluation
-from .short_passes import ShortPasses
 from .small_evaluation_batch import SmallEvaluationBatch
 
 _ALL: dict[str, type[Change]] = {
@@ -38,7 +37,6 @@ _ALL: dict[str, type[Change]] = {
     "no-cudnn-benchmark": NoCudnnBenchmark,
     "no-grad-evaluation": NoGradEvaluation,
     "no-limit": NoLimit,
-    "short-passes": ShortPasses,
     "small-evaluation-batch": SmallEvaluationBatch,
 }
 
@@ -59,7 +57,7 @@ def start(torch: Any, names: tuple[str, ...], ending: Ending) -> None:
 
     def tell() -> None:
         for name, change in made:
-            report = ChangeReport(name, change.did(), change.line())
+            report = ChangeReport(name, change.did(), change.line(), change.other_results())
             RECORD.report.changes.append(report)
 
     ending.add_last_act(tell)

@@ -27,6 +27,10 @@ class Change:
         """What to write in the script, on one line; None where the advice has said it."""
         return None
 
+    def other_results(self) -> str | None:
+        """Why this script's results are others with it, where the advice promises the same."""
+        return None
+
 
 def counted(names: Counter[str], one: str, several: str) -> str:
     """`12 GPT2Block modules, 1 Encoder module`, the most frequent first."""

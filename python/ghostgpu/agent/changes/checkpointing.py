@@ -33,6 +33,8 @@ class Checkpointing(Change):
         self._asked: list[str] = []
         self._names: Counter[str] = Counter()
         self._is_inside = False
+        self._statistics: set[str] = set()
+        """Classes of layers that run twice and whose statistics move each time."""
 
     def install(self) -> None:
         # The outer one comes last in the list of those around a call.
@@ -72,6 +74,7 @@ class Checkpointing(Change):
             if config is not None and getattr(config, "use_cache", False):
                 config.use_cache = False
             self._asked.append(type(module).__name__)
+            self._note_statistics(module)
             has_asked = True
         return has_asked
 
@@ -91,6 +94,7 @@ class Checkpointing(Change):
         if module not in self._used:
             self._used.add(module)
             self._names[type(module).__name__] += 1
+            self._note_statistics(module)
         self._is_inside = True
         try:
             if is_block:
@@ -102,6 +106,15 @@ class Checkpointing(Change):
         finally:
             self._is_inside = False
 
+    def _note_statistics(self, module: Any) -> None:
+        # Dropout is drawn again from the same state of the generator; averages are not set back.
+        averaging = self.torch.nn.modules.batchnorm._NormBase
+        self._statistics |= {
+            type(part).__name__
+            for part in module.modules()
+            if isinstance(part, averaging) and part.training and part.running_mean is not None
+        }
+
     def did(self) -> str | None:
         if self._asked:
             return f"gradient_checkpointing_enable() of {', '.join(self._asked[:3])}"
@@ -110,6 +123,12 @@ class Checkpointing(Change):
         if len(self._rows):
             return f"{counted(self._names, 'row', 'rows')} of layers run in pieces"
         return f"{counted(self._names, 'module', 'modules')} checkpointed"
+
+    def other_results(self) -> str | None:
+        if not self._statistics:
+            return None
+        named = " and ".join(sorted(self._statistics))
+        return f"{named} inside them updates its running statistics twice in every step"
 
     def line(self) -> str | None:
         if self._asked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from ..changes.evaluating import Evaluating
@@ -53,6 +53,7 @@ class Coverage:
         self._latest_pass: ShortenedPass | None = None
         """The pass that the latest batch came from, if it is under way."""
         self._batches_per_step = 0
+        self._is_off = False
 
     def install(self) -> None:
         """Watch loaders, and where models are put into evaluation mode."""
@@ -73,6 +74,35 @@ class Coverage:
     def forget_parent(self) -> None:
         """A forked child covers nothing: it is the parent's training."""
         self.shortens = False
+
+    def go_on_in_copy(self) -> None:
+        """This is a copy of the script that goes on by itself: it has the whole budget."""
+        self.progress.restart_clock()
+
+    def switch_off(self) -> None:
+        """Only steps are counted in this process: passes are left as they are."""
+        self.shortens = False
+        self._is_off = True
+
+    def moment(self, frames: list[FrameType]) -> str | None:
+        """What part of a training a stack belongs to, if it is not one of the first steps."""
+        if self.progress.steps == 0:
+            return None
+        if not self.torch.is_grad_enabled() or self._is_in_evaluation_mode(frames):
+            return "evaluation"
+        latest = self._latest_pass
+        if latest is None:
+            return None
+        if self.is_at_last_batch:
+            return "last-batch"
+        return None if self._steps_at_first_end is None else "next-epoch"
+
+    def _is_in_evaluation_mode(self, frames: list[FrameType]) -> bool:
+        # The outermost module: layers inside may be frozen while the model trains.
+        callers = (frame.f_locals.get("self") for frame in frames)
+        modules = (each for each in callers if isinstance(each, self.torch.nn.Module))
+        model = next(modules, None)
+        return model is not None and not model.training
 
     # --- steps
 
@@ -191,6 +221,8 @@ class Coverage:
 
     def tell(self) -> None:
         """Write down what was seen; called once, at the end of the process."""
+        if self._is_off:
+            return
         for place in self._places.values():
             if place.not_looked_at and (not place.is_uniform or len(place.full_shapes) > 1):
                 RECORD.assume(

@@ -18,6 +18,10 @@ from .progress import FIRST_STEPS
 if TYPE_CHECKING:
     from .coverage import Coverage
 
+WHOLE_BATCHES = 12
+"""A pass of no more batches is not cut: little time would be saved, and what the allocator has
+cached at its end would be what another, shorter pass leaves."""
+
 LAST_BATCHES = 2
 """The last one may be smaller; the one before it shows the way from full to small."""
 
@@ -150,7 +154,8 @@ class ShortenedPass:
     @property
     def _is_cut(self) -> bool:
         # Data that is only read on the host may decide what comes to the card later.
-        return self._coverage.shortens and self._memory.was_used
+        is_short = self.length is not None and self.length <= WHOLE_BATCHES
+        return self._coverage.shortens and self._memory.was_used and not is_short
 
     def _is_first(self) -> bool:
         if self.place.is_evaluation:

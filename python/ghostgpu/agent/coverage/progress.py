@@ -50,6 +50,11 @@ class Progress:
         if self._began_at is None:
             self._began_at = self._clock()
 
+    def restart_clock(self) -> None:
+        """Forget the time that has gone by, not what was seen."""
+        self._began_at = None
+        self._hurries_since = None
+
     @property
     def seconds(self) -> float:
         """Since the first batch or step."""

@@ -39,6 +39,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             output: &arguments.answer,
             point: SizePoint::Own,
             at_most: None,
+            margin: arguments.options.margin,
             is_forked: true,
             declines,
         });

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::commands::AnswerOptions;
+use crate::commands::extent_options::ExtentOptions;
 use crate::commands::script_options::BatchArgument;
 
 /// Say what a log with an out-of-memory error means, and what to do
@@ -13,7 +14,8 @@ use crate::commands::script_options::BatchArgument;
 /// Reads a log of any length and from any number of ranks, or standard input: which memory ran out,
 /// who had it, which situation that is and why, what helps, and what does not. With --script, advice
 /// is tried on a virtual card first, and only what works is shown: settings, batches, larger cards,
-/// and changes in the script itself, which are made while it runs or on a copy of its text. What
+/// and changes in the script itself, which are made while it runs or on a copy of its text. It works
+/// if everything of the training fits: the ends of epochs, evaluation, and the steps after them. What
 /// cannot be tried is named, with the reason.
 #[derive(Clone, Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -56,10 +58,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub batch: BatchArgument,
 
-    /// Stop the script after this many optimizer steps; 0 runs it to its end [default: 3; 20 where the
-    /// log shows growth over steps; where it failed in evaluation, 3 batches of each pass, and on]
-    #[arg(long, value_name = "N", requires = "script")]
-    pub steps: Option<u64>,
+    #[command(flatten)]
+    pub extent: ExtentOptions,
 
     /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
     /// one that ghostgpu is installed in]

@@ -16,6 +16,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments
         .batch
         .needs("--script", arguments.script.is_some())?;
+    refuse_options_of_rehearsing(arguments)?;
     let output = arguments.answer.prepare()?;
     let log = input::read_log(arguments.file.as_deref())?;
     let card = |finding: &_| {
@@ -40,6 +41,16 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     output.answer(|look| answer.text(look), || answer.json(exit_code))?;
     Ok(exit_code)
+}
+
+/// Options that would have no effect are a mistake.
+fn refuse_options_of_rehearsing(arguments: &Arguments) -> Result<(), Failure> {
+    let words = arguments.extent.words();
+    match (words.first(), &arguments.script) {
+        (Some(option), None) => Err(Failure::new(format!("`{option}` belongs to --script"))
+            .with_hint("without --script nothing is run")),
+        _ => Ok(()),
+    }
 }
 
 fn nothing_found(arguments: &Arguments, log: &Log) -> Failure {

@@ -8,7 +8,7 @@ use ghostgpu_answers::fits::{Circumstances, Need};
 use ghostgpu_answers::largest_batch::MaxBatch;
 use ghostgpu_plan::StepGrowth;
 use ghostgpu_plan::largest_batch::{Goal, LargestBatch, confirm, find};
-use ghostgpu_plan::verdict::{OnCard, judge, need_seen_in};
+use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
 use ghostgpu_rehearse::{Completion, Job, SizePoint, WholeRuns, present_value};
 
 use super::announce;
@@ -23,6 +23,8 @@ pub struct WhichBatch<'a> {
     /// Where the batch is set.
     pub point: SizePoint,
     pub at_most: Option<u64>,
+    /// So much of the card is to stay free.
+    pub margin: Option<Margin>,
     /// The script is forked for each batch, where that is sound.
     pub is_forked: bool,
     pub declines: Declines,
@@ -45,6 +47,10 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
         at_most: question.at_most,
         is_forked: question.is_forked,
         capacity_bytes: OnCard::of(&prepared, None).capacity_bytes(),
+        margin_bytes: question
+            .margin
+            .map_or(0, |margin| margin.bytes_of(prepared.card().total_bytes)),
+        first_steps: question.job.extent.first_steps(),
     };
     let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
     let mut runner = Declining::new(runs, question.declines);
@@ -54,7 +60,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
             return not_found::tell(reason, &prepared, output, &mut runner);
         }
     };
-    let (confirmation, run) = confirm(&mut runner, &mut found)?;
+    let (confirmation, run) = confirm(&mut runner, &goal, &mut found)?;
     let need = match run.completion() {
         Completion::Completed => Need::Found(need_seen_in(&run)),
         _ => Need::Unknown {
@@ -72,7 +78,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
         need,
         &Circumstances::of(&prepared),
     );
-    let answer = MaxBatch::new(&found, confirmation, run_answer);
+    let answer = MaxBatch::new(&found, confirmation, goal.margin_bytes, run_answer);
     let text = answer.text(output.look(None));
     output.publish(&text, &answer)?;
     Ok(answer.exit_code)

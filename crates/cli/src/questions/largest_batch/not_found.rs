@@ -5,7 +5,7 @@ use ghostgpu_answers::largest_batch::{BeforeFirstBatch, NotEvenOne};
 use ghostgpu_plan::largest_batch::NotFound;
 use ghostgpu_plan::need;
 use ghostgpu_plan::verdict::{OnCard, judge};
-use ghostgpu_rehearse::{Prepared, Rehearse, Run};
+use ghostgpu_rehearse::{Prepared, Rehearse, Run, SizePoint};
 
 use crate::commands::Destination;
 use crate::failure::Failure;
@@ -43,6 +43,25 @@ pub fn tell(
             output.publish(&answer.text(), &answer.json())?;
             Ok(NotEvenOne::EXIT_CODE)
         }
+        NotFound::NoEffect {
+            point,
+            smaller,
+            larger,
+        } => Err(Failure::new(format!(
+            "{} does not set the batch: the script does exactly the same with {smaller} and {larger}",
+            match &point {
+                SizePoint::Option(option) => format!("the argument `{option}`"),
+                _ => "the DataLoader".to_owned(),
+            }
+        ))
+        .with_hint(match &point {
+            SizePoint::Option(_) => {
+                "name the argument that does, or leave `--arg` out to set the batch of the training \
+                 DataLoader"
+            }
+            _ => "if an argument of the script sets the batch, name it: `--arg --batch-size`",
+        })
+        .into()),
         NotFound::DoesNotFit(run) => does_not_fit(&run, prepared, output, runner),
         NotFound::Fails {
             batch,
