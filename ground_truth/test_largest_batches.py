@@ -29,7 +29,7 @@ ASKED = {name: each for name, each in RECORDED.items() if "largest_batch" in eac
 #: What the virtual card finds instead. Whole trainings (`--full`) end there with these batches.
 #: `graph` and `lightning` are not monotonic: the batch after the recorded one fits on neither
 #: card, and the bisection on the real one stopped there. `seq2seq` is too small by 9 %: 74 and 77
-#: do not fit, 80 does. In the other two the virtual card takes a few samples more than the real one.
+#: do not fit, 80 does. In the other two the virtual card takes a few samples more.
 DIFFERS = {
     "diffusion": 94,
     "graph": 231,
