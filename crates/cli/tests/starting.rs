@@ -31,6 +31,9 @@ fn notebook(cells: &[&str]) -> String {
     serde_json::json!({ "nbformat": 4, "metadata": {}, "cells": cells }).to_string()
 }
 
+/// The code of a script that ends well and puts nothing on the card.
+const DID_NOT_USE_CARD: i32 = 6;
+
 #[test]
 fn a_module_is_run_as_python_does() {
     let world = World::new();
@@ -40,7 +43,7 @@ fn a_module_is_run_as_python_does() {
         &["--", "python3", "-m", "pkg.train", "--steps", "7"],
     ] {
         let outcome = world.rehearse(words);
-        outcome.assert_code(0);
+        outcome.assert_code(DID_NOT_USE_CARD);
         assert!(
             outcome.stdout.contains("__main__ ['--steps', '7']"),
             "{outcome:#?}"
@@ -63,7 +66,7 @@ fn a_shell_script_is_run_by_a_shell_and_its_python_is_the_one_that_was_named() {
         &["--python", python, "--", "bash", "train.sh", "here"],
     ] {
         let outcome = world.rehearse(words);
-        outcome.assert_code(0);
+        outcome.assert_code(DID_NOT_USE_CARD);
         assert!(
             outcome.stdout.contains(&format!("from here\n{python}\n")),
             "{outcome:#?}"
@@ -82,7 +85,7 @@ fn a_launcher_is_found_beside_the_python_that_was_named() {
     );
     let words = ["--", "launch-training", "--ranks", "2"];
     let outcome = world.rehearse(&[&["--python", python], &words[..]].concat());
-    outcome.assert_code(0);
+    outcome.assert_code(DID_NOT_USE_CARD);
     assert!(
         outcome.stdout.contains("launched --ranks 2"),
         "{outcome:#?}"
@@ -103,7 +106,7 @@ fn the_cells_of_a_notebook_are_run_without_what_only_ipython_knows() {
     ];
     world.write("work/deep/train.ipynb", &notebook(&cells));
     let outcome = world.rehearse(&["deep/train.ipynb", "--lr", "1"]);
-    outcome.assert_code(0);
+    outcome.assert_code(DID_NOT_USE_CARD);
     assert!(
         outcome
             .stdout
@@ -165,7 +168,7 @@ fn nvidia_smi_in_a_script_speaks_of_the_virtual_card() {
          print(subprocess.check_output(['nvidia-smi', '--query-gpu=name,memory.total', '--format=csv'], text=True))",
     );
     let outcome = world.rehearse(&["train.py"]);
-    outcome.assert_code(0);
+    outcome.assert_code(DID_NOT_USE_CARD);
     let expected =
         "name, memory.total [MiB]\nNVIDIA GeForce RTX 3060 (GhostGPU virtual), 12288 MiB\n";
     assert!(outcome.stdout.contains(expected), "{outcome:#?}");

@@ -42,7 +42,7 @@ impl StepGrowth {
         let mut processes = run.findings.processes.iter();
         let has_short_passes = processes.any(|process| {
             let coverage = process.coverage.as_ref();
-            coverage.is_some_and(|coverage| coverage.is_shortened)
+            coverage.is_some_and(|coverage| coverage.is_training_shortened)
         });
         let longest = match has_short_passes {
             true => LONGEST_PERIOD_IN_SHORT_PASSES,

@@ -133,6 +133,8 @@ pub struct Coverage {
     pub not_reached: Vec<NotReached>,
     /// Batches were left out of passes over data.
     pub is_shortened: bool,
+    /// Batches were left out of passes over training data: there are more steps than were made.
+    pub is_training_shortened: bool,
 }
 
 /// A part of a training that was rehearsed.

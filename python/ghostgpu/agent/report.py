@@ -127,6 +127,8 @@ class CoverageReport:
     not_reached: list[NotReached]
     is_shortened: bool
     """Batches were left out of passes over data."""
+    is_training_shortened: bool
+    """The same, of training data: there are more steps than were made."""
 
 
 @dataclass

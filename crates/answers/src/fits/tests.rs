@@ -470,6 +470,7 @@ fn covering() -> ProcessReport {
             ],
             not_reached: Vec::new(),
             is_shortened: true,
+            is_training_shortened: true,
         }),
         ..process()
     }

@@ -177,41 +177,20 @@ fn full_after(growth: &StepGrowth, left_bytes: u64, run: &Run) -> Option<u64> {
     (steps < steps_to_come(run)).then_some(steps)
 }
 
-/// How many steps the training goes on for: none if the script came to its end with all of them, and many if it was
-/// stopped, or passes over its data were shortened, and nobody knows how many there are.
+/// How many steps the training may go on for: none if the script came to its end with all of them, and many if it was
+/// stopped, or passes over its training data were shortened.
 fn steps_to_come(run: &Run) -> u64 {
-    let processes = run.findings.processes.iter();
-    let known = processes.filter_map(steps_not_rehearsed).max();
     let mut processes = run.findings.processes.iter();
     let is_shortened = processes.any(|process| {
         let coverage = process.coverage.as_ref();
-        coverage.is_some_and(|coverage| coverage.is_shortened)
+        coverage.is_some_and(|coverage| coverage.is_training_shortened)
     });
-    let unknown = match run.stopped_by_step_limit() || is_shortened {
+    match run.stopped_by_step_limit() || is_shortened {
         true => LONG_TRAINING,
         false => 0,
-    };
-    known.unwrap_or(unknown).min(LONG_TRAINING)
+    }
 }
 
-/// How many steps of the training were not rehearsed, where its length is known: `9 of 1,250` leaves 1,241.
-fn steps_not_rehearsed(process: &ProcessReport) -> Option<u64> {
-    let coverage = process.coverage.as_ref()?;
-    let steps = coverage
-        .covered
-        .iter()
-        .find(|covered| covered.part == TrainingPart::Steps)?;
-    let (_, all) = steps.detail.split_once(" of ")?;
-    let digits: String = all
-        .chars()
-        .take_while(|character| character.is_ascii_digit() || *character == ',')
-        .filter(char::is_ascii_digit)
-        .collect();
-    let all: u64 = digits.parse().ok()?;
-    Some(all.saturating_sub(process.steps))
-}
-
-/// Why it is not known whether a job fits that ran to the end of its rehearsal.
 /// Why it is not known whether everything of a training fits; none if everything that decides was reached.
 pub fn not_known(run: &Run) -> Option<String> {
     let findings = &run.findings;

@@ -229,8 +229,12 @@ class Coverage:
                     f"{place.line}: batches that were not loaded ({place.not_looked_at:,} of a "
                     "pass) are no larger than those that were"
                 )
+        training = [place for place in self._places.values() if not place.is_evaluation]
         RECORD.report.coverage = CoverageReport(
-            self._covered(), self._not_reached(), self._is_shortened
+            covered=self._covered(),
+            not_reached=self._not_reached(),
+            is_shortened=self._is_shortened,
+            is_training_shortened=any(place.is_shortened for place in training),
         )
 
     @property
