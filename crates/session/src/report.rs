@@ -141,7 +141,7 @@ pub struct Coverage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Covered {
     pub part: TrainingPart,
-    /// What of it, in a few words: `9 of 1,250`, `16×512`.
+    /// What of it, in a few words: `9`, `16×512`.
     pub detail: String,
 }
 

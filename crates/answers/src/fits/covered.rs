@@ -12,7 +12,7 @@ enum Words {
     Few,
 }
 
-/// `9 steps of 1,250, batches of 16×35 to 16×512, last batch of 8, evaluation, checkpoint, next epoch`.
+/// `9 steps, batches of 16×35 to 16×512, last batch of 8, evaluation, checkpoint, next epoch`.
 pub fn covered(answer: &Answer) -> String {
     parts(answer, Words::All).join(", ")
 }
@@ -106,7 +106,7 @@ fn in_one_line(parts: &[String], width: usize) -> String {
     ghostgpu_text::shortened(&line, width, width)
 }
 
-/// `9 of 1,250` are `9 steps of 1,250`.
+/// `9 of 1,250` are `9 steps`.
 fn steps(detail: &str) -> String {
     match detail.split_once(' ') {
         Some((count, rest)) => format!("{count} steps {rest}"),
@@ -168,16 +168,16 @@ mod tests {
         };
         assert_eq!(
             covered(&answer),
-            "9 steps of 1,250, batches of 16×35 to 16×512, last batch of 8, evaluation at train.py:41, \
+            "9 steps, batches of 16×35 to 16×512, last batch of 8, evaluation at train.py:41, \
              checkpoint (2 files), next epoch"
         );
         assert_eq!(
             covered_in_one_line(&answer, 65),
-            "9 steps of 1,250, last batch, evaluation, checkpoint, next epoch"
+            "9 steps, last batch, evaluation, checkpoint, next epoch"
         );
         assert_eq!(
             covered_in_one_line(&answer, 50),
-            "9 steps of 1,250, last batch, evaluation, …"
+            "9 steps, last batch, evaluation, …"
         );
         answer.covered = vec![
             part(TrainingPart::Steps, "1"),

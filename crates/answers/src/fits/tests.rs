@@ -460,7 +460,7 @@ fn covering() -> ProcessReport {
         stopped_by_step_limit: true,
         coverage: Some(Coverage {
             covered: vec![
-                part(TrainingPart::Steps, "9 of 1,250"),
+                part(TrainingPart::Steps, "9"),
                 part(TrainingPart::LargestBatch, "16×512"),
                 part(TrainingPart::SmallestBatch, "16×35"),
                 part(TrainingPart::LastBatch, "8"),
