@@ -106,12 +106,10 @@ fn in_one_line(parts: &[String], width: usize) -> String {
     ghostgpu_text::shortened(&line, width, width)
 }
 
-/// `9 of 1,250` are `9 steps`.
-fn steps(detail: &str) -> String {
-    match detail.split_once(' ') {
-        Some((count, rest)) => format!("{count} steps {rest}"),
-        None if detail == "1" => "1 step".to_owned(),
-        None => format!("{detail} steps"),
+fn steps(count: &str) -> String {
+    match count {
+        "1" => "1 step".to_owned(),
+        count => format!("{count} steps"),
     }
 }
 
@@ -156,7 +154,7 @@ mod tests {
         };
         let mut answer = Answer {
             covered: vec![
-                part(TrainingPart::Steps, "9 of 1,250"),
+                part(TrainingPart::Steps, "9"),
                 part(TrainingPart::LargestBatch, "16×512"),
                 part(TrainingPart::SmallestBatch, "16×35"),
                 part(TrainingPart::LastBatch, "8"),
