@@ -98,7 +98,12 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield tmp_path_factory.mktemp("cache")
 
 
-def _rehearse_with(python: str, folder: Path, cache: Path) -> Rehearse:
+def _rehearse_with(
+    python: str, folder: Path, cache: Path, request: pytest.FixtureRequest
+) -> Rehearse:
+    # A need costs another rehearsal; modules that are about it say so.
+    measures_need = getattr(request.module, "MEASURES_NEED", False)
+
     def rehearse(
         script: str,
         *options: str,
@@ -115,6 +120,8 @@ def _rehearse_with(python: str, folder: Path, cache: Path) -> Rehearse:
         # Most tests are about single steps; `test_coverage.py` is about whole trainings.
         if not any(option in ("--steps", "--full", "--budget") for option in options):
             words += ["--steps", "3"]
+        if not measures_need and "--no-retry" not in options:
+            words += ["--no-retry"]
         words += ["--", *command] if command else ["train.py"]
         done = subprocess.run(
             words,
@@ -160,15 +167,19 @@ def _clean_environment() -> dict[str, str]:
 
 
 @pytest.fixture
-def rehearse(any_python: str, tmp_path: Path, shared_cache: Path) -> Rehearse:
+def rehearse(
+    any_python: str, tmp_path: Path, shared_cache: Path, request: pytest.FixtureRequest
+) -> Rehearse:
     """Rehearse with each python in turn."""
-    return _rehearse_with(any_python, tmp_path, shared_cache)
+    return _rehearse_with(any_python, tmp_path, shared_cache, request)
 
 
 @pytest.fixture
-def rehearse_reference(tmp_path: Path, shared_cache: Path) -> Rehearse:
+def rehearse_reference(
+    tmp_path: Path, shared_cache: Path, request: pytest.FixtureRequest
+) -> Rehearse:
     """Rehearse with the reference environment, which has more than torch."""
-    return _rehearse_with(PYTHONS[0], tmp_path, shared_cache)
+    return _rehearse_with(PYTHONS[0], tmp_path, shared_cache, request)
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from conftest import MIB, PAGE, Rehearse
 
+MEASURES_NEED = True
+
 #: Two tensors of each size, one size after the other: with plenty of memory the freed ones stay
 #: cached, though 1,200 MiB are enough.
 SIZES = """

@@ -12,6 +12,8 @@ sys.path.insert(0, str(REPOSITORY / "tests" / "exports"))
 
 from ghost_file import count, read_ghost
 
+MEASURES_NEED = True
+
 SCRIPT = """
 import torch
 

@@ -35,7 +35,9 @@ def test_processes_one_after_the_other_take_turns(rehearse_reference: Rehearse) 
     assert 3000 * MIB < done["peak_device_bytes"] < 3000 * MIB + CONTEXT_BYTES
     assert done["devices"][0]["other_processes_bytes"] == 0
     assert done["steps"] == 2
-    assert any("large.py is shown, the largest of 3 processes" in each for each in done["assumptions"])
+    assert any(
+        "large.py is shown, the largest of 3 processes" in each for each in done["assumptions"]
+    )
 
 
 def test_three_of_them_fit_where_two_at_once_would_not(rehearse_reference: Rehearse) -> None:

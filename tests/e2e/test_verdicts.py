@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from conftest import GIB, MIB, Rehearse
 
+MEASURES_NEED = True
+
 TRAINING = """
 import torch
 model = torch.nn.Linear(2048, 2048).cuda()

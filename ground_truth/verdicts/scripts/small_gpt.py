@@ -1,4 +1,4 @@
-"""A GPT written out, random windows of a token file, an estimate of the loss every few iterations."""
+"""A GPT written out: random windows of tokens, the loss estimated every few iterations."""
 
 import argparse
 import math
@@ -25,7 +25,10 @@ class Block(nn.Module):
     def __init__(self):
         super().__init__()
         self.ln_1, self.ln_2 = nn.LayerNorm(args.width), nn.LayerNorm(args.width)
-        self.qkv, self.out = nn.Linear(args.width, 3 * args.width), nn.Linear(args.width, args.width)
+        self.qkv, self.out = (
+            nn.Linear(args.width, 3 * args.width),
+            nn.Linear(args.width, args.width),
+        )
         self.mlp = nn.Sequential(
             nn.Linear(args.width, 4 * args.width), nn.GELU(), nn.Linear(4 * args.width, args.width)
         )

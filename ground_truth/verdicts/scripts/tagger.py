@@ -59,7 +59,7 @@ model = Tagger().cuda()
 optimizer = torch.optim.Adam(model.parameters(), 1e-3)
 held_out = DataLoader(sentences[:300], 150, collate_fn=collate)
 step = 0
-for epoch in range(2):
+for _ in range(2):
     for tokens, lengths in DataLoader(sentences, batch_sampler=Buckets(), collate_fn=collate):
         model.train()
         tokens = tokens.cuda()

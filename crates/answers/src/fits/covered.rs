@@ -174,7 +174,7 @@ mod tests {
             "9 steps, last batch, evaluation, checkpoint, next epoch"
         );
         assert_eq!(
-            covered_in_one_line(&answer, 50),
+            covered_in_one_line(&answer, 40),
             "9 steps, last batch, evaluation, …"
         );
         answer.covered = vec![
