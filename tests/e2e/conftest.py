@@ -191,6 +191,8 @@ def ask(tmp_path: Path, shared_cache: Path) -> Ask:
         answer = tmp_path / "answer.json"
         answer.unlink(missing_ok=True)
         options = ["--python", python or PYTHONS[0], "--json", str(answer)]
+        if command == "max-batch" and not {"--steps", "--full", "--budget"} & set(words):
+            options += ["--steps", "3"]
         done = subprocess.run(
             [str(PROGRAM), command, *options, *words],
             cwd=tmp_path,

@@ -199,7 +199,8 @@ for epoch in range(args.epochs):
 def test_an_evaluation_that_needs_more_than_training_limits_the_batch(
     ask: Ask, rehearse_reference: Rehearse, words: tuple[str, ...]
 ) -> None:
-    done = ask("max-batch", *CARD, *words, "train.py", script=EPOCHS).expect(0)
+    whole = ("--budget", "60s", *words)
+    done = ask("max-batch", *CARD, *whole, "train.py", script=EPOCHS).expect(0)
     largest = done["largest_batch"]
     assert done["confirmation"] == "equal"
     assert done["limited_by"]["kind"] == "memory"
