@@ -245,13 +245,19 @@ fn refused(sheet: &mut Sheet, answer: &Answer, look: Look) {
 
 /// The most memory that the run had; of a job that does not fit, what the whole of it needs.
 fn figures(sheet: &mut Sheet, answer: &Answer) {
+    // The parts are those of the run with unlimited memory, which never flushes its cache.
     let of_second_run = answer
-        .needed_device_bytes
+        .comfortable_device_bytes
         .filter(|_| answer.verdict == Verdict::DoesNotFit);
     let mut lines = vec![match of_second_run {
         Some(device_bytes) => peak::figures(
             answer.needed_allocated_bytes,
-            answer.needed_reserved_bytes,
+            answer
+                .needed_reserved_bytes
+                .zip(answer.needed_device_bytes)
+                .map(|(reserved, device)| {
+                    device_bytes.saturating_sub(device.saturating_sub(reserved))
+                }),
             device_bytes,
         ),
         None => peak::figures(
