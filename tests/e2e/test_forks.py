@@ -190,4 +190,4 @@ def test_memory_of_another_process_is_no_part_of_the_context(rehearse: Rehearse)
     others = device["other_processes_bytes"]
     assert others > 128 * MIB and others == device["peak_device_bytes"] - alone["peak_device_bytes"]
     assert alone["devices"][0]["other_processes_bytes"] == 0
-    assert "of its peak, other processes had " in " ".join(together["assumptions"])
+    assert "at the peak others had " in " ".join(together["assumptions"])
