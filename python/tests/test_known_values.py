@@ -108,7 +108,7 @@ def test_a_tensor_that_was_written_on_the_card_is_no_longer_known(
         """
         import torch
         ids = torch.tensor([3, 1], device="cuda")
-        ids.add_(1)
+        ids.clamp_(2)
         view = torch.tensor([5, 6], device="cuda")
         view[0] = 1
         print(ids[0].item(), view[1].item(), (torch.tensor([2], device="cuda") ** 2).item())
