@@ -169,6 +169,22 @@ pub enum TrainingPart {
     EndOfScript,
 }
 
+impl TrainingPart {
+    /// As users read it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Steps => "optimizer steps",
+            Self::LargestBatch => "largest batch",
+            Self::SmallestBatch => "smallest batch",
+            Self::LastBatch => "last batch",
+            Self::Evaluation => "evaluation",
+            Self::Checkpoint => "checkpoint",
+            Self::NextEpoch => "next epoch",
+            Self::EndOfScript => "end of the script",
+        }
+    }
+}
+
 /// What became of a change that was to be made to what the script does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

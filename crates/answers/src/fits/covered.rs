@@ -72,7 +72,7 @@ fn parts(answer: &Answer, words: Words) -> Vec<String> {
 pub fn not_reached(answer: &Answer) -> Vec<String> {
     let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
     for NotReached { part, because } in &answer.not_reached {
-        let name = name(*part);
+        let name = part.title();
         match by_reason.iter_mut().find(|(reason, _)| reason == because) {
             Some((_, names)) => names.push(name),
             None => by_reason.push((because, vec![name])),
@@ -126,19 +126,6 @@ fn noted(word: &str, detail: &str) -> String {
         "" => word.to_owned(),
         place if place.starts_with("at ") => format!("{word} {place}"),
         detail => format!("{word} ({detail})"),
-    }
-}
-
-fn name(part: TrainingPart) -> &'static str {
-    match part {
-        TrainingPart::Steps => "optimizer steps",
-        TrainingPart::LargestBatch => "largest batch",
-        TrainingPart::SmallestBatch => "smallest batch",
-        TrainingPart::LastBatch => "last batch",
-        TrainingPart::Evaluation => "evaluation",
-        TrainingPart::Checkpoint => "checkpoint",
-        TrainingPart::NextEpoch => "next epoch",
-        TrainingPart::EndOfScript => "end of the script",
     }
 }
 

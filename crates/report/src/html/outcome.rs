@@ -2,7 +2,6 @@
 
 use ghostgpu_ledger::Growth;
 use ghostgpu_recording::{Answer, Category, Recording};
-use ghostgpu_session::TrainingPart;
 use ghostgpu_text::{grouped, human};
 
 use super::counted::{Counted, RunShown};
@@ -89,12 +88,12 @@ fn covered(answer: &Answer) -> Vec<(&'static str, String)> {
     let covered: Vec<String> = answer
         .covered
         .iter()
-        .map(|one| with_detail(title(one.part), &one.detail))
+        .map(|one| with_detail(one.part.title(), &one.detail))
         .collect();
     let missing: Vec<String> = answer
         .not_reached
         .iter()
-        .map(|one| with_detail(title(one.part), &one.because))
+        .map(|one| with_detail(one.part.title(), &one.because))
         .collect();
     let rows = [
         ("covered", covered.join(", ")),
@@ -109,19 +108,6 @@ fn with_detail(title: &str, detail: &str) -> String {
     match detail {
         "" => title.to_owned(),
         detail => format!("{title} ({})", Escaped(detail)),
-    }
-}
-
-const fn title(part: TrainingPart) -> &'static str {
-    match part {
-        TrainingPart::Steps => "optimizer steps",
-        TrainingPart::LargestBatch => "largest batch",
-        TrainingPart::SmallestBatch => "smallest batch",
-        TrainingPart::LastBatch => "last batch",
-        TrainingPart::Evaluation => "evaluation",
-        TrainingPart::Checkpoint => "checkpoint",
-        TrainingPart::NextEpoch => "next epoch",
-        TrainingPart::EndOfScript => "end of the script",
     }
 }
 
@@ -198,6 +184,7 @@ mod tests {
     use ghostgpu_session::{Covered, NotReached};
 
     use super::*;
+    use ghostgpu_session::TrainingPart;
 
     fn said(answer: Answer) -> String {
         let recording = Recording {

@@ -192,8 +192,6 @@ class Coverage:
     def note_pass_end(self, place: Place, ended: ShortenedPass, is_complete: bool) -> None:
         """A pass has come to its end, or was ended."""
         place.was_ended_early |= not is_complete
-        place.handed_on = max(place.handed_on, ended.handed_on)
-        place.length = ended.length
         if self._latest_pass is ended:
             self._latest_pass = None
         if not place.is_evaluation and ended.steps > 0:

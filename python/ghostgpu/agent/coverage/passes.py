@@ -228,8 +228,6 @@ class Place:
         self.is_uniform = False
         """Whether samples of different sizes would have failed to make a batch."""
         self.not_looked_at = 0
-        self.handed_on = 0
-        self.length: int | None = None
 
     @property
     def is_shortened(self) -> bool:
