@@ -16,8 +16,10 @@
 //! * Above it lies a chunk of the context with a hole of twelve pages.
 //! * cuBLAS and cuDNN get their addresses in the same way.
 //!
-//! In a training process the real driver also finds gaps that the host's own memory left; those are not
-//! modelled, so that the same script gives the same answer everywhere.
+//! In a training process the real driver also finds gaps that the host's own memory left above the context. They
+//! depend on the machine (each thread's heap leaves one, and there are as many threads as cores) and on where the
+//! kernel puts libraries, so one script has several layouts. A rehearsal has [`HostLayout::Packed`], so that it
+//! gives the same answer everywhere; the others are there to ask whether the answer depends on it.
 
 use std::collections::BTreeMap;
 
@@ -34,6 +36,35 @@ const UPPER_CHUNK_USED_BYTES: u64 = 8 << 20;
 /// The part of a context's memory that is not in the piece which the first kernel replaces (H200: of
 /// 552,402,944 bytes, 434,110,464 are).
 const CONTEXT_BASE_BYTES: u64 = 118_292_480;
+
+/// What glibc reserves for the heap of a thread, at a multiple of this size: so much is left below it.
+const THREAD_HEAP_BYTES: u64 = 64 << 20;
+
+/// Where the host's own memory leaves room above the context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostLayout {
+    /// Nowhere.
+    #[default]
+    Packed,
+    /// Below the heap of each of many threads: room for a small chunk.
+    ThreadHeaps,
+    /// In one place, where large tensors of the host were: room for several chunks.
+    WideGap,
+}
+
+impl HostLayout {
+    /// Those that are not the one of a rehearsal.
+    pub const OTHERS: [Self; 2] = [Self::ThreadHeaps, Self::WideGap];
+
+    /// The gaps, the lowest first.
+    fn gaps(self) -> &'static [u64] {
+        match self {
+            Self::Packed => &[],
+            Self::ThreadHeaps => &[THREAD_HEAP_BYTES; 16],
+            Self::WideGap => &[6 * THREAD_HEAP_BYTES],
+        }
+    }
+}
 
 #[derive(Debug)]
 pub struct DriverAddresses {
@@ -88,6 +119,26 @@ impl DriverAddresses {
     pub fn on_card(start: u64, bytes: u64, context_bytes: u64) -> Self {
         let movable_bytes = context_bytes.saturating_sub(CONTEXT_BASE_BYTES);
         Self::new(start, bytes, movable_bytes)
+    }
+
+    /// The same in a process whose own memory lies differently.
+    pub fn in_layout(mut self, layout: HostLayout) -> Self {
+        let (lower_end, upper) = (self.top, self.top + BETWEEN_CONTEXT_CHUNKS_BYTES);
+        self.occupy(lower_end, upper - lower_end);
+        self.occupy(upper + CHUNK_BYTES, CHUNK_BYTES);
+        self.top = upper + 2 * CHUNK_BYTES;
+        for gap in layout.gaps() {
+            self.occupy(self.top + gap, THREAD_HEAP_BYTES);
+            self.top += gap + THREAD_HEAP_BYTES;
+        }
+        self
+    }
+
+    /// Takes addresses for what is never given back.
+    fn occupy(&mut self, start: u64, bytes: u64) {
+        let holes = Holes::default();
+        let age = 0;
+        self.chunks.insert(start, Chunk { bytes, holes, age });
     }
 
     /// What the first launch of a kernel does: the context's memory grows by `bytes`, elsewhere.

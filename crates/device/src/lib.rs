@@ -50,7 +50,7 @@ mod visible_devices;
 
 pub use architecture::{Architecture, REGISTERS_PER_MULTIPROCESSOR, SHARED_MEMORY_PER_BLOCK_BYTES};
 pub use catalogue::{Card, Catalogue, MemoryKind, Provenance, Uncertainty};
-pub use driver_addresses::DriverAddresses;
+pub use driver_addresses::{DriverAddresses, HostLayout};
 pub use lookup::LookupError;
 pub use memory::{Budget, CardMemory, MemoryError, PAGE_BYTES, PhysicalId};
 pub use pool::{PoolStatistics, StreamId, StreamOrderedPool};

@@ -58,3 +58,62 @@ fn replay(name: &str, operations: &[(bool, u64, i64)]) {
         ours.insert(offset, address);
     }
 }
+
+mod layouts {
+    use ghostgpu_device::{DriverAddresses, HostLayout};
+
+    const MIB: u64 = 1 << 20;
+
+    fn addresses(layout: HostLayout) -> DriverAddresses {
+        DriverAddresses::on_card(1 << 40, 4 << 40, super::H200_CONTEXT_BYTES).in_layout(layout)
+    }
+
+    /// Where segments of these sizes lie, each from the one before.
+    fn distances(layout: HostLayout, mebibytes: &[u64]) -> Vec<i64> {
+        let mut addresses = addresses(layout);
+        // The hole in the context's upper chunk is filled first, whatever the layout.
+        let mut before = addresses.take(24 * MIB).unwrap() as i64;
+        let distances = mebibytes.iter().map(|size| {
+            let address = addresses.take(size * MIB).unwrap() as i64;
+            let distance = (address - before) / MIB as i64;
+            before = address;
+            distance
+        });
+        distances.collect()
+    }
+
+    #[test]
+    fn threads_leave_room_for_one_small_chunk_each_and_large_ones_go_below() {
+        let distances = distances(HostLayout::ThreadHeaps, &[20, 20, 20, 100]);
+        assert!(distances[0] > 0, "above the context: {distances:?}");
+        assert_eq!(distances[1..3], [-128, -128]);
+        assert!(distances[3] < -1000, "below the context: {distances:?}");
+    }
+
+    #[test]
+    fn a_wide_gap_has_room_for_several_chunks_side_by_side() {
+        let distances = distances(HostLayout::WideGap, &[20, 20, 100, 500]);
+        assert!(distances[0] > 0, "above the context: {distances:?}");
+        assert_eq!(distances[1..3], [-32, -128]);
+        assert!(distances[3] < -500, "below the context: {distances:?}");
+    }
+
+    #[test]
+    fn in_a_packed_layout_nothing_lies_above_the_context() {
+        let distances = distances(HostLayout::Packed, &[20, 20, 100]);
+        assert!(
+            distances.iter().all(|distance| *distance < 0),
+            "{distances:?}"
+        );
+    }
+
+    #[test]
+    fn a_gap_is_used_again_when_its_chunk_was_freed() {
+        let mut addresses = addresses(HostLayout::ThreadHeaps);
+        addresses.take(24 * MIB).unwrap();
+        let first = addresses.take(20 * MIB).unwrap();
+        addresses.take(20 * MIB).unwrap();
+        addresses.give_back(first, 20 * MIB);
+        assert_eq!(addresses.take(20 * MIB), Some(first));
+    }
+}

@@ -4,7 +4,7 @@
 //! reused. The rule is the one measured on an H200 ([`ghostgpu_device::DriverAddresses`]).
 
 use ghostgpu_allocator::{Address, Driver, DriverRequest, MemoryInfo, Outside, RecordedEvent};
-use ghostgpu_device::{DriverAddresses, PAGE_BYTES};
+use ghostgpu_device::{DriverAddresses, HostLayout, PAGE_BYTES};
 
 /// Below everything that is ever mapped, and room for the largest card many times over.
 const FIRST_ADDRESS: u64 = 0x7f00_0000_0000 - ADDRESS_BYTES;
@@ -40,6 +40,12 @@ impl CardDriver {
             addresses: DriverAddresses::on_card(FIRST_ADDRESS, ADDRESS_BYTES, context_bytes),
             ..Self::new(capacity_bytes)
         }
+    }
+
+    /// The same in a process whose own memory lies differently.
+    pub fn in_layout(mut self, layout: HostLayout) -> Self {
+        self.addresses = self.addresses.in_layout(layout);
+        self
     }
 
     fn charge(&mut self, bytes: u64) -> bool {

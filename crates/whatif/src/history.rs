@@ -4,6 +4,7 @@ use ghostgpu_allocator::replay::{
     Difference, Environment, ExactReplay, Program, Warning, WhatIf, exact, what_if,
 };
 use ghostgpu_allocator::{Outside, Release, Settings, SettingsError, SnapshotSettings};
+use ghostgpu_device::HostLayout;
 use ghostgpu_snapshot::{AllocatorSettings, Snapshot};
 
 use crate::card_driver::CardDriver;
@@ -64,6 +65,8 @@ pub struct Question {
     pub capacity_bytes: Option<u64>,
     /// The limit from a memory fraction.
     pub limit_bytes: Option<u64>,
+    /// How the memory of the process itself lies, which decides where the driver puts segments.
+    pub layout: HostLayout,
 }
 
 /// A recorded history of one device.
@@ -165,21 +168,23 @@ impl History {
             settings: self.settings.clone(),
             capacity_bytes: None,
             limit_bytes: self.limit_bytes,
+            layout: HostLayout::default(),
         }
     }
 
     /// Answers a question.
     pub fn ask(&self, question: &Question) -> WhatIf {
         let capacity = question.capacity_bytes.unwrap_or(UNLIMITED_BYTES);
+        let card = match self.context_bytes {
+            Some(bytes) => CardDriver::with_context(capacity, bytes),
+            None => CardDriver::new(capacity),
+        };
         what_if(
             &self.program,
             question.release,
             question.settings.clone(),
             question.limit_bytes,
-            match self.context_bytes {
-                Some(bytes) => CardDriver::with_context(capacity, bytes),
-                None => CardDriver::new(capacity),
-            },
+            card.in_layout(question.layout),
         )
     }
 

@@ -1,6 +1,7 @@
 //! The least memory at which a recorded program ends.
 
 use ghostgpu_allocator::replay::WhatIf;
+use ghostgpu_device::HostLayout;
 
 use crate::history::{History, Question};
 
@@ -14,26 +15,48 @@ const ENOUGH_FROM_HERE: u64 = 4;
 impl History {
     /// What the program does where the allocator can get this much from the driver.
     pub fn with_memory(&self, bytes: u64) -> WhatIf {
+        self.with_memory_in(bytes, HostLayout::default())
+    }
+
+    fn with_memory_in(&self, bytes: u64, layout: HostLayout) -> WhatIf {
         self.ask(&Question {
             capacity_bytes: Some(bytes),
+            layout,
             ..self.question()
         })
     }
 
-    /// The least memory from which on the program ends, a multiple of 2 MiB; none if it does not even end
-    /// with unlimited memory. Less than what it allocates is not looked for: a program that spares so much
-    /// is another one.
+    /// Whether the program also ends with this much where the host's own memory lies differently, and segments
+    /// with it.
+    pub fn ends_in_other_layouts(&self, bytes: u64) -> bool {
+        HostLayout::OTHERS
+            .iter()
+            .all(|&layout| self.with_memory_in(bytes, layout).failure.is_none())
+    }
+
+    /// The least memory from which on the program ends, a multiple of 2 MiB, wherever the driver puts its
+    /// segments; none if it does not even end with unlimited memory. Less than what it allocates is not looked
+    /// for: a program that spares so much is another one.
     pub fn smallest_memory(&self) -> Option<u64> {
         let unlimited = self.ask(&self.question());
         if unlimited.failure.is_some() {
             return None;
         }
         let enough = unlimited.peak_reserved_bytes().div_ceil(GRANULE_BYTES);
-        let ends = |granules: u64| {
-            granules >= enough || self.with_memory(granules * GRANULE_BYTES).failure.is_none()
-        };
-        let too_little = (unlimited.peak_allocated_bytes() / GRANULE_BYTES).checked_sub(1);
-        Some(least(too_little, enough, ends) * GRANULE_BYTES)
+        let mut too_little = (unlimited.peak_allocated_bytes() / GRANULE_BYTES).checked_sub(1);
+        let mut smallest = 0;
+        for layout in [HostLayout::default()].iter().chain(&HostLayout::OTHERS) {
+            let ends = |granules: u64| {
+                let bytes = granules * GRANULE_BYTES;
+                granules >= enough || self.with_memory_in(bytes, *layout).failure.is_none()
+            };
+            // Of the other layouts only matters whether they take more.
+            if smallest == 0 || !ends(smallest) {
+                smallest = least(too_little, enough, ends);
+                too_little = smallest.checked_sub(1);
+            }
+        }
+        Some(smallest * GRANULE_BYTES)
     }
 }
 

@@ -8,6 +8,7 @@ The hooks: `torch.save` and its relatives for scripted and exported models, safe
 from __future__ import annotations
 
 import functools
+import os
 from types import ModuleType
 from typing import Any, Callable
 
@@ -15,6 +16,7 @@ from .checkpoint_paths import CheckpointPaths
 from .file_hooks import FileHooks, is_local_path
 from .guard import note_fault, quietly
 from .session import Session
+from .sparse_file import SparseFile
 
 
 class CheckpointGuard:
@@ -32,7 +34,7 @@ class CheckpointGuard:
         torch = self._torch
         writing, reading = self.paths.for_writing, self.paths.for_reading
         for module in (torch, torch.serialization):
-            module.save = self._redirecting(module.save, 1, "f", writing)
+            module.save = self._redirecting(self._sparse(module.save), 1, "f", writing)
             module.load = self._redirecting(module.load, 0, "f", reading)
         # These write and read in C++, by the name of the file.
         for module in (torch.jit, torch.export):
@@ -60,6 +62,23 @@ class CheckpointGuard:
     def clean_up(self) -> None:
         """Delete what this process wrote."""
         self.paths.delete_made()
+
+    def _sparse(self, save: Callable[..., Any]) -> Callable[..., Any]:
+        """`torch.save`, with files in which zeros take no room."""
+
+        @functools.wraps(save)
+        def wrapper(obj: Any, f: Any, *arguments: Any, **options: Any) -> Any:
+            # Its older format needs a file that the system knows.
+            is_zip = options.get("_use_new_zipfile_serialization", True) and len(arguments) < 3
+            if not (self._is_active and is_zip and is_local_path(f)):
+                return save(obj, f, *arguments, **options)
+            file = SparseFile(os.fspath(f))
+            try:
+                return save(obj, file, *arguments, **options)
+            finally:
+                file.close()
+
+        return wrapper
 
     def _redirecting(
         self, original: Callable[..., Any], position: int, name: str, place: Callable[[Any], Any]

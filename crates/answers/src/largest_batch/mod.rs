@@ -66,6 +66,8 @@ pub enum Limit {
     },
     /// One more makes the script fail.
     Script { exception: String },
+    /// Larger ones, up to this one, fit or do not, depending on where the driver puts segments.
+    Placement { fits_here: u64 },
     /// The data has no more samples.
     Data,
     /// The script does the same with every larger batch.
@@ -100,6 +102,9 @@ impl MaxBatch {
             Some((_, Outcome::DoesNotFit(place))) => Limit::Memory {
                 out_of_memory: place.to_string(),
                 part: place.limiting_part(),
+            },
+            _ if found.lowered_from.is_some() => Limit::Placement {
+                fits_here: found.lowered_from.unwrap_or_default(),
             },
             _ if found.samples == Some(found.batch) => Limit::Data,
             _ if found.is_all_there_is => Limit::SameBatch,
@@ -265,6 +270,10 @@ impl MaxBatch {
             Limit::Script { exception } => {
                 format!("{next} makes the script fail, for another reason: {exception}")
             }
+            Limit::Placement { fits_here } => format!(
+                "up to {fits_here} fits here, but not on every machine: it depends on where the driver \
+                 puts segments"
+            ),
             Limit::Data => {
                 format!(
                     "all {} samples of the data set are one batch",

@@ -13,8 +13,8 @@ use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
 use ghostgpu_plan::{StepGrowth, need};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
-    Completion, Job, Memory, Prepared, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint, Stop,
-    WholeRuns, user_frame,
+    Completion, Job, Memory, Prepared, Records, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint,
+    Stop, WholeRuns, user_frame,
 };
 use ghostgpu_report::write_html;
 use ghostgpu_text::seconds;
@@ -60,7 +60,14 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
         Stream::Error => ScriptOutput::AllToStderr,
         Stream::Output => ScriptOutput::Inherited,
     });
-    let mut run = Run::even_if_timed_out(runner.rehearse(&Rehearsal::as_it_is()))?;
+    let rehearsal = Rehearsal {
+        records: match question.measures_need {
+            true => Records::History,
+            false => Records::Memory,
+        },
+        ..Rehearsal::as_it_is()
+    };
+    let mut run = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
     runner.send_output_to(ScriptOutput::Kept);
     let (need, measured) = need_of(question, &run, &mut runner)?;
     let current_dir = std::env::current_dir().ok();

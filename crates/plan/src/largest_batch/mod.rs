@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use ghostgpu_rehearse::{
-    Change, Completion, Dimension, Held, OutOfMemory, Outcome, Purpose, Reason, Rehearsal,
+    Change, Completion, Dimension, Held, OutOfMemory, Outcome, Purpose, Reason, Records, Rehearsal,
     Rehearse, Run, Runner, SizePoint, SizePointReport, Sizes, Stop,
 };
 use serde::Serialize;
+
+use crate::need::{Proposal, flushes};
 
 use search::Search;
 use stage::Stage;
@@ -56,6 +58,8 @@ pub struct Found {
     pub is_all_there_is: bool,
     /// A smaller batch that does not fit.
     pub gap: Option<u64>,
+    /// The largest batch that was found first: it fits or not depending on where the driver puts segments.
+    pub lowered_from: Option<u64>,
     /// Why the script was started anew for every batch.
     pub whole_because: Option<WholeBecause>,
     /// The run with this batch, where it was a whole one.
@@ -140,26 +144,69 @@ pub fn find(runner: &mut dyn Runner, goal: &Goal) -> Result<LargestBatch, Stop> 
 
 /// A whole run with the batch that was found, and what it says about the search. A batch that was found by
 /// whole runs has been confirmed.
+///
+/// A batch that only just fits may depend on where the driver puts segments, which differs from machine to machine:
+/// then a slightly smaller one is the answer.
 pub fn confirm(
     runner: &mut dyn Rehearse,
     goal: &Goal,
     found: &mut Found,
 ) -> Result<(Confirmation, Run), Stop> {
-    if let Some(run) = found.run.take() {
+    if let Some(run) = found.run.take_if(|run| flushes(run) == Some(0)) {
         return Ok((Confirmation::FoundByRuns, run));
     }
-    let purpose = Purpose::Confirmation { batch: found.batch };
+    let was_found_by_runs = found.run.take().is_some();
+    for _ in 0..LOWERINGS {
+        let run = whole_run(runner, goal, found)?;
+        let outcome = Outcome::of(&run);
+        let is_certain = run.completion() != Completion::Completed
+            || ends_in_other_layouts(&run, goal) != Some(false);
+        let below = found.batch - (found.batch / LOWERING_PARTS).max(1).min(found.batch);
+        if !is_certain && below > 0 {
+            found.lowered_from.get_or_insert(found.batch);
+            found.outcomes.insert(found.batch, outcome);
+            found.batch = below;
+            continue;
+        }
+        let confirmation = match (outcome, found.outcomes.get(&found.batch)) {
+            (Outcome::Fits(_), _) if was_found_by_runs => Confirmation::FoundByRuns,
+            (Outcome::Fits(whole), Some(Outcome::Fits(fork))) if whole == *fork => {
+                Confirmation::Equal
+            }
+            (Outcome::Fits(_), _) => Confirmation::FitsDifferently,
+            _ => Confirmation::Contradicts,
+        };
+        return Ok((confirmation, run));
+    }
+    let run = whole_run(runner, goal, found)?;
+    Ok((Confirmation::FitsDifferently, run))
+}
+
+/// A batch whose memory depends on the layout is lowered so many times, by a part of it each time.
+const LOWERINGS: u32 = 4;
+const LOWERING_PARTS: u64 = 400;
+
+/// A batch that was found is told, also where the run that was to confirm it did not end in time.
+fn whole_run(runner: &mut dyn Rehearse, goal: &Goal, found: &Found) -> Result<Run, Stop> {
     let mut changes = vec![with_batch(&found.point, found.batch)];
     changes.extend(goal.card());
-    // A batch that was found is told, also where the run that was to confirm it did not end in time.
-    let result = runner.rehearse(&Rehearsal::figures(purpose, changes));
-    let run = Run::even_if_timed_out(result)?;
-    let confirmation = match (Outcome::of(&run), found.outcomes.get(&found.batch)) {
-        (Outcome::Fits(whole), Some(Outcome::Fits(fork))) if whole == *fork => Confirmation::Equal,
-        (Outcome::Fits(_), _) => Confirmation::FitsDifferently,
-        _ => Confirmation::Contradicts,
+    let rehearsal = Rehearsal {
+        purpose: Purpose::Confirmation { batch: found.batch },
+        changes,
+        records: Records::History,
     };
-    Ok((confirmation, run))
+    Run::even_if_timed_out(runner.rehearse(&rehearsal))
+}
+
+/// Whether a job that ended on this card also ends there where segments lie differently; none where nothing
+/// depends on it, or it cannot be told.
+fn ends_in_other_layouts(run: &Run, goal: &Goal) -> Option<bool> {
+    if flushes(run) == Some(0) {
+        return None;
+    }
+    let proposal = Proposal::outside_bytes_of(run)?;
+    let memory = goal.memory_bytes().saturating_sub(proposal);
+    Some(run.history.as_ref()?.ends_in_other_layouts(memory))
 }
 
 impl Goal {
@@ -569,6 +616,7 @@ fn found(
         samples: seen.samples.or(stage.all_samples),
         not_reached: stage.not_reached(batch),
         is_all_there_is: stage.same_from == Some(batch),
+        lowered_from: None,
         seen,
         outcomes: stage.search.outcomes().clone(),
         whole_because,

@@ -140,7 +140,7 @@ fn steps(run: &Run) -> u64 {
 }
 
 /// How often PyTorch flushed its cache; none if no process reported.
-fn flushes(run: &Run) -> Option<u64> {
+pub(crate) fn flushes(run: &Run) -> Option<u64> {
     let processes = &run.findings.processes;
     let peaks = processes.iter().flat_map(|process| &process.peaks);
     (!processes.is_empty()).then(|| peaks.map(|peaks| peaks.retries).sum())

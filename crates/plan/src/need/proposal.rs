@@ -26,6 +26,22 @@ impl Proposal {
     /// without is not in it.
     pub fn of(run: &Run) -> Option<Self> {
         let history = run.history.as_ref()?;
+        let outside_bytes = Self::outside_bytes_of(run)?;
+        let smallest_bytes = history.smallest_memory()?;
+        let spared_bytes = history.with_memory(smallest_bytes).largest_spared_bytes;
+        Some(Self {
+            smallest_bytes,
+            comfortable_bytes: match flushes(run) {
+                Some(0) => reserved_bytes(run)?,
+                _ => history.ask(&history.question()).peak_reserved_bytes(),
+            },
+            outside_bytes,
+            is_estimate: spared_bytes > smallest_bytes / MATTERS,
+        })
+    }
+
+    /// What is on the card beside PyTorch's memory; none where others have memory on the same card, too.
+    pub fn outside_bytes_of(run: &Run) -> Option<u64> {
         let findings = &run.findings;
         let main = findings.main_process()?;
         let uses = || {
@@ -39,21 +55,13 @@ impl Proposal {
         if uses().any(|each| each.device == card.device && each.process != main.pid) {
             return None;
         }
-        let reserved = main
-            .peaks
-            .iter()
-            .map(|peaks| peaks.peak_reserved_bytes)
-            .max()?;
-        let smallest_bytes = history.smallest_memory()?;
-        let spared_bytes = history.with_memory(smallest_bytes).largest_spared_bytes;
-        Some(Self {
-            smallest_bytes,
-            comfortable_bytes: match flushes(run) {
-                Some(0) => reserved,
-                _ => history.ask(&history.question()).peak_reserved_bytes(),
-            },
-            outside_bytes: findings.peak_device_bytes().saturating_sub(reserved),
-            is_estimate: spared_bytes > smallest_bytes / MATTERS,
-        })
+        let reserved = reserved_bytes(run)?;
+        Some(findings.peak_device_bytes().saturating_sub(reserved))
     }
+}
+
+/// The most that PyTorch reserved on a card.
+fn reserved_bytes(run: &Run) -> Option<u64> {
+    let peaks = run.findings.main_process()?.peaks.iter();
+    peaks.map(|peaks| peaks.peak_reserved_bytes).max()
 }

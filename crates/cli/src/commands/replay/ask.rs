@@ -85,6 +85,7 @@ pub(super) fn question(
         settings,
         capacity_bytes: card.map(CardMemory::for_the_allocator_bytes),
         limit_bytes: arguments.limit.or(from_fraction).or(history.limit_bytes),
+        ..history.question()
     })
 }
 
