@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use ghostgpu_device::{Budget, CardMemory, DeviceSheet, PAGE_BYTES, StreamOrderedPool};
+use ghostgpu_device::{Budget, CardMemory, DeviceSheet, HostLayout, PAGE_BYTES, StreamOrderedPool};
 use ghostgpu_session::memory_log::LogEntry;
 
 use crate::memory_window::Window;
@@ -46,6 +46,7 @@ impl VirtualDevice {
                 window.start,
                 window.bytes - pool_bytes,
                 sheet.overhead.context_bytes,
+                HostLayout::default(),
             )),
             pool: Mutex::new(StreamOrderedPool::new(pool_start, pool_bytes)),
             window,

@@ -18,8 +18,8 @@
 //!
 //! In a training process the real driver also finds gaps that the host's own memory left above the context. They
 //! depend on the machine (each thread's heap leaves one, and there are as many threads as cores) and on where the
-//! kernel puts libraries, so one script has several layouts. A rehearsal has [`HostLayout::Packed`], so that it
-//! gives the same answer everywhere; the others are there to ask whether the answer depends on it.
+//! kernel puts libraries, so one script has several layouts. A rehearsal has [`HostLayout::ThreadHeaps`] on every
+//! machine, the usual one of a machine with a card; the others are there to ask whether the answer depends on it.
 
 use std::collections::BTreeMap;
 
@@ -43,18 +43,18 @@ const THREAD_HEAP_BYTES: u64 = 64 << 20;
 /// Where the host's own memory leaves room above the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostLayout {
-    /// Nowhere.
-    #[default]
-    Packed,
     /// Below the heap of each of many threads: room for a small chunk.
+    #[default]
     ThreadHeaps,
+    /// Nowhere: a process with one thread.
+    Packed,
     /// In one place, where large tensors of the host were: room for several chunks.
     WideGap,
 }
 
 impl HostLayout {
     /// Those that are not the one of a rehearsal.
-    pub const OTHERS: [Self; 2] = [Self::ThreadHeaps, Self::WideGap];
+    pub const OTHERS: [Self; 2] = [Self::Packed, Self::WideGap];
 
     /// The gaps, the lowest first.
     fn gaps(self) -> &'static [u64] {
@@ -88,10 +88,12 @@ struct Chunk {
 impl DriverAddresses {
     /// Addresses from the `bytes` bytes from `start` on, of which the movable part of a context takes
     /// `context_bytes`.
-    pub fn new(start: u64, bytes: u64, context_bytes: u64) -> Self {
+    pub fn new(start: u64, bytes: u64, context_bytes: u64, layout: HostLayout) -> Self {
         let context_bytes = context_bytes / PAGE_BYTES * PAGE_BYTES;
         let lower_bytes = (context_bytes + PAGE_BYTES).next_multiple_of(CHUNK_BYTES);
-        let above = lower_bytes + BETWEEN_CONTEXT_CHUNKS_BYTES + CHUNK_BYTES;
+        let gaps = layout.gaps().iter();
+        let above_context: u64 = gaps.map(|gap| gap + THREAD_HEAP_BYTES).sum();
+        let above = lower_bytes + BETWEEN_CONTEXT_CHUNKS_BYTES + CHUNK_BYTES + above_context;
         let lower = (start + bytes).saturating_sub(above) / CHUNK_BYTES * CHUNK_BYTES;
         let upper = lower + lower_bytes + BETWEEN_CONTEXT_CHUNKS_BYTES;
         let with_hole_after = |start: u64, bytes: u64, used: u64| Chunk {
@@ -106,32 +108,25 @@ impl DriverAddresses {
                 with_hole_after(upper, CHUNK_BYTES, UPPER_CHUNK_USED_BYTES),
             ),
         ]);
-        Self {
+        let mut addresses = Self {
             bottom: start,
-            top: lower + lower_bytes,
+            top: upper + CHUNK_BYTES,
             chunks,
             chunks_made: 0,
             context: (lower, context_bytes),
+        };
+        addresses.occupy(lower + lower_bytes, BETWEEN_CONTEXT_CHUNKS_BYTES);
+        for gap in layout.gaps() {
+            addresses.occupy(addresses.top + gap, THREAD_HEAP_BYTES);
+            addresses.top += gap + THREAD_HEAP_BYTES;
         }
+        addresses
     }
 
     /// The same on a card whose context takes `context_bytes` in all.
-    pub fn on_card(start: u64, bytes: u64, context_bytes: u64) -> Self {
+    pub fn on_card(start: u64, bytes: u64, context_bytes: u64, layout: HostLayout) -> Self {
         let movable_bytes = context_bytes.saturating_sub(CONTEXT_BASE_BYTES);
-        Self::new(start, bytes, movable_bytes)
-    }
-
-    /// The same in a process whose own memory lies differently.
-    pub fn in_layout(mut self, layout: HostLayout) -> Self {
-        let (lower_end, upper) = (self.top, self.top + BETWEEN_CONTEXT_CHUNKS_BYTES);
-        self.occupy(lower_end, upper - lower_end);
-        self.occupy(upper + CHUNK_BYTES, CHUNK_BYTES);
-        self.top = upper + 2 * CHUNK_BYTES;
-        for gap in layout.gaps() {
-            self.occupy(self.top + gap, THREAD_HEAP_BYTES);
-            self.top += gap + THREAD_HEAP_BYTES;
-        }
-        self
+        Self::new(start, bytes, movable_bytes, layout)
     }
 
     /// Takes addresses for what is never given back.

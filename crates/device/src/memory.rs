@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::driver_addresses::DriverAddresses;
+use crate::driver_addresses::{DriverAddresses, HostLayout};
 use crate::holes::Holes;
 
 /// The driver hands out physical memory in pieces of this size (measured on an H200: the first small
@@ -70,12 +70,12 @@ pub struct CardMemory {
 impl CardMemory {
     /// Memory whose addresses lie in the `len` bytes from `start` on, on a card whose context takes
     /// `context_bytes`.
-    pub fn new(start: u64, len: u64, context_bytes: u64) -> Self {
+    pub fn new(start: u64, len: u64, context_bytes: u64, layout: HostLayout) -> Self {
         let half = len / 2 / PAGE_BYTES * PAGE_BYTES;
         Self {
             start,
             len,
-            addresses: DriverAddresses::on_card(start + half, len - half, context_bytes),
+            addresses: DriverAddresses::on_card(start + half, len - half, context_bytes, layout),
             reservable: Holes::one(start, half),
             allocations: BTreeMap::new(),
             shared_pages: BTreeMap::new(),
@@ -390,7 +390,7 @@ mod tests {
     const START: u64 = 0x7f00_0000_0000;
 
     fn memory() -> CardMemory {
-        CardMemory::new(START, 1 << 40, 512 << 20)
+        CardMemory::new(START, 1 << 40, 512 << 20, HostLayout::default())
     }
 
     #[test]

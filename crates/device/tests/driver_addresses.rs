@@ -1,6 +1,6 @@
 //! Replays what the real driver did with thousands of allocations.
 
-use ghostgpu_device::{Budget, CardMemory};
+use ghostgpu_device::{Budget, CardMemory, HostLayout};
 use std::collections::BTreeMap;
 
 struct Endless;
@@ -38,7 +38,7 @@ fn every_recorded_allocation_gets_the_address_it_got_on_the_real_card() {
 }
 
 fn replay(name: &str, operations: &[(bool, u64, i64)]) {
-    let mut memory = CardMemory::new(1 << 40, 4 << 40, H200_CONTEXT_BYTES);
+    let mut memory = CardMemory::new(1 << 40, 4 << 40, H200_CONTEXT_BYTES, HostLayout::Packed);
     // The first allocation shows where the recorded range lies in ours.
     let mut shift = None;
     let mut ours: BTreeMap<i64, u64> = BTreeMap::new();
@@ -65,7 +65,7 @@ mod layouts {
     const MIB: u64 = 1 << 20;
 
     fn addresses(layout: HostLayout) -> DriverAddresses {
-        DriverAddresses::on_card(1 << 40, 4 << 40, super::H200_CONTEXT_BYTES).in_layout(layout)
+        DriverAddresses::on_card(1 << 40, 4 << 40, super::H200_CONTEXT_BYTES, layout)
     }
 
     /// Where segments of these sizes lie, each from the one before.

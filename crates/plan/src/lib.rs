@@ -41,7 +41,7 @@ mod step_growth;
 pub mod verdict;
 mod words;
 
-pub use need::{MeasuredNeed, Need, Smallest, UnknownNeed, need};
+pub use need::{MeasuredNeed, Need, Smallest, UnknownNeed, need, peak_ranges};
 pub use step_growth::{KeepingLine, StepGrowth};
 
 #[cfg(test)]

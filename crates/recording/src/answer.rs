@@ -20,6 +20,9 @@ pub struct Answer {
     /// Highest of any process on any device; null when no process could report.
     pub peak_allocated_bytes: Option<u64>,
     pub peak_reserved_bytes: Option<u64>,
+    /// The least and the most that the peaks come to, where they depend on where the driver puts segments.
+    pub peak_allocated_range_bytes: Option<[u64; 2]>,
+    pub peak_reserved_range_bytes: Option<[u64; 2]>,
     /// Highest of any device, all processes, context and libraries included.
     pub peak_device_bytes: u64,
     /// What is left of the card beside what the job needs and `--reserve`; null where it does not fit or the need is

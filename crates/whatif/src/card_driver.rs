@@ -25,27 +25,26 @@ pub struct CardDriver {
 
 impl CardDriver {
     /// A card on which the allocator can get `capacity_bytes` from the driver.
-    pub fn new(capacity_bytes: u64) -> Self {
+    pub fn new(capacity_bytes: u64, layout: HostLayout) -> Self {
         Self {
             capacity_bytes,
             in_use_bytes: 0,
-            addresses: DriverAddresses::new(FIRST_ADDRESS, ADDRESS_BYTES, CONTEXT_BYTES),
+            addresses: DriverAddresses::new(FIRST_ADDRESS, ADDRESS_BYTES, CONTEXT_BYTES, layout),
             next_reservation: FIRST_RESERVATION,
         }
     }
 
     /// The same beside a context of this size, which is not part of the capacity.
-    pub fn with_context(capacity_bytes: u64, context_bytes: u64) -> Self {
+    pub fn with_context(capacity_bytes: u64, context_bytes: u64, layout: HostLayout) -> Self {
         Self {
-            addresses: DriverAddresses::on_card(FIRST_ADDRESS, ADDRESS_BYTES, context_bytes),
-            ..Self::new(capacity_bytes)
+            addresses: DriverAddresses::on_card(
+                FIRST_ADDRESS,
+                ADDRESS_BYTES,
+                context_bytes,
+                layout,
+            ),
+            ..Self::new(capacity_bytes, layout)
         }
-    }
-
-    /// The same in a process whose own memory lies differently.
-    pub fn in_layout(mut self, layout: HostLayout) -> Self {
-        self.addresses = self.addresses.in_layout(layout);
-        self
     }
 
     fn charge(&mut self, bytes: u64) -> bool {
@@ -147,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_over_the_capacity_is_refused_and_what_is_freed_can_be_had_again() {
-        let mut card = CardDriver::new(64 * MIB);
+        let mut card = CardDriver::new(64 * MIB, HostLayout::default());
         let first = card.allocate(request(40 * MIB)).expect("room");
         assert!(card.allocate(request(30 * MIB)).is_none());
         assert_eq!(card.memory_info().free, 24 * MIB);
@@ -159,7 +158,7 @@ mod tests {
     #[test]
     fn what_others_take_moves_what_comes_next() {
         let second = |taken: Option<Outside>| {
-            let mut card = CardDriver::with_context(1 << 40, 552_402_944);
+            let mut card = CardDriver::with_context(1 << 40, 552_402_944, HostLayout::Packed);
             card.allocate(request(20 * MIB)).expect("room");
             if let Some(taken) = taken {
                 card.take_outside(taken);
@@ -177,7 +176,7 @@ mod tests {
 
     #[test]
     fn segments_of_the_default_size_share_no_address() {
-        let mut card = CardDriver::new(1 << 40);
+        let mut card = CardDriver::new(1 << 40, HostLayout::Packed);
         let mut starts: Vec<u64> = (0..100)
             .map(|_| card.allocate(request(20 * MIB)).expect("room").0)
             .collect();

@@ -176,15 +176,15 @@ impl History {
     pub fn ask(&self, question: &Question) -> WhatIf {
         let capacity = question.capacity_bytes.unwrap_or(UNLIMITED_BYTES);
         let card = match self.context_bytes {
-            Some(bytes) => CardDriver::with_context(capacity, bytes),
-            None => CardDriver::new(capacity),
+            Some(bytes) => CardDriver::with_context(capacity, bytes, question.layout),
+            None => CardDriver::new(capacity, question.layout),
         };
         what_if(
             &self.program,
             question.release,
             question.settings.clone(),
             question.limit_bytes,
-            card.in_layout(question.layout),
+            card,
         )
     }
 

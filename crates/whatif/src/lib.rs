@@ -11,6 +11,7 @@ mod candidates;
 mod card_driver;
 mod card_size;
 mod convert;
+mod elsewhere;
 mod history;
 mod recorded;
 mod search;
@@ -19,6 +20,7 @@ mod smallest;
 pub use candidates::candidates;
 pub use card_driver::CardDriver;
 pub use convert::{DeviceRecording, segment};
+pub use elsewhere::PeakRanges;
 pub use history::{Basis, History, HistoryError, Known, OthersMemory, Question};
 
 /// What others took, for [`OthersMemory`].

@@ -6,7 +6,8 @@ use ghostgpu_plan::verdict::Judgement;
 use ghostgpu_recording::{DevicePeak, Gpu, Verdict, Versions};
 use ghostgpu_rehearse::{Completion, Findings, Prepared, Run};
 use ghostgpu_session::Note;
-use ghostgpu_text::human;
+use ghostgpu_text::{grouped, human};
+use ghostgpu_whatif::PeakRanges;
 
 pub use ghostgpu_recording::Answer;
 
@@ -110,6 +111,8 @@ pub fn answer(
         reason,
         peak_allocated_bytes,
         peak_reserved_bytes,
+        peak_allocated_range_bytes: None,
+        peak_reserved_range_bytes: None,
         peak_device_bytes,
         headroom_bytes,
         margin_bytes,
@@ -175,6 +178,28 @@ pub fn answer(
         covered: coverage.covered,
         not_reached: coverage.not_reached,
     }
+}
+
+/// Adds that the peaks depend on where the driver puts segments.
+pub fn add_peak_ranges(answer: &mut Answer, ranges: &PeakRanges) {
+    answer.peak_allocated_range_bytes = Some(ranges.allocated_bytes);
+    answer.peak_reserved_range_bytes = Some(ranges.reserved_bytes);
+    let varying = [
+        ("allocated", ranges.allocated_bytes),
+        ("reserved", ranges.reserved_bytes),
+    ];
+    let varying = varying
+        .into_iter()
+        .filter(|(_, [least, most])| least != most);
+    let sentence = varying.map(|(what, [least, most])| {
+        let (least, most) = (grouped(least), grouped(most));
+        format!("{least} to {most} bytes {what}")
+    });
+    let sentence: Vec<String> = sentence.collect();
+    answer.assumptions.push(format!(
+        "the peak is {}, depending on where the driver puts segments, which differs from machine to machine",
+        sentence.join(" and ")
+    ));
 }
 
 /// A script that never touched the card has peaks of zero, not unknown ones.

@@ -9,7 +9,7 @@ use ghostgpu_session::{
     StackFrame, TrainingPart,
 };
 
-use super::{FollowUps, text_answer};
+use super::{FollowUps, add_peak_ranges, text_answer};
 use crate::breakdown::tests::a_leaking_transformer;
 use crate::fits::{Answer, Circumstances, Need};
 use crate::look::{Detail, Look, PLAIN, assert_fits_one_screen};
@@ -17,6 +17,7 @@ use ghostgpu_plan::verdict::{OnCard, judge, need_seen_in};
 use ghostgpu_plan::{KeepingLine, Smallest, StepGrowth};
 use ghostgpu_recording::{DevicePeak, Verdict};
 use ghostgpu_rehearse::{Ending, Findings, Memory, Run};
+use ghostgpu_whatif::PeakRanges;
 
 fn frame(file: &str, line: u64, function: &str, source: &str, is_user_code: bool) -> StackFrame {
     StackFrame {
@@ -193,6 +194,32 @@ fn a_job_that_fits() {
             .to_owned(),
     ];
     insta::assert_snapshot!(report_on("3060", &run, peak_of(&run)));
+}
+
+#[test]
+fn peaks_that_depend_on_where_segments_lie_are_given_as_ranges() {
+    let mut answer = fitting();
+    let before = answer.assumptions.len();
+    let ranges = PeakRanges {
+        allocated_bytes: [2_296_016_896, 2_300_211_200],
+        reserved_bytes: [2_489_319_424; 2],
+    };
+    add_peak_ranges(&mut answer, &ranges);
+    assert_eq!(
+        answer.peak_allocated_range_bytes,
+        Some(ranges.allocated_bytes)
+    );
+    assert_eq!(
+        answer.peak_reserved_range_bytes,
+        Some(ranges.reserved_bytes)
+    );
+    assert_eq!(
+        answer.assumptions[before..],
+        [
+            "the peak is 2,296,016,896 to 2,300,211,200 bytes allocated, depending on where the driver puts \
+             segments, which differs from machine to machine"
+        ]
+    );
 }
 
 #[test]

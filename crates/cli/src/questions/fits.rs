@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ghostgpu_answers::fits::{
-    Answer, Circumstances, FollowUps, Need, json_answer, next_command, text_answer,
+    Answer, Circumstances, FollowUps, Need, add_peak_ranges, json_answer, next_command, text_answer,
 };
 use ghostgpu_answers::growth::Scaling;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
-use ghostgpu_plan::{StepGrowth, need};
+use ghostgpu_plan::{StepGrowth, need, peak_ranges};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
     Completion, Job, Memory, Prepared, Records, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint,
@@ -88,6 +88,9 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     };
     let mut answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
+    if let Some(ranges) = peak_ranges(&run) {
+        add_peak_ranges(&mut answer, &ranges);
+    }
     answer.next = next_command(&answer, &memory, &question.follow_ups);
     complete(&mut memory, &answer, &prepared);
     let look = output.look(current_dir.as_deref());

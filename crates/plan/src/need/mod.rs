@@ -12,6 +12,8 @@ use ghostgpu_rehearse::{
     Change, Completion, Ending, Memory, Purpose, Records, Rehearsal, Rehearse, Run, Stop,
 };
 
+use ghostgpu_whatif::PeakRanges;
+
 pub use proposal::Proposal;
 use search::Search;
 
@@ -83,6 +85,14 @@ pub fn need(
         need,
         memory: run.memory,
     })
+}
+
+/// The least and the most that a job's peaks come to, where they depend on where the driver puts its segments; none
+/// where they do not, or it cannot be told.
+pub fn peak_ranges(run: &Run) -> Option<PeakRanges> {
+    let had_room = run.completion() == Completion::Completed && flushes(run) == Some(0);
+    let history = run.history.as_ref().filter(|_| had_room)?;
+    history.peak_ranges()
 }
 
 /// Rehearses the job with `changes` on cards with unlimited memory.
