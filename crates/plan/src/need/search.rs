@@ -1,6 +1,6 @@
 //! Rehearsals with less and less memory.
 
-use ghostgpu_rehearse::{Change, Completion, Purpose, Records, Rehearsal, Rehearse, Run, Stop};
+use ghostgpu_rehearse::{Change, Completion, Purpose, Rehearsal, Rehearse, Run, Stop};
 
 use super::proposal::Proposal;
 use super::{Smallest, flushes, steps};
@@ -38,7 +38,6 @@ struct Known {
 }
 
 /// What a rehearsal with a certain memory came to.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Tried {
     Ended,
     DidNot,
@@ -66,7 +65,7 @@ impl<'a> Search<'a> {
             enough: peak.max(proposed),
             confirmed_by: None,
         };
-        match self.try_memory(proposed, Records::Nothing, &mut known)? {
+        match self.try_memory(proposed, &mut known)? {
             Tried::DidNot => self.raise(proposed, &mut known)?,
             Tried::Ended if proposal.is_estimate => self.lower(proposal, &mut known)?,
             Tried::Ended | Tried::TimedOut => {}
@@ -83,18 +82,7 @@ impl<'a> Search<'a> {
             if memory < allocated + proposal.outside_bytes {
                 break;
             }
-            let before = (known.enough, known.confirmed_by.take());
-            let tried = self.try_memory(memory, Records::History, known)?;
-            let run = known
-                .confirmed_by
-                .as_ref()
-                .filter(|_| tried == Tried::Ended);
-            let history = run.and_then(|run| run.history.as_ref());
-            let is_certain = history.is_none_or(|history| {
-                history.ends_in_other_layouts(memory.saturating_sub(proposal.outside_bytes))
-            });
-            if tried != Tried::Ended || !is_certain {
-                (known.enough, known.confirmed_by) = before;
+            if !matches!(self.try_memory(memory, known)?, Tried::Ended) {
                 break;
             }
         }
@@ -113,10 +101,7 @@ impl<'a> Search<'a> {
             if memory >= known.enough || (is_confirmed && known.is_precise()) {
                 break;
             }
-            if matches!(
-                self.try_memory(memory, Records::Nothing, known)?,
-                Tried::TimedOut
-            ) {
+            if matches!(self.try_memory(memory, known)?, Tried::TimedOut) {
                 break;
             }
             raise *= 2;
@@ -146,10 +131,7 @@ impl<'a> Search<'a> {
             if memory >= known.enough || known.is_precise() {
                 break;
             }
-            if matches!(
-                self.try_memory(memory, Records::Nothing, &mut known)?,
-                Tried::TimedOut
-            ) {
+            if matches!(self.try_memory(memory, &mut known)?, Tried::TimedOut) {
                 break;
             }
         }
@@ -160,17 +142,10 @@ impl<'a> Search<'a> {
     }
 
     /// One rehearsal on cards with so much memory.
-    fn try_memory(
-        &mut self,
-        bytes: u64,
-        records: Records,
-        known: &mut Known,
-    ) -> Result<Tried, Stop> {
-        let rehearsal = Rehearsal {
-            purpose: Purpose::SmallestMemory { bytes },
-            changes: [self.changes, &[Change::Memory(bytes)]].concat(),
-            records,
-        };
+    fn try_memory(&mut self, bytes: u64, known: &mut Known) -> Result<Tried, Stop> {
+        let purpose = Purpose::SmallestMemory { bytes };
+        let changes = [self.changes, &[Change::Memory(bytes)]].concat();
+        let rehearsal = Rehearsal::figures(purpose, changes);
         let run = Run::even_if_timed_out(self.runner.rehearse(&rehearsal))?;
         Ok(match run.completion() {
             Completion::Completed => {

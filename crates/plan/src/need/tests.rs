@@ -32,7 +32,7 @@ fn job(least: u64) -> (MadeUp, Rc<RefCell<Vec<u64>>>) {
         let Some(memory) = memory_of(rehearsal) else {
             return ends_with(1000 * MIB, 2000 * MIB);
         };
-        assert_ne!(rehearsal.records, Records::Memory);
+        assert_eq!(rehearsal.records, Records::Nothing);
         seen.borrow_mut().push(memory);
         match memory >= least {
             true => ends_with(990 * MIB, (memory - 100 * MIB).min(2000 * MIB)),
