@@ -291,7 +291,7 @@ fn search(
         return Ok(ControlFlow::Continue(Searched { stage, count }));
     };
     let close = goal.search(largest).starting_close_above();
-    let mut stage = Stage::new(close.without_looking_further(), first.all_samples);
+    let mut stage = Stage::new(close, first.all_samples);
     stage.same_from = first.same_from;
     if let Some(same) = stage.same_from {
         stage.search.limit(same);

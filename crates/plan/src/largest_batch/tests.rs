@@ -259,6 +259,25 @@ fn the_first_steps_are_searched_first_and_the_answer_fits_with_everything_after_
 }
 
 #[test]
+fn a_round_batch_above_one_that_does_not_fit_is_rehearsed_with_everything() {
+    // 90 fit for three steps; after them 70 and 71 do not fit, 72 does, and 73 does not.
+    let answer = |rehearsal: &Rehearsal| {
+        let batch = batch_of(rehearsal).unwrap_or(8);
+        match steps_of(rehearsal) {
+            None if batch > 69 && batch != 72 => does_not_fit(),
+            _ => on_card((100 + 10 * batch) * MIB, CAPACITY),
+        }
+    };
+    for is_forked in [true, false] {
+        let mut goal = goal(SizePoint::Option("--batch-size".to_owned()));
+        goal.is_forked = is_forked;
+        let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
+        let found = found(find(&mut runner, &goal));
+        assert_eq!((found.batch, found.gap), (72, Some(70)));
+    }
+}
+
+#[test]
 fn no_batch_is_larger_than_the_data() {
     // An argument may set several of the loader's batches at once.
     for (per_step, most) in [(1, 50), (4, 200)] {
