@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::families::pattern;
+use crate::families::cased_pattern;
 
 /// Where the training ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -38,15 +38,15 @@ pub const NEEDLES: [&str; 16] = [
 const MOST_LINES: u32 = 400;
 const MOST_CARDS: usize = 8;
 
-pattern!(
+cased_pattern!(
     CARD,
     r"(?:NVIDIA )?(?:GeForce (?:RTX|GTX)? ?\d{3,4}(?: ?(?:Ti|SUPER))*(?: Laptop GPU| D)?|Tesla [A-Z]\d{1,4}[A-Z]*(?:-[\w-]+)?|Quadro [\w ]{2,12}\d|RTX (?:PRO )?A?\d{4}(?: Ada)?|[ABHLT]\d{1,4}[A-Z]{0,2}(?:-[\w]+)*(?: \d+GB)?)"
 );
-pattern!(
+cased_pattern!(
     TORCH,
     r"(?i)torch(?: version)?['\x22]?\s?(?:==|[:= ])\s?['\x22]?v?([12]\.\d{1,2})(?:\.\d+)?"
 );
-pattern!(
+cased_pattern!(
     WINDOWS,
     r#"File "[A-Za-z]:\\|^[A-Za-z]:\\\S*\.(?:py|cc|cpp)|\\site-packages\\"#
 );

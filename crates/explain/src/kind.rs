@@ -18,6 +18,8 @@ pub enum Kind {
     CudaRejected,
     HipAllocator,
     XpuAllocator,
+    /// Ascend, through `torch_npu`.
+    NpuAllocator,
     MpsAllocator,
     /// PyTorch on the CPU.
     CpuAllocator,
@@ -51,8 +53,12 @@ pub enum Kind {
     DataLoaderKilled,
     /// `/dev/shm` is full.
     SharedMemory,
+    /// Windows: RAM and page file are used up.
+    PageFile,
     Jax,
     TensorFlow,
+    /// TensorFlow on the CPU.
+    TensorFlowHost,
     /// TensorFlow's or XLA's allocator, in its log.
     BfcAllocator,
     /// vLLM: nothing left for the KV cache.
@@ -63,16 +69,28 @@ pub enum Kind {
     VllmNotFree,
     /// vLLM: the sampler's warm-up.
     VllmSampler,
-    /// llama.cpp: a buffer of weights, KV cache or scratch space.
+    /// SGLang: nothing left for the KV cache.
+    SglangNoCache,
+    /// TGI: the warm-up at startup.
+    TgiWarmup,
+    /// llama.cpp: a buffer of weights, KV cache or scratch space on the card.
     LlamaCpp,
-    /// A library with its own allocator: ONNX Runtime, FAISS, RAPIDS, TensorRT.
+    /// llama.cpp: such a buffer in RAM.
+    LlamaCppHost,
+    /// Ollama: the model is larger than the RAM that is free.
+    OllamaMemory,
+    /// A framework or library with its own allocator: Caffe, MXNet, ONNX Runtime, FAISS, RAPIDS, ….
     OtherAllocator,
+    /// MLX on Apple GPUs.
+    Mlx,
     CuPy,
     Paddle,
     /// Triton: a kernel's shared memory on the chip, not the card's memory.
     KernelSharedMemory,
     /// A quantized model would have been placed partly on the CPU.
     DispatchedElsewhere,
+    /// `out of memory` alone, which does not say whose.
+    Unsaid,
 }
 
 /// Which memory ran out.
@@ -88,6 +106,8 @@ pub enum Memory {
     Unified,
     /// The small memory inside a multiprocessor.
     OnChip,
+    /// The message does not tell.
+    Unknown,
 }
 
 impl Kind {
@@ -104,7 +124,20 @@ impl Kind {
             }
             Self::HipAllocator => "PyTorch's allocator got no more memory from the ROCm driver",
             Self::XpuAllocator => "PyTorch's allocator got no more memory from the Intel GPU",
+            Self::NpuAllocator => "PyTorch's allocator got no more memory from the Ascend NPU",
             Self::MpsAllocator => "PyTorch reached its limit of the Mac's unified memory",
+            Self::Mlx => "MLX got no more of the Mac's unified memory",
+            Self::PageFile => {
+                "Windows has no memory left: RAM and page file are used up (not the GPU's)"
+            }
+            Self::TensorFlowHost => "TensorFlow ran out of host memory (not the GPU's)",
+            Self::SglangNoCache => "SGLang has no memory left for its KV cache",
+            Self::TgiWarmup => "TGI's warm-up with full batches does not fit on the card",
+            Self::LlamaCppHost => {
+                "llama.cpp could not allocate one of its buffers in RAM (not on the GPU)"
+            }
+            Self::OllamaMemory => "the model needs more RAM than is free (not the GPU's)",
+            Self::Unsaid => "something ran out of memory; the message does not say which memory",
             Self::CpuAllocator => "PyTorch ran out of host memory (not the GPU's)",
             Self::PythonMemory => "Python ran out of host memory (not the GPU's)",
             Self::CudaCall => {
@@ -167,9 +200,14 @@ impl Kind {
             | Self::HostKill
             | Self::HostKillLikely
             | Self::JobLimit
-            | Self::DataLoaderKilled => Memory::Host,
+            | Self::DataLoaderKilled
+            | Self::PageFile
+            | Self::TensorFlowHost
+            | Self::LlamaCppHost
+            | Self::OllamaMemory => Memory::Host,
             Self::SharedMemory => Memory::Shared,
-            Self::MpsAllocator => Memory::Unified,
+            Self::MpsAllocator | Self::Mlx => Memory::Unified,
+            Self::Unsaid => Memory::Unknown,
             Self::KernelSharedMemory => Memory::OnChip,
             _ => Memory::Device,
         }
@@ -184,13 +222,19 @@ impl Kind {
             | Self::CudaRejected
             | Self::HipAllocator
             | Self::XpuAllocator
+            | Self::NpuAllocator
             | Self::MpsAllocator
+            | Self::Mlx
             | Self::CpuAllocator
             | Self::VllmNoCache
             | Self::VllmSequence
             | Self::VllmNotFree
             | Self::VllmSampler
+            | Self::SglangNoCache
+            | Self::TgiWarmup
             | Self::LlamaCpp
+            | Self::LlamaCppHost
+            | Self::OllamaMemory
             | Self::OtherAllocator
             | Self::CuPy
             | Self::Paddle
@@ -198,6 +242,8 @@ impl Kind {
             | Self::HostKill => 4,
             Self::Jax
             | Self::TensorFlow
+            | Self::TensorFlowHost
+            | Self::PageFile
             | Self::PythonMemory
             | Self::SharedMemory
             | Self::PinnedMemory
@@ -216,7 +262,8 @@ impl Kind {
             Self::CublasNotInitialized
             | Self::CudnnNotInitialized
             | Self::CudnnNoAlgorithm
-            | Self::HostKillLikely => 1,
+            | Self::HostKillLikely
+            | Self::Unsaid => 1,
         }
     }
 
@@ -229,7 +276,11 @@ impl Kind {
     pub fn is_caching_allocator(self) -> bool {
         matches!(
             self,
-            Self::CudaAllocator | Self::HipAllocator | Self::XpuAllocator | Self::CudaMallocAsync
+            Self::CudaAllocator
+                | Self::HipAllocator
+                | Self::XpuAllocator
+                | Self::NpuAllocator
+                | Self::CudaMallocAsync
         )
     }
 }

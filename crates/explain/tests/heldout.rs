@@ -102,7 +102,10 @@ fn wrong_advice(expected: &Expected, found: &Explanation) -> Vec<String> {
     let reasons = found.situations.iter().flat_map(|each| &each.reasons);
     let all = said.join("\n");
     let mut wrong = Vec::new();
-    let helps = expected.helps.iter().any(|word| all.contains(word.as_str()));
+    let helps = expected
+        .helps
+        .iter()
+        .any(|word| all.contains(word.as_str()));
     if !helps && !expected.helps.is_empty() {
         wrong.push(format!("advice has none of {:?}:\n{all}", expected.helps));
     }
@@ -131,7 +134,9 @@ fn texts_that_nobody_had_seen_are_read_and_answered_rightly() {
             &wrong.advice,
         ];
         for (count, part) in right.iter_mut().zip(parts) {
-            *count += usize::from(part.is_empty() && (recognised || !wrong.recognition[0].starts_with("nothing")));
+            *count += usize::from(
+                part.is_empty() && (recognised || !wrong.recognition[0].starts_with("nothing")),
+            );
         }
         let lines: Vec<String> = parts.into_iter().flatten().cloned().collect();
         if !lines.is_empty() {

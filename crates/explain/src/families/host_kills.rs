@@ -8,6 +8,7 @@ use crate::window::Window;
 pub const FAMILY: Family = Family {
     needles: &[
         "Killed",
+        "已杀死",
         "oom-kill",
         "oom_kill",
         "oom-killer",
@@ -58,7 +59,8 @@ pattern!(
 );
 pattern!(
     LIKELY,
-    r"(?x)^\s*Killed\s*$ | ^\S*\s*line\s\d+:\s+\d+\sKilled\s | :\s+line\s\d+:\s+\d+\sKilled\s | \d+\sKilled\s{3,}
+    r"(?x)^\W*(?:Killed|已杀死)\W*$ | (?:line|行)\s?\d+:\s+\d+\s+(?:Killed|已杀死)\s | \d+\s+(?:Killed|已杀死)\s{3,}
+      | \d/\d+\s\[[^\]]{1,60}\]\s*(?:Killed|已杀死)\W*$
       | exit(?:ed\swith)?\s?(?:code|status):?\s?=?\s?(?:137|-9)\b | code[=:]\s?137\b | return\scode\s=\s-9
       | exitcode\s*:\s*-9 | Signal\s9\s\(SIGKILL\) | signal\s9:\sSIGKILL | died\swith\s<Signals\.SIGKILL
       | ^zsh:\skilled\s | terminated\sby\ssignal\s(?:9|SIGKILL) | killed\sby\ssignal:?\s(?:9|SIGKILL)"
@@ -117,7 +119,7 @@ fn kernel(window: &Window) -> Vec<Message> {
             {
                 continue;
             }
-            let is_limit = first == 2 && found[1].starts_with('M');
+            let is_limit = first == 2 && found[1].starts_with(['M', 'm']);
             let kind = if is_limit {
                 Kind::JobLimit
             } else {
