@@ -56,6 +56,10 @@ impl Readers {
         Self(self.0 | other.0)
     }
 
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     pub fn only_families(self) -> Self {
         Self(self.0 & ALL_FAMILIES)
     }

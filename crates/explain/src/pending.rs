@@ -60,13 +60,12 @@ impl Pending {
 
     pub fn add_anchor(&mut self, mut anchor: Anchor) {
         // A reader that matched the last lines may see this one as part of the same message.
-        let readers = anchor.readers;
         if let Some((sequence, before)) = self.last_readers
             && anchor.sequence.saturating_sub(sequence) <= LINES_BEFORE as u64
         {
-            anchor.readers = readers.with(before);
+            anchor.readers = anchor.readers.with(before);
         }
-        self.last_readers = Some((anchor.sequence, readers));
+        self.last_readers = Some((anchor.sequence, anchor.readers));
         self.anchors.push_back(anchor);
     }
 
@@ -121,9 +120,16 @@ impl Pending {
         let lines: Vec<&(u64, String)> = self.lines.range(first..=last).collect();
         let texts = lines.iter().map(|line| line.1.as_str()).collect();
         let mut window = Window::new(texts, at - first);
-        let mut messages = messages_in(&window, anchor.readers);
+        // A message goes on in later lines, which may tell whose it is.
+        let end = lines.last().map_or(anchor.sequence, |line| line.0);
+        let later = self
+            .anchors
+            .iter()
+            .take_while(|later| later.sequence <= end);
+        let readers = later.fold(anchor.readers, |all, later| all.with(later.readers));
+        let mut messages = messages_in(&window, readers);
         if let Some(joined) = window.without_breaks() {
-            let more = messages_in(&joined, anchor.readers);
+            let more = messages_in(&joined, readers);
             if information(&joined, &more) > information(&window, &messages) {
                 (window, messages) = (joined, more);
             }

@@ -79,7 +79,7 @@ const MOST_WRITERS: usize = 1024;
 const FAR_AWAY: u64 = 60;
 
 /// How many bytes of the last line and of this one are searched together, in case a word was cut.
-const SEAM: usize = 24;
+const SEAM: usize = 48;
 const SHORTEST_CUT: usize = 40;
 
 #[derive(Debug, Default)]
@@ -122,9 +122,7 @@ impl Scan {
 
     fn plain_line(&mut self, number: u64, line: &[u8], mut readers: Readers) {
         self.sequence += 1;
-        if !readers.has_family() {
-            readers = self.with_seam(readers, line);
-        }
+        readers = self.with_seam(readers, line);
         let is_open = !self.pending.is_empty() || self.last.is_some();
         if readers.is_context_only() && !is_open {
             self.note_context(number, line, readers);
@@ -185,11 +183,11 @@ impl Scan {
             self.seam.extend_from_slice(&line[..line.len().min(SEAM)]);
             found = found.with(readers_of(&self.seam).only_families());
         }
-        // A match before the seam was already found in its own line.
-        match found.has_family() && !readers_of(before).has_family() {
-            true => readers.with(found),
-            false => readers,
+        if !found.has_family() {
+            return readers;
         }
+        // A match before the seam was already found in its own line.
+        readers.with(found.without(readers_of(before)))
     }
 
     fn read(&mut self, sequence: u64, number: u64, line: &[u8], readers: Readers, is_read: bool) {
@@ -279,18 +277,32 @@ impl Scan {
     }
 }
 
-/// Without the blanks, quotation signs and sides of tables at the end of a line.
-fn trimmed_end(line: &[u8]) -> &[u8] {
-    let is_dress =
-        |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'|' | b'`' | b'*' | b'\\');
-    let end = line.iter().rposition(|byte| !is_dress(byte));
-    &line[..end.map_or(0, |end| end + 1)]
+/// What boxes, tables, quotations and Markdown put at the ends of lines.
+const DRESS: [&[u8]; 12] = [
+    b" ",
+    b"\t",
+    b"|",
+    b"`",
+    b"*",
+    b">",
+    b"\\",
+    b"\r",
+    "│".as_bytes(),
+    "┃".as_bytes(),
+    "▎".as_bytes(),
+    b"\n",
+];
+
+fn trimmed_end(mut line: &[u8]) -> &[u8] {
+    while let Some(rest) = DRESS.iter().find_map(|dress| line.strip_suffix(*dress)) {
+        line = rest;
+    }
+    line
 }
 
-/// Without the blanks, quotation signs and sides of tables at the start of a line.
-fn trimmed_start(line: &[u8]) -> &[u8] {
-    let is_dress =
-        |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'|' | b'`' | b'*' | b'>');
-    let start = line.iter().position(|byte| !is_dress(byte));
-    &line[start.unwrap_or(line.len())..]
+fn trimmed_start(mut line: &[u8]) -> &[u8] {
+    while let Some(rest) = DRESS.iter().find_map(|dress| line.strip_prefix(*dress)) {
+        line = rest;
+    }
+    line
 }

@@ -73,6 +73,12 @@ impl<'a> Window<'a> {
         &self.lines
     }
 
+    /// A line without the sides of boxes and the marks of Markdown around it.
+    pub fn undressed(&self, index: usize) -> &'a str {
+        let line = self.lines.get(index).copied().unwrap_or_default();
+        line.trim_matches(is_blank)
+    }
+
     /// The line that contains an offset of the squeezed text.
     pub fn line_at(&self, offset: usize) -> usize {
         self.starts

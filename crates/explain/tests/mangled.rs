@@ -4,13 +4,18 @@
 mod common;
 
 use common::{corpus, heldout, read};
-use ghostgpu_explain::{Figures, Kind, Situation, explain};
+use ghostgpu_explain::{FigureValue, Figures, Kind, Situation, explain};
 
-/// What must not change.
+/// What must not change: names may be in another case.
 type Essence = Option<(Kind, Figures, Option<Situation>)>;
 
 fn essence(bytes: &[u8]) -> Essence {
-    let found = explain(&read(bytes, usize::MAX))?;
+    let mut found = explain(&read(bytes, usize::MAX))?;
+    for figure in &mut found.finding.figures.more {
+        if let FigureValue::Text(text) = &mut figure.value {
+            *text = text.to_lowercase();
+        }
+    }
     let situation = found.situations.first().map(|main| main.situation);
     Some((found.finding.kind, found.finding.figures, situation))
 }
@@ -149,6 +154,11 @@ fn check(only: impl Fn(&Mangling) -> bool) {
         let is_one_line = message.text.lines().count() == 1;
         for mangling in MANGLINGS.iter().filter(|mangling| only(mangling)) {
             if mangling.is_for_one_line && !is_one_line {
+                continue;
+            }
+            // One word within a sentence is a word, not a message.
+            let is_short = message.text.split(' ').count() < 6;
+            if is_short && mangling.name == "a code span" {
                 continue;
             }
             tried += 1;

@@ -6,8 +6,9 @@ use memchr::memmem;
 use regex::Regex;
 
 /// A word that is a path on Windows has backslashes of its own.
-static WINDOWS_PATH: LazyLock<Option<Regex>> =
-    LazyLock::new(|| crate::families::compile(r#"(?:\b[A-Za-z]:|\.{1,2}|~)\\[^\s"'|<>]*"#));
+static WINDOWS_PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    crate::families::compile(r#"(?:\b[A-Za-z]:|(?:^|[\s"'=(])(?:\.{1,2}|~))\\[^\s"'|<>]*"#)
+});
 
 /// The lines that are escaped in one line; `None` for any other line.
 pub fn escaped_lines(line: &[u8]) -> Option<Vec<String>> {

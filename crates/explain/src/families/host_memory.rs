@@ -61,9 +61,11 @@ fn read(window: &Window) -> Vec<Message> {
     }
     if messages.is_empty() {
         for (index, line) in window.lines().iter().enumerate() {
-            // The same C++ exception, for the card's memory.
-            let is_cuda =
-                line.contains("cuda") || line.contains("CUDA") || line.contains("device memory");
+            // The same C++ exception, for the card's memory, perhaps on the next line.
+            let tail = text.get(window.start_of(index)..).unwrap_or_default();
+            let tail: String = tail.chars().take(200).collect();
+            let tail = tail.to_ascii_lowercase();
+            let is_cuda = tail.contains("cuda") || tail.contains("devicememory");
             if PYTHON.find(line).is_some() && !is_cuda {
                 let (start, end) = (window.start_of(index), window.start_of(index + 1));
                 messages.push(Message::new(Kind::PythonMemory, start, end));

@@ -29,7 +29,7 @@ pub const FAMILY: Family = Family {
         "cudaErrorMemoryAllocation",
         "of device memory",
         "GPU memory trying",
-        "GPU video memory",
+        "Could not allocate tensor",
         "8007000E",
         "MemStatistics",
         "memory isn't enough",
@@ -86,7 +86,7 @@ pattern!(
 );
 pattern!(
     THEANO,
-    r"Errorallocating(?P<asked>\d+)bytesofdevicememory\(?(?:outofmemory)?\)?\.?(?:Driverreport(?P<free>\d+)bytesfreeand(?P<total>\d+)bytestotal)?"
+    r"(?:Error)?allocating(?P<asked>\d+)bytesofdevicememory\(?(?:outofmemory)?\)?\.?(?:Driverreport(?P<free>\d+)bytesfreeand(?P<total>\d+)bytestotal)?"
 );
 pattern!(CTRANSLATE2, r"CUDAfailedwitherroroutofmemory");
 pattern!(
