@@ -1,5 +1,7 @@
 //! Columns of text, aligned.
 
+use crate::wrap::columns;
+
 /// How the entries of a column stand in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -43,7 +45,7 @@ impl Table {
             .map(|column| {
                 let entries = self.rows.iter().filter_map(|row| row.get(column));
                 entries
-                    .map(|entry| entry.chars().count())
+                    .map(|entry| columns(entry))
                     .max()
                     .unwrap_or(0)
             })
@@ -55,9 +57,10 @@ impl Table {
                 if !line.is_empty() {
                     line.push_str("  ");
                 }
+                let padding = " ".repeat(width.saturating_sub(columns(entry)));
                 line.push_str(&match side {
-                    Side::Left => format!("{entry:<width$}"),
-                    Side::Right => format!("{entry:>width$}"),
+                    Side::Left => format!("{entry}{padding}"),
+                    Side::Right => format!("{padding}{entry}"),
                 });
             }
             text.push_str(line.trim_end());
