@@ -399,8 +399,6 @@ tensor-split = a different split across cards
 more-layers = more layers on the card
     .why = what is on the card need not be in RAM
     .remark = if the card has room
-memory-map = the model's file mapped, not read
-    .why = pages that are not needed can leave RAM again
 smaller-tag = a smaller or lower-bit model
     .why = it needs about its file's size in memory
 free-ram = more free RAM
@@ -625,7 +623,7 @@ effect-identical = same results
 effect-rounding = same results up to rounding
 effect-precision = changes the precision
 effect-training = changes the training
-effect-service = changes what the server accepts
+effect-service = limits what it can take in
 
 ## Who has the card's memory
 
@@ -676,7 +674,6 @@ label-assumes = assumes
 label-fits = fits
 label-does-not-fit = does not fit
 gpu-memory = { $device } memory: { $requested } asked for, { $free } free of { $total }
-gpu-memory-advised = { $text }; first: { $advice }
 message-line = line { $line }
 message-line-times = line { $line }, { $times } times
 message-line-short-times = line { $line } ({ $times } times)
@@ -753,7 +750,6 @@ advice-line = { $number }. { $what } ({ $effect }): { $why }
 advice-line-short = { $number }. { $what } ({ $effect })
 useless-line = { $what }: { $why }
 list-comma = ,
-list-semicolon = ;
 list-stop = { "." }
 count-more-to-do = { $count } more to do
 count-other-causes = { $count ->

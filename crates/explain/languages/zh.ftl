@@ -398,8 +398,6 @@ tensor-split = 换一种多卡分配
 more-layers = 多放几层到显卡上
     .why = 放在显卡上的就不占内存
     .remark = 如果显卡还有空间
-memory-map = 映射模型文件而不是读入
-    .why = 用不到的页可以再换出
 smaller-tag = 更小或更低比特的模型
     .why = 需要的内存约等于文件大小
 free-ram = 腾出内存
@@ -624,7 +622,7 @@ effect-identical = 结果不变
 effect-rounding = 结果只差舍入
 effect-precision = 改变精度
 effect-training = 改变训练
-effect-service = 改变服务能接受的输入
+effect-service = 限制可处理的输入
 
 ## 谁占着显存
 
@@ -675,7 +673,6 @@ label-assumes = 假定
 label-fits = 放得下
 label-does-not-fit = 放不下
 gpu-memory = { $device } 显存不足：申请 { $requested }，{ $total } 中空闲 { $free }
-gpu-memory-advised = { $text }；先试：{ $advice }
 message-line = 第 { $line } 行
 message-line-times = 第 { $line } 行，共 { $times } 次
 message-line-short-times = 第 { $line } 行（{ $times } 次）
@@ -752,7 +749,6 @@ advice-line = { $number }. { $what }（{ $effect }）：{ $why }
 advice-line-short = { $number }. { $what }（{ $effect }）
 useless-line = { $what }：{ $why }
 list-comma = ，
-list-semicolon = ；
 list-stop = 。
 count-more-to-do = 还有 { $count } 个办法
 count-other-causes = { $count } 个其他原因

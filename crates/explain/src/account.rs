@@ -198,12 +198,22 @@ impl Account {
             (figures.reserved.or(figures.allocated), figures.total)
             && reserved.exceeds(total)
         {
-            tell(say!(catalogue, "holds-more-than-card", reserved = reserved, total = total));
+            tell(say!(
+                catalogue,
+                "holds-more-than-card",
+                reserved = reserved,
+                total = total
+            ));
         }
         if let (Some(allocated), Some(reserved)) = (figures.allocated, figures.reserved)
             && allocated.exceeds(reserved)
         {
-            tell(say!(catalogue, "allocated-over-reserved", allocated = allocated, reserved = reserved));
+            tell(say!(
+                catalogue,
+                "allocated-over-reserved",
+                allocated = allocated,
+                reserved = reserved
+            ));
         }
         if let Some(printed) = figures.text_named(FREE_BELOW_ZERO) {
             tell(say!(catalogue, "free-negative", printed = printed));
@@ -211,7 +221,12 @@ impl Account {
         if let (Some(free), Some(total)) = (figures.free, figures.total)
             && free.exceeds(total)
         {
-            tell(say!(catalogue, "free-over-total", free = free, total = total));
+            tell(say!(
+                catalogue,
+                "free-over-total",
+                free = free,
+                total = total
+            ));
         }
     }
 }

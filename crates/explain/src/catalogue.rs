@@ -24,7 +24,10 @@ pub enum Language {
 impl Language {
     /// The language of a locale such as `zh_CN.UTF-8`; English for all that have no catalogue.
     pub fn of_locale(locale: &str) -> Self {
-        let name = locale.split(['_', '-', '.', '@']).next().unwrap_or_default();
+        let name = locale
+            .split(['_', '-', '.', '@'])
+            .next()
+            .unwrap_or_default();
         match name.eq_ignore_ascii_case("zh") {
             true => Self::Chinese,
             false => Self::English,
@@ -186,8 +189,14 @@ mod tests {
         };
         assert_eq!(of(&[]), Language::English);
         assert_eq!(of(&[("LANG", "zh_CN.UTF-8")]), Language::Chinese);
-        assert_eq!(of(&[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "C")]), Language::English);
-        assert_eq!(of(&[("LANG", "en_US"), ("LC_MESSAGES", "zh_TW")]), Language::Chinese);
+        assert_eq!(
+            of(&[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "C")]),
+            Language::English
+        );
+        assert_eq!(
+            of(&[("LANG", "en_US"), ("LC_MESSAGES", "zh_TW")]),
+            Language::Chinese
+        );
         assert_eq!(of(&[("LC_ALL", ""), ("LANG", "zh")]), Language::Chinese);
         assert_eq!(of(&[("LANG", "zha_CN")]), Language::English);
     }
@@ -199,8 +208,14 @@ mod tests {
             say!(english, "card-still-free", free = Amount::exact(1 << 30)),
             "the card still had 1.00 GiB free"
         );
-        assert_eq!(say!(english, "count-useless", count = 1u64), "1 that does not help");
-        assert_eq!(say!(english, "count-useless", count = 3u64), "3 that do not help");
+        assert_eq!(
+            say!(english, "count-useless", count = 1u64),
+            "1 that does not help"
+        );
+        assert_eq!(
+            say!(english, "count-useless", count = 3u64),
+            "3 that do not help"
+        );
         assert_eq!(say!(english, "no such sentence"), "no such sentence");
     }
 }

@@ -44,10 +44,7 @@ impl Table {
         let widths: Vec<usize> = (0..self.sides.len())
             .map(|column| {
                 let entries = self.rows.iter().filter_map(|row| row.get(column));
-                entries
-                    .map(|entry| columns(entry))
-                    .max()
-                    .unwrap_or(0)
+                entries.map(|entry| columns(entry)).max().unwrap_or(0)
             })
             .collect();
         let mut text = String::new();

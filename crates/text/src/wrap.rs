@@ -17,7 +17,11 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         let mut line = String::new();
         for word in with_units(paragraph) {
             for (index, piece) in pieces(&word).into_iter().enumerate() {
-                let blank = if index == 0 && !line.is_empty() { " " } else { "" };
+                let blank = if index == 0 && !line.is_empty() {
+                    " "
+                } else {
+                    ""
+                };
                 if !line.is_empty() && columns(&line) + blank.len() + columns(piece) > width {
                     lines.push(std::mem::take(&mut line));
                 } else {
@@ -107,8 +111,14 @@ mod tests {
 
     #[test]
     fn chinese_text_breaks_between_characters_and_counts_two_columns_each() {
-        assert_eq!(wrap("显存不足，请减小 batch", 10), ["显存不足，", "请减小", "batch"]);
-        assert_eq!(wrap("申请 1.50 GiB（显存）", 14), ["申请 1.50 GiB", "（显存）"]);
+        assert_eq!(
+            wrap("显存不足，请减小 batch", 10),
+            ["显存不足，", "请减小", "batch"]
+        );
+        assert_eq!(
+            wrap("申请 1.50 GiB（显存）", 14),
+            ["申请 1.50 GiB", "（显存）"]
+        );
         assert_eq!(columns("显存 GiB"), 8);
         assert!(columns(&shortened("显存不足显存不足显存不足", 9, 9)) <= 9);
     }

@@ -37,9 +37,9 @@ fn ran_out(explanation: &Explanation, catalogue: &Catalogue) -> Headline {
     let figures = &finding.figures;
     let text = match (finding.kind, figures.requested, figures.free, figures.total) {
         (Kind::CudaAllocator | Kind::HipAllocator, Some(requested), Some(free), Some(total)) => {
-            let device = figures
-                .device
-                .map_or("GPU".to_owned(), |device| device_name(Some(device), "the-card", catalogue));
+            let device = figures.device.map_or("GPU".to_owned(), |device| {
+                device_name(Some(device), "the-card", catalogue)
+            });
             say!(
                 catalogue,
                 "gpu-memory",
@@ -92,7 +92,12 @@ pub fn short_text(answer: &Answer, look: Look) -> String {
         let label = say!(catalogue, "label-ranks");
         sheet.section(&label, [ranks_in_words(ranks, catalogue)]);
     }
-    why(&mut sheet, explanation, answer.rehearsed.is_some(), catalogue);
+    why(
+        &mut sheet,
+        explanation,
+        answer.rehearsed.is_some(),
+        catalogue,
+    );
     match answer.rehearsed {
         Some(rehearsed) => add_rehearsed(&mut sheet, rehearsed, look, catalogue),
         None => advice(&mut sheet, &explanation.advice, look, catalogue),
@@ -213,7 +218,10 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
         human(rehearsed.total_bytes),
         rehearsed.as_it_is()
     );
-    sheet.section(&say!(catalogue, "label-as-it-is"), wrap(&text, width).into_iter().take(3));
+    sheet.section(
+        &say!(catalogue, "label-as-it-is"),
+        wrap(&text, width).into_iter().take(3),
+    );
     let lines: Vec<String> = rehearsed
         .works
         .iter()
@@ -225,7 +233,10 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
         })
         .collect();
     if lines.is_empty() && !matches!(rehearsed.as_it_is, AsItIs::Fits { .. }) {
-        sheet.section(&say!(catalogue, "label-works"), ["nothing that was rehearsed".to_owned()]);
+        sheet.section(
+            &say!(catalogue, "label-works"),
+            ["nothing that was rehearsed".to_owned()],
+        );
     }
     sheet.section(&say!(catalogue, "label-works"), lines);
     if !rehearsed.fails.is_empty() {
@@ -306,8 +317,7 @@ fn is_for_a_shell(command: &str) -> bool {
 /// What `--verbose` has beside this.
 fn more(sheet: &mut Sheet, answer: &Answer) {
     let (explanation, catalogue) = (answer.explanation, answer.catalogue);
-    let counted =
-        |count: usize, id: &str| (count > 0).then(|| say!(catalogue, id, count = count));
+    let counted = |count: usize, id: &str| (count > 0).then(|| say!(catalogue, id, count = count));
     let useless = counted(explanation.does_not_help.len(), "count-useless");
     let parts = match answer.rehearsed {
         Some(rehearsed) => {
@@ -331,7 +341,11 @@ fn more(sheet: &mut Sheet, answer: &Answer) {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let text = match parts.is_empty() {
         true => say!(catalogue, "more-message"),
-        false => say!(catalogue, "more-parts", parts = parts.join(&listed(catalogue))),
+        false => say!(
+            catalogue,
+            "more-parts",
+            parts = parts.join(&listed(catalogue))
+        ),
     };
     sheet.section(&say!(catalogue, "label-more"), [text]);
 }

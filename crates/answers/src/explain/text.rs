@@ -16,7 +16,10 @@ pub fn full_text(answer: &Answer, look: Look) -> String {
     let finding = &explanation.finding;
     let label = |id: &str| say!(catalogue, id);
     heading(&mut sheet, finding, catalogue);
-    sheet.section(&label("label-where"), where_it_failed(explanation, catalogue));
+    sheet.section(
+        &label("label-where"),
+        where_it_failed(explanation, catalogue),
+    );
     card(&mut sheet, explanation, catalogue);
     figures(&mut sheet, finding, catalogue);
     ranks(&mut sheet, explanation, catalogue);
@@ -56,7 +59,10 @@ pub fn title(finding: &Finding, catalogue: &Catalogue) -> String {
 }
 
 fn heading(sheet: &mut Sheet, finding: &Finding, catalogue: &Catalogue) {
-    sheet.paragraph(&say!(catalogue, "label-ran-out"), &title(finding, catalogue));
+    sheet.paragraph(
+        &say!(catalogue, "label-ran-out"),
+        &title(finding, catalogue),
+    );
     let line = grouped(finding.line);
     let mut line = match finding.times {
         1 => say!(catalogue, "message-line", line = line),
@@ -79,7 +85,10 @@ fn heading(sheet: &mut Sheet, finding: &Finding, catalogue: &Catalogue) {
 fn wording_in_words(wording: &str, catalogue: &Catalogue) -> String {
     let (program, releases) = wording.split_once(' ').unwrap_or((wording, ""));
     let (releases, more) = releases.split_once(", ").unwrap_or((releases, ""));
-    let words = match (releases.split_once(" to "), releases.strip_suffix(" or newer")) {
+    let words = match (
+        releases.split_once(" to "),
+        releases.strip_suffix(" or newer"),
+    ) {
         (Some((first, last)), _) => say!(
             catalogue,
             "wording-until",
@@ -88,7 +97,12 @@ fn wording_in_words(wording: &str, catalogue: &Catalogue) -> String {
             last = last
         ),
         (_, Some(first)) => say!(catalogue, "wording-from", program = program, first = first),
-        _ => say!(catalogue, "wording-one", program = program, first = releases),
+        _ => say!(
+            catalogue,
+            "wording-one",
+            program = program,
+            first = releases
+        ),
     };
     match more {
         "" => words,
@@ -143,7 +157,12 @@ pub fn where_it_failed(explanation: &Explanation, catalogue: &Catalogue) -> Vec<
                 step = grouped(step),
                 of = grouped(of)
             ),
-            None => say!(catalogue, "after-step", counted = counted, step = grouped(step)),
+            None => say!(
+                catalogue,
+                "after-step",
+                counted = counted,
+                step = grouped(step)
+            ),
         });
         let epoch = progress.epoch;
         let epoch = epoch.map(|epoch| say!(catalogue, "in-epoch", epoch = epoch.to_string()));

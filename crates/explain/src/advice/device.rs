@@ -24,7 +24,12 @@ pub struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    pub fn of(finding: &Finding, log: &Log, card: Option<String>, catalogue: &'a Catalogue) -> Self {
+    pub fn of(
+        finding: &Finding,
+        log: &Log,
+        card: Option<String>,
+        catalogue: &'a Catalogue,
+    ) -> Self {
         let traceback = finding.traceback.as_ref();
         let script = traceback.and_then(|traceback| traceback.script());
         let wording = finding.wording.unwrap_or_default();
@@ -115,7 +120,10 @@ impl<'a> Setup<'a> {
                 .advisor
                 .advise("smaller-batch-by-hand", "DataLoader(data, batch_size=...)"),
         };
-        self.rehearsable(advice.with_effect(Effect::Rounding), Candidate::SmallerBatch)
+        self.rehearsable(
+            advice.with_effect(Effect::Rounding),
+            Candidate::SmallerBatch,
+        )
     }
 
     pub fn smaller_eval_batch(&self) -> Advice {
@@ -136,7 +144,8 @@ impl<'a> Setup<'a> {
 
     pub fn half_precision(&self) -> Advice {
         let backend = self.backend;
-        let command = format!("with torch.autocast(\"{backend}\", dtype=torch.bfloat16): loss = ...");
+        let command =
+            format!("with torch.autocast(\"{backend}\", dtype=torch.bfloat16): loss = ...");
         let advice = self
             .advisor
             .advise("autocast", command)

@@ -25,9 +25,7 @@ impl Advisor<'_> {
 
     pub fn lora(&self) -> Advice {
         let command = "model = peft.get_peft_model(model, peft.LoraConfig(r=16))";
-        let advice = self
-            .advise("lora", command)
-            .with_effect(Effect::Training);
+        let advice = self.advise("lora", command).with_effect(Effect::Training);
         self.unrehearsed(advice, "not-peft")
     }
 

@@ -18,10 +18,9 @@ impl Advisor<'_> {
         let mut found = Vec::new();
         match finding.kind {
             Kind::JobLimit => found.push(self.advise("more-ram", "#SBATCH --mem=64G")),
-            Kind::HostKillLikely | Kind::DataLoaderKilled => found.push(self.advise(
-                "who-killed",
-                "dmesg -T | grep -i -E 'killed process|oom'",
-            )),
+            Kind::HostKillLikely | Kind::DataLoaderKilled => {
+                found.push(self.advise("who-killed", "dmesg -T | grep -i -E 'killed process|oom'"))
+            }
             Kind::CpuAllocator | Kind::PythonMemory => found.push(
                 self.advise("host-chunks", "for part in data.split(1024): ...")
                     .with_effect(Effect::Rounding),
@@ -127,7 +126,10 @@ impl Advisor<'_> {
             return vec![
                 self.advise("more-layers", "llama-server -m MODEL -ngl 99")
                     .with_effect(Effect::Rounding),
-                self.advise("no-pinned-llama", "GGML_CUDA_NO_PINNED=1 llama-server -m MODEL"),
+                self.advise(
+                    "no-pinned-llama",
+                    "GGML_CUDA_NO_PINNED=1 llama-server -m MODEL",
+                ),
                 self.check_ram(),
             ];
         }

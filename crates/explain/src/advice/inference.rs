@@ -49,8 +49,11 @@ impl Advisor<'_> {
                 .with_effect(Effect::Precision),
             self.advise("comfy-tiled", "VAE Decode (Tiled): tile_size 512")
                 .with_effect(Effect::Rounding),
-            self.advise("smaller-image", "Empty Latent Image: 768 x 768, batch_size 1")
-                .with_effect(Effect::Service),
+            self.advise(
+                "smaller-image",
+                "Empty Latent Image: 768 x 768, batch_size 1",
+            )
+            .with_effect(Effect::Service),
             self.advise("comfy-reserve", "python main.py --reserve-vram 1.0"),
         ]
     }
@@ -100,15 +103,24 @@ impl Advisor<'_> {
                 "model.generate(**inputs, max_new_tokens=256, cache_implementation=\"offloaded\")",
             )
             .with_effect(Effect::Service),
-            self.advise("hf-few-prompts", "for prompt in prompts: model.generate(...)")
-                .with_effect(Effect::Rounding),
-            self.advise("hf-device-map", "from_pretrained(name, device_map=\"auto\")"),
+            self.advise(
+                "hf-few-prompts",
+                "for prompt in prompts: model.generate(...)",
+            )
+            .with_effect(Effect::Rounding),
+            self.advise(
+                "hf-device-map",
+                "from_pretrained(name, device_map=\"auto\")",
+            ),
         ]
     }
 
     fn own_script(&self) -> Vec<Advice> {
         vec![
-            self.advise("inference-mode", "with torch.inference_mode(): out = model(x)"),
+            self.advise(
+                "inference-mode",
+                "with torch.inference_mode(): out = model(x)",
+            ),
             self.advise("half-pipeline", "model = model.to(torch.bfloat16)")
                 .with_effect(Effect::Precision),
             self.advise("few-inputs", "for x in inputs: model(x[None])")

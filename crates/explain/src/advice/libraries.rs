@@ -7,7 +7,10 @@ use crate::kind::Kind;
 /// Libraries that share a card with PyTorch, which keeps a cache.
 pub fn is_beside_pytorch(finding: &Finding) -> bool {
     let library = finding.figures.text_named(LIBRARY);
-    matches!(library, Some("ONNX Runtime" | "FAISS" | "RAPIDS" | "TensorRT"))
+    matches!(
+        library,
+        Some("ONNX Runtime" | "FAISS" | "RAPIDS" | "TensorRT")
+    )
 }
 
 impl Advisor<'_> {
@@ -32,8 +35,14 @@ impl Advisor<'_> {
             ],
             "CNTK" => vec![training("cntk-minibatch", "minibatch_size = 16")],
             "MXNet" => vec![
-                training("mxnet-mirror", "MXNET_BACKWARD_DO_MIRROR=1 python train.py --batch-size 8"),
-                self.advise("mxnet-pool", "MXNET_GPU_MEM_POOL_TYPE=Round python train.py"),
+                training(
+                    "mxnet-mirror",
+                    "MXNET_BACKWARD_DO_MIRROR=1 python train.py --batch-size 8",
+                ),
+                self.advise(
+                    "mxnet-pool",
+                    "MXNET_GPU_MEM_POOL_TYPE=Round python train.py",
+                ),
             ],
             "Theano" => vec![training(
                 "theano-gc",
@@ -42,37 +51,73 @@ impl Advisor<'_> {
             "Torch7" => vec![training("torch7-batch", "th train.lua -batchSize 8")],
             "CTranslate2" => vec![
                 precision("ct2-int8", "compute_type=\"int8_float16\""),
-                precision("ct2-smaller", "WhisperModel(\"medium\"); beam_size=1; batch_size=1"),
+                precision(
+                    "ct2-smaller",
+                    "WhisperModel(\"medium\"); beam_size=1; batch_size=1",
+                ),
             ],
             "LMDeploy" => vec![
-                self.advise("lmdeploy-cache", "lmdeploy serve api_server MODEL --cache-max-entry-count 0.4"),
-                service("lmdeploy-length", "lmdeploy serve api_server MODEL --session-len 8192"),
-                precision("small-cache", "lmdeploy serve api_server MODEL --quant-policy 8"),
+                self.advise(
+                    "lmdeploy-cache",
+                    "lmdeploy serve api_server MODEL --cache-max-entry-count 0.4",
+                ),
+                service(
+                    "lmdeploy-length",
+                    "lmdeploy serve api_server MODEL --session-len 8192",
+                ),
+                precision(
+                    "small-cache",
+                    "lmdeploy serve api_server MODEL --quant-policy 8",
+                ),
             ],
             "TensorRT-LLM" => vec![
-                service("trtllm-cache", "kv_cache_free_gpu_mem_fraction: 0.7   max_batch_size: 16"),
-                service("trtllm-build", "trtllm-build --max_num_tokens 8192 --max_batch_size 16"),
+                service(
+                    "trtllm-cache",
+                    "kv_cache_free_gpu_mem_fraction: 0.7   max_batch_size: 16",
+                ),
+                service(
+                    "trtllm-build",
+                    "trtllm-build --max_num_tokens 8192 --max_batch_size 16",
+                ),
             ],
             "XGBoost" => vec![
                 precision("xgb-quantile", "xgb.QuantileDMatrix(X, y)"),
                 self.advise("xgb-external", "xgb.ExtMemQuantileDMatrix(iterator)"),
             ],
             "Numba" => vec![
-                self.advise("numba-free", "del array; cuda.current_context().deallocations.clear()"),
-                rounding("in-chunks", "for part in np.array_split(data, 8): cuda.to_device(part)"),
+                self.advise(
+                    "numba-free",
+                    "del array; cuda.current_context().deallocations.clear()",
+                ),
+                rounding(
+                    "in-chunks",
+                    "for part in np.array_split(data, 8): cuda.to_device(part)",
+                ),
             ],
             "CuPy" => vec![
-                self.advise("cupy-free", "cupy.get_default_memory_pool().free_all_blocks()"),
+                self.advise(
+                    "cupy-free",
+                    "cupy.get_default_memory_pool().free_all_blocks()",
+                ),
                 rounding("in-chunks", "for part in cupy.array_split(data, 8): ..."),
             ],
             "PaddlePaddle" => vec![
-                training("paddle-flags", "FLAGS_allocator_strategy=auto_growth python train.py --batch_size 8"),
-                rounding("paddle-recompute", "paddle.distributed.fleet.utils.recompute(layer, x)"),
+                training(
+                    "paddle-flags",
+                    "FLAGS_allocator_strategy=auto_growth python train.py --batch_size 8",
+                ),
+                rounding(
+                    "paddle-recompute",
+                    "paddle.distributed.fleet.utils.recompute(layer, x)",
+                ),
             ],
             "DirectML" => vec![training("dml-batch", "batch_size=4")],
             "CUDA.jl" => vec![
                 self.advise("julia-reclaim", "GC.gc(); CUDA.reclaim()"),
-                rounding("in-chunks", "for part in Iterators.partition(1:n, 1024) ... end"),
+                rounding(
+                    "in-chunks",
+                    "for part in Iterators.partition(1:n, 1024) ... end",
+                ),
             ],
             "MindSpore" => vec![training(
                 "mindspore-memory",

@@ -72,8 +72,14 @@ impl Advisor<'_> {
     pub fn sglang(&self, at_startup: bool) -> Vec<Advice> {
         let serve = "python -m sglang.launch_server --model-path MODEL";
         let share = match at_startup {
-            true => self.advise("sglang-larger-share", format!("{serve} --mem-fraction-static 0.93")),
-            false => self.advise("smaller-share-serving", format!("{serve} --mem-fraction-static 0.75")),
+            true => self.advise(
+                "sglang-larger-share",
+                format!("{serve} --mem-fraction-static 0.93"),
+            ),
+            false => self.advise(
+                "smaller-share-serving",
+                format!("{serve} --mem-fraction-static 0.75"),
+            ),
         };
         vec![
             share,
@@ -83,8 +89,11 @@ impl Advisor<'_> {
             ),
             self.advise("several-cards", format!("{serve} --tp 2"))
                 .with_effect(Effect::Rounding),
-            self.advise("small-cache", format!("{serve} --quantization fp8 --kv-cache-dtype fp8_e5m2"))
-                .with_effect(Effect::Precision),
+            self.advise(
+                "small-cache",
+                format!("{serve} --quantization fp8 --kv-cache-dtype fp8_e5m2"),
+            )
+            .with_effect(Effect::Precision),
         ]
     }
 
@@ -96,8 +105,11 @@ impl Advisor<'_> {
                 format!("{serve} --max-batch-prefill-tokens 2048 --max-batch-total-tokens 8192"),
             )
             .with_effect(Effect::Service),
-            self.advise("tgi-quantise", format!("{serve} --quantize bitsandbytes-nf4"))
-                .with_effect(Effect::Precision),
+            self.advise(
+                "tgi-quantise",
+                format!("{serve} --quantize bitsandbytes-nf4"),
+            )
+            .with_effect(Effect::Precision),
             self.advise("several-shards", format!("{serve} --num-shard 2"))
                 .with_effect(Effect::Rounding),
         ]
@@ -116,7 +128,8 @@ impl Advisor<'_> {
     }
 
     pub fn eight_bit_cache(&self) -> Advice {
-        let command = "llama-server -m MODEL --flash-attn on --cache-type-k q8_0 --cache-type-v q8_0";
+        let command =
+            "llama-server -m MODEL --flash-attn on --cache-type-k q8_0 --cache-type-v q8_0";
         self.advise("eight-bit-cache", command)
             .with_effect(Effect::Precision)
     }
@@ -149,13 +162,22 @@ impl Advisor<'_> {
         // A TPU has no pool to enlarge.
         let is_tpu = finding.figures.total.is_some() && finding.figures.requested.is_none();
         if is_tpu {
-            let shard = self.advise("jax-shard", "jax.device_put(params, NamedSharding(mesh, P(\"data\")))");
+            let shard = self.advise(
+                "jax-shard",
+                "jax.device_put(params, NamedSharding(mesh, P(\"data\")))",
+            );
             return vec![batch, remat, shard.with_effect(Effect::Rounding)];
         }
         vec![
             batch,
-            self.advise("jax-fraction", "XLA_PYTHON_CLIENT_MEM_FRACTION=.95 python train.py"),
-            self.advise("jax-no-pool", "XLA_PYTHON_CLIENT_PREALLOCATE=false python train.py"),
+            self.advise(
+                "jax-fraction",
+                "XLA_PYTHON_CLIENT_MEM_FRACTION=.95 python train.py",
+            ),
+            self.advise(
+                "jax-no-pool",
+                "XLA_PYTHON_CLIENT_PREALLOCATE=false python train.py",
+            ),
             remat,
         ]
     }
@@ -164,8 +186,14 @@ impl Advisor<'_> {
         vec![
             self.advise("framework-batch", "python train.py --batch-size 8")
                 .with_effect(Effect::Training),
-            self.advise("tf-growth", "TF_FORCE_GPU_ALLOW_GROWTH=true python train.py"),
-            self.advise("tf-async", "TF_GPU_ALLOCATOR=cuda_malloc_async python train.py"),
+            self.advise(
+                "tf-growth",
+                "TF_FORCE_GPU_ALLOW_GROWTH=true python train.py",
+            ),
+            self.advise(
+                "tf-async",
+                "TF_GPU_ALLOCATOR=cuda_malloc_async python train.py",
+            ),
             self.advise(
                 "tf-mixed",
                 "tf.keras.mixed_precision.set_global_policy(\"mixed_float16\")",
@@ -194,8 +222,11 @@ impl Advisor<'_> {
 
     pub fn mlx(&self) -> Vec<Advice> {
         vec![
-            self.advise("mlx-chunk", "mlx_lm.generate --model MODEL --prefill-step-size 512")
-                .with_effect(Effect::Rounding),
+            self.advise(
+                "mlx-chunk",
+                "mlx_lm.generate --model MODEL --prefill-step-size 512",
+            )
+            .with_effect(Effect::Rounding),
             self.advise("mlx-quantised", "mlx_lm.convert --hf-path MODEL -q")
                 .with_effect(Effect::Precision),
             self.close_programs(),

@@ -35,7 +35,10 @@ pattern!(
     r"ggml_backend_cpu_buffer_type_alloc_buffer:failedtoallocatebuffer(?:ofsize(\d+))?|failedtoallocateCPU\w*?bufferofsize(\d+)"
 );
 // A warning: pageable memory is used instead, if there is some.
-pattern!(PINNED, r"failedtoallocate({A})ofpinnedmemory:outofmemory");
+pattern!(
+    PINNED,
+    r"(?:ggml_\w+:)?failedtoallocate({A})ofpinnedmemory:outofmemory"
+);
 
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();

@@ -164,7 +164,8 @@ impl Reasoner<'_> {
             Some((series, Amount::exact(first), Amount::exact(last)))
         });
         if let Some((series, first, last)) = grown {
-            let line = |point: Option<&crate::memory_prints::Point>| point.map_or(0, |point| point.line);
+            let line =
+                |point: Option<&crate::memory_prints::Point>| point.map_or(0, |point| point.line);
             let reason = say!(
                 self.catalogue,
                 "series-rises",
@@ -234,7 +235,8 @@ impl Reasoner<'_> {
 
     fn fragmentation(&self) -> Option<Reasoned> {
         let figures = &self.finding.figures;
-        let (cached, reserved, requested) = (figures.cached?, figures.reserved?, figures.requested?);
+        let (cached, reserved, requested) =
+            (figures.cached?, figures.reserved?, figures.requested?);
         let free = figures.free.unwrap_or_default();
         let is_share = cached.bytes * 10 >= reserved.bytes && cached.bytes >= 64 * MIB;
         let would_do = cached.plus(free).bytes >= requested.bytes;

@@ -24,15 +24,16 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
             simple(Situation::ShapeBug, "no-card-has-it").and(suspect.sentence(None, catalogue))
         }
         Kind::CudaRejected => simple(Situation::FractionLimit, "rejected"),
-        Kind::CpuAllocator | Kind::PythonMemory | Kind::TensorFlowHost => in_ram(finding, catalogue),
+        Kind::CpuAllocator | Kind::PythonMemory | Kind::TensorFlowHost => {
+            in_ram(finding, catalogue)
+        }
         Kind::HostKill | Kind::JobLimit | Kind::HostKillLikely | Kind::DataLoaderKilled => {
             killed(finding, catalogue)
         }
         Kind::PageFile => simple(Situation::HostMemory, "page-file-full"),
         Kind::LlamaCppHost => {
-            let asked = requested.map(|requested| {
-                say!(catalogue, "ram-requested", requested = requested)
-            });
+            let asked =
+                requested.map(|requested| say!(catalogue, "ram-requested", requested = requested));
             simple(Situation::HostMemory, "llama-in-ram").and_if(asked)
         }
         Kind::OllamaMemory => Reasoned::new(
@@ -46,9 +47,10 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         ),
         Kind::SharedMemory => simple(Situation::SharedMemory, "shm-full"),
         Kind::PinnedMemory => {
-            let pinned = requested
-                .map(|requested| say!(catalogue, "to-be-pinned", requested = requested));
-            let fallback = finding.text.contains("ggml") || finding.text.contains("of pinned memory");
+            let pinned =
+                requested.map(|requested| say!(catalogue, "to-be-pinned", requested = requested));
+            let fallback =
+                finding.text.contains("ggml") || finding.text.contains("of pinned memory");
             let fallback = fallback.then(|| say!(catalogue, "pinned-fallback"));
             simple(Situation::PinnedMemory, "pinned-is-ram")
                 .and_if(pinned)
@@ -85,7 +87,10 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
 /// PyTorch keeps a cache on the same card.
 fn is_beside_pytorch(finding: &Finding) -> bool {
     let library = finding.figures.text_named(LIBRARY);
-    matches!(library, Some("ONNX Runtime" | "FAISS" | "RAPIDS" | "TensorRT"))
+    matches!(
+        library,
+        Some("ONNX Runtime" | "FAISS" | "RAPIDS" | "TensorRT")
+    )
 }
 
 /// A request that no device can satisfy.
@@ -94,7 +99,12 @@ fn impossible(finding: &Finding, catalogue: &Catalogue) -> Option<Reasoned> {
     let requested = figures.requested?;
     let reason = match figures.allowed.or(figures.total) {
         Some(limit) if requested.exceeds(limit) => {
-            say!(catalogue, "exceeds-all", requested = requested, limit = limit)
+            say!(
+                catalogue,
+                "exceeds-all",
+                requested = requested,
+                limit = limit
+            )
         }
         _ if requested.bytes >= MORE_THAN_ANY_CARD => {
             say!(catalogue, "exceeds-any-card", requested = requested)
@@ -111,7 +121,12 @@ fn full(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let figures = &finding.figures;
     let reason = match (figures.requested, figures.free) {
         (Some(requested), Some(free)) => {
-            say!(catalogue, "request-with-free", requested = requested, free = free)
+            say!(
+                catalogue,
+                "request-with-free",
+                requested = requested,
+                free = free
+            )
         }
         (Some(requested), None) => {
             say!(catalogue, "request-without-room", requested = requested)
@@ -171,8 +186,11 @@ fn unified(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         allowed = allowed
     );
     match others_share {
-        Some(other) => Reasoned::new(Situation::OtherProcess, reason)
-            .and(say!(catalogue, "mac-others", other = other)),
+        Some(other) => Reasoned::new(Situation::OtherProcess, reason).and(say!(
+            catalogue,
+            "mac-others",
+            other = other
+        )),
         None => Reasoned::new(Situation::Full, reason),
     }
 }
@@ -230,7 +248,12 @@ fn serving(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         ),
         _ => match (figures.requested, figures.free) {
             (Some(requested), Some(free)) => {
-                say!(catalogue, "sequence-needs", requested = requested, free = free)
+                say!(
+                    catalogue,
+                    "sequence-needs",
+                    requested = requested,
+                    free = free
+                )
             }
             _ => say!(catalogue, "sequence-needs-more"),
         },

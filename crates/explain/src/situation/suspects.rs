@@ -173,7 +173,12 @@ impl Suspect {
     pub fn sentence(self, requested: Option<Amount>, catalogue: &Catalogue) -> String {
         let square = requested.map(|requested| {
             let side = grouped(((requested.bytes / 2) as f64).sqrt() as u64);
-            say!(catalogue, "square-values", requested = requested, side = side)
+            say!(
+                catalogue,
+                "square-values",
+                requested = requested,
+                side = side
+            )
         });
         let square = square.unwrap_or_default();
         let values = requested.map(|requested| {
