@@ -418,6 +418,83 @@ mod tests {
         format!("{screen}\n--verbose\n{}", with(Detail::Everything))
     }
 
+    /// In Chinese, on one screen and in full; no line may be wider than a terminal.
+    #[test]
+    fn a_picture_that_is_drawn_by_a_chinese_reader() {
+        let mut reader = Reader::default();
+        reader.push(
+            b"  File \"/opt/app/run.py\", line 8, in <module>
+    image = pipe(prompt)
+  File \"/usr/lib/python3/dist-packages/diffusers/pipelines/flux/pipeline_flux.py\", line 889, in __call__
+    noise = self.transformer(latents)
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 90.00 MiB. GPU 0 has a total capacity of \
+14.74 GiB of which 12.12 MiB is free. Including non-PyTorch memory, this process has 14.73 GiB memory in \
+use. Of the allocated memory 14.10 GiB is allocated by PyTorch, and 4.05 MiB is reserved by PyTorch but \
+unallocated.",
+        );
+        let log = reader.finish();
+        let catalogue = Language::Chinese.catalogue();
+        let explanation =
+            ghostgpu_explain::explain_on(&log, |_| None, catalogue).expect("recognised");
+        let answer = Answer {
+            catalogue,
+            log: &log,
+            explanation: &explanation,
+            rehearsed: None,
+        };
+        let with = |detail| answer.text(Look { detail, ..PLAIN });
+        let screen = with(Detail::Screen);
+        for line in screen.lines() {
+            assert!(ghostgpu_text::columns(line) <= 80, "{line}");
+        }
+        assert!(screen.lines().count() <= 24);
+        insta::assert_snapshot!(format!("{screen}\n--verbose\n{}", with(Detail::Everything)));
+    }
+
+    /// A catalogue without words: letters that are left come from the log, a command or a unit.
+    #[test]
+    fn labels_and_lines_come_from_the_catalogue() {
+        let source: String = Language::English
+            .source()
+            .lines()
+            .filter_map(|line| {
+                let (name, _) = line.split_once(" = ")?;
+                Some(format!("{name} = ·\n"))
+            })
+            .collect();
+        let silent = ghostgpu_explain::Catalogue::of(Language::English, &source);
+        let mut reader = Reader::default();
+        reader.push(OUT_OF_MEMORY.as_bytes());
+        let log = reader.finish();
+        let explanation =
+            ghostgpu_explain::explain_on(&log, |_| None, &silent).expect("recognised");
+        let answer = Answer {
+            catalogue: &silent,
+            log: &log,
+            explanation: &explanation,
+            rehearsed: None,
+        };
+        for detail in [Detail::Quiet, Detail::Screen, Detail::Everything] {
+            let look = Look {
+                detail,
+                width: 2000,
+                ..PLAIN
+            };
+            let mut text = answer.text(look);
+            let commands = explanation
+                .advice
+                .iter()
+                .map(|advice| advice.command.as_str());
+            let commands = commands.map(|command| command.split("   #").next().unwrap_or(command));
+            let said = commands.chain([explanation.finding.text.as_str(), "loss.backward()"]);
+            for word in said.chain(["GiB", "MiB", "KiB"]) {
+                text = text.replace(word, "");
+            }
+            let is_said = text.contains(|character: char| character.is_ascii_alphabetic());
+            assert!(!is_said, "{text}");
+        }
+    }
+
     #[test]
     fn a_fragmented_card() {
         insta::assert_snapshot!(explained(
