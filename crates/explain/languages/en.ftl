@@ -129,7 +129,10 @@ rest-unnamed = the rest is another process, another rank on the same card, or a 
 ranks-share-card = { $count } ranks report GPU { $device } with { $total }, and together they hold { $sum }: they share one card
 others-hold-little = other processes hold { $others }; with the { $free } free, that is more than the { $requested } requested: without them this request would have fitted, the next may not
 ranks-by-mistake = { $count } of them hold no more than a context: ranks that opened this card by mistake (call torch.cuda.set_device(local_rank) before anything else)
-ranks-alike = { $count } of them hold about as much as this one: several ranks run on one card
+ranks-alike = { $count ->
+    [one] one of them holds about as much as this one: perhaps another rank on the same card
+   *[other] { $count } of them hold about as much as this one: perhaps several ranks on one card
+}
 
 ## Reasons: elsewhere
 

@@ -128,7 +128,7 @@ rest-unnamed = 其余是别的进程、同一张卡上的另一个 rank，或显
 ranks-share-card = 有 { $count } 个 rank 报告的都是 { $total } 的 GPU { $device }，合计占 { $sum }：它们共用一张卡
 others-hold-little = 其他进程占 { $others }；加上空闲的 { $free }，比申请的 { $requested } 还多：没有它们这次放得下，下次未必
 ranks-by-mistake = 其中 { $count } 个只占一个上下文的量：是误用了这张卡的 rank（应最先调用 torch.cuda.set_device(local_rank)）
-ranks-alike = 其中 { $count } 个占的和本进程差不多：多个 rank 跑在同一张卡上
+ranks-alike = 其中 { $count } 个占的和本进程差不多：可能是多个 rank 跑在同一张卡上
 
 ## 理由：其他
 
@@ -676,7 +676,7 @@ gpu-memory = { $device } 显存不足：申请 { $requested }，{ $total } 中�
 message-line = 第 { $line } 行
 message-line-times = 第 { $line } 行，共 { $times } 次
 message-line-short-times = 第 { $line } 行（{ $times } 次）
-message-wording = { $line }；是 { $wording } 的措辞
+message-wording = { $line }；措辞属于 { $wording }
 wording-until = { $program } { $first } 到 { $last }
 wording-from = { $program } { $first } 或更新版本
 wording-one = { $program } { $first }

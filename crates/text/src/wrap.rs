@@ -67,7 +67,10 @@ fn with_units(text: &str) -> Vec<String> {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "bytes", "%"];
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
-        let is_unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
+        let is_unit = UNITS.iter().any(|unit| {
+            let rest = word.strip_prefix(unit);
+            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
+        });
         let is_number = |before: &String| before.ends_with(|end: char| end.is_ascii_digit());
         match words
             .last_mut()
@@ -118,6 +121,10 @@ mod tests {
         assert_eq!(
             wrap("申请 1.50 GiB（显存）", 14),
             ["申请 1.50 GiB", "（显存）"]
+        );
+        assert_eq!(
+            wrap("空闲 1.50 GiB，不够", 13),
+            ["空闲", "1.50 GiB，不", "够"]
         );
         assert_eq!(columns("显存 GiB"), 8);
         assert!(columns(&shortened("显存不足显存不足显存不足", 9, 9)) <= 9);

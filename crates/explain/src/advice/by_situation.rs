@@ -126,13 +126,17 @@ impl Case<'_> {
                 setup.see_processes(finding, self.account),
                 advisor.unrehearsed(advisor.utilization_down(finding), "not-a-server"),
             ],
-            Situation::OtherProcess => vec![
-                setup.see_processes(finding, self.account),
-                setup.set_device(),
-                setup.empty_card(),
-                setup.other_card(),
-                setup.smaller_batch(),
-            ],
+            Situation::OtherProcess => {
+                let mut found = vec![
+                    setup.see_processes(finding, self.account),
+                    setup.empty_card(),
+                    setup.other_card(),
+                    setup.smaller_batch(),
+                ];
+                let place = if self.may_be_ranks() { 1 } else { 3 };
+                found.insert(place, setup.set_device());
+                found
+            }
             Situation::ModelDoesNotFit if finding.kind == Kind::LlamaCpp => {
                 advisor.all_unrehearsed(advisor.llama_cpp(), "not-pytorch")
             }
@@ -225,6 +229,15 @@ impl Case<'_> {
                 advisor.all_unrehearsed(advisor.find_which_memory(), "not-a-change")
             }
         }
+    }
+
+    /// Several processes on the card, or several ranks that name the same one.
+    fn may_be_ranks(&self) -> bool {
+        let figures = &self.finding.figures;
+        let is_beside = |each: &&Finding| {
+            each.writer != self.finding.writer && each.figures.device == figures.device
+        };
+        figures.processes.len() >= 3 || self.log.findings.iter().any(|each| is_beside(&each))
     }
 
     fn without_pytorch(&self) -> Vec<Advice> {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::allocator::{MIB, Reasoner, percent};
 use super::{Reasoned, Situation};
 use crate::amount::Amount;
+use crate::finding::Finding;
 use crate::say;
 
 const GIB: u64 = 1 << 30;
@@ -132,6 +133,11 @@ impl Reasoner<'_> {
         let contexts = others().filter(|each| is_context(each.used)).count();
         if contexts >= 2 {
             return Some(say!(self.catalogue, "ranks-by-mistake", count = contexts));
+        }
+        // Ranks that name cards of their own do not share one.
+        let has_others = |each: &Finding| each.figures.device != figures.device;
+        if self.log.findings.iter().any(has_others) {
+            return None;
         }
         let held = figures.this_process.or(figures.reserved)?;
         let is_like_this = |used: Amount| {
