@@ -1,5 +1,7 @@
 //! What every answer begins with: does it fit, how much does it need, how much is left?
 
+use std::borrow::Cow;
+
 use ghostgpu_text::{human, wrap};
 
 use crate::fits::Answer;
@@ -11,7 +13,7 @@ use ghostgpu_text::Sheet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
     /// Stands in the column of labels.
-    pub word: &'static str,
+    pub word: Cow<'static, str>,
     pub colour: Colour,
     pub text: String,
 }
@@ -53,24 +55,28 @@ impl Headline {
 
     fn plain(verdict: Verdict, text: String) -> Self {
         let (word, colour) = word(verdict);
-        Self { word, colour, text }
+        Self {
+            word: word.into(),
+            colour,
+            text,
+        }
     }
 
     /// Adds the line to a sheet.
     pub fn add(&self, sheet: &mut Sheet) {
-        sheet.paragraph(self.word, &self.text);
+        sheet.paragraph(&self.word, &self.text);
     }
 
     /// The line alone, for `--quiet`; it is not wrapped.
     pub fn alone(&self, look: Look) -> String {
         let mut sheet = look.sheet();
-        sheet.section(self.word, [self.text.clone()]);
+        sheet.section(&self.word, [self.text.clone()]);
         self.paint(&sheet, look)
     }
 
     /// A sheet that begins with this line, with its word in colour.
     pub fn paint(&self, sheet: &Sheet, look: Look) -> String {
-        look.paint_label(self.word, self.colour, &sheet.render())
+        look.paint_label(&self.word, self.colour, &sheet.render())
     }
 }
 
@@ -119,13 +125,13 @@ impl VerdictHeadline {
             true => vec![one],
             false => [wrap(text, width), wrap(detail, width)].concat(),
         };
-        sheet.section(self.line.word, lines);
+        sheet.section(&self.line.word, lines);
     }
 
     /// It alone, for `--quiet`: one line, which is not wrapped.
     pub fn alone(&self, look: Look) -> String {
         let mut sheet = look.sheet();
-        sheet.section(self.line.word, [self.in_one_line()]);
+        sheet.section(&self.line.word, [self.in_one_line()]);
         self.paint(&sheet, look)
     }
 
@@ -143,7 +149,7 @@ impl VerdictHeadline {
 
     /// A text that begins with it, with its word in colour.
     pub fn paint_text(&self, text: &str, look: Look) -> String {
-        look.paint_label(self.line.word, self.line.colour, text)
+        look.paint_label(&self.line.word, self.line.colour, text)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sentences on one line each.
 
-use ghostgpu_text::Sheet;
+use ghostgpu_text::{Sheet, columns};
 
 /// More are counted, not shown, even where there is room.
 const MOST_SENTENCES: usize = 4;
@@ -34,10 +34,13 @@ pub fn add_at_most(sheet: &mut Sheet, label: &str, sentences: &[String], most: u
 /// A sentence that is too long ends after a clause, or else after a word, with `…`.
 pub fn one_line(sentence: &str, width: usize) -> String {
     const ENDS_OF_CLAUSES: [&str; 6] = [": ", "; ", ", so ", ", because ", " because ", " ("];
+    let all_columns = width;
     let sentence: String = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
-    if sentence.chars().count() <= width {
+    if columns(&sentence) <= width {
         return sentence;
     }
+    // Wide characters leave room for fewer.
+    let width = (width * sentence.chars().count() / columns(&sentence)).min(width);
     // Room for a blank and the sign.
     let room = width.saturating_sub(2);
     let cut = sentence
@@ -52,7 +55,7 @@ pub fn one_line(sentence: &str, width: usize) -> String {
         .filter(|&at| head[..at].chars().count() * 2 > width);
     let at = clause.or_else(|| head.rfind(' ')).unwrap_or(0);
     match at {
-        0 => ghostgpu_text::shortened(&sentence, width, width),
+        0 => ghostgpu_text::shortened(&sentence, all_columns, all_columns),
         at => format!("{} …", head[..at].trim_end_matches([',', ';', ':', ' '])),
     }
 }

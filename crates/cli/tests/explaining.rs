@@ -69,6 +69,40 @@ fn a_log_is_explained_from_a_file_and_from_a_pipe() {
 }
 
 #[test]
+fn the_language_is_that_of_the_locale_unless_one_is_named() {
+    let world = World::new();
+    world.write("work/error.log", ERROR);
+    let run = |arguments: &[&str], locale: &str| {
+        let mut command = world.command(arguments);
+        command.env("LC_ALL", locale);
+        let outcome = Outcome::from(command.output().expect("the program runs"));
+        outcome.assert_code(0);
+        outcome.stdout
+    };
+    let english = run(&["explain", "error.log"], "C");
+    assert!(english.contains("fragmentation"), "{english}");
+    let chinese = run(&["explain", "error.log"], "zh_CN.UTF-8");
+    assert!(chinese.contains("显存碎片"), "{chinese}");
+    assert_eq!(run(&["explain", "error.log", "--lang", "zh"], "C"), chinese);
+    assert_eq!(
+        run(&["explain", "error.log", "--lang", "en"], "zh_CN.UTF-8"),
+        english
+    );
+    let figures = |language: &str| {
+        let json = run(&["explain", "--json", "--lang", language, "error.log"], "C");
+        let json: serde_json::Value = serde_json::from_str(&json).expect("valid");
+        (
+            json["finding"].clone(),
+            json["situations"][0]["situation"].clone(),
+        )
+    };
+    assert_eq!(figures("en"), figures("zh"));
+    world
+        .run(&["explain", "error.log", "--lang", "fr"])
+        .assert_code(2);
+}
+
+#[test]
 fn the_explanation_is_available_as_json() {
     let world = World::new();
     world.write("work/error.log", ERROR);

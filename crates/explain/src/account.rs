@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use crate::amount::Amount;
+use crate::catalogue::Catalogue;
 use crate::finding::{FREE_BELOW_ZERO, Figures, Finding};
+use crate::say;
 
 /// The parts of a card's memory, in display order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -45,16 +47,17 @@ pub enum PartName {
 }
 
 impl PartName {
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Allocated => "allocated by tensors",
-            Self::Cached => "cached by PyTorch, unused",
-            Self::Context => "context and libraries",
-            Self::OtherProcesses => "other processes",
-            Self::Outside => "context and other processes",
-            Self::Unexplained => "not explained",
-            Self::Free => "free",
-        }
+    pub fn words(self, catalogue: &Catalogue) -> String {
+        let id = match self {
+            Self::Allocated => "part-allocated",
+            Self::Cached => "part-cached",
+            Self::Context => "part-context",
+            Self::OtherProcesses => "part-other-processes",
+            Self::Outside => "part-outside",
+            Self::Unexplained => "part-unexplained",
+            Self::Free => "part-free",
+        };
+        say!(catalogue, id)
     }
 }
 
@@ -66,7 +69,7 @@ const MOST_CONTEXT_BYTES: u64 = 3 << 30;
 const DRIVERS_OWN_BYTES: u64 = 700 << 20;
 
 impl Account {
-    pub fn of(finding: &Finding) -> Self {
+    pub fn of(finding: &Finding, catalogue: &Catalogue) -> Self {
         if !finding.kind.is_caching_allocator() {
             return Self::default();
         }
@@ -77,9 +80,9 @@ impl Account {
         };
         account.add(PartName::Allocated, figures.allocated);
         account.add(PartName::Cached, figures.cached);
-        account.add_rest(figures);
+        account.add_rest(figures, catalogue);
         account.add(PartName::Free, figures.free);
-        account.contradict(figures);
+        account.contradict(figures, catalogue);
         account
     }
 
@@ -97,7 +100,7 @@ impl Account {
     }
 
     /// Adds what is neither PyTorch's nor free.
-    fn add_rest(&mut self, figures: &Figures) {
+    fn add_rest(&mut self, figures: &Figures, catalogue: &Catalogue) {
         let (Some(total), Some(free), Some(reserved)) =
             (figures.total, figures.free, figures.reserved)
         else {
@@ -111,9 +114,13 @@ impl Account {
             self.add(PartName::Outside, rest.filter(|rest| rest.bytes > 0));
             self.adds_up = Some(rest.is_some());
             if let Some(rest) = rest {
-                self.remarks.push(format!(
-                    "{total} in total - {free} free - {reserved} reserved by PyTorch leaves {rest}: the \
-                     CUDA context, libraries and any other processes"
+                self.remarks.push(say!(
+                    catalogue,
+                    "sum-leaves",
+                    total = total,
+                    free = free,
+                    reserved = reserved,
+                    rest = rest
                 ));
             }
             return;
@@ -131,20 +138,23 @@ impl Account {
         let claimed = own.plus(others);
         let unexplained = used.and_then(|used| used.minus(claimed));
         self.adds_up = Some(context.is_some() && unexplained.is_some());
-        let mut sentence = format!("{own} in this process + {others} in others + {free} free");
-        match unexplained {
+        let id = match unexplained {
             Some(rest) if rest.bytes > DRIVERS_OWN_BYTES + rest.off_by => {
                 self.add(PartName::Unexplained, Some(rest));
-                sentence.push_str(&format!(
-                    " is {rest} less than {total}: a process that the driver does not name here (in \
-                     another container, or a display) holds it"
-                ));
+                "sum-less"
             }
-            Some(rest) => sentence.push_str(&format!(
-                " is {total}, except for {rest} of driver overhead or rounding"
-            )),
-            None => sentence.push_str(&format!(" is more than {total}")),
-        }
+            Some(_) => "sum-exact",
+            None => "sum-more",
+        };
+        let sentence = say!(
+            catalogue,
+            id,
+            own = own,
+            others = others,
+            free = free,
+            total = total,
+            rest = unexplained.unwrap_or_default()
+        );
         self.remarks.push(sentence);
     }
 
@@ -179,8 +189,8 @@ impl Account {
     }
 
     /// Adds a remark for every figure that contradicts another.
-    fn contradict(&mut self, figures: &Figures) {
-        let mut say = |sentence: String| {
+    fn contradict(&mut self, figures: &Figures, catalogue: &Catalogue) {
+        let mut tell = |sentence: String| {
             self.adds_up = Some(false);
             self.remarks.push(sentence);
         };
@@ -188,28 +198,34 @@ impl Account {
             (figures.reserved.or(figures.allocated), figures.total)
             && reserved.exceeds(total)
         {
-            say(format!(
-                "PyTorch holds {reserved}, and the card has only {total}: the Windows driver falls back to \
-                     host memory when the card is full, which is slow and runs out too"
+            tell(say!(
+                catalogue,
+                "holds-more-than-card",
+                reserved = reserved,
+                total = total
             ));
         }
         if let (Some(allocated), Some(reserved)) = (figures.allocated, figures.reserved)
             && allocated.exceeds(reserved)
         {
-            say(format!(
-                "{allocated} allocated cannot exceed {reserved} reserved: the text is damaged"
+            tell(say!(
+                catalogue,
+                "allocated-over-reserved",
+                allocated = allocated,
+                reserved = reserved
             ));
         }
         if let Some(printed) = figures.text_named(FREE_BELOW_ZERO) {
-            say(format!(
-                "{printed} free is a negative number printed as unsigned: nothing was free"
-            ));
+            tell(say!(catalogue, "free-negative", printed = printed));
         }
         if let (Some(free), Some(total)) = (figures.free, figures.total)
             && free.exceeds(total)
         {
-            say(format!(
-                "{free} free cannot exceed the total of {total}: the text is damaged"
+            tell(say!(
+                catalogue,
+                "free-over-total",
+                free = free,
+                total = total
             ));
         }
     }

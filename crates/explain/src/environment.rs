@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::families::pattern;
+use crate::families::cased_pattern;
+use crate::program::Tool;
 
 /// Where the training ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -13,9 +14,15 @@ pub struct Environment {
     pub torch: Option<String>,
     /// The log was written on Windows.
     pub is_windows: bool,
+    /// In Windows' Linux subsystem.
+    pub is_wsl: bool,
+    /// The first tool that the log speaks of.
+    pub tool: Option<Tool>,
+    /// The program says that its model failed to load.
+    pub is_model_missing: bool,
 }
 
-pub const NEEDLES: [&str; 16] = [
+pub const NEEDLES: [&str; 29] = [
     "GeForce",
     "Tesla ",
     "NVIDIA A",
@@ -32,21 +39,35 @@ pub const NEEDLES: [&str; 16] = [
     "torch 1.",
     "torch 2.",
     ":\\",
+    "/mnt/c",
+    "/mnt/d",
+    "WSL2",
+    "microsoft-standard",
+    "ComfyUI",
+    "diffusion-webui",
+    "sd.webui",
+    "model failed to load",
+    "GB, Sys:",
+    "whisper",
+    "diffusers/",
+    "sglang.",
+    "text-generation-",
 ];
 
 /// No more matching lines than this are read: names repeat.
 const MOST_LINES: u32 = 400;
 const MOST_CARDS: usize = 8;
 
-pattern!(
+cased_pattern!(
     CARD,
     r"(?:NVIDIA )?(?:GeForce (?:RTX|GTX)? ?\d{3,4}(?: ?(?:Ti|SUPER))*(?: Laptop GPU| D)?|Tesla [A-Z]\d{1,4}[A-Z]*(?:-[\w-]+)?|Quadro [\w ]{2,12}\d|RTX (?:PRO )?A?\d{4}(?: Ada)?|[ABHLT]\d{1,4}[A-Z]{0,2}(?:-[\w]+)*(?: \d+GB)?)"
 );
-pattern!(
+cased_pattern!(
     TORCH,
     r"(?i)torch(?: version)?['\x22]?\s?(?:==|[:= ])\s?['\x22]?v?([12]\.\d{1,2})(?:\.\d+)?"
 );
-pattern!(
+cased_pattern!(WSL, r"/mnt/[c-f]/|\bWSL2?\b|microsoft-standard");
+cased_pattern!(
     WINDOWS,
     r#"File "[A-Za-z]:\\|^[A-Za-z]:\\\S*\.(?:py|cc|cpp)|\\site-packages\\"#
 );
@@ -85,6 +106,11 @@ impl Reader {
             self.found.torch = Some(found[1].to_owned());
         }
         self.found.is_windows |= WINDOWS.find(line).is_some();
+        self.found.is_wsl |= WSL.find(line).is_some();
+        self.found.is_model_missing |= line.contains("model failed to load");
+        if self.found.tool.is_none() {
+            self.found.tool = Tool::in_text(line);
+        }
     }
 
     pub fn finish(self) -> Environment {

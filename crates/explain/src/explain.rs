@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use crate::account::Account;
 use crate::advice::{Advice, Unhelpful, advice, unhelpful};
+use crate::catalogue::{Catalogue, Language};
 use crate::finding::Finding;
+use crate::program::{Purpose, Tool, purpose, tool};
 use crate::ranks::{Ranks, ranks};
 use crate::reader::Log;
 use crate::situation::{Reasoned, Stage, situations, stage};
@@ -18,6 +20,9 @@ pub struct Explanation {
     /// The main situation first, then others that also apply.
     pub situations: Vec<Reasoned>,
     pub stage: Option<Stage>,
+    /// What the program was for, and which it was where that is known.
+    pub purpose: Purpose,
+    pub tool: Option<Tool>,
     pub advice: Vec<Advice>,
     pub does_not_help: Vec<Unhelpful>,
     pub ranks: Option<Ranks>,
@@ -25,22 +30,35 @@ pub struct Explanation {
     pub others: Vec<Finding>,
 }
 
-/// Explains the most informative failure; `None` if the log has none.
+/// Explains the most informative failure, in English; `None` if the log has none.
 pub fn explain(log: &Log) -> Option<Explanation> {
-    explain_on(log, |_| None)
+    explain_on(log, |_| None, Language::English.catalogue())
 }
 
-/// The same with the card's name in commands, where `card` knows it of a failure.
-pub fn explain_on(log: &Log, card: impl FnOnce(&Finding) -> Option<String>) -> Option<Explanation> {
+/// The same in another language, and with the card's name in commands, where `card` knows it of a failure.
+pub fn explain_on(
+    log: &Log,
+    card: impl FnOnce(&Finding) -> Option<String>,
+    catalogue: &Catalogue,
+) -> Option<Explanation> {
     let main = main_finding(log)?;
     let finding = log.findings.get(main)?.clone();
-    let account = Account::of(&finding);
-    let situations = situations(&finding, &account, log);
+    let account = Account::of(&finding, catalogue);
+    let situations = situations(&finding, &account, log, catalogue);
     let others = log.findings.iter().enumerate();
     Some(Explanation {
-        advice: advice(&finding, &account, &situations, log, card(&finding)),
-        does_not_help: unhelpful(&finding, &situations),
-        stage: stage(&finding),
+        advice: advice(
+            &finding,
+            &account,
+            &situations,
+            log,
+            card(&finding),
+            catalogue,
+        ),
+        does_not_help: unhelpful(&finding, &situations, catalogue),
+        stage: stage(&finding, log),
+        purpose: purpose(&finding, log),
+        tool: tool(&finding, log),
         ranks: ranks(log, &finding),
         others: others
             .filter(|(index, _)| *index != main)

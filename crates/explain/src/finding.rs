@@ -118,6 +118,23 @@ impl Figures {
         })
     }
 
+    /// How many figures the message gives.
+    pub fn count(&self) -> usize {
+        let amounts = [
+            self.requested,
+            self.total,
+            self.free,
+            self.allowed,
+            self.allocated,
+            self.reserved,
+            self.cached,
+            self.private_pools,
+            self.this_process,
+        ];
+        let amounts = amounts.iter().flatten().count();
+        usize::from(self.device.is_some()) + amounts + self.processes.len() + self.more.len()
+    }
+
     /// The message gives no figures.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use crate::catalogue::Catalogue;
+use crate::say;
+
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -18,6 +21,8 @@ pub enum Kind {
     CudaRejected,
     HipAllocator,
     XpuAllocator,
+    /// Ascend, through `torch_npu`.
+    NpuAllocator,
     MpsAllocator,
     /// PyTorch on the CPU.
     CpuAllocator,
@@ -51,8 +56,12 @@ pub enum Kind {
     DataLoaderKilled,
     /// `/dev/shm` is full.
     SharedMemory,
+    /// Windows: RAM and page file are used up.
+    PageFile,
     Jax,
     TensorFlow,
+    /// TensorFlow on the CPU.
+    TensorFlowHost,
     /// TensorFlow's or XLA's allocator, in its log.
     BfcAllocator,
     /// vLLM: nothing left for the KV cache.
@@ -63,16 +72,28 @@ pub enum Kind {
     VllmNotFree,
     /// vLLM: the sampler's warm-up.
     VllmSampler,
-    /// llama.cpp: a buffer of weights, KV cache or scratch space.
+    /// SGLang: nothing left for the KV cache.
+    SglangNoCache,
+    /// TGI: the warm-up at startup.
+    TgiWarmup,
+    /// llama.cpp: a buffer of weights, KV cache or scratch space on the card.
     LlamaCpp,
-    /// A library with its own allocator: ONNX Runtime, FAISS, RAPIDS, TensorRT.
+    /// llama.cpp: such a buffer in RAM.
+    LlamaCppHost,
+    /// Ollama: the model is larger than the RAM that is free.
+    OllamaMemory,
+    /// A framework or library with its own allocator: Caffe, MXNet, ONNX Runtime, FAISS, RAPIDS, ….
     OtherAllocator,
+    /// MLX on Apple GPUs.
+    Mlx,
     CuPy,
     Paddle,
     /// Triton: a kernel's shared memory on the chip, not the card's memory.
     KernelSharedMemory,
     /// A quantized model would have been placed partly on the CPU.
     DispatchedElsewhere,
+    /// `out of memory` alone, which does not say whose.
+    Unsaid,
 }
 
 /// Which memory ran out.
@@ -88,75 +109,63 @@ pub enum Memory {
     Unified,
     /// The small memory inside a multiprocessor.
     OnChip,
+    /// The message does not tell.
+    Unknown,
 }
 
 impl Kind {
     /// One sentence that says what failed.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::CudaAllocator | Self::CudaAllocatorBare => {
-                "PyTorch's allocator got no more memory from the CUDA driver"
-            }
-            Self::CudaMallocAsync => "PyTorch with cudaMallocAsync got no more memory from CUDA",
-            Self::CudaAbsurdSize => "a single request to PyTorch was for more than 2^60 bytes",
-            Self::CudaRejected => {
-                "PyTorch refused a request that would have exceeded its own limit"
-            }
-            Self::HipAllocator => "PyTorch's allocator got no more memory from the ROCm driver",
-            Self::XpuAllocator => "PyTorch's allocator got no more memory from the Intel GPU",
-            Self::MpsAllocator => "PyTorch reached its limit of the Mac's unified memory",
-            Self::CpuAllocator => "PyTorch ran out of host memory (not the GPU's)",
-            Self::PythonMemory => "Python ran out of host memory (not the GPU's)",
-            Self::CudaCall => {
-                "a CUDA call outside PyTorch's allocator ran out of memory on the card"
-            }
-            Self::CudaMapping => "the driver could not map memory for an expandable segment",
-            Self::Cublas => "cuBLAS ran out of memory on the card",
-            Self::CublasNotInitialized => {
-                "cuBLAS could not start: usually because the card is out of memory"
-            }
-            Self::Cudnn => "cuDNN ran out of memory on the card",
-            Self::CudnnNotInitialized => {
-                "cuDNN could not start: usually because the card is out of memory"
-            }
-            Self::CudnnNoAlgorithm => {
-                "no convolution algorithm could run: usually because its workspace does not fit"
-            }
-            Self::CudnnWorkspace => "cuDNN requested a workspace of 1 TiB or more",
-            Self::OtherLibrary => "a CUDA library ran out of memory on the card",
-            Self::Nccl => "NCCL ran out of memory on the card",
-            Self::PinnedMemory => "pinned host memory ran out (not the GPU's)",
-            Self::HostKill => {
-                "Linux killed the process: the machine ran out of RAM (not GPU memory)"
-            }
-            Self::HostKillLikely => {
-                "the process was killed with signal 9: most likely the machine ran out of RAM"
-            }
-            Self::JobLimit => "the job was killed: it reached its RAM limit (not the GPU's)",
-            Self::DataLoaderKilled => {
-                "a DataLoader worker was killed: most likely the machine ran out of RAM"
-            }
-            Self::SharedMemory => "shared memory (/dev/shm) ran out, not the GPU's memory",
-            Self::Jax => "JAX ran out of memory on the device",
-            Self::TensorFlow => "TensorFlow ran out of memory for a tensor",
-            Self::BfcAllocator => "TensorFlow's or XLA's allocator ran out of memory",
-            Self::VllmNoCache => "vLLM has no memory left for its KV cache",
-            Self::VllmSequence => "vLLM's KV cache is too small for one sequence of maximum length",
-            Self::VllmNotFree => "less memory is free than vLLM is configured to use",
-            Self::VllmSampler => "vLLM ran out of memory while warming up its sampler",
-            Self::LlamaCpp => "llama.cpp could not allocate one of its buffers on the card",
-            Self::OtherAllocator => {
-                "a library with its own allocator ran out of memory on the card"
-            }
-            Self::CuPy => "CuPy ran out of memory on the card",
-            Self::Paddle => "PaddlePaddle ran out of memory on the card",
-            Self::KernelSharedMemory => {
-                "a Triton kernel needs more shared memory than a multiprocessor has (not GPU memory)"
-            }
-            Self::DispatchedElsewhere => {
-                "a quantized model does not fit on the card and cannot be split with the CPU"
-            }
-        }
+    pub fn title(self, catalogue: &Catalogue) -> String {
+        let id = match self {
+            Self::CudaAllocator | Self::CudaAllocatorBare => "kind-cuda-allocator",
+            Self::CudaMallocAsync => "kind-cuda-malloc-async",
+            Self::CudaAbsurdSize => "kind-cuda-absurd-size",
+            Self::CudaRejected => "kind-cuda-rejected",
+            Self::HipAllocator => "kind-hip-allocator",
+            Self::XpuAllocator => "kind-xpu-allocator",
+            Self::NpuAllocator => "kind-npu-allocator",
+            Self::MpsAllocator => "kind-mps-allocator",
+            Self::Mlx => "kind-mlx",
+            Self::CpuAllocator => "kind-cpu-allocator",
+            Self::PythonMemory => "kind-python-memory",
+            Self::CudaCall => "kind-cuda-call",
+            Self::CudaMapping => "kind-cuda-mapping",
+            Self::Cublas => "kind-cublas",
+            Self::CublasNotInitialized => "kind-cublas-not-initialized",
+            Self::Cudnn => "kind-cudnn",
+            Self::CudnnNotInitialized => "kind-cudnn-not-initialized",
+            Self::CudnnNoAlgorithm => "kind-cudnn-no-algorithm",
+            Self::CudnnWorkspace => "kind-cudnn-workspace",
+            Self::OtherLibrary => "kind-other-library",
+            Self::Nccl => "kind-nccl",
+            Self::PinnedMemory => "kind-pinned-memory",
+            Self::HostKill => "kind-host-kill",
+            Self::HostKillLikely => "kind-host-kill-likely",
+            Self::JobLimit => "kind-job-limit",
+            Self::DataLoaderKilled => "kind-data-loader-killed",
+            Self::SharedMemory => "kind-shared-memory",
+            Self::PageFile => "kind-page-file",
+            Self::Jax => "kind-jax",
+            Self::TensorFlow => "kind-tensor-flow",
+            Self::TensorFlowHost => "kind-tensor-flow-host",
+            Self::BfcAllocator => "kind-bfc-allocator",
+            Self::VllmNoCache => "kind-vllm-no-cache",
+            Self::VllmSequence => "kind-vllm-sequence",
+            Self::VllmNotFree => "kind-vllm-not-free",
+            Self::VllmSampler => "kind-vllm-sampler",
+            Self::SglangNoCache => "kind-sglang-no-cache",
+            Self::TgiWarmup => "kind-tgi-warmup",
+            Self::LlamaCpp => "kind-llama-cpp",
+            Self::LlamaCppHost => "kind-llama-cpp-host",
+            Self::OllamaMemory => "kind-ollama-memory",
+            Self::OtherAllocator => "kind-other-allocator",
+            Self::CuPy => "kind-cupy",
+            Self::Paddle => "kind-paddle",
+            Self::KernelSharedMemory => "kind-kernel-shared-memory",
+            Self::DispatchedElsewhere => "kind-dispatched-elsewhere",
+            Self::Unsaid => "kind-unsaid",
+        };
+        say!(catalogue, id)
     }
 
     pub fn memory(self) -> Memory {
@@ -167,9 +176,14 @@ impl Kind {
             | Self::HostKill
             | Self::HostKillLikely
             | Self::JobLimit
-            | Self::DataLoaderKilled => Memory::Host,
+            | Self::DataLoaderKilled
+            | Self::PageFile
+            | Self::TensorFlowHost
+            | Self::LlamaCppHost
+            | Self::OllamaMemory => Memory::Host,
             Self::SharedMemory => Memory::Shared,
-            Self::MpsAllocator => Memory::Unified,
+            Self::MpsAllocator | Self::Mlx => Memory::Unified,
+            Self::Unsaid => Memory::Unknown,
             Self::KernelSharedMemory => Memory::OnChip,
             _ => Memory::Device,
         }
@@ -184,13 +198,19 @@ impl Kind {
             | Self::CudaRejected
             | Self::HipAllocator
             | Self::XpuAllocator
+            | Self::NpuAllocator
             | Self::MpsAllocator
+            | Self::Mlx
             | Self::CpuAllocator
             | Self::VllmNoCache
             | Self::VllmSequence
             | Self::VllmNotFree
             | Self::VllmSampler
+            | Self::SglangNoCache
+            | Self::TgiWarmup
             | Self::LlamaCpp
+            | Self::LlamaCppHost
+            | Self::OllamaMemory
             | Self::OtherAllocator
             | Self::CuPy
             | Self::Paddle
@@ -198,6 +218,8 @@ impl Kind {
             | Self::HostKill => 4,
             Self::Jax
             | Self::TensorFlow
+            | Self::TensorFlowHost
+            | Self::PageFile
             | Self::PythonMemory
             | Self::SharedMemory
             | Self::PinnedMemory
@@ -216,7 +238,8 @@ impl Kind {
             Self::CublasNotInitialized
             | Self::CudnnNotInitialized
             | Self::CudnnNoAlgorithm
-            | Self::HostKillLikely => 1,
+            | Self::HostKillLikely
+            | Self::Unsaid => 1,
         }
     }
 
@@ -229,7 +252,36 @@ impl Kind {
     pub fn is_caching_allocator(self) -> bool {
         matches!(
             self,
-            Self::CudaAllocator | Self::HipAllocator | Self::XpuAllocator | Self::CudaMallocAsync
+            Self::CudaAllocator
+                | Self::HipAllocator
+                | Self::XpuAllocator
+                | Self::NpuAllocator
+                | Self::CudaMallocAsync
+        )
+    }
+
+    /// PyTorch, its libraries, or CUDA with nobody else in sight.
+    pub fn is_pytorch(self) -> bool {
+        !matches!(
+            self,
+            Self::Jax
+                | Self::TensorFlow
+                | Self::TensorFlowHost
+                | Self::BfcAllocator
+                | Self::VllmNoCache
+                | Self::VllmSequence
+                | Self::VllmNotFree
+                | Self::VllmSampler
+                | Self::SglangNoCache
+                | Self::TgiWarmup
+                | Self::LlamaCpp
+                | Self::LlamaCppHost
+                | Self::OllamaMemory
+                | Self::OtherAllocator
+                | Self::Mlx
+                | Self::CuPy
+                | Self::Paddle
+                | Self::Unsaid
         )
     }
 }

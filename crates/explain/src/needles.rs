@@ -1,5 +1,6 @@
 //! One pass over a line that decides which readers need it.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -55,6 +56,10 @@ impl Readers {
         Self(self.0 | other.0)
     }
 
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     pub fn only_families(self) -> Self {
         Self(self.0 & ALL_FAMILIES)
     }
@@ -64,6 +69,8 @@ struct Automaton {
     search: AhoCorasick,
     /// For each needle, the readers that need it.
     readers: Vec<u32>,
+    /// The letters before and after each blank of a family's needles.
+    around_blanks: BTreeSet<(u8, u8)>,
 }
 
 static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
@@ -99,11 +106,35 @@ static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
         .for_each(|needle| add(needle, ENVIRONMENT));
     let search = AhoCorasick::builder()
         .kind(Some(AhoCorasickKind::DFA))
+        .ascii_case_insensitive(true)
         .match_kind(MatchKind::Standard)
         .build(&needles)
         .ok()?;
-    Some(Automaton { search, readers })
+    let around_blanks = FAMILIES
+        .iter()
+        .flat_map(|family| family.needles)
+        .flat_map(|needle| needle.as_bytes().windows(3))
+        .filter(|letters| letters[1] == b' ')
+        .map(|letters| {
+            (
+                letters[0].to_ascii_lowercase(),
+                letters[2].to_ascii_lowercase(),
+            )
+        })
+        .collect();
+    Some(Automaton {
+        search,
+        readers,
+        around_blanks,
+    })
 });
+
+/// Whether some needle may have been wrapped between these letters.
+pub fn may_continue(last: u8, first: u8) -> bool {
+    let pair = (last.to_ascii_lowercase(), first.to_ascii_lowercase());
+    let automaton = AUTOMATON.as_ref();
+    automaton.is_some_and(|automaton| automaton.around_blanks.contains(&pair))
+}
 
 /// The readers that need this line.
 pub fn readers_of(line: &[u8]) -> Readers {

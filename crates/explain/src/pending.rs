@@ -27,6 +27,10 @@ pub struct Anchor {
 pub const LINES_BEFORE: usize = 3;
 const LINES_AFTER: usize = 14;
 
+/// In a narrow column a message has more lines, but not more characters.
+const MOST_LINES_AFTER: usize = 80;
+const BYTES_AFTER: usize = 1000;
+
 /// A message is complete when its writer has been silent for this many lines.
 const SILENCE: u64 = 400;
 
@@ -56,13 +60,12 @@ impl Pending {
 
     pub fn add_anchor(&mut self, mut anchor: Anchor) {
         // A reader that matched the last lines may see this one as part of the same message.
-        let readers = anchor.readers;
         if let Some((sequence, before)) = self.last_readers
             && anchor.sequence.saturating_sub(sequence) <= LINES_BEFORE as u64
         {
-            anchor.readers = readers.with(before);
+            anchor.readers = anchor.readers.with(before);
         }
-        self.last_readers = Some((anchor.sequence, readers));
+        self.last_readers = Some((anchor.sequence, anchor.readers));
         self.anchors.push_back(anchor);
     }
 
@@ -74,7 +77,7 @@ impl Pending {
     pub fn read_complete(&mut self, now: u64, writer: &Writer, collected: &mut Collected) {
         while let Some(anchor) = self.anchors.front() {
             let at = self.position(anchor.sequence);
-            let is_complete = self.lines.len() > at + LINES_AFTER;
+            let is_complete = self.last_after(at).is_some();
             let is_silent = now.saturating_sub(anchor.sequence) > SILENCE;
             if !is_complete && !is_silent {
                 return;
@@ -93,23 +96,44 @@ impl Pending {
         self.lines.partition_point(|(each, _)| *each < sequence)
     }
 
+    /// The last line that may belong to a message in this one; `None` while more may come.
+    fn last_after(&self, at: usize) -> Option<usize> {
+        let mut bytes = 0;
+        for (index, (_, text)) in self.lines.iter().enumerate().skip(at) {
+            bytes += text.len();
+            let after = index - at;
+            if after >= MOST_LINES_AFTER || (after >= LINES_AFTER && bytes >= BYTES_AFTER) {
+                return Some(index);
+            }
+        }
+        None
+    }
+
     fn read_first(&mut self, writer: &Writer, collected: &mut Collected) {
         let Some(anchor) = self.anchors.pop_front() else {
             return;
         };
         let at = self.position(anchor.sequence);
         let first = at.saturating_sub(LINES_BEFORE);
-        let last = (at + LINES_AFTER).min(self.lines.len().saturating_sub(1));
+        let last = self.last_after(at);
+        let last = last.unwrap_or_else(|| self.lines.len().saturating_sub(1));
         let lines: Vec<&(u64, String)> = self.lines.range(first..=last).collect();
         let texts = lines.iter().map(|line| line.1.as_str()).collect();
-        let window = Window::new(texts, at - first);
-        let mut messages: Vec<Message> = FAMILIES
+        let mut window = Window::new(texts, at - first);
+        // A message goes on in later lines, which may tell whose it is.
+        let end = lines.last().map_or(anchor.sequence, |line| line.0);
+        let later = self
+            .anchors
             .iter()
-            .enumerate()
-            .filter(|(index, _)| anchor.readers.family(*index))
-            .flat_map(|(_, family)| (family.read)(&window))
-            .collect();
-        keep_the_best(&window, &mut messages);
+            .take_while(|later| later.sequence <= end);
+        let readers = later.fold(anchor.readers, |all, later| all.with(later.readers));
+        let mut messages = messages_in(&window, readers);
+        if let Some(joined) = window.without_breaks() {
+            let more = messages_in(&joined, readers);
+            if information(&joined, &more) > information(&window, &messages) {
+                (window, messages) = (joined, more);
+            }
+        }
         for message in messages {
             let line = window.line_at(message.start);
             // A message that begins later has its own anchor.
@@ -144,6 +168,28 @@ impl Pending {
         let done = next.map_or(0, |next| next.saturating_sub(LINES_BEFORE));
         self.lines.drain(..done);
     }
+}
+
+/// The messages that the families find in a window.
+fn messages_in(window: &Window, readers: Readers) -> Vec<Message> {
+    let mut messages: Vec<Message> = FAMILIES
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| readers.family(*index))
+        .flat_map(|(_, family)| (family.read)(window))
+        .collect();
+    keep_the_best(window, &mut messages);
+    messages
+}
+
+/// How much the messages that begin in time say.
+fn information(window: &Window, messages: &[Message]) -> usize {
+    let wanted = messages
+        .iter()
+        .filter(|message| window.is_wanted(message.start));
+    wanted
+        .map(|message| usize::from(message.kind.weight()) + message.figures.count())
+        .sum()
 }
 
 /// Several families may match the same words: keeps the most informative message.

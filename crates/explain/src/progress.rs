@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::families::{number, pattern};
+use crate::families::{cased_pattern, number};
 
 /// Counters of a training.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -19,15 +19,15 @@ pub const NEEDLES: [&str; 10] = [
     "it/s", "s/it", "ba/s", "batch/s", "poch", "tep ", "tep:", "tep=", "ter ", "teration",
 ];
 
-pattern!(
+cased_pattern!(
     BAR,
     r"([^\s|][^|]{0,60}?)?:?\s*\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+) \["
 );
-pattern!(
+cased_pattern!(
     STEP,
     r"(?i)\b(?:global[_ ]?)?(?:steps?|iter(?:ation)?s?)['\x22]?\s?(?:[:=]|->)?\s{0,3}\[?(\d+)(?:\s?/\s?(\d+))?"
 );
-pattern!(
+cased_pattern!(
     EPOCH,
     r"(?i)\bepochs?['\x22]?\s?(?:[:=]|->)?\s{0,3}\[?(\d+)\]?(?:\[\s?(\d+)\s?/\s?(\d+)\])?"
 );

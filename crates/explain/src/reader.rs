@@ -1,5 +1,6 @@
 //! Reads a log chunk by chunk, in bounded memory.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -9,7 +10,7 @@ use crate::collected::Collected;
 use crate::environment::{self, Environment};
 use crate::finding::Finding;
 use crate::memory_prints::{Prints, Series};
-use crate::needles::{Readers, readers_of};
+use crate::needles::{Readers, may_continue, readers_of};
 use crate::pending::{Anchor, Pending};
 use crate::progress::Progress;
 use crate::tail::{Recent, Tail};
@@ -78,7 +79,7 @@ const MOST_WRITERS: usize = 1024;
 const FAR_AWAY: u64 = 60;
 
 /// How many bytes of the last line and of this one are searched together, in case a word was cut.
-const SEAM: usize = 24;
+const SEAM: usize = 48;
 const SHORTEST_CUT: usize = 40;
 
 #[derive(Debug, Default)]
@@ -99,8 +100,17 @@ struct Scan {
 
 impl Scan {
     fn line(&mut self, number: u64, line: &[u8]) {
+        // Markup and special spaces may stand inside the words that are searched for.
+        let plain = match std::str::from_utf8(line) {
+            Ok(_) => text_of(line),
+            Err(_) => Cow::Borrowed(""),
+        };
+        let line = match &plain {
+            Cow::Owned(plain) => plain.as_bytes(),
+            Cow::Borrowed(_) => line,
+        };
         let readers = readers_of(line);
-        match readers.has_frame().then(|| escaped_lines(line)).flatten() {
+        match escaped_lines(line) {
             Some(lines) => {
                 for line in lines {
                     self.plain_line(number, line.as_bytes(), readers_of(line.as_bytes()));
@@ -112,9 +122,7 @@ impl Scan {
 
     fn plain_line(&mut self, number: u64, line: &[u8], mut readers: Readers) {
         self.sequence += 1;
-        if !readers.has_family() {
-            readers = self.with_seam(readers, line);
-        }
+        readers = self.with_seam(readers, line);
         let is_open = !self.pending.is_empty() || self.last.is_some();
         if readers.is_context_only() && !is_open {
             self.note_context(number, line, readers);
@@ -147,25 +155,39 @@ impl Scan {
         }
     }
 
-    /// Searches across the line break: a message may have been cut inside the word that identifies it.
+    /// Searches across the line break: a message may have been wrapped inside the words that identify it,
+    /// at a blank, or by a terminal anywhere.
     fn with_seam(&mut self, readers: Readers, line: &[u8]) -> Readers {
-        // The continuation of a cut line is no longer than the line itself.
-        let before = self
-            .recent
-            .last()
-            .filter(|before| before.len() >= SHORTEST_CUT.max(line.len()));
-        let Some(before) = before else {
+        let Some(before) = self.recent.last() else {
             return readers;
         };
-        self.seam.clear();
-        self.seam.extend_from_slice(&before[before.len() - SEAM..]);
-        self.seam.extend_from_slice(&line[..line.len().min(SEAM)]);
-        let found = readers_of(&self.seam).only_families();
-        // A match before the seam was already found in its own line.
-        match found.has_family() && !readers_of(before).has_family() {
-            true => readers.with(found),
-            false => readers,
+        let (before, line) = (trimmed_end(before), trimmed_start(line));
+        let (Some(last), Some(first)) = (before.last(), line.first()) else {
+            return readers;
+        };
+        // The continuation of a cut line is no longer than the line itself.
+        let may_be_cut = before.len() >= SHORTEST_CUT.max(line.len());
+        let may_be_wrapped = may_continue(*last, *first);
+        if !may_be_cut && !may_be_wrapped {
+            return readers;
         }
+        let mut found = Readers::default();
+        for (is_possible, glue) in [(may_be_cut, &b""[..]), (may_be_wrapped, b" ")] {
+            if !is_possible {
+                continue;
+            }
+            self.seam.clear();
+            let tail = before.len().saturating_sub(SEAM);
+            self.seam.extend_from_slice(&before[tail..]);
+            self.seam.extend_from_slice(glue);
+            self.seam.extend_from_slice(&line[..line.len().min(SEAM)]);
+            found = found.with(readers_of(&self.seam).only_families());
+        }
+        if !found.has_family() {
+            return readers;
+        }
+        // A match before the seam was already found in its own line.
+        readers.with(found.without(readers_of(before)))
     }
 
     fn read(&mut self, sequence: u64, number: u64, line: &[u8], readers: Readers, is_read: bool) {
@@ -253,4 +275,34 @@ impl Scan {
             pending.read_all(&writer, &mut self.collected);
         }
     }
+}
+
+/// What boxes, tables, quotations and Markdown put at the ends of lines.
+const DRESS: [&[u8]; 12] = [
+    b" ",
+    b"\t",
+    b"|",
+    b"`",
+    b"*",
+    b">",
+    b"\\",
+    b"\r",
+    "│".as_bytes(),
+    "┃".as_bytes(),
+    "▎".as_bytes(),
+    b"\n",
+];
+
+fn trimmed_end(mut line: &[u8]) -> &[u8] {
+    while let Some(rest) = DRESS.iter().find_map(|dress| line.strip_suffix(*dress)) {
+        line = rest;
+    }
+    line
+}
+
+fn trimmed_start(mut line: &[u8]) -> &[u8] {
+    while let Some(rest) = DRESS.iter().find_map(|dress| line.strip_prefix(*dress)) {
+        line = rest;
+    }
+    line
 }

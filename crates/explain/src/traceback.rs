@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-use crate::families::{Pattern, number, pattern};
+use crate::families::{Pattern, cased_pattern, number};
 
 /// The calls that led to a failure, outermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -107,32 +107,32 @@ pub const NEEDLES: [&str; 9] = [
     "Cell In[",
 ];
 
-pattern!(
+cased_pattern!(
     PYTHON,
     r#"File "([^"]{1,400})", line (\d+)(?:, in (.{1,200}))?"#
 );
-pattern!(
+cased_pattern!(
     IPYTHON,
     r"^\s*File ([^\s\[:]{1,400}\.py):(\d+), in ([^(\s]{1,100})"
 );
-pattern!(
+cased_pattern!(
     IPYTHON_LINK,
     r"^\s*File \[?([^\s\[:]{1,400}\.py):(\d+)\]\([^)]*\), in ([^(\s]{1,100})"
 );
-pattern!(
+cased_pattern!(
     CELL,
     r"Cell In\[(\d+)\], line (\d+)(?:, in ([^(\s]{1,100}))?"
 );
-pattern!(
+cased_pattern!(
     IPYTHON_OLD,
     r"^\s*(\S{1,400}\.py|<ipython-input[^>]{1,80}>) in ([^(\s]{1,100})"
 );
-pattern!(ARROW, r"^\s*-+> ?(\d+) (.{0,300})");
-pattern!(
+cased_pattern!(ARROW, r"^\s*-+> ?(\d+) (.{0,300})");
+cased_pattern!(
     RICH,
     r"^[│\s]*((?:/|[A-Za-z]:\\|\./|<ipython)[^\s│]{1,400}?):(\d+) in ([^\s│]{1,100})"
 );
-pattern!(RICH_ARROW, r"❱\s*(\d+)\s*│?([^\n]{0,300})");
+cased_pattern!(RICH_ARROW, r"❱\s*(\d+)\s*│?([^\n]{0,300})");
 
 impl Collector {
     pub fn expects_code(&self) -> bool {

@@ -1,7 +1,9 @@
 //! The lines around a possible message, with line breaks and whitespace removed.
 //!
 //! Terminals wrap lines anywhere, editors at spaces, and boxes pad them. Without whitespace the text is
-//! the same in all of these cases, so the patterns in [`crate::families`] contain none.
+//! the same in all of these cases, so the patterns in [`crate::families`] contain none. A window is read
+//! twice: once with line breaks after short lines, and once without any, since a table or a quotation may
+//! be narrow.
 
 /// A terminal does not wrap lines shorter than this: what follows is a new line.
 const SHORTEST_WRAPPED: usize = 40;
@@ -23,6 +25,17 @@ pub struct Window<'a> {
 impl<'a> Window<'a> {
     /// `last_line` is the last in which messages may begin.
     pub fn new(lines: Vec<&'a str>, last_line: usize) -> Self {
+        Self::with_breaks_below(SHORTEST_WRAPPED, lines, last_line)
+    }
+
+    /// The same text with all lines joined; `None` where nothing would differ.
+    pub fn without_breaks(&self) -> Option<Self> {
+        let mut characters = self.lines.split_last()?.1.iter();
+        let has_short = characters.any(|line| line.chars().count() < SHORTEST_WRAPPED);
+        has_short.then(|| Self::with_breaks_below(0, self.lines.clone(), self.last_line))
+    }
+
+    fn with_breaks_below(width_of_short: usize, lines: Vec<&'a str>, last_line: usize) -> Self {
         let mut squeezed = String::with_capacity(lines.iter().map(|line| line.len()).sum());
         let mut starts = Vec::with_capacity(lines.len());
         for line in &lines {
@@ -34,7 +47,7 @@ impl<'a> Window<'a> {
                     squeezed.push(character);
                 }
             }
-            if width < SHORTEST_WRAPPED {
+            if width < width_of_short {
                 squeezed.push('\n');
             }
         }
@@ -58,6 +71,12 @@ impl<'a> Window<'a> {
 
     pub fn lines(&self) -> &[&'a str] {
         &self.lines
+    }
+
+    /// A line without the sides of boxes and the marks of Markdown around it.
+    pub fn undressed(&self, index: usize) -> &'a str {
+        let line = self.lines.get(index).copied().unwrap_or_default();
+        line.trim_matches(is_blank)
     }
 
     /// The line that contains an offset of the squeezed text.
@@ -136,9 +155,9 @@ fn skip_unblank(line: &str, bytes: usize) -> usize {
     line.len()
 }
 
-/// Whitespace, and the sides of boxes.
+/// Whitespace, the sides of boxes and tables, and the marks of Markdown.
 fn is_blank(character: char) -> bool {
-    character.is_whitespace() || matches!(character, '│' | '┃' | '▎')
+    character.is_whitespace() || matches!(character, '│' | '┃' | '▎' | '|' | '`' | '*')
 }
 
 #[cfg(test)]

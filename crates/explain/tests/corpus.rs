@@ -2,23 +2,10 @@
 
 mod common;
 
-use common::{Expected, corpus, read};
+use common::{Expected, bytes_of, corpus, read};
 use ghostgpu_explain::{Amount, Figures, Writer, explain};
 
 type Figure = fn(&Figures) -> Option<Amount>;
-
-/// An amount as the corpus writes it.
-fn bytes_of(text: &str) -> u64 {
-    let (number, unit) = text.split_once(' ').expect("a number and a unit");
-    let unit: f64 = match unit {
-        "bytes" => 1.0,
-        "KiB" | "KB" => 1024.0,
-        "MiB" | "MB" => 1_048_576.0,
-        "GiB" | "GB" => 1_073_741_824.0,
-        other => panic!("unknown unit {other}"),
-    };
-    (number.parse::<f64>().expect("a number") * unit).round() as u64
-}
 
 fn check(expected: &Expected) -> Result<(), String> {
     let log = read(expected.text.as_bytes(), usize::MAX);

@@ -24,4 +24,4 @@ pub use size::{
     counted, grouped, human, human_in_few, parse_card_memory, parse_size, signed_change,
 };
 pub use table::Table;
-pub use wrap::{shortened, wrap};
+pub use wrap::{columns, shortened, wrap};

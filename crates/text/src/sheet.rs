@@ -1,7 +1,7 @@
 //! Labelled sections: a narrow column of labels, and text beside it.
 
 use crate::table::Table;
-use crate::wrap::wrap;
+use crate::wrap::{columns, wrap};
 
 /// Width of the column of labels.
 const LABEL_WIDTH: usize = 15;
@@ -43,7 +43,8 @@ impl Sheet {
     pub fn section(&mut self, label: &str, texts: impl IntoIterator<Item = String>) {
         for (index, text) in texts.into_iter().enumerate() {
             let label = if index == 0 { label } else { "" };
-            let line = format!("{label:<LABEL_WIDTH$}{text}");
+            let padding = " ".repeat(LABEL_WIDTH.saturating_sub(columns(label)));
+            let line = format!("{label}{padding}{text}");
             self.lines.push(line.trim_end().to_owned());
         }
     }

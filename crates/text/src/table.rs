@@ -1,5 +1,7 @@
 //! Columns of text, aligned.
 
+use crate::wrap::columns;
+
 /// How the entries of a column stand in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -42,10 +44,7 @@ impl Table {
         let widths: Vec<usize> = (0..self.sides.len())
             .map(|column| {
                 let entries = self.rows.iter().filter_map(|row| row.get(column));
-                entries
-                    .map(|entry| entry.chars().count())
-                    .max()
-                    .unwrap_or(0)
+                entries.map(|entry| columns(entry)).max().unwrap_or(0)
             })
             .collect();
         let mut text = String::new();
@@ -55,9 +54,10 @@ impl Table {
                 if !line.is_empty() {
                     line.push_str("  ");
                 }
+                let padding = " ".repeat(width.saturating_sub(columns(entry)));
                 line.push_str(&match side {
-                    Side::Left => format!("{entry:<width$}"),
-                    Side::Right => format!("{entry:>width$}"),
+                    Side::Left => format!("{entry}{padding}"),
+                    Side::Right => format!("{padding}{entry}"),
                 });
             }
             text.push_str(line.trim_end());

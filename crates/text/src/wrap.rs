@@ -1,6 +1,14 @@
 //! Text broken into lines of a given width.
 
-/// Breaks at spaces; a word longer than the width gets a line of its own, and a number keeps its unit.
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How many columns of a terminal a text takes: Chinese characters take two.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// Breaks at spaces, and between Chinese characters; a word longer than the width gets a line of its own, and
+/// a number keeps its unit.
 ///
 /// Line breaks in the text are kept, runs of spaces are not.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
@@ -8,14 +16,19 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     for paragraph in text.lines() {
         let mut line = String::new();
         for word in with_units(paragraph) {
-            let length_with_word = line.chars().count() + 1 + word.chars().count();
-            if !line.is_empty() && length_with_word > width {
-                lines.push(std::mem::take(&mut line));
+            for (index, piece) in pieces(&word).into_iter().enumerate() {
+                let blank = if index == 0 && !line.is_empty() {
+                    " "
+                } else {
+                    ""
+                };
+                if !line.is_empty() && columns(&line) + blank.len() + columns(piece) > width {
+                    lines.push(std::mem::take(&mut line));
+                } else {
+                    line.push_str(blank);
+                }
+                line.push_str(piece);
             }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(&word);
         }
         if !line.is_empty() {
             lines.push(line);
@@ -24,12 +37,40 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A word in the pieces between which a line may end: at wide characters, but not before closing punctuation
+/// nor after opening punctuation.
+fn pieces(word: &str) -> Vec<&str> {
+    const CLOSING: &str = "，。；：、）！？”’》";
+    const OPENING: &str = "（“‘《";
+    let is_wide = |character: char| character.width() == Some(2);
+    let mut found = Vec::new();
+    let mut start = 0;
+    let mut before: Option<char> = None;
+    for (index, character) in word.char_indices() {
+        let may_break = before.is_some_and(|before| {
+            (is_wide(character) || is_wide(before))
+                && !CLOSING.contains(character)
+                && !OPENING.contains(before)
+        });
+        if may_break {
+            found.push(&word[start..index]);
+            start = index;
+        }
+        before = Some(character);
+    }
+    found.push(&word[start..]);
+    found
+}
+
 /// Words, of which a number and the unit behind it are one.
 fn with_units(text: &str) -> Vec<String> {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "bytes", "%"];
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
-        let is_unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
+        let is_unit = UNITS.iter().any(|unit| {
+            let rest = word.strip_prefix(unit);
+            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
+        });
         let is_number = |before: &String| before.ends_with(|end: char| end.is_ascii_digit());
         match words
             .last_mut()
@@ -47,10 +88,12 @@ fn with_units(text: &str) -> Vec<String> {
 
 /// A text that is too long without its middle, of which so many characters at the beginning stay.
 pub fn shortened(text: &str, width: usize, at_the_beginning: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
+    if columns(text) <= width {
         return text.to_owned();
     }
+    let length = text.chars().count();
+    // Wide characters leave room for fewer.
+    let width = (width * length / columns(text).max(1)).min(width);
     let at_the_beginning = at_the_beginning.min(width.saturating_sub(1));
     let left_out = length + 1 - width.max(1);
     let beginning: String = text.chars().take(at_the_beginning).collect();
@@ -67,6 +110,24 @@ mod tests {
         assert_eq!(wrap("one two  three four", 9), ["one two", "three", "four"]);
         assert_eq!(wrap("a\n\nb", 9), ["a", "b"]);
         assert_eq!(wrap("", 9), Vec::<String>::new());
+    }
+
+    #[test]
+    fn chinese_text_breaks_between_characters_and_counts_two_columns_each() {
+        assert_eq!(
+            wrap("显存不足，请减小 batch", 10),
+            ["显存不足，", "请减小", "batch"]
+        );
+        assert_eq!(
+            wrap("申请 1.50 GiB（显存）", 14),
+            ["申请 1.50 GiB", "（显存）"]
+        );
+        assert_eq!(
+            wrap("空闲 1.50 GiB，不够", 13),
+            ["空闲", "1.50 GiB，不", "够"]
+        );
+        assert_eq!(columns("显存 GiB"), 8);
+        assert!(columns(&shortened("显存不足显存不足显存不足", 9, 9)) <= 9);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod short;
 mod text;
 
 pub use candidates_in_words::{Typed, rehearsed};
-use ghostgpu_explain::{Environment, Explanation, Log, Series};
+use ghostgpu_explain::{Catalogue, Environment, Explanation, Log, Series};
 pub use rehearsed::Rehearsed;
 use serde::Serialize;
 
@@ -42,6 +42,8 @@ struct LogSummary<'a> {
 /// What text and document are made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
+    /// In whose language the text is; that of the explanation.
+    pub catalogue: &'a Catalogue,
     pub log: &'a Log,
     pub explanation: &'a Explanation,
     pub rehearsed: Option<&'a Rehearsed>,

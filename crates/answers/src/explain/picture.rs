@@ -1,12 +1,12 @@
 //! A card as a bar of characters, which needs neither colour nor more than ASCII.
 
-use ghostgpu_explain::{Account, Amount, PartName};
+use ghostgpu_explain::{Account, Amount, Catalogue, PartName, say};
 
 /// Width of the bar between its ends.
 const WIDTH: u64 = 60;
 
 /// The bar, and below it what was asked for, at the same scale; nothing where sizes are missing.
-pub fn picture(account: &Account, requested: Option<Amount>) -> Vec<String> {
+pub fn picture(account: &Account, requested: Option<Amount>, catalogue: &Catalogue) -> Vec<String> {
     let Some(total) = account.total.filter(|total| total.bytes > 0) else {
         return Vec::new();
     };
@@ -28,8 +28,9 @@ pub fn picture(account: &Account, requested: Option<Amount>) -> Vec<String> {
     if total.bytes < scale {
         let end = cells_of(total.bytes, scale) as usize;
         lines.push(format!(
-            " {}^ the card ends here",
-            " ".repeat(end.saturating_sub(1))
+            " {}^ {}",
+            " ".repeat(end.saturating_sub(1)),
+            say!(catalogue, "card-ends")
         ));
     }
     if let Some(requested) = requested {
@@ -37,14 +38,19 @@ pub fn picture(account: &Account, requested: Option<Amount>) -> Vec<String> {
         let is_longer = requested.bytes > scale;
         let dashes = "-".repeat(cells.min(WIDTH) as usize);
         let tip = if is_longer { ">" } else { "" };
-        let times = match is_longer {
-            true => format!(
-                ", {:.2} times the card",
-                requested.bytes as f64 / total.bytes as f64
-            ),
-            false => String::new(),
+        let asked = match is_longer {
+            true => {
+                let times = format!("{:.2}", requested.bytes as f64 / total.bytes as f64);
+                say!(
+                    catalogue,
+                    "picture-asked-times",
+                    requested = requested,
+                    times = times
+                )
+            }
+            false => say!(catalogue, "picture-asked", requested = requested),
         };
-        lines.push(format!(" {dashes}{tip} {requested} asked for{times}"));
+        lines.push(format!(" {dashes}{tip} {asked}"));
     }
     lines
 }

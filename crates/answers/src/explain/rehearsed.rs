@@ -1,6 +1,6 @@
 //! What rehearsals said about advice.
 
-use ghostgpu_explain::{Advice, Candidate, Effect, Unhelpful};
+use ghostgpu_explain::{Advice, Candidate, Catalogue, Effect, Unhelpful, say};
 use serde::Serialize;
 
 use ghostgpu_rehearse::Peaks;
@@ -91,24 +91,28 @@ impl Rehearsed {
         !self.works.is_empty() || matches!(self.as_it_is, AsItIs::Fits { .. })
     }
 
-    pub fn write(&self, sheet: &mut Sheet) {
+    pub fn write(&self, sheet: &mut Sheet, catalogue: &Catalogue) {
+        let label = |id: &str| say!(catalogue, id);
         sheet.paragraph(
-            "rehearsed on",
+            &label("label-rehearsed-on"),
             &format!("a virtual {} ({})", self.card, human(self.total_bytes)),
         );
-        sheet.paragraph("as it is", &self.as_it_is());
+        sheet.paragraph(&label("label-as-it-is"), &self.as_it_is());
         for (index, works) in self.works.iter().enumerate() {
-            let label = if index == 0 { "works" } else { "" };
+            let works_label = match index {
+                0 => label("label-works"),
+                _ => String::new(),
+            };
             let peaks = works.peaks;
             let did = works.did.as_ref();
             let did = did.map(|did| format!("{did}; ")).unwrap_or_default();
             sheet.paragraph(
-                label,
+                &works_label,
                 &format!(
                     "{}. {} ({}): {did}on the card at most {} of {}, allocated {}",
                     index + 1,
                     works.what,
-                    works.effect.words(),
+                    works.effect.words(catalogue),
                     human(peaks.device_bytes),
                     human(works.total_bytes),
                     human(peaks.allocated_bytes),
@@ -117,14 +121,14 @@ impl Rehearsed {
             sheet.section("", [format!("     {}", works.command)]);
         }
         if self.works.is_empty() && !matches!(self.as_it_is, AsItIs::Fits { .. }) {
-            sheet.paragraph("works", "nothing that was rehearsed");
+            sheet.paragraph(&label("label-works"), "nothing that was rehearsed");
         }
         let fails: Vec<String> = self
             .fails
             .iter()
             .map(|fails| format!("{}: {}", fails.what, fails.because))
             .collect();
-        sheet.list("did not help", &fails);
+        sheet.list(&label("label-did-not-help"), &fails);
         let not_rehearsed: Vec<String> = self
             .not_rehearsed
             .iter()
@@ -133,8 +137,8 @@ impl Rehearsed {
                 None => advice.what.clone(),
             })
             .collect();
-        sheet.list("not rehearsed", &not_rehearsed);
-        sheet.list("assumes", &self.assumptions);
+        sheet.list(&label("label-not-rehearsed"), &not_rehearsed);
+        sheet.list(&label("label-assumes"), &self.assumptions);
     }
 
     /// What became of the script without any change.
@@ -217,7 +221,7 @@ pub(super) mod tests {
 
     fn text(rehearsed: &Rehearsed) -> String {
         let mut sheet = Sheet::default();
-        rehearsed.write(&mut sheet);
+        rehearsed.write(&mut sheet, ghostgpu_explain::Language::English.catalogue());
         sheet.render()
     }
 
@@ -240,6 +244,7 @@ pub(super) mod tests {
             because: "out of memory in step 1 (backward)".to_owned(),
         });
         let advice: Advice = Advice {
+            name: "quantised".to_owned(),
             what: "weights in 8 or 4 bits".to_owned(),
             command: String::new(),
             why: String::new(),

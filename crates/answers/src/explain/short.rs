@@ -1,13 +1,13 @@
 //! The explanation on one screen: what ran out, who had it, why, and what to do first.
 
-use ghostgpu_explain::{Advice, Explanation, Kind, PartName};
-use ghostgpu_text::{Sheet, human, shortened, wrap};
+use ghostgpu_explain::{Advice, Catalogue, Explanation, Kind, PartName, say};
+use ghostgpu_text::{Sheet, columns, human, shortened, wrap};
 
 use super::Answer;
 use super::figures::{common, in_words as figure_in_words};
 use super::picture::{mark, picture};
 use super::rehearsed::{AsItIs, Rehearsed, Works};
-use super::text::{ranks_in_words, title, where_it_failed};
+use super::text::{device_name, listed, ranks_in_words, title, where_it_failed};
 use crate::headline::Headline;
 use crate::look::{Colour, Look};
 use crate::one_line::one_line;
@@ -26,45 +26,52 @@ const INDENT: usize = 3;
 /// The first line, which is all that `--quiet` shows.
 pub fn headline(answer: &Answer) -> Headline {
     match answer.rehearsed {
-        None => ran_out(answer.explanation),
-        Some(rehearsed) => outcome(rehearsed),
+        None => ran_out(answer.explanation, answer.catalogue),
+        Some(rehearsed) => outcome(rehearsed, answer.catalogue),
     }
 }
 
 /// What ran out, with the figures that say so where there are some.
-fn ran_out(explanation: &Explanation) -> Headline {
+fn ran_out(explanation: &Explanation, catalogue: &Catalogue) -> Headline {
     let finding = &explanation.finding;
     let figures = &finding.figures;
     let text = match (finding.kind, figures.requested, figures.free, figures.total) {
         (Kind::CudaAllocator | Kind::HipAllocator, Some(requested), Some(free), Some(total)) => {
-            let device = figures
-                .device
-                .map_or("GPU".to_owned(), |device| format!("GPU {device}"));
-            format!("{device} memory: {requested} asked for, {free} free of {total}")
+            let device = figures.device.map_or("GPU".to_owned(), |device| {
+                device_name(Some(device), "the-card", catalogue)
+            });
+            say!(
+                catalogue,
+                "gpu-memory",
+                device = device,
+                requested = requested,
+                free = free,
+                total = total
+            )
         }
-        _ => title(finding),
+        _ => title(finding, catalogue),
     };
     Headline {
-        word: "ran out",
+        word: say!(catalogue, "label-ran-out").into(),
         colour: Colour::Bad,
         text,
     }
 }
 
-fn outcome(rehearsed: &Rehearsed) -> Headline {
+fn outcome(rehearsed: &Rehearsed, catalogue: &Catalogue) -> Headline {
     match (&rehearsed.as_it_is, rehearsed.works.first()) {
         (AsItIs::Fits { .. }, _) => Headline {
-            word: "fits",
+            word: say!(catalogue, "label-fits").into(),
             colour: Colour::Good,
             text: rehearsed.as_it_is(),
         },
         (_, Some(works)) => Headline {
-            word: "works",
+            word: say!(catalogue, "label-works").into(),
             colour: Colour::Good,
             text: format!("{}: {}", works.what, works.command),
         },
         (_, None) => Headline {
-            word: "does not fit",
+            word: say!(catalogue, "label-does-not-fit").into(),
             colour: Colour::Bad,
             text: "nothing that was rehearsed works".to_owned(),
         },
@@ -73,38 +80,44 @@ fn outcome(rehearsed: &Rehearsed) -> Headline {
 
 pub fn short_text(answer: &Answer, look: Look) -> String {
     let mut sheet = look.sheet();
-    let explanation = answer.explanation;
-    let ran_out = ran_out(explanation);
+    let (explanation, catalogue) = (answer.explanation, answer.catalogue);
+    let ran_out = ran_out(explanation, catalogue);
     ran_out.add(&mut sheet);
-    place(&mut sheet, explanation, look);
+    place(&mut sheet, explanation, look, catalogue);
     if answer.rehearsed.is_none() {
-        card(&mut sheet, explanation);
-        figures(&mut sheet, explanation);
+        card(&mut sheet, explanation, catalogue);
+        figures(&mut sheet, explanation, catalogue);
     }
     if let Some(ranks) = &explanation.ranks {
-        sheet.section("ranks", [ranks_in_words(ranks)]);
+        let label = say!(catalogue, "label-ranks");
+        sheet.section(&label, [ranks_in_words(ranks, catalogue)]);
     }
-    why(&mut sheet, explanation, answer.rehearsed.is_some());
+    why(
+        &mut sheet,
+        explanation,
+        answer.rehearsed.is_some(),
+        catalogue,
+    );
     match answer.rehearsed {
-        Some(rehearsed) => add_rehearsed(&mut sheet, rehearsed, look),
-        None => advice(&mut sheet, &explanation.advice, look),
+        Some(rehearsed) => add_rehearsed(&mut sheet, rehearsed, look, catalogue),
+        None => advice(&mut sheet, &explanation.advice, look, catalogue),
     }
     more(&mut sheet, answer);
     ran_out.paint(&sheet, look)
 }
 
-fn place(sheet: &mut Sheet, explanation: &Explanation, look: Look) {
+fn place(sheet: &mut Sheet, explanation: &Explanation, look: Look, catalogue: &Catalogue) {
     let width = sheet.text_width();
-    let lines = where_it_failed(explanation)
+    let lines = where_it_failed(explanation, catalogue)
         .into_iter()
         .map(|line| shortened(&from_here(&line, look), width, width / 2));
-    sheet.section("at", lines);
+    sheet.section(&say!(catalogue, "label-at"), lines);
 }
 
 /// Who had the card's memory.
-fn card(sheet: &mut Sheet, explanation: &Explanation) {
+fn card(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     let account = &explanation.account;
-    let drawn = picture(account, None);
+    let drawn = picture(account, None, catalogue);
     let Some(bar) = drawn.first() else { return };
     let mut lines = vec![bar.clone()];
     let legend: Vec<String> = account
@@ -112,17 +125,17 @@ fn card(sheet: &mut Sheet, explanation: &Explanation) {
         .iter()
         .map(|part| {
             let name = match part.name {
-                PartName::Allocated => "tensors",
-                PartName::Cached => "cached",
-                PartName::Context => "context",
-                PartName::Outside => "context, others",
-                name => name.words(),
+                PartName::Allocated => say!(catalogue, "part-short-allocated"),
+                PartName::Cached => say!(catalogue, "part-short-cached"),
+                PartName::Context => say!(catalogue, "part-short-context"),
+                PartName::Outside => say!(catalogue, "part-short-outside"),
+                name => name.words(catalogue),
             };
             format!("{} {} {name}", mark(part.name), part.size)
         })
         .collect();
     lines.extend(wrap_parts(&legend, sheet.text_width()));
-    sheet.section("card", lines);
+    sheet.section(&say!(catalogue, "label-card"), lines);
 }
 
 /// Parts with two blanks between them, as many on a line as there is room for.
@@ -130,7 +143,7 @@ fn wrap_parts(parts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 2 + part.chars().count() <= width => {
+            Some(line) if columns(line) + 2 + columns(part) <= width => {
                 line.push_str("  ");
                 line.push_str(part);
             }
@@ -141,22 +154,24 @@ fn wrap_parts(parts: &[String], width: usize) -> Vec<String> {
 }
 
 /// Figures of messages that account for no card, on one line.
-fn figures(sheet: &mut Sheet, explanation: &Explanation) {
+fn figures(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     if explanation.account.total.is_some() {
         return;
     }
     let figures = &explanation.finding.figures;
-    let known = common(figures).map(|(name, amount)| format!("{name} {amount}"));
-    let more = figures.more.iter().map(figure_in_words);
+    let known = common(figures, catalogue).into_iter();
+    let known = known.map(|(name, amount)| say!(catalogue, "figure", name = name, value = amount));
+    let more = figures.more.iter();
+    let more = more.map(|figure| figure_in_words(figure, catalogue));
     let all: Vec<String> = known.chain(more).collect();
     if !all.is_empty() {
-        let text = one_line(&all.join(", "), sheet.text_width());
-        sheet.section("figures", [text]);
+        let text = one_line(&all.join(&listed(catalogue)), sheet.text_width());
+        sheet.section(&say!(catalogue, "label-figures"), [text]);
     }
 }
 
 /// The likeliest situation, and the figures that say so.
-fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool) {
+fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool, catalogue: &Catalogue) {
     let Some(first) = explanation.situations.first() else {
         return;
     };
@@ -165,7 +180,7 @@ fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool) {
         true => MOST_REASONS_WITH_REHEARSALS,
         false => MOST_REASONS,
     };
-    let mut lines = wrap(first.situation.words(), width);
+    let mut lines = wrap(&first.situation.words(catalogue), width);
     for reason in &first.reasons {
         let wrapped = wrap(reason, width);
         if lines.len() + wrapped.len() > most {
@@ -173,23 +188,29 @@ fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool) {
         }
         lines.extend(wrapped);
     }
-    sheet.section("why", lines);
+    sheet.section(&say!(catalogue, "label-why"), lines);
 }
 
-fn advice(sheet: &mut Sheet, all: &[Advice], look: Look) {
+fn advice(sheet: &mut Sheet, all: &[Advice], look: Look, catalogue: &Catalogue) {
     let first = all.iter().take(MOST_ADVICE).enumerate();
     let lines: Vec<String> = first
         .flat_map(|(index, each)| {
-            let text = format!("{}. {} ({})", index + 1, each.what, each.effect.words());
+            let text = say!(
+                catalogue,
+                "advice-line-short",
+                number = index + 1,
+                what = each.what,
+                effect = each.effect.words(catalogue)
+            );
             let command = from_here(&each.command, look);
             with_command(&text, &command, sheet.text_width())
         })
         .collect();
-    sheet.section("do first", lines);
+    sheet.section(&say!(catalogue, "label-do-first"), lines);
 }
 
 /// What was rehearsed: the script as it is, the three best changes, and what did not help.
-fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look) {
+fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let text = format!(
         "on a virtual {} ({}): {}",
@@ -197,21 +218,27 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look) {
         human(rehearsed.total_bytes),
         rehearsed.as_it_is()
     );
-    sheet.section("as it is", wrap(&text, width).into_iter().take(3));
+    sheet.section(
+        &say!(catalogue, "label-as-it-is"),
+        wrap(&text, width).into_iter().take(3),
+    );
     let lines: Vec<String> = rehearsed
         .works
         .iter()
         .take(MOST_ADVICE)
         .enumerate()
         .flat_map(|(index, works)| {
-            let text = format!("{}. {}", index + 1, in_words(works));
+            let text = format!("{}. {}", index + 1, in_words(works, catalogue));
             with_command(&text, &from_here(&works.command, look), width)
         })
         .collect();
     if lines.is_empty() && !matches!(rehearsed.as_it_is, AsItIs::Fits { .. }) {
-        sheet.section("works", ["nothing that was rehearsed".to_owned()]);
+        sheet.section(
+            &say!(catalogue, "label-works"),
+            ["nothing that was rehearsed".to_owned()],
+        );
     }
-    sheet.section("works", lines);
+    sheet.section(&say!(catalogue, "label-works"), lines);
     if !rehearsed.fails.is_empty() {
         let names: Vec<&str> = rehearsed
             .fails
@@ -219,16 +246,16 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look) {
             .map(|fails| fails.what.as_str())
             .collect();
         let text = one_line(&names.join(", "), width);
-        sheet.section("did not help", [text]);
+        sheet.section(&say!(catalogue, "label-did-not-help"), [text]);
     }
 }
 
 /// `gradient checkpointing (same results): 7.00 GiB on the card`.
-fn in_words(works: &Works) -> String {
+fn in_words(works: &Works, catalogue: &Catalogue) -> String {
     format!(
         "{} ({}): {}",
         works.what,
-        works.effect.words(),
+        works.effect.words(catalogue),
         human(works.peaks.device_bytes)
     )
 }
@@ -246,14 +273,14 @@ fn from_here(text: &str, look: Look) -> String {
 fn with_command(text: &str, command: &str, width: usize) -> Vec<String> {
     let room = width - INDENT;
     // A remark behind the command is left to `--verbose` where there is no room for it.
-    let command = match command.chars().count() <= room {
+    let command = match columns(command) <= room {
         true => command,
         false => command.split("   #").next().unwrap_or(command).trim_end(),
     };
     let mut lines = vec![one_line(text, width)];
     // Room for the sign that a shell reads on.
     let continued = if is_for_a_shell(command) { " \\" } else { "" };
-    let mut wrapped = match command.chars().count() <= room {
+    let mut wrapped = match columns(command) <= room {
         true => vec![command.to_owned()],
         false => wrap(command, room - continued.len()),
     };
@@ -289,44 +316,36 @@ fn is_for_a_shell(command: &str) -> bool {
 
 /// What `--verbose` has beside this.
 fn more(sheet: &mut Sheet, answer: &Answer) {
-    let explanation = answer.explanation;
-    let counted = |count: usize, one: &str, many: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        count => Some(format!("{count} {many}")),
-    };
-    let help = counted(
-        explanation.does_not_help.len(),
-        "that does not help",
-        "that do not help",
-    );
+    let (explanation, catalogue) = (answer.explanation, answer.catalogue);
+    let counted = |count: usize, id: &str| (count > 0).then(|| say!(catalogue, id, count = count));
+    let useless = counted(explanation.does_not_help.len(), "count-useless");
     let parts = match answer.rehearsed {
         Some(rehearsed) => {
             let works = rehearsed.works.len().saturating_sub(MOST_ADVICE);
             [
-                counted(works, "more that works", "more that work"),
-                help,
-                counted(
-                    rehearsed.not_rehearsed.len(),
-                    "not rehearsed",
-                    "not rehearsed",
-                ),
+                counted(works, "count-works"),
+                useless,
+                counted(rehearsed.not_rehearsed.len(), "count-not-rehearsed"),
             ]
         }
         None => {
             let advice = explanation.advice.len().saturating_sub(MOST_ADVICE);
             let causes = explanation.situations.len().saturating_sub(1);
             [
-                counted(advice, "more to do", "more to do"),
-                help,
-                counted(causes, "other cause", "other causes"),
+                counted(advice, "count-more-to-do"),
+                useless,
+                counted(causes, "count-other-causes"),
             ]
         }
     };
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let text = match parts.is_empty() {
-        true => "the message and its figures: --verbose".to_owned(),
-        false => format!("{}: --verbose", parts.join(", ")),
+        true => say!(catalogue, "more-message"),
+        false => say!(
+            catalogue,
+            "more-parts",
+            parts = parts.join(&listed(catalogue))
+        ),
     };
-    sheet.section("more", [text]);
+    sheet.section(&say!(catalogue, "label-more"), [text]);
 }

@@ -1,6 +1,8 @@
 //! The explanation in full, for `--verbose`.
 
-use ghostgpu_explain::{Advice, Explanation, Finding, Kind, PartName, Ranks, Reasoned, Stage};
+use ghostgpu_explain::{
+    Advice, Catalogue, Explanation, Finding, Kind, PartName, Ranks, Reasoned, Stage, say,
+};
 
 use super::Answer;
 use super::figures::{common, in_words};
@@ -10,17 +12,21 @@ use ghostgpu_text::{Sheet, Table, grouped, human};
 
 pub fn full_text(answer: &Answer, look: Look) -> String {
     let mut sheet = look.sheet();
-    let explanation = answer.explanation;
+    let (explanation, catalogue) = (answer.explanation, answer.catalogue);
     let finding = &explanation.finding;
-    heading(&mut sheet, finding);
-    sheet.section("where", where_it_failed(explanation));
-    card(&mut sheet, explanation);
-    figures(&mut sheet, finding);
-    ranks(&mut sheet, explanation);
-    situation(&mut sheet, &explanation.situations);
+    let label = |id: &str| say!(catalogue, id);
+    heading(&mut sheet, finding, catalogue);
+    sheet.section(
+        &label("label-where"),
+        where_it_failed(explanation, catalogue),
+    );
+    card(&mut sheet, explanation, catalogue);
+    figures(&mut sheet, finding, catalogue);
+    ranks(&mut sheet, explanation, catalogue);
+    situation(&mut sheet, &explanation.situations, catalogue);
     match answer.rehearsed {
-        Some(rehearsed) => rehearsed.write(&mut sheet),
-        None => advice(&mut sheet, "what to do", &explanation.advice),
+        Some(rehearsed) => rehearsed.write(&mut sheet, catalogue),
+        None => advice(&mut sheet, &explanation.advice, catalogue),
     }
     let unhelpful: Vec<String> = explanation
         .does_not_help
@@ -30,105 +36,173 @@ pub fn full_text(answer: &Answer, look: Look) -> String {
                 .rehearsed
                 .is_some_and(|rehearsed| rehearsed.contradicts(each))
         })
-        .map(|each| format!("{}: {}", each.what, each.why))
+        .map(|each| say!(catalogue, "useless-line", what = each.what, why = each.why))
         .collect();
-    sheet.list("does not help", &unhelpful);
+    sheet.list(&label("label-does-not-help"), &unhelpful);
     others(&mut sheet, answer);
-    look.paint_label("ran out", Colour::Bad, &sheet.render())
+    look.paint_label(&label("label-ran-out"), Colour::Bad, &sheet.render())
 }
 
 /// What ran out, in words.
-pub fn title(finding: &Finding) -> String {
-    let uncertain = match finding.kind.is_uncertain() {
-        true => " (it can have other causes)",
-        false => "",
+pub fn title(finding: &Finding, catalogue: &Catalogue) -> String {
+    let library = finding.figures.text_named("library");
+    let title = match (finding.kind, library) {
+        (Kind::OtherAllocator, Some(library)) => {
+            say!(catalogue, "kind-of-library", library = library)
+        }
+        (kind, _) => kind.title(catalogue),
     };
-    format!("{}{uncertain}", finding.kind.title())
+    match finding.kind.is_uncertain() {
+        true => say!(catalogue, "kind-uncertain", title = title),
+        false => title,
+    }
 }
 
-fn heading(sheet: &mut Sheet, finding: &Finding) {
-    sheet.paragraph("ran out", &title(finding));
-    let times = match finding.times {
-        1 => String::new(),
-        times => format!(", {} times", grouped(times)),
-    };
-    let wording = finding
-        .wording
-        .map(|wording| format!("; the wording of {wording}"));
+fn heading(sheet: &mut Sheet, finding: &Finding, catalogue: &Catalogue) {
     sheet.paragraph(
-        "message",
-        &format!(
-            "line {}{times}{}\n{}",
-            grouped(finding.line),
-            wording.unwrap_or_default(),
-            finding.text
-        ),
+        &say!(catalogue, "label-ran-out"),
+        &title(finding, catalogue),
     );
+    let line = grouped(finding.line);
+    let mut line = match finding.times {
+        1 => say!(catalogue, "message-line", line = line),
+        times => say!(
+            catalogue,
+            "message-line-times",
+            line = line,
+            times = grouped(times)
+        ),
+    };
+    if let Some(wording) = finding.wording {
+        let wording = wording_in_words(wording, catalogue);
+        line = say!(catalogue, "message-wording", line = line, wording = wording);
+    }
+    let label = say!(catalogue, "label-message");
+    sheet.paragraph(&label, &format!("{line}\n{}", finding.text));
+}
+
+/// `PyTorch 2.2 or newer`, in the reader's language.
+fn wording_in_words(wording: &str, catalogue: &Catalogue) -> String {
+    let (program, releases) = wording.split_once(' ').unwrap_or((wording, ""));
+    let (releases, more) = releases.split_once(", ").unwrap_or((releases, ""));
+    let words = match (
+        releases.split_once(" to "),
+        releases.strip_suffix(" or newer"),
+    ) {
+        (Some((first, last)), _) => say!(
+            catalogue,
+            "wording-until",
+            program = program,
+            first = first,
+            last = last
+        ),
+        (_, Some(first)) => say!(catalogue, "wording-from", program = program, first = first),
+        _ => say!(
+            catalogue,
+            "wording-one",
+            program = program,
+            first = releases
+        ),
+    };
+    match more {
+        "" => words,
+        more => format!("{words}{} {more}", say!(catalogue, "list-comma")),
+    }
 }
 
 /// The line that failed with its code, and how far the training had come.
-pub fn where_it_failed(explanation: &Explanation) -> Vec<String> {
+pub fn where_it_failed(explanation: &Explanation, catalogue: &Catalogue) -> Vec<String> {
     let finding = &explanation.finding;
     let mut lines = Vec::new();
     let stage = explanation.stage.map(|stage| match stage {
-        Stage::LoadingTheModel => " (putting the model on the card)",
-        Stage::Optimizer => " (optimizer step)",
-        Stage::Backward => " (backward)",
-        Stage::Evaluation => " (evaluation)",
-        Stage::Training => " (training)",
+        Stage::LoadingTheModel => say!(catalogue, "stage-loading"),
+        Stage::Optimizer => say!(catalogue, "stage-optimizer"),
+        Stage::Backward => say!(catalogue, "stage-backward"),
+        Stage::Evaluation => say!(catalogue, "stage-evaluation"),
+        Stage::Training => say!(catalogue, "stage-training"),
+        Stage::Inference => say!(catalogue, "stage-inference"),
     });
     let frame = finding.traceback.as_ref().and_then(|found| found.place());
     if let Some(frame) = frame {
-        let function = match frame.function.is_empty() {
-            true => String::new(),
-            false => format!(" in {}", frame.function),
+        // A number that is a name has no thousands.
+        let line = frame.line.to_string();
+        let place = match frame.function.is_empty() {
+            true => say!(catalogue, "place-at", file = frame.file, line = line),
+            false => say!(
+                catalogue,
+                "place-in",
+                file = frame.file,
+                line = line,
+                function = frame.function
+            ),
         };
-        lines.push(format!(
-            "{}:{}{function}{}",
-            frame.file,
-            frame.line,
-            stage.unwrap_or_default()
-        ));
+        lines.push(match stage {
+            Some(stage) => say!(catalogue, "place-stage", place = place, stage = stage),
+            None => place,
+        });
         if !frame.code.is_empty() {
             lines.push(format!("    {}", frame.code));
         }
     }
     if let Some(progress) = &finding.progress {
-        let step = progress.step.map(|step| match progress.of_steps {
-            Some(of) => format!("{} of {}", grouped(step), grouped(of)),
-            None => grouped(step),
-        });
         let counted = match progress.label.as_str() {
-            "" => "step".to_owned(),
+            "" => say!(catalogue, "counted-steps"),
             label => format!("`{label}`"),
         };
-        let step = step.map(|step| format!("after {counted} {step}"));
-        let epoch = progress.epoch.map(|epoch| format!("epoch {epoch}"));
+        let step = progress.step.map(|step| match progress.of_steps {
+            Some(of) => say!(
+                catalogue,
+                "after-step-of",
+                counted = counted,
+                step = grouped(step),
+                of = grouped(of)
+            ),
+            None => say!(
+                catalogue,
+                "after-step",
+                counted = counted,
+                step = grouped(step)
+            ),
+        });
+        let epoch = progress.epoch;
+        let epoch = epoch.map(|epoch| say!(catalogue, "in-epoch", epoch = epoch.to_string()));
         let words: Vec<String> = step.into_iter().chain(epoch).collect();
-        lines.push(words.join(", "));
+        lines.push(words.join(&listed(catalogue)));
     }
     lines
 }
 
-fn card(sheet: &mut Sheet, explanation: &Explanation) {
+/// What stands between the parts of a list.
+pub fn listed(catalogue: &Catalogue) -> String {
+    spaced(&say!(catalogue, "list-comma"))
+}
+
+/// A full-width sign brings its own space.
+fn spaced(sign: &str) -> String {
+    match sign.is_ascii() {
+        true => format!("{sign} "),
+        false => sign.to_owned(),
+    }
+}
+
+fn card(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     let account = &explanation.account;
     let figures = &explanation.finding.figures;
-    let drawn = picture(account, figures.requested);
+    let drawn = picture(account, figures.requested, catalogue);
     if drawn.is_empty() {
         return;
     }
-    let device = figures
-        .device
-        .map_or("the card".to_owned(), |device| format!("GPU {device}"));
+    let device = device_name(figures.device, "the-card", catalogue);
     let total = account.total.unwrap_or_default();
-    let heading = format!("{device}, {total}");
-    sheet.section("card", std::iter::once(heading).chain(drawn));
+    let heading = say!(catalogue, "card-heading", device = device, total = total);
+    let label = say!(catalogue, "label-card");
+    sheet.section(&label, std::iter::once(heading).chain(drawn));
     let mut table = Table::new(&["", "", ">", ">"]);
     for part in &account.parts {
         let percent = part.size.bytes.saturating_mul(1000) / total.bytes.max(1);
         table.push(vec![
             mark(part.name).to_string(),
-            part.name.words().to_owned(),
+            part.name.words(catalogue),
             part.size.to_string(),
             format!("{}.{} %", percent / 10, percent % 10),
         ]);
@@ -137,56 +211,86 @@ fn card(sheet: &mut Sheet, explanation: &Explanation) {
     sheet.section("", rows);
     let mut sums = Vec::new();
     if let (Some(reserved), Some(cached)) = (figures.reserved, account.part(PartName::Cached)) {
-        sums.push(format!(
-            "reserved by PyTorch {reserved}, of which {cached} cached (reserved - allocated)"
+        sums.push(say!(
+            catalogue,
+            "reserved-of-which",
+            reserved = reserved,
+            cached = cached
         ));
     }
     if let Some(allowed) = figures.allowed {
-        sums.push(format!("allowed to this process {allowed}"));
+        sums.push(say!(catalogue, "allowed-to-process", allowed = allowed));
     }
     if let Some(pools) = figures.private_pools {
-        sums.push(format!(
-            "of the allocated, {pools} in private pools (CUDA graphs)"
-        ));
+        sums.push(say!(catalogue, "in-private-pools", pools = pools));
     }
     sheet.section("", sums);
     let verdict = match account.adds_up {
-        Some(true) => "yes",
-        Some(false) => "no",
+        Some(true) => say!(catalogue, "adds-up-yes"),
+        Some(false) => say!(catalogue, "adds-up-no"),
         None => return,
     };
-    let remarks = match account.remarks.as_slice() {
-        [] => String::new(),
-        remarks => format!(": {}", remarks.join(". ")),
+    let stop = spaced(&say!(catalogue, "list-stop"));
+    let text = match account.remarks.as_slice() {
+        [] => verdict,
+        remarks => say!(
+            catalogue,
+            "adds-up-remarks",
+            verdict = verdict,
+            remarks = remarks.join(&stop)
+        ),
     };
-    sheet.paragraph("adds up", &format!("{verdict}{remarks}"));
+    sheet.paragraph(&say!(catalogue, "label-adds-up"), &text);
+}
+
+/// `GPU 0`, or what a card without a number is called.
+pub fn device_name(device: Option<u32>, otherwise: &str, catalogue: &Catalogue) -> String {
+    match device {
+        Some(device) => format!("GPU {device}"),
+        None => say!(catalogue, otherwise),
+    }
 }
 
 /// Figures of messages that account for no card.
-fn figures(sheet: &mut Sheet, finding: &Finding) {
+fn figures(sheet: &mut Sheet, finding: &Finding, catalogue: &Catalogue) {
     let figures = &finding.figures;
     let has_picture = finding.kind.is_caching_allocator() && figures.total.is_some();
     let mut lines = Vec::new();
     if !has_picture {
-        for (name, amount) in common(figures) {
+        for (name, amount) in common(figures, catalogue) {
             let is_on_chip = finding.kind == Kind::KernelSharedMemory;
-            let bytes = match amount.off_by == 0 && (amount.bytes >= 1024 || is_on_chip) {
-                true => format!(" ({} bytes)", grouped(amount.bytes)),
-                false => String::new(),
-            };
-            lines.push(format!("{name} {amount}{bytes}"));
+            let is_exact = amount.off_by == 0 && (amount.bytes >= 1024 || is_on_chip);
+            lines.push(match is_exact {
+                true => say!(
+                    catalogue,
+                    "figure-bytes",
+                    name = name,
+                    value = amount,
+                    bytes = grouped(amount.bytes)
+                ),
+                false => say!(catalogue, "figure", name = name, value = amount),
+            });
         }
     }
-    lines.extend(figures.more.iter().map(in_words));
-    sheet.section("figures", lines);
+    let more = figures.more.iter();
+    lines.extend(more.map(|figure| in_words(figure, catalogue)));
+    sheet.section(&say!(catalogue, "label-figures"), lines);
 }
 
-fn ranks(sheet: &mut Sheet, explanation: &Explanation) {
+fn ranks(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     let Some(ranks) = &explanation.ranks else {
         return;
     };
     const SHOWN: usize = 8;
-    let mut table = Table::new(&["", ">line", ">asked for", ">allocated", ">free"]);
+    let heading = |id: &str| format!(">{}", say!(catalogue, id));
+    let headings = [
+        heading("column-line"),
+        heading("column-asked"),
+        heading("column-allocated"),
+        heading("column-free"),
+    ];
+    let [line, asked, allocated, free] = &headings;
+    let mut table = Table::new(&["", line, asked, allocated, free]);
     let figure = |bytes: Option<u64>| bytes.map(human).unwrap_or_default();
     for failure in ranks.failed.iter().take(SHOWN) {
         table.push(vec![
@@ -198,56 +302,62 @@ fn ranks(sheet: &mut Sheet, explanation: &Explanation) {
         ]);
     }
     let count = ranks.failed.len();
-    let mut lines = vec![ranks_in_words(ranks)];
+    let mut lines = vec![ranks_in_words(ranks, catalogue)];
     lines.extend(table.render().lines().map(str::to_owned));
     if count > SHOWN {
-        lines.push(format!("and {} more", count - SHOWN));
+        lines.push(say!(catalogue, "and-more", count = count - SHOWN));
     }
-    sheet.section("ranks", lines);
+    sheet.section(&say!(catalogue, "label-ranks"), lines);
 }
 
 /// `2 failed, rank 3 first; their figures differ`.
-pub fn ranks_in_words(ranks: &Ranks) -> String {
+pub fn ranks_in_words(ranks: &Ranks, catalogue: &Catalogue) -> String {
     let first = ranks.failed.first().map(|first| first.name.as_str());
-    format!(
-        "{} failed, {} first; {}",
-        ranks.failed.len(),
-        first.unwrap_or_default(),
-        match ranks.differ {
-            true => "their figures differ",
-            false => "with the same figures",
-        }
+    let id = match ranks.differ {
+        true => "ranks-failed-differ",
+        false => "ranks-failed-same",
+    };
+    say!(
+        catalogue,
+        id,
+        count = ranks.failed.len(),
+        first = first.unwrap_or_default()
     )
 }
 
-fn situation(sheet: &mut Sheet, situations: &[Reasoned]) {
+fn situation(sheet: &mut Sheet, situations: &[Reasoned], catalogue: &Catalogue) {
     for (index, reasoned) in situations.iter().enumerate() {
-        let label = if index == 0 { "situation" } else { "fits too" };
-        sheet.paragraph(label, reasoned.situation.words());
+        let label = match index {
+            0 => say!(catalogue, "label-situation"),
+            _ => say!(catalogue, "label-fits-too"),
+        };
+        sheet.paragraph(&label, &reasoned.situation.words(catalogue));
         sheet.list("", &reasoned.reasons);
     }
 }
 
-fn advice(sheet: &mut Sheet, label: &str, all: &[Advice]) {
+fn advice(sheet: &mut Sheet, all: &[Advice], catalogue: &Catalogue) {
     for (index, each) in all.iter().enumerate() {
-        let label = if index == 0 { label } else { "" };
-        sheet.paragraph(
-            label,
-            &format!(
-                "{}. {} ({}): {}",
-                index + 1,
-                each.what,
-                each.effect.words(),
-                each.why
-            ),
+        let label = match index {
+            0 => say!(catalogue, "label-what-to-do"),
+            _ => String::new(),
+        };
+        let text = say!(
+            catalogue,
+            "advice-line",
+            number = index + 1,
+            what = each.what,
+            effect = each.effect.words(catalogue),
+            why = each.why
         );
+        sheet.paragraph(&label, &text);
         sheet.section("", [format!("     {}", each.command)]);
     }
 }
 
 fn others(sheet: &mut Sheet, answer: &Answer) {
     const SHOWN: usize = 6;
-    let explanation = answer.explanation;
+    let (explanation, catalogue) = (answer.explanation, answer.catalogue);
     let is_among_ranks =
         |other: &Finding| explanation.ranks.is_some() && other.kind == explanation.finding.kind;
     let others = explanation.others.iter();
@@ -256,19 +366,25 @@ fn others(sheet: &mut Sheet, answer: &Answer) {
         .iter()
         .take(SHOWN)
         .map(|other| {
-            let short: String = other.text.chars().take(90).collect();
-            let times = match other.times {
-                1 => String::new(),
-                times => format!(" ({} times)", grouped(times)),
+            let text: String = other.text.chars().take(90).collect();
+            let line = grouped(other.line);
+            let line = match other.times {
+                1 => say!(catalogue, "message-line", line = line),
+                times => say!(
+                    catalogue,
+                    "message-line-short-times",
+                    line = line,
+                    times = grouped(times)
+                ),
             };
-            format!("line {}{times}: {short}", grouped(other.line))
+            say!(catalogue, "other-message", line = line, text = text)
         })
         .collect();
     let more = others.len().saturating_sub(SHOWN) as u64 + answer.log.left_out;
     if more > 0 {
-        lines.push(format!("and {} more", grouped(more)));
+        lines.push(say!(catalogue, "and-more", count = grouped(more)));
     }
-    sheet.section("in the log", lines);
+    sheet.section(&say!(catalogue, "label-in-the-log"), lines);
 }
 
 #[cfg(test)]
@@ -278,7 +394,7 @@ mod tests {
     use super::*;
     use crate::look::{Detail, PLAIN, assert_fits_one_screen};
     use ghostgpu_explain::Effect;
-    use ghostgpu_explain::{Reader, explain};
+    use ghostgpu_explain::{Language, Reader, explain};
 
     fn explained(log: &str) -> String {
         explained_with(log, None)
@@ -290,6 +406,7 @@ mod tests {
         let log = reader.finish();
         let explanation = explain(&log).expect("something is recognised");
         let answer = Answer {
+            catalogue: Language::English.catalogue(),
             log: &log,
             explanation: &explanation,
             rehearsed,
@@ -299,6 +416,83 @@ mod tests {
         let screen = with(Detail::Screen);
         assert_fits_one_screen(&screen);
         format!("{screen}\n--verbose\n{}", with(Detail::Everything))
+    }
+
+    /// In Chinese, on one screen and in full; no line may be wider than a terminal.
+    #[test]
+    fn a_picture_that_is_drawn_by_a_chinese_reader() {
+        let mut reader = Reader::default();
+        reader.push(
+            b"  File \"/opt/app/run.py\", line 8, in <module>
+    image = pipe(prompt)
+  File \"/usr/lib/python3/dist-packages/diffusers/pipelines/flux/pipeline_flux.py\", line 889, in __call__
+    noise = self.transformer(latents)
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 90.00 MiB. GPU 0 has a total capacity of \
+14.74 GiB of which 12.12 MiB is free. Including non-PyTorch memory, this process has 14.73 GiB memory in \
+use. Of the allocated memory 14.10 GiB is allocated by PyTorch, and 4.05 MiB is reserved by PyTorch but \
+unallocated.",
+        );
+        let log = reader.finish();
+        let catalogue = Language::Chinese.catalogue();
+        let explanation =
+            ghostgpu_explain::explain_on(&log, |_| None, catalogue).expect("recognised");
+        let answer = Answer {
+            catalogue,
+            log: &log,
+            explanation: &explanation,
+            rehearsed: None,
+        };
+        let with = |detail| answer.text(Look { detail, ..PLAIN });
+        let screen = with(Detail::Screen);
+        for line in screen.lines() {
+            assert!(ghostgpu_text::columns(line) <= 80, "{line}");
+        }
+        assert!(screen.lines().count() <= 24);
+        insta::assert_snapshot!(format!("{screen}\n--verbose\n{}", with(Detail::Everything)));
+    }
+
+    /// A catalogue without words: letters that are left come from the log, a command or a unit.
+    #[test]
+    fn labels_and_lines_come_from_the_catalogue() {
+        let source: String = Language::English
+            .source()
+            .lines()
+            .filter_map(|line| {
+                let (name, _) = line.split_once(" = ")?;
+                Some(format!("{name} = ·\n"))
+            })
+            .collect();
+        let silent = ghostgpu_explain::Catalogue::of(Language::English, &source);
+        let mut reader = Reader::default();
+        reader.push(OUT_OF_MEMORY.as_bytes());
+        let log = reader.finish();
+        let explanation =
+            ghostgpu_explain::explain_on(&log, |_| None, &silent).expect("recognised");
+        let answer = Answer {
+            catalogue: &silent,
+            log: &log,
+            explanation: &explanation,
+            rehearsed: None,
+        };
+        for detail in [Detail::Quiet, Detail::Screen, Detail::Everything] {
+            let look = Look {
+                detail,
+                width: 2000,
+                ..PLAIN
+            };
+            let mut text = answer.text(look);
+            let commands = explanation
+                .advice
+                .iter()
+                .map(|advice| advice.command.as_str());
+            let commands = commands.map(|command| command.split("   #").next().unwrap_or(command));
+            let said = commands.chain([explanation.finding.text.as_str(), "loss.backward()"]);
+            for word in said.chain(["GiB", "MiB", "KiB"]) {
+                text = text.replace(word, "");
+            }
+            let is_said = text.contains(|character: char| character.is_ascii_alphabetic());
+            assert!(!is_said, "{text}");
+        }
     }
 
     #[test]

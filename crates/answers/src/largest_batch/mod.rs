@@ -155,7 +155,7 @@ impl MaxBatch {
     fn headline(&self, batch: u64) -> Headline {
         let gpu = &self.answer.gpu;
         Headline {
-            word: LABEL,
+            word: LABEL.into(),
             colour: match self.exit_code {
                 0 => Colour::Good,
                 _ => Colour::Unknown,

@@ -1,10 +1,26 @@
 //! Which advice belongs to each situation, in what order.
 
-use super::{Advice, device, habits, host, serving};
+use super::device::Setup;
+use super::libraries::is_beside_pytorch;
+use super::{Advice, Advisor};
 use crate::account::Account;
+use crate::catalogue::Catalogue;
 use crate::finding::Finding;
+use crate::kind::Kind;
+use crate::program::{Purpose, Tool, purpose, tool};
 use crate::reader::Log;
 use crate::situation::{Reasoned, Situation};
+
+/// All that advice depends on.
+struct Case<'a> {
+    finding: &'a Finding,
+    account: &'a Account,
+    log: &'a Log,
+    setup: Setup<'a>,
+    advisor: Advisor<'a>,
+    purpose: Purpose,
+    tool: Option<Tool>,
+}
 
 /// What to do, best first. Advice for the main situation precedes that for the others.
 pub fn advice(
@@ -13,8 +29,17 @@ pub fn advice(
     situations: &[Reasoned],
     log: &Log,
     card: Option<String>,
+    catalogue: &Catalogue,
 ) -> Vec<Advice> {
-    let words = device::Words::of(finding, log, card);
+    let case = Case {
+        finding,
+        account,
+        log,
+        setup: Setup::of(finding, log, card, catalogue),
+        advisor: Advisor { catalogue },
+        purpose: purpose(finding, log),
+        tool: tool(finding, log),
+    };
     let mut all = Vec::new();
     // A wrong shape has to be corrected before any other advice makes sense.
     let is_shape = situations
@@ -24,7 +49,7 @@ pub fn advice(
         .iter()
         .take(if is_shape { 1 } else { usize::MAX })
     {
-        all.extend(for_one(reasoned.situation, finding, account, &words));
+        all.extend(case.advice(reasoned.situation));
     }
     let mut kept: Vec<Advice> = Vec::new();
     for each in all {
@@ -37,109 +62,196 @@ pub fn advice(
     kept
 }
 
-fn for_one(
-    situation: Situation,
-    finding: &Finding,
-    account: &Account,
-    words: &device::Words,
-) -> Vec<Advice> {
-    match situation {
-        Situation::Fragmentation => [
-            words.fragmentation(),
-            vec![words.smaller_batch(), habits::steady_shapes()],
-        ]
-        .concat(),
-        Situation::OtherProcess if finding.kind == crate::kind::Kind::MpsAllocator => {
-            vec![
-                serving::close_programs().not_rehearsed(ON_A_MAC),
-                serving::mps_watermark().not_rehearsed(ON_A_MAC),
-                words.smaller_batch(),
-            ]
+impl Case<'_> {
+    fn advice(&self, situation: Situation) -> Vec<Advice> {
+        match self.purpose {
+            Purpose::Inference if self.finding.kind.is_pytorch() => self.for_inference(situation),
+            _ => self.for_training(situation),
         }
-        Situation::OtherProcess if finding.kind == crate::kind::Kind::VllmNotFree => {
-            vec![
-                words.see_processes(finding, account),
-                serving::utilization_down(finding).not_rehearsed(NO_SERVER),
-            ]
-        }
-        Situation::OtherProcess => vec![
-            words.see_processes(finding, account),
-            words.empty_card(),
-            words.other_card(),
-            words.set_device(),
-            words.smaller_batch(),
-        ],
-        Situation::ModelDoesNotFit if finding.kind == crate::kind::Kind::LlamaCpp => {
-            not_rehearsed(serving::llama_cpp(), ONLY_PYTORCH)
-        }
-        Situation::ModelDoesNotFit => vec![
-            words.half_weights(),
-            words.quantised(),
-            habits::shard(),
-            words.larger_card(),
-        ],
-        Situation::OptimizerState => vec![
-            words.lean_optimizer(),
-            words.half_weights(),
-            habits::lora(),
-            habits::shard(),
-            words.larger_card(),
-        ],
-        Situation::Activations | Situation::Full
-            if finding.kind == crate::kind::Kind::MpsAllocator =>
-        {
-            vec![
-                words.smaller_batch(),
-                words.half_precision(),
-                serving::mps_watermark().not_rehearsed(ON_A_MAC),
-            ]
-        }
-        Situation::Activations | Situation::Full => vec![
-            words.smaller_batch(),
-            words.checkpointing(),
-            words.half_precision(),
-            words.shorter(),
-            words.larger_card(),
-        ],
-        Situation::OneLargeRequest => vec![
-            habits::in_pieces(finding),
-            words.smaller_batch(),
-            words.half_precision(),
-            words.checkpointing(),
-            words.larger_card(),
-        ],
-        Situation::Evaluation => vec![
-            habits::no_grad(),
-            habits::outputs_to_cpu(),
-            words.smaller_eval_batch(),
-            habits::leftovers(),
-        ],
-        Situation::Growth => vec![habits::item(), words.find_growth(), habits::detach()],
-        Situation::ShapeBug => vec![habits::print_shapes(finding), habits::in_pieces(finding)],
-        Situation::FractionLimit => vec![words.raise_limit(), words.smaller_batch()],
-        Situation::FreeButRefused => vec![
-            host::page_file().not_rehearsed(NOT_THE_CARD),
-            words.empty_card(),
-            words.see_processes(finding, account),
-        ],
-        Situation::OutsideTheAllocator => device::room_for_libraries(finding, words),
-        Situation::HostMemory => not_rehearsed(host::host_memory(finding), NOT_THE_CARD),
-        Situation::SharedMemory => not_rehearsed(host::shared_memory(), NOT_THE_CARD),
-        Situation::PinnedMemory => not_rehearsed(host::pinned(), NOT_THE_CARD),
-        Situation::KernelSharedMemory => not_rehearsed(serving::smaller_kernel(), NO_KERNELS),
-        Situation::ServingCache => not_rehearsed(serving::cache(finding), NO_SERVER),
-        Situation::FrameworkPool => not_rehearsed(serving::framework(finding), ONLY_PYTORCH),
     }
-}
 
-const ON_A_MAC: &str = "needs a Mac";
-const NO_SERVER: &str = "a rehearsal does not start a server";
-const NOT_THE_CARD: &str = "it concerns host memory, which a rehearsal does not limit";
-const NO_KERNELS: &str = "a rehearsal does not run kernels";
-const ONLY_PYTORCH: &str = "only PyTorch can be rehearsed";
+    /// Nothing about gradients, epochs or optimizers.
+    fn for_inference(&self, situation: Situation) -> Vec<Advice> {
+        let (advisor, setup) = (&self.advisor, &self.setup);
+        let offered = || {
+            let is_windows = self.log.environment.is_windows;
+            let all = advisor.inference(self.tool, is_windows);
+            let because = match self.tool {
+                Some(Tool::Vllm | Tool::Sglang | Tool::Tgi) => "not-a-server",
+                _ => "not-training",
+            };
+            advisor.all_unrehearsed(all, because)
+        };
+        match situation {
+            Situation::Fragmentation => [setup.fragmentation(), offered()].concat(),
+            Situation::OtherProcess => [
+                vec![
+                    setup.see_processes(self.finding, self.account),
+                    setup.empty_card(),
+                ],
+                offered(),
+            ]
+            .concat(),
+            Situation::FreeButRefused | Situation::FractionLimit => {
+                [self.for_training(situation), offered()].concat()
+            }
+            Situation::ShapeBug
+            | Situation::HostMemory
+            | Situation::SharedMemory
+            | Situation::PinnedMemory
+            | Situation::KernelSharedMemory
+            | Situation::ServingCache
+            | Situation::Unsaid => self.for_training(situation),
+            Situation::Growth => offered(),
+            _ => [offered(), vec![setup.larger_card()]].concat(),
+        }
+    }
 
-fn not_rehearsed(all: Vec<Advice>, because: &str) -> Vec<Advice> {
-    all.into_iter()
-        .map(|each| each.not_rehearsed(because))
-        .collect()
+    fn for_training(&self, situation: Situation) -> Vec<Advice> {
+        let (advisor, setup, finding) = (&self.advisor, &self.setup, self.finding);
+        let environment = &self.log.environment;
+        let is_mps = finding.kind == Kind::MpsAllocator;
+        match situation {
+            Situation::Fragmentation => [
+                setup.fragmentation(),
+                vec![setup.smaller_batch(), advisor.steady_shapes()],
+            ]
+            .concat(),
+            Situation::OtherProcess if is_mps => vec![
+                advisor.unrehearsed(advisor.close_programs(), "not-on-a-mac"),
+                advisor.unrehearsed(advisor.mps_watermark(), "not-on-a-mac"),
+                setup.smaller_batch(),
+            ],
+            Situation::OtherProcess if finding.kind == Kind::VllmNotFree => vec![
+                setup.see_processes(finding, self.account),
+                advisor.unrehearsed(advisor.utilization_down(finding), "not-a-server"),
+            ],
+            Situation::OtherProcess => {
+                let mut found = vec![
+                    setup.see_processes(finding, self.account),
+                    setup.empty_card(),
+                    setup.other_card(),
+                    setup.smaller_batch(),
+                ];
+                let place = if self.may_be_ranks() { 1 } else { 3 };
+                found.insert(place, setup.set_device());
+                found
+            }
+            Situation::ModelDoesNotFit if finding.kind == Kind::LlamaCpp => {
+                advisor.all_unrehearsed(advisor.llama_cpp(), "not-pytorch")
+            }
+            Situation::ModelDoesNotFit => vec![
+                setup.half_weights(),
+                setup.quantised(),
+                advisor.shard(),
+                setup.larger_card(),
+            ],
+            Situation::OptimizerState => vec![
+                setup.lean_optimizer(),
+                setup.half_weights(),
+                advisor.lora(),
+                advisor.shard(),
+                setup.larger_card(),
+            ],
+            Situation::Full if !finding.kind.is_pytorch() => {
+                advisor.all_unrehearsed(self.without_pytorch(), "not-pytorch")
+            }
+            Situation::OneLargeRequest if finding.kind == Kind::Mlx => {
+                advisor.all_unrehearsed(advisor.mlx(), "not-on-a-mac")
+            }
+            Situation::Activations | Situation::Full if is_mps => vec![
+                setup.smaller_batch(),
+                setup.half_precision(),
+                advisor.unrehearsed(advisor.mps_watermark(), "not-on-a-mac"),
+            ],
+            Situation::Activations | Situation::Full => vec![
+                setup.smaller_batch(),
+                setup.checkpointing(),
+                setup.half_precision(),
+                setup.shorter(),
+                setup.larger_card(),
+            ],
+            Situation::OneLargeRequest => vec![
+                advisor.in_pieces(finding),
+                setup.smaller_batch(),
+                setup.half_precision(),
+                setup.checkpointing(),
+                setup.larger_card(),
+            ],
+            Situation::Evaluation => vec![
+                advisor.no_grad(),
+                advisor.outputs_to_cpu(),
+                setup.smaller_eval_batch(),
+                advisor.leftovers(),
+            ],
+            Situation::Growth => vec![
+                advisor.keep_numbers(),
+                setup.find_growth(),
+                advisor.detach(),
+            ],
+            Situation::ShapeBug => vec![advisor.print_shapes(finding), advisor.in_pieces(finding)],
+            Situation::FractionLimit => vec![setup.raise_limit(), setup.smaller_batch()],
+            Situation::FreeButRefused => [
+                advisor.all_unrehearsed(advisor.backing_memory(environment), "not-the-card"),
+                vec![
+                    setup.empty_card(),
+                    setup.see_processes(finding, self.account),
+                ],
+            ]
+            .concat(),
+            Situation::OutsideTheAllocator => setup.room_for_libraries(finding),
+            Situation::HostMemory => {
+                let all = advisor.host_memory(finding, environment);
+                advisor.all_unrehearsed(all, "not-the-card")
+            }
+            Situation::SharedMemory => {
+                advisor.all_unrehearsed(advisor.shared_memory(), "not-the-card")
+            }
+            Situation::PinnedMemory => {
+                let all = advisor.pinned(finding, environment);
+                advisor.all_unrehearsed(all, "not-the-card")
+            }
+            Situation::KernelSharedMemory => {
+                advisor.all_unrehearsed(advisor.smaller_kernel(), "not-kernels")
+            }
+            Situation::ServingCache => {
+                advisor.all_unrehearsed(advisor.cache(finding), "not-a-server")
+            }
+            Situation::FrameworkPool => {
+                let all = match finding.kind {
+                    Kind::OtherAllocator => advisor.beside_pytorch(finding),
+                    Kind::Jax => advisor.jax(finding),
+                    _ => advisor.tensorflow(),
+                };
+                advisor.all_unrehearsed(all, "not-pytorch")
+            }
+            Situation::Unsaid => {
+                advisor.all_unrehearsed(advisor.find_which_memory(), "not-a-change")
+            }
+        }
+    }
+
+    /// Several processes on the card, or several ranks that name the same one.
+    fn may_be_ranks(&self) -> bool {
+        let figures = &self.finding.figures;
+        let is_beside = |each: &&Finding| {
+            each.writer != self.finding.writer && each.figures.device == figures.device
+        };
+        figures.processes.len() >= 3 || self.log.findings.iter().any(|each| is_beside(&each))
+    }
+
+    fn without_pytorch(&self) -> Vec<Advice> {
+        if is_beside_pytorch(self.finding) {
+            return self.advisor.beside_pytorch(self.finding);
+        }
+        let own = self.advisor.other_library(self.finding);
+        match self.tool {
+            // A picture is drawn with DirectML as well.
+            Some(tool @ (Tool::WebUi | Tool::ComfyUi)) => {
+                let is_windows = self.log.environment.is_windows;
+                [self.advisor.inference(Some(tool), is_windows), own].concat()
+            }
+            _ => own,
+        }
+    }
 }

@@ -1,13 +1,15 @@
 //! Advice about a card's memory.
 
-use super::{Advice, Candidate, Effect, FINDS_THE_CAUSE};
+use super::{Advice, Advisor, Candidate, Effect};
 use crate::account::Account;
+use crate::catalogue::Catalogue;
 use crate::finding::Finding;
 use crate::kind::Kind;
 use crate::reader::Log;
 
 /// What the log tells about the user's setup, as it goes into commands.
-pub struct Words {
+pub struct Setup<'a> {
+    advisor: Advisor<'a>,
     script: String,
     /// The card's name as it is typed; `CARD` where nobody knows it.
     card: String,
@@ -21,8 +23,13 @@ pub struct Words {
     backend: &'static str,
 }
 
-impl Words {
-    pub fn of(finding: &Finding, log: &Log, card: Option<String>) -> Self {
+impl<'a> Setup<'a> {
+    pub fn of(
+        finding: &Finding,
+        log: &Log,
+        card: Option<String>,
+        catalogue: &'a Catalogue,
+    ) -> Self {
         let traceback = finding.traceback.as_ref();
         let script = traceback.and_then(|traceback| traceback.script());
         let wording = finding.wording.unwrap_or_default();
@@ -31,27 +38,25 @@ impl Words {
         // The old message layout ended with 2.0; expandable segments came with 2.1.
         let is_old = wording.ends_with("2.0") || wording.ends_with("1.3");
         let is_ancient = wording == "PyTorch 1.0 to 1.3" || wording == "PyTorch 1.4 to 2.0";
+        let (variable, visible, backend) = match finding.kind {
+            Kind::HipAllocator => ("PYTORCH_HIP_ALLOC_CONF", "HIP_VISIBLE_DEVICES", "cuda"),
+            Kind::NpuAllocator => ("PYTORCH_NPU_ALLOC_CONF", "ASCEND_RT_VISIBLE_DEVICES", "npu"),
+            Kind::XpuAllocator => ("PYTORCH_CUDA_ALLOC_CONF", "ZE_AFFINITY_MASK", "xpu"),
+            Kind::MpsAllocator => ("PYTORCH_CUDA_ALLOC_CONF", "CUDA_VISIBLE_DEVICES", "mps"),
+            _ => ("PYTORCH_CUDA_ALLOC_CONF", "CUDA_VISIBLE_DEVICES", "cuda"),
+        };
         Self {
+            advisor: Advisor { catalogue },
             script: script.unwrap_or("train.py").to_owned(),
             card: card.unwrap_or_else(|| "CARD".to_owned()),
             is_windows: log.environment.is_windows,
-            has_expandable: !release.map_or(is_old, |release| release < (2, 1)) && !is_hip,
+            // Ascend's plug-in repeats an old message, and has had them for long.
+            has_expandable: backend == "npu"
+                || !release.map_or(is_old, |release| release < (2, 1)) && !is_hip,
             has_max_split: !release.map_or(is_ancient, |release| release < (1, 10)),
-            variable: if is_hip {
-                "PYTORCH_HIP_ALLOC_CONF"
-            } else {
-                "PYTORCH_CUDA_ALLOC_CONF"
-            },
-            visible: if is_hip {
-                "HIP_VISIBLE_DEVICES"
-            } else {
-                "CUDA_VISIBLE_DEVICES"
-            },
-            backend: match finding.kind {
-                Kind::XpuAllocator => "xpu",
-                Kind::MpsAllocator => "mps",
-                _ => "cuda",
-            },
+            variable,
+            visible,
+            backend,
         }
     }
 
@@ -59,7 +64,7 @@ impl Words {
     fn rehearsable(&self, advice: Advice, candidate: Candidate) -> Advice {
         match self.is_nvidia() {
             true => advice.rehearsed_as(candidate),
-            false => advice.not_rehearsed("only NVIDIA cards can be rehearsed"),
+            false => self.advisor.unrehearsed(advice, "not-nvidia"),
         }
     }
 
@@ -86,209 +91,202 @@ impl Words {
             return found;
         }
         if self.has_expandable && !self.is_windows {
-            let advice = Advice::new(
-                "expandable segments",
-                self.with_variable("expandable_segments:True"),
-                "segments grow in place, so free memory is not stranded in pieces that are too small",
-            );
+            let command = self.with_variable("expandable_segments:True");
+            let advice = self.advisor.advise("expandable-segments", command);
             found.push(self.rehearsable(advice, Candidate::ExpandableSegments));
         }
         if self.has_max_split {
-            let advice = Advice::new(
-                "a limit on block splitting",
-                self.with_variable("max_split_size_mb:128"),
-                "large blocks are no longer split to serve small requests",
-            );
+            let command = self.with_variable("max_split_size_mb:128");
+            let advice = self.advisor.advise("max-split-size", command);
             found.push(self.rehearsable(advice, Candidate::MaxSplitSize));
         }
         if !self.has_expandable && self.is_nvidia() {
-            found.push(
-                Advice::new(
-                    "a newer PyTorch",
-                    "pip install -U torch",
-                    "PyTorch 2.1 added expandable segments (Linux), which remove most fragmentation",
-                )
-                .with_effect(Effect::Rounding)
-                .not_rehearsed("needs another environment"),
-            );
+            let advice = self
+                .advisor
+                .advise("newer-pytorch", "pip install -U torch")
+                .with_effect(Effect::Rounding);
+            found.push(self.advisor.unrehearsed(advice, "not-environment"));
         }
         found
     }
 
     pub fn smaller_batch(&self) -> Advice {
-        let what = "a smaller batch, with gradient accumulation to keep the effective batch size";
-        if !self.is_nvidia() {
-            let command =
-                "DataLoader(data, batch_size=...)   # Trainer: --per_device_train_batch_size";
-            let advice = Advice::new(
-                what,
-                command,
-                "activations grow with the batch size. Batch norm sees the smaller batch",
-            )
-            .with_effect(Effect::Rounding);
-            return self.rehearsable(advice, Candidate::SmallerBatch);
-        }
-        Advice::new(
-            what,
-            format!("ghostgpu max-batch --gpu {} {}", self.card, self.script),
-            "activations grow with the batch size; `max-batch` finds the largest that fits, without the card. Batch norm sees the smaller batch",
+        let advice = match self.is_nvidia() {
+            true => self.advisor.advise(
+                "smaller-batch",
+                format!("ghostgpu max-batch --gpu {} {}", self.card, self.script),
+            ),
+            false => self
+                .advisor
+                .advise("smaller-batch-by-hand", "DataLoader(data, batch_size=...)"),
+        };
+        self.rehearsable(
+            advice.with_effect(Effect::Rounding),
+            Candidate::SmallerBatch,
         )
-        .with_effect(Effect::Rounding)
-        .rehearsed_as(Candidate::SmallerBatch)
     }
 
     pub fn smaller_eval_batch(&self) -> Advice {
-        let advice = Advice::new(
-            "a smaller evaluation batch",
-            "DataLoader(val_set, batch_size=1)   # Trainer: --per_device_eval_batch_size 1",
-            "in eval mode, samples do not influence each other",
-        )
-        .with_effect(Effect::Rounding);
+        let advice = self
+            .advisor
+            .advise("smaller-eval-batch", "DataLoader(val_set, batch_size=1)")
+            .with_effect(Effect::Rounding);
         self.rehearsable(advice, Candidate::SmallEvaluationBatch)
     }
 
     pub fn checkpointing(&self) -> Advice {
-        let advice = Advice::new(
-            "gradient checkpointing",
-            "model.gradient_checkpointing_enable()   # or torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
-            "the backward pass recomputes activations instead of keeping them, at the cost of a second \
-             forward pass. Batch norm updates its running statistics twice",
-        )
-        .with_effect(Effect::Rounding);
+        let advice = self
+            .advisor
+            .advise("checkpointing", "model.gradient_checkpointing_enable()")
+            .with_effect(Effect::Rounding);
         self.rehearsable(advice, Candidate::Checkpointing)
     }
 
     pub fn half_precision(&self) -> Advice {
-        let advice = Advice::new(
-            "bfloat16 autocast",
-            format!(
-                "with torch.autocast(\"{}\", dtype=torch.bfloat16): loss = ...",
-                self.backend
-            ),
-            "most activations take half the memory",
-        )
-        .with_effect(Effect::Precision);
+        let backend = self.backend;
+        let command =
+            format!("with torch.autocast(\"{backend}\", dtype=torch.bfloat16): loss = ...");
+        let advice = self
+            .advisor
+            .advise("autocast", command)
+            .with_effect(Effect::Precision);
         self.rehearsable(advice, Candidate::Autocast)
     }
 
     pub fn half_weights(&self) -> Advice {
-        let advice = Advice::new(
-            "bfloat16 weights",
-            "model = AutoModel.from_pretrained(name, torch_dtype=torch.bfloat16)   # or model.to(torch.bfloat16)",
-            "half the size of float32; load on the CPU first, so that no float32 copy reaches the card",
-        )
-        .with_effect(Effect::Precision);
+        let command = "model = AutoModel.from_pretrained(name, torch_dtype=torch.bfloat16)";
+        let advice = self
+            .advisor
+            .advise("half-weights", command)
+            .with_effect(Effect::Precision);
         self.rehearsable(advice, Candidate::Bfloat16Weights)
     }
 
     pub fn quantised(&self) -> Advice {
-        Advice::new(
-            "8-bit or 4-bit weights",
-            "BitsAndBytesConfig(load_in_4bit=True)   # for inference, or to train adapters (QLoRA)",
-            "a quarter or an eighth of the size of float32",
-        )
-        .with_effect(Effect::Precision)
-        .not_rehearsed("needs bitsandbytes")
+        let advice = self
+            .advisor
+            .advise("quantised", "BitsAndBytesConfig(load_in_4bit=True)")
+            .with_effect(Effect::Precision);
+        self.advisor.unrehearsed(advice, "not-bitsandbytes")
     }
 
     pub fn lean_optimizer(&self) -> Advice {
-        let advice = Advice::new(
-            "an optimizer with less state",
-            "optimizer = torch.optim.Adafactor(model.parameters(), lr=...)   # Trainer: --optim adafactor",
-            "Adam keeps 8 bytes of state per parameter, Adafactor one row and one column per matrix, \
-             bitsandbytes' AdamW8bit 2 bytes per parameter",
-        )
-        .with_effect(Effect::Training);
+        let command = "optimizer = torch.optim.Adafactor(model.parameters(), lr=...)";
+        let advice = self
+            .advisor
+            .advise("lean-optimizer", command)
+            .with_effect(Effect::Training);
         self.rehearsable(advice, Candidate::LeanOptimizer)
     }
 
     pub fn shorter(&self) -> Advice {
-        let advice = Advice::new(
-            "shorter sequences or smaller images",
-            "tokenizer(text, truncation=True, max_length=512)   # or a smaller crop",
-            "activations grow with the length, attention scores with its square",
-        )
-        .with_effect(Effect::Training);
+        let command = "tokenizer(text, truncation=True, max_length=512)";
+        let advice = self
+            .advisor
+            .advise("shorter-samples", command)
+            .with_effect(Effect::Training);
         self.rehearsable(advice, Candidate::ShorterSamples)
     }
 
     pub fn larger_card(&self) -> Advice {
-        let advice = Advice::new(
-            "a card with more memory",
-            format!("ghostgpu run --gpu a100-80 {}", self.script),
-            "a rehearsal tells in advance whether it is large enough",
-        )
-        .with_effect(Effect::Rounding);
+        let command = format!("ghostgpu run --gpu a100-80 {}", self.script);
+        let advice = self
+            .advisor
+            .advise("larger-card", command)
+            .with_effect(Effect::Rounding);
         self.rehearsable(advice, Candidate::LargerCard)
     }
 
     pub fn see_processes(&self, finding: &Finding, account: &Account) -> Advice {
-        let pids: Vec<String> = finding
-            .figures
-            .processes
-            .iter()
+        let processes = finding.figures.processes.iter();
+        let pids: Vec<String> = processes
             .filter(|each| Some(each.pid) != account.own_host_pid)
             .map(|each| each.pid.to_string())
             .collect();
-        let command = match (self.visible, pids.as_slice()) {
-            ("HIP_VISIBLE_DEVICES", _) => "rocm-smi --showpids".to_owned(),
-            (_, []) => "nvidia-smi".to_owned(),
-            (_, pids) => format!(
-                "ps -o pid,user,etime,cmd -p {}   # and nvidia-smi",
-                pids.join(",")
+        let (id, command) = match (self.backend, self.visible, pids.as_slice()) {
+            ("npu", _, _) => ("npu-see", "npu-smi info".to_owned()),
+            ("xpu", _, _) => ("see-card", "xpu-smi ps".to_owned()),
+            (_, "HIP_VISIBLE_DEVICES", _) => ("see-card", "rocm-smi --showpids".to_owned()),
+            (_, _, []) => ("see-card", "nvidia-smi".to_owned()),
+            (_, _, pids) => (
+                "see-processes",
+                format!("ps -o pid,user,etime,cmd -p {}", pids.join(",")),
             ),
         };
-        Advice::new(
-            "find out what else uses the card, and end leftover processes",
-            command,
-            "an idle notebook kernel, a server or a hung run keeps its memory",
-        )
-        .not_rehearsed("a virtual card has no other processes")
+        let advice = self.advisor.advise(id, command);
+        self.advisor.unrehearsed(advice, "not-others")
     }
 
     pub fn empty_card(&self) -> Advice {
-        let advice = Advice::new(
-            "the same run on an empty card",
-            self.run(),
-            "without the other processes it may fit unchanged",
-        );
+        let advice = self.advisor.advise("empty-card", self.run());
         self.rehearsable(advice, Candidate::EmptyCard)
     }
 
     pub fn other_card(&self) -> Advice {
-        Advice::new(
-            "another card in this machine",
-            format!("{}=1 {}", self.visible, self.run()),
-            "if one is free",
-        )
-        .not_rehearsed("needs a second card")
+        let command = format!("{}=1 {}", self.visible, self.run());
+        let advice = self.advisor.advise("other-card", command);
+        self.advisor.unrehearsed(advice, "not-second-card")
     }
 
     pub fn set_device(&self) -> Advice {
-        Advice::new(
-            "one card per rank",
-            "torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"]))   # before anything touches CUDA",
-            "otherwise every rank creates a context, or loads a checkpoint, on card 0",
-        )
-        .not_rehearsed("needs several cards")
+        let command = match self.backend {
+            "npu" => "torch.npu.set_device(int(os.environ[\"LOCAL_RANK\"]))",
+            _ => "torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"]))",
+        };
+        let advice = self.advisor.advise("set-device", command);
+        self.advisor.unrehearsed(advice, "not-several-cards")
     }
 
     pub fn raise_limit(&self) -> Advice {
-        let advice = Advice::new(
-            "a higher limit",
-            "torch.cuda.set_per_process_memory_fraction(1.0)   # or drop per_process_memory_fraction",
-            "the card has more memory than the process allows itself",
-        );
+        let command = "torch.cuda.set_per_process_memory_fraction(1.0)";
+        let advice = self.advisor.advise("raise-limit", command);
         self.rehearsable(advice, Candidate::NoLimit)
     }
 
     pub fn find_growth(&self) -> Advice {
-        Advice::new(
-            "find the line that keeps memory",
-            format!("ghostgpu run --gpu {} --steps 6 {}", self.card, self.script),
-            "a rehearsal names every line whose memory survives from step to step",
-        )
-        .not_rehearsed(FINDS_THE_CAUSE)
+        let command = format!("ghostgpu run --gpu {} --steps 6 {}", self.card, self.script);
+        let advice = self.advisor.advise("find-growth", command);
+        self.advisor.unrehearsed(advice, "not-a-change")
+    }
+
+    /// For libraries that found no memory outside PyTorch's allocator.
+    pub fn room_for_libraries(&self, finding: &Finding) -> Vec<Advice> {
+        let room = self.advisor.advise(
+            "leave-room",
+            "torch.cuda.set_per_process_memory_fraction(0.9)",
+        );
+        let mut found = vec![
+            self.rehearsable(room, Candidate::LeaveRoom),
+            self.smaller_batch(),
+        ];
+        match finding.kind {
+            Kind::Nccl => {
+                let command = "NCCL_BUFFSIZE=1048576 NCCL_MAX_NCHANNELS=4 torchrun ...";
+                let advice = self.advisor.advise("nccl-buffers-smaller", command);
+                found.push(self.advisor.unrehearsed(advice, "not-several-cards"));
+            }
+            Kind::Cublas | Kind::CublasNotInitialized => {
+                let advice = self
+                    .advisor
+                    .advise("early-handle", "torch.cuda.current_blas_handle()");
+                found.push(self.advisor.unrehearsed(advice, "not-handle"));
+            }
+            Kind::Cudnn | Kind::CudnnNotInitialized | Kind::CudnnNoAlgorithm => {
+                let advice = self
+                    .advisor
+                    .advise("no-benchmark", "torch.backends.cudnn.benchmark = False")
+                    .with_effect(Effect::Rounding);
+                found.push(self.rehearsable(advice, Candidate::NoCudnnBenchmark));
+            }
+            _ => {}
+        }
+        if finding.kind.is_uncertain() {
+            let command = format!("CUDA_LAUNCH_BLOCKING=1 {}", self.run());
+            let advice = self.advisor.advise("check-cause", command);
+            found.push(self.advisor.unrehearsed(advice, "not-a-change"));
+        }
+        found.push(self.empty_card());
+        found
     }
 }
 
@@ -296,59 +294,4 @@ impl Words {
 fn release_number(text: &str) -> (u32, u32) {
     let mut parts = text.split('.').map(|part| part.parse().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-}
-
-/// Advice for libraries that found no memory outside PyTorch's allocator.
-pub fn room_for_libraries(finding: &Finding, words: &Words) -> Vec<Advice> {
-    let mut found = vec![
-        words.rehearsable(
-            Advice::new(
-                "a memory limit that leaves room for CUDA libraries",
-                "torch.cuda.set_per_process_memory_fraction(0.9)   # first thing in the script",
-                "PyTorch frees its cache before it exceeds the limit; libraries get the rest",
-            ),
-            Candidate::LeaveRoom,
-        ),
-        words.smaller_batch(),
-    ];
-    match finding.kind {
-        Kind::Nccl => found.push(
-            Advice::new(
-                "smaller NCCL buffers",
-                "NCCL_BUFFSIZE=1048576 NCCL_MAX_NCHANNELS=4 torchrun ...",
-                "each communicator allocates buffers for every channel and peer",
-            )
-            .not_rehearsed("needs several cards"),
-        ),
-        Kind::Cublas | Kind::CublasNotInitialized => found.push(
-            Advice::new(
-                "a cuBLAS handle created while memory is free",
-                "torch.cuda.current_blas_handle()   # right after torch.cuda.set_device",
-                "the handle is created once and then reused",
-            )
-            .not_rehearsed("a virtual card never refuses cuBLAS its handle"),
-        ),
-        Kind::Cudnn | Kind::CudnnNotInitialized | Kind::CudnnNoAlgorithm => {
-            let advice = Advice::new(
-                "no cuDNN benchmarking",
-                "torch.backends.cudnn.benchmark = False",
-                "benchmarking runs algorithms with large workspaces",
-            )
-            .with_effect(Effect::Rounding);
-            found.push(words.rehearsable(advice, Candidate::NoCudnnBenchmark));
-        }
-        _ => {}
-    }
-    if finding.kind.is_uncertain() {
-        found.push(
-            Advice::new(
-                "check that memory is the cause",
-                format!("CUDA_LAUNCH_BLOCKING=1 {}", words.run()),
-                "an out-of-range index can raise the same error later; this names the line that really failed",
-            )
-            .not_rehearsed(FINDS_THE_CAUSE),
-        );
-    }
-    found.push(words.empty_card());
-    found
 }

@@ -4,6 +4,8 @@ mod by_situation;
 mod device;
 mod habits;
 mod host;
+mod inference;
+mod libraries;
 mod serving;
 mod unhelpful;
 
@@ -12,9 +14,16 @@ use serde::Serialize;
 pub use by_situation::advice;
 pub use unhelpful::unhelpful;
 
+use fluent_bundle::FluentValue;
+
+use crate::catalogue::Catalogue;
+use crate::say;
+
 /// One thing that may help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Advice {
+    /// The same in all languages.
+    pub name: String,
     pub what: String,
     /// What to type or write, on one line.
     pub command: String,
@@ -42,14 +51,15 @@ pub enum Effect {
 }
 
 impl Effect {
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Identical => "same results",
-            Self::Rounding => "same results up to rounding",
-            Self::Precision => "changes the precision",
-            Self::Training => "changes the training",
-            Self::Service => "changes what the server accepts",
-        }
+    pub fn words(self, catalogue: &Catalogue) -> String {
+        let id = match self {
+            Self::Identical => "effect-identical",
+            Self::Rounding => "effect-rounding",
+            Self::Precision => "effect-precision",
+            Self::Training => "effect-training",
+            Self::Service => "effect-service",
+        };
+        say!(catalogue, id)
     }
 }
 
@@ -87,28 +97,60 @@ pub enum Candidate {
 /// Common advice that does not help here, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unhelpful {
-    pub what: &'static str,
+    pub what: String,
     pub why: String,
     /// The rehearsal that may show the contrary.
     #[serde(skip)]
     pub candidate: Option<Candidate>,
 }
 
-/// Why a diagnostic step is not rehearsed.
-const FINDS_THE_CAUSE: &str = "it finds the cause and changes nothing";
+/// Makes advice in one language.
+#[derive(Clone, Copy, Debug)]
+pub struct Advisor<'a> {
+    pub catalogue: &'a Catalogue,
+}
 
-impl Advice {
-    fn new(what: impl Into<String>, command: impl Into<String>, why: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            command: command.into(),
-            why: why.into(),
+impl Advisor<'_> {
+    /// Advice with what to type or write; a remark from the catalogue stands behind it.
+    fn advise(&self, id: &str, command: impl Into<String>) -> Advice {
+        self.advise_with(id, command, &[])
+    }
+
+    fn advise_with(
+        &self,
+        id: &str,
+        command: impl Into<String>,
+        variables: &[(&str, FluentValue<'static>)],
+    ) -> Advice {
+        let mut command = command.into();
+        if let Some(remark) = self.catalogue.attribute(id, "remark", variables) {
+            command.push_str("   # ");
+            command.push_str(&remark);
+        }
+        let why = self.catalogue.attribute(id, "why", variables);
+        Advice {
+            name: id.to_owned(),
+            what: self.catalogue.say(id, variables),
+            command,
+            why: why.unwrap_or_default(),
             effect: Effect::Identical,
             candidate: None,
             not_rehearsed_because: None,
         }
     }
 
+    /// Says why no rehearsal can check this.
+    fn unrehearsed(&self, advice: Advice, because: &str) -> Advice {
+        advice.not_rehearsed(say!(self.catalogue, because))
+    }
+
+    fn all_unrehearsed(&self, all: Vec<Advice>, because: &str) -> Vec<Advice> {
+        let all = all.into_iter();
+        all.map(|each| self.unrehearsed(each, because)).collect()
+    }
+}
+
+impl Advice {
     fn with_effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
         self

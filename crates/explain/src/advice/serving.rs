@@ -1,227 +1,235 @@
-//! Advice about servers, other frameworks, Macs and kernels.
+//! Advice about servers, JAX and TensorFlow, Macs and kernels.
 
-use super::{Advice, Effect};
-use crate::finding::{Finding, LIBRARY};
+use super::{Advice, Advisor, Effect};
+use crate::finding::Finding;
 use crate::kind::Kind;
 
-pub fn cache(finding: &Finding) -> Vec<Advice> {
-    let fits = finding.figures.count_named("length that fits");
-    let length = fits.map_or("8192".to_owned(), |fits| fits.to_string());
-    let mut found = vec![
-        Advice::new(
-            "a shorter maximum sequence length",
-            format!("vllm serve MODEL --max-model-len {length}"),
-            match fits {
-                Some(_) => "vLLM's own estimate of what fits",
-                None => "the KV cache must hold one sequence of maximum length",
-            },
-        )
-        .with_effect(Effect::Service),
-    ];
-    found.push(Advice::new(
-        "a larger share of the card",
-        "vllm serve MODEL --gpu-memory-utilization 0.95",
-        "the default is 0.9; weights and the profiling run are taken from it first",
-    ));
-    if finding.kind == Kind::VllmSampler || finding.kind == Kind::VllmNoCache {
-        found.push(Advice::new(
-            "fewer concurrent sequences",
-            "vllm serve MODEL --max-num-seqs 64 --max-num-batched-tokens 4096",
-            "the profiling run at startup uses that many",
-        ));
-    }
-    found.push(Advice::new(
-        "no CUDA graphs",
-        "vllm serve MODEL --enforce-eager",
-        "captured graphs take extra memory",
-    ));
-    found.push(
-        Advice::new(
-            "an 8-bit KV cache, or quantized weights",
-            "vllm serve MODEL --kv-cache-dtype fp8",
-            "half the memory for the same length",
-        )
-        .with_effect(Effect::Precision),
-    );
-    found.push(
-        Advice::new(
-            "several cards",
-            "vllm serve MODEL --tensor-parallel-size 2",
-            "each card holds a part of the weights and of the cache",
-        )
-        .with_effect(Effect::Rounding),
-    );
-    found
-}
-
-pub fn llama_cpp() -> Vec<Advice> {
-    vec![
-        Advice::new(
-            "fewer layers on the card",
-            "llama-server -m MODEL -ngl 20   # Ollama: PARAMETER num_gpu 20; llama-cpp-python: n_gpu_layers=20",
-            "the CPU computes the others, from host memory",
-        )
-        .with_effect(Effect::Rounding),
-        Advice::new(
-            "a shorter context",
-            "llama-server -m MODEL -c 8192   # Ollama: PARAMETER num_ctx 8192",
-            "the KV cache for the whole context is allocated at startup",
-        )
-        .with_effect(Effect::Service),
-        Advice::new(
-            "an 8-bit KV cache",
-            "llama-server -m MODEL --flash-attn on --cache-type-k q8_0 --cache-type-v q8_0",
-            "half the memory for the same length",
-        )
-        .with_effect(Effect::Precision),
-        Advice::new(
-            "a lower-bit quantization of the weights",
-            "llama-quantize model-f16.gguf model-q4.gguf Q4_K_M",
-            "about 4.8 bits per weight instead of 16",
-        )
-        .with_effect(Effect::Precision),
-        Advice::new(
-            "a different split across cards",
-            "llama-server -m MODEL --tensor-split 3,1",
-            "a card with less memory, or one that drives a display, gets a smaller part",
-        ),
-    ]
-}
-
-pub fn utilization_down(finding: &Finding) -> Advice {
-    let share = match (finding.figures.free, finding.figures.total) {
-        (Some(free), Some(total)) if total.bytes > 0 => {
-            let percent = (free.bytes.saturating_mul(97) / total.bytes).min(95);
-            format!("0.{percent:02}")
+impl Advisor<'_> {
+    /// A server whose KV cache does not fit.
+    pub fn cache(&self, finding: &Finding) -> Vec<Advice> {
+        match finding.kind {
+            Kind::SglangNoCache => return self.sglang(true),
+            Kind::TgiWarmup => return self.tgi(),
+            _ => {}
         }
-        _ => "0.7".to_owned(),
-    };
-    Advice::new(
-        "a smaller share of the card",
-        format!("vllm serve MODEL --gpu-memory-utilization {share}"),
-        "no more than is free at startup",
-    )
-}
+        let fits = finding.figures.count_named("length that fits");
+        let mut found = Vec::new();
+        if finding.kind == Kind::VllmSampler {
+            // What the cache takes is missing for the sampler: a larger share makes it worse.
+            found.push(self.fewer_sequences());
+            found.push(self.advise(
+                "smaller-share-serving",
+                "vllm serve MODEL --gpu-memory-utilization 0.8",
+            ));
+        } else {
+            let (id, length) = match fits {
+                Some(fits) => ("shorter-sequence-known", fits.to_string()),
+                None => ("shorter-sequence", "8192".to_owned()),
+            };
+            let command = format!("vllm serve MODEL --max-model-len {length}");
+            found.push(self.advise(id, command).with_effect(Effect::Service));
+            found.push(self.advise(
+                "larger-share",
+                "vllm serve MODEL --gpu-memory-utilization 0.95",
+            ));
+            if finding.kind == Kind::VllmNoCache {
+                found.push(self.fewer_sequences());
+            }
+        }
+        found.extend(self.less_for_vllm());
+        found
+    }
 
-pub fn framework(finding: &Finding) -> Vec<Advice> {
-    let batch = Advice::new(
-        "a smaller batch",
-        "python train.py --batch-size 8",
-        "intermediate results grow with it",
-    )
-    .with_effect(Effect::Training);
-    match finding.kind {
-        Kind::OtherAllocator => [vec![batch], beside_pytorch(finding)].concat(),
-        Kind::Jax => vec![
-            batch,
-            Advice::new(
-                "a larger pool",
-                "XLA_PYTHON_CLIENT_MEM_FRACTION=.95 python train.py",
-                "JAX takes 75 % of the card by default",
+    fn fewer_sequences(&self) -> Advice {
+        let command = "vllm serve MODEL --max-num-seqs 64 --max-num-batched-tokens 4096";
+        self.advise("fewer-sequences", command)
+    }
+
+    fn less_for_vllm(&self) -> Vec<Advice> {
+        vec![
+            self.advise("no-graphs", "vllm serve MODEL --enforce-eager"),
+            self.advise("small-cache", "vllm serve MODEL --kv-cache-dtype fp8")
+                .with_effect(Effect::Precision),
+            self.advise("several-cards", "vllm serve MODEL --tensor-parallel-size 2")
+                .with_effect(Effect::Rounding),
+        ]
+    }
+
+    /// PyTorch ran out of memory inside vLLM: the cache took too much.
+    pub fn vllm(&self) -> Vec<Advice> {
+        let smaller = "vllm serve MODEL --gpu-memory-utilization 0.8";
+        let mut found = vec![
+            self.advise("smaller-share-serving", smaller),
+            self.fewer_sequences(),
+            self.advise("shorter-sequence", "vllm serve MODEL --max-model-len 8192")
+                .with_effect(Effect::Service),
+        ];
+        found.extend(self.less_for_vllm());
+        found
+    }
+
+    /// SGLang: at startup its share may be too small for the weights; later, too large for the activations.
+    pub fn sglang(&self, at_startup: bool) -> Vec<Advice> {
+        let serve = "python -m sglang.launch_server --model-path MODEL";
+        let share = match at_startup {
+            true => self.advise(
+                "sglang-larger-share",
+                format!("{serve} --mem-fraction-static 0.93"),
             ),
-            Advice::new(
-                "no preallocated pool, when other processes need the card",
-                "XLA_PYTHON_CLIENT_PREALLOCATE=false python train.py",
-                "JAX then allocates on demand, and several processes can share a card",
+            false => self.advise(
+                "smaller-share-serving",
+                format!("{serve} --mem-fraction-static 0.75"),
             ),
-            Advice::new(
-                "rematerialization",
-                "jax.checkpoint(layer)   # and donate_argnums in jax.jit for the old state",
-                "activations are recomputed instead of kept; donated buffers avoid a second copy of the \
-                 parameters",
-            )
-            .with_effect(Effect::Rounding),
-        ],
-        _ => vec![
-            batch,
-            Advice::new(
-                "allocation on demand",
-                "TF_FORCE_GPU_ALLOW_GROWTH=true python train.py",
-                "helps when another process needs the card, not when the model is too large",
+        };
+        vec![
+            share,
+            self.advise(
+                "sglang-chunks",
+                format!("{serve} --chunked-prefill-size 2048 --max-running-requests 64"),
             ),
-            Advice::new(
-                "the asynchronous allocator, against fragmentation",
-                "TF_GPU_ALLOCATOR=cuda_malloc_async python train.py",
-                "helps when the statistics in the log show much free memory in small pieces",
-            ),
-            Advice::new(
-                "mixed precision",
-                "tf.keras.mixed_precision.set_global_policy(\"mixed_float16\")",
-                "most activations take half the memory",
+            self.advise("several-cards", format!("{serve} --tp 2"))
+                .with_effect(Effect::Rounding),
+            self.advise(
+                "small-cache",
+                format!("{serve} --quantization fp8 --kv-cache-dtype fp8_e5m2"),
             )
             .with_effect(Effect::Precision),
-        ],
+        ]
     }
-}
 
-/// Advice that makes room for a library sharing the card with PyTorch.
-fn beside_pytorch(finding: &Finding) -> Vec<Advice> {
-    let own = match finding.figures.text_named(LIBRARY) {
-        Some("ONNX Runtime") => Advice::new(
-            "an arena that grows by the requested size only",
-            "(\"CUDAExecutionProvider\", {\"arena_extend_strategy\": \"kSameAsRequested\", \"cudnn_conv_use_max_workspace\": \"0\"})",
-            "by default the arena doubles, and convolutions use the largest workspace",
-        ),
-        Some("FAISS") => Advice::new(
-            "less scratch space, 16-bit vectors",
-            "res.setTempMemory(256 << 20); options = faiss.GpuClonerOptions(); options.useFloat16 = True",
-            "each FAISS resource object takes up to 1.5 GiB of scratch space at startup",
-        )
-        .with_effect(Effect::Precision),
-        Some("RAPIDS") => Advice::new(
-            "managed memory, which may spill to RAM",
-            "rmm.reinitialize(managed_memory=True)",
-            "pages migrate to the card on use: slower, but it fits",
-        ),
-        _ => Advice::new(
-            "a smaller workspace",
-            "trtexec --onnx=model.onnx --memPoolSize=workspace:1024   # config.set_memory_pool_limit(...)",
-            "the builder tries tactics that use all the workspace it is allowed",
-        ),
-    };
-    vec![
-        own,
-        Advice::new(
-            "an empty PyTorch cache",
-            "torch.cuda.empty_cache()   # before the library allocates",
-            "PyTorch caches freed memory, and other libraries cannot use it",
-        ),
-        Advice::new(
-            "a memory limit for PyTorch",
-            "torch.cuda.set_per_process_memory_fraction(0.7)   # first thing in the script",
-            "the rest stays free for the library",
-        ),
-    ]
-}
+    pub fn tgi(&self) -> Vec<Advice> {
+        let serve = "text-generation-launcher --model-id MODEL";
+        vec![
+            self.advise(
+                "tgi-tokens-fewer",
+                format!("{serve} --max-batch-prefill-tokens 2048 --max-batch-total-tokens 8192"),
+            )
+            .with_effect(Effect::Service),
+            self.advise(
+                "tgi-quantise",
+                format!("{serve} --quantize bitsandbytes-nf4"),
+            )
+            .with_effect(Effect::Precision),
+            self.advise("several-shards", format!("{serve} --num-shard 2"))
+                .with_effect(Effect::Rounding),
+        ]
+    }
 
-pub fn smaller_kernel() -> Vec<Advice> {
-    vec![
-        Advice::new(
-            "fewer stages or smaller blocks in the kernel",
-            "triton.Config({\"BLOCK_M\": 64, \"BLOCK_N\": 64}, num_stages=2)",
-            "each pipeline stage keeps its tiles in shared memory",
-        )
-        .with_effect(Effect::Rounding),
-        Advice::new(
-            "a version of the library with kernels for this card",
-            "pip install -U triton   # or the library that ships the kernel",
-            "kernels are tuned for data-centre cards (per block, A100: 164 KiB, H100: 228 KiB; RTX 30/40: 99 KiB; T4: 64 KiB)",
-        ),
-    ]
-}
+    pub fn llama_cpp(&self) -> Vec<Advice> {
+        vec![
+            self.advise("fewer-layers", "llama-server -m MODEL -ngl 20")
+                .with_effect(Effect::Rounding),
+            self.advise("shorter-context", "llama-server -m MODEL -c 8192")
+                .with_effect(Effect::Service),
+            self.eight_bit_cache(),
+            self.lower_quantisation(),
+            self.advise("tensor-split", "llama-server -m MODEL --tensor-split 3,1"),
+        ]
+    }
 
-pub fn mps_watermark() -> Advice {
-    Advice::new(
-        "no upper limit, with care",
-        "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 python train.py",
-        "PyTorch may then use all of the Mac's memory, and the whole system may swap or fail",
-    )
-}
+    pub fn eight_bit_cache(&self) -> Advice {
+        let command =
+            "llama-server -m MODEL --flash-attn on --cache-type-k q8_0 --cache-type-v q8_0";
+        self.advise("eight-bit-cache", command)
+            .with_effect(Effect::Precision)
+    }
 
-pub fn close_programs() -> Advice {
-    Advice::new(
-        "close other programs that use the GPU",
-        "sudo footprint -p python   # Activity Monitor, Memory",
-        "GPU and CPU share one memory: browsers and other models count",
-    )
+    pub fn lower_quantisation(&self) -> Advice {
+        let command = "llama-quantize model-f16.gguf model-q4.gguf Q4_K_M";
+        self.advise("lower-quantisation", command)
+            .with_effect(Effect::Precision)
+    }
+
+    pub fn utilization_down(&self, finding: &Finding) -> Advice {
+        let share = match (finding.figures.free, finding.figures.total) {
+            (Some(free), Some(total)) if total.bytes > 0 => {
+                let percent = (free.bytes.saturating_mul(97) / total.bytes).min(95);
+                format!("0.{percent:02}")
+            }
+            _ => "0.7".to_owned(),
+        };
+        let command = format!("vllm serve MODEL --gpu-memory-utilization {share}");
+        self.advise("smaller-share", command)
+    }
+
+    pub fn jax(&self, finding: &Finding) -> Vec<Advice> {
+        let batch = self
+            .advise("framework-batch", "python train.py --batch-size 8")
+            .with_effect(Effect::Training);
+        let remat = self
+            .advise("jax-remat", "jax.checkpoint(layer)")
+            .with_effect(Effect::Rounding);
+        // A TPU has no pool to enlarge.
+        let is_tpu = finding.figures.total.is_some() && finding.figures.requested.is_none();
+        if is_tpu {
+            let shard = self.advise(
+                "jax-shard",
+                "jax.device_put(params, NamedSharding(mesh, P(\"data\")))",
+            );
+            return vec![batch, remat, shard.with_effect(Effect::Rounding)];
+        }
+        vec![
+            batch,
+            self.advise(
+                "jax-fraction",
+                "XLA_PYTHON_CLIENT_MEM_FRACTION=.95 python train.py",
+            ),
+            self.advise(
+                "jax-no-pool",
+                "XLA_PYTHON_CLIENT_PREALLOCATE=false python train.py",
+            ),
+            remat,
+        ]
+    }
+
+    pub fn tensorflow(&self) -> Vec<Advice> {
+        vec![
+            self.advise("framework-batch", "python train.py --batch-size 8")
+                .with_effect(Effect::Training),
+            self.advise(
+                "tf-growth",
+                "TF_FORCE_GPU_ALLOW_GROWTH=true python train.py",
+            ),
+            self.advise(
+                "tf-async",
+                "TF_GPU_ALLOCATOR=cuda_malloc_async python train.py",
+            ),
+            self.advise(
+                "tf-mixed",
+                "tf.keras.mixed_precision.set_global_policy(\"mixed_float16\")",
+            )
+            .with_effect(Effect::Precision),
+        ]
+    }
+
+    pub fn smaller_kernel(&self) -> Vec<Advice> {
+        let blocks = "triton.Config({\"BLOCK_M\": 64, \"BLOCK_N\": 64}, num_stages=2)";
+        vec![
+            self.advise("smaller-kernel", blocks)
+                .with_effect(Effect::Rounding),
+            self.advise("newer-kernel", "pip install -U triton"),
+        ]
+    }
+
+    pub fn mps_watermark(&self) -> Advice {
+        let command = "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 python train.py";
+        self.advise("mps-watermark", command)
+    }
+
+    pub fn close_programs(&self) -> Advice {
+        self.advise("close-programs", "sudo footprint -p python")
+    }
+
+    pub fn mlx(&self) -> Vec<Advice> {
+        vec![
+            self.advise(
+                "mlx-chunk",
+                "mlx_lm.generate --model MODEL --prefill-step-size 512",
+            )
+            .with_effect(Effect::Rounding),
+            self.advise("mlx-quantised", "mlx_lm.convert --hf-path MODEL -q")
+                .with_effect(Effect::Precision),
+            self.close_programs(),
+        ]
+    }
 }

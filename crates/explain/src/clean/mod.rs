@@ -5,7 +5,9 @@ mod escaped_lines;
 mod escapes;
 mod gbk;
 mod lines;
+mod markup;
 mod prefixes;
+mod typography;
 
 use std::borrow::Cow;
 
@@ -14,6 +16,7 @@ use lines::Lines;
 
 pub use escaped_lines::escaped_lines;
 use escapes::without_escapes;
+use markup::without_markup;
 pub use prefixes::{Writer, without_prefixes};
 
 /// Splits a stream of bytes into lines without terminal escapes, in bounded memory.
@@ -43,14 +46,21 @@ impl Cleaner {
     }
 }
 
-/// A line as text: UTF-8, or else GBK.
+/// A line as text, UTF-8 or else GBK, without what editors and web pages add to it.
 pub fn text_of(line: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(line) {
-        Ok(text) => Cow::Borrowed(text),
+        Ok(text) => plain(text),
         Err(_) => {
             let mut text = String::with_capacity(line.len());
             gbk::decode(line, &mut text);
-            Cow::Owned(text)
+            Cow::Owned(plain(&text).into_owned())
         }
+    }
+}
+
+fn plain(text: &str) -> Cow<'_, str> {
+    match typography::in_ascii(text) {
+        Cow::Borrowed(same) => without_markup(same),
+        Cow::Owned(changed) => Cow::Owned(without_markup(&changed).into_owned()),
     }
 }

@@ -80,7 +80,7 @@ pattern!(
     r"^\s*\[\d+,(\d{1,6})\]<(?:stderr|stdout|stddiag)>:?\s?"
 );
 // `[2] ` (MPICH, Gloo) and `12: ` (srun --label)
-pattern!(LABEL, r"^(?:\[(\d{1,4})\] |\s?(\d{1,4}): )");
+pattern!(LABEL, r"^(?:\[(\d{1,3})\] |\s?(\d{1,4}): )");
 // `(RayTrainWorker pid=1, ip=…)`, `(Worker_TP3 pid=549)`, `(EngineCore_DP0 pid=3)`
 pattern!(
     ACTOR,
@@ -147,7 +147,7 @@ fn shortened(name: &str) -> String {
 // Times, levels, `file.py:12]`, kernel and syslog headers, boxes and quotes.
 pattern!(
     LOGGER,
-    r"(?x)^\s*(?:
+    r#"(?x)^\s*(?:
         \[?\d{4}[-/]\d\d[-/]\d\d[T\ ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?:\ TP\d+)?\]?
       | \[\d\d/\d\d/\d\d\ \d\d:\d\d:\d\d\]
       | \[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?
@@ -162,7 +162,9 @@ pattern!(
       | \|\ 
       | (?:stderr|stdout):
       | [│┃▎>]\ ?
-    )\s?"
+      | \{[^{}]{0,300}?"(?:message|msg|log|error|text|event|detail)":\ ?"{1,2}
+      | (?:[-*+•]|\#{1,6})\ 
+    )\s?"#
 );
 
 fn logger_prefix(text: &str) -> Option<&str> {

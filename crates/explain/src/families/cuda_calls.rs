@@ -14,13 +14,14 @@ pub const FAMILY: Family = Family {
         "host-pinned",
         "pinned host memory",
         "cudaHostAlloc",
+        "failed with error 2",
     ],
     read,
 };
 
 pattern!(
     CALL,
-    r"(?i)CUDA(?:runtime)?error(?:\(2\)|2)?:?'?(?:outofmemory|memoryallocation)|error=2:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|cudaMalloc(?:retry)?failed:outofmemory|HIPerror:outofmemory|hipErrorOutOfMemory"
+    r"(?i)CUDA(?:runtime)?error(?:\(2\)|2)?:?'?(?:outofmemory|memoryallocation)|error=2:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|cudaMalloc(?:retry)?failed:outofmemory|CUDAError2,outofmemory|cudafailedwitherror2outofmemory|cudaHostAllocfailed,ret\[2\],outofmemory|HIPerror:outofmemory|hipErrorOutOfMemory"
 );
 pattern!(MAPPING, r"CUDAdrivererror:outofmemory");
 pattern!(
@@ -45,7 +46,7 @@ fn read(window: &Window) -> Vec<Message> {
         }
         // NCCL's own message says more.
         let before = text[..start].chars().rev().take(60).collect::<String>();
-        if before.contains("LCCN") {
+        if before.to_ascii_lowercase().contains("lccn") {
             continue;
         }
         messages.push(Message::new(Kind::CudaCall, start, end));

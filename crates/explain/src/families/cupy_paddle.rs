@@ -6,17 +6,21 @@ use crate::kind::Kind;
 use crate::window::Window;
 
 pub const FAMILY: Family = Family {
-    needles: &["Out of memory allocating", "Out of memory error on GPU"],
+    needles: &[
+        "Out of memory allocating",
+        "out of memory to allocate",
+        "Out of memory error on GPU",
+    ],
     read,
 };
 
 pattern!(
     CUPY,
-    r"Outofmemoryallocating({A})\(allocatedsofar:({A})(?:,limitsetto:({A}))?"
+    r"(?:cupy\S{0,40}?)?Outofmemory(?:allocating|toallocate)({A})\((?:allocatedsofar:|total)({A})(?:,limitsetto:({A}))?"
 );
 pattern!(
     PADDLE,
-    r"OutofmemoryerroronGPU(\d+)\.Cannotallocate({A})memoryonGPU\d+(?:,({A})memoryhasbeenallocated)?(?:andavailablememoryisonly({A}))?"
+    r"OutofmemoryerroronGPU(\d+)\.Cannotallocate({A})(?:GPU)?memory(?:onGPU\d+)?(?:,({A})memoryhasbeenallocated)?(?:(?:and|,)availablememoryis(?:only)?({A}))?"
 );
 
 fn read(window: &Window) -> Vec<Message> {

@@ -8,6 +8,7 @@ use crate::window::Window;
 pub const FAMILY: Family = Family {
     needles: &[
         "Killed",
+        "已杀死",
         "oom-kill",
         "oom_kill",
         "oom-killer",
@@ -22,6 +23,7 @@ pub const FAMILY: Family = Family {
         "code = 137",
         "exitcode: -9",
         "exitcode : -9",
+        "exitcode:-9",
         "return code = -9",
         "exit code -9",
         "signal 9",
@@ -58,11 +60,15 @@ pattern!(
 );
 pattern!(
     LIKELY,
-    r"(?x)^\s*Killed\s*$ | ^\S*\s*line\s\d+:\s+\d+\sKilled\s | :\s+line\s\d+:\s+\d+\sKilled\s | \d+\sKilled\s{3,}
+    r"(?x)^\W*(?:Killed|已杀死)\W*$ | (?:line|行)\s?\d+:\s*\d+\s+(?:Killed|已杀死)(?:\s|$) | \d+\s+(?:Killed|已杀死)\s{3,}
+      | \d/\d+\s\[[^\]]{1,60}\]\s*(?:Killed|已杀死)(?:\W*$|`)
       | exit(?:ed\swith)?\s?(?:code|status):?\s?=?\s?(?:137|-9)\b | code[=:]\s?137\b | return\scode\s=\s-9
-      | exitcode\s*:\s*-9 | Signal\s9\s\(SIGKILL\) | signal\s9:\sSIGKILL | died\swith\s<Signals\.SIGKILL
+      | exitcode\s*:\s*-9 | Signal\s9\s?\(SIGKILL\) | signal\s9:\sSIGKILL | died\swith\s<Signals\.SIGKILL
       | ^zsh:\skilled\s | terminated\sby\ssignal\s(?:9|SIGKILL) | killed\sby\ssignal:?\s(?:9|SIGKILL)"
 );
+
+// What every match of `LIKELY` contains: most lines of a window have nothing of it.
+pattern!(SIGN, r"killed|已杀死|137|-9|signal 9|SIGKILL");
 
 fn read(window: &Window) -> Vec<Message> {
     let mut messages = kernel(window);
@@ -85,17 +91,29 @@ fn read(window: &Window) -> Vec<Message> {
         }
         messages.push(message);
     }
-    for (index, line) in window.lines().iter().enumerate() {
+    for index in 0..window.lines().len() {
+        let line = window.undressed(index);
         let (start, end) = (window.start_of(index), window.start_of(index + 1));
         let is_new = |message: &Message| message.start >= end || message.end <= start;
         if !messages.iter().all(is_new) {
             continue;
         }
+        // A line may have been wrapped at any blank.
+        let next = window.undressed(index + 1);
+        let both = format!("{line} {next}");
+        let is_killed = |line: &str| SIGN.find(line).is_some() && LIKELY.find(line).is_some();
         if STATE.find(line).is_some() {
             messages.push(Message::new(Kind::JobLimit, start, end));
-        } else if LIKELY.find(line).is_some() && !line.contains("DataLoader worker") {
+        } else if (is_killed(line) || (is_killed(&both) && !is_killed(next)))
+            && !both.contains("DataLoader worker")
+        {
             let mut message = Message::new(Kind::HostKillLikely, start, end);
-            if let Some(found) = ELASTIC.captures(line) {
+            let more = [
+                both.as_str(),
+                window.undressed(index + 2),
+                window.undressed(index + 3),
+            ];
+            if let Some(found) = ELASTIC.captures(&more.join(" ")) {
                 let rank = number(&found, 1).unwrap_or_default();
                 message.figures.add("local rank", FigureValue::Count(rank));
             }
@@ -117,7 +135,7 @@ fn kernel(window: &Window) -> Vec<Message> {
             {
                 continue;
             }
-            let is_limit = first == 2 && found[1].starts_with('M');
+            let is_limit = first == 2 && found[1].starts_with(['M', 'm']);
             let kind = if is_limit {
                 Kind::JobLimit
             } else {

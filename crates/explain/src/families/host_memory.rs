@@ -26,11 +26,11 @@ pattern!(
 );
 pattern!(
     NUMPY,
-    r"Unabletoallocate({A})foranarraywithshape(\([0-9,]*\))anddatatype([\w<>]+)"
+    r"Unabletoallocate({A})foranarray(?:withshape(\([0-9,]*\))(?:anddatatype([\w<>]+))?)?"
 );
 pattern!(
     PYTHON,
-    r"^(?:[\w.]*\.)?(?:_Array)?MemoryError(?::.*)?\s*$|std::bad_alloc|OSError: \[Errno 12\] Cannot allocate memory"
+    r"^\W*(?:[\w.]*\.)?(?:_Array)?MemoryError(?::.*)?\W*$|std::bad_alloc|OSError: \[Errno 12\] Cannot allocate memory"
 );
 pattern!(DISPATCHED, r"SomemodulesaredispatchedontheCPUorthedisk");
 
@@ -47,11 +47,12 @@ fn read(window: &Window) -> Vec<Message> {
         let (start, end) = range(&found);
         let mut message = Message::new(Kind::PythonMemory, start, end);
         message.figures.requested = amount(&found, 1);
-        let shape = found[2].chars().take(120).collect();
-        message.figures.add("shape", FigureValue::Text(shape));
-        message
-            .figures
-            .add("type", FigureValue::Text(found[3].to_owned()));
+        for (group, name) in [(2, "shape"), (3, "type")] {
+            if let Some(found) = found.get(group) {
+                let text = found.as_str().chars().take(120).collect();
+                message.figures.add(name, FigureValue::Text(text));
+            }
+        }
         messages.push(message);
     }
     for found in DISPATCHED.printed(text) {
@@ -60,7 +61,12 @@ fn read(window: &Window) -> Vec<Message> {
     }
     if messages.is_empty() {
         for (index, line) in window.lines().iter().enumerate() {
-            if PYTHON.find(line).is_some() {
+            // The same C++ exception, for the card's memory, perhaps on the next line.
+            let tail = text.get(window.start_of(index)..).unwrap_or_default();
+            let tail: String = tail.chars().take(200).collect();
+            let tail = tail.to_ascii_lowercase();
+            let is_cuda = tail.contains("cuda") || tail.contains("devicememory");
+            if PYTHON.find(line).is_some() && !is_cuda {
                 let (start, end) = (window.start_of(index), window.start_of(index + 1));
                 messages.push(Message::new(Kind::PythonMemory, start, end));
             }

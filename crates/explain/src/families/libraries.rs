@@ -20,7 +20,7 @@ pub const FAMILY: Family = Family {
 
 pattern!(
     STATUS,
-    r"(CUBLAS|CUDNN|CUFFT|CUSOLVER|CUSPARSE|CURAND|HIPBLAS|MIOPEN)_(?:STATUS_)?(?:(ALLOC_FAILED)|(NOT_INITIALIZED|INTERNAL_ERROR(?:_[A-Z_]+)?))(?:whencalling`([^`]{1,200})`)?"
+    r"(CUBLAS|CUDNN|CUFFT|CUSOLVER|CUSPARSE|CURAND|HIPBLAS|MIOPEN)_(?:STATUS_)?(?:(ALLOC_FAILED)|(NOT_INITIALIZED|INTERNAL_ERROR(?:_[A-Z_]+)?))(?:whencalling(\w+\([^)]{0,200}\)?))?"
 );
 pattern!(
     NO_ALGORITHM,
@@ -34,7 +34,7 @@ fn read(window: &Window) -> Vec<Message> {
     for found in STATUS.printed(text) {
         let (start, end) = range(&found);
         let is_certain = found.get(2).is_some();
-        let kind = match (&found[1], is_certain) {
+        let kind = match (found[1].to_ascii_uppercase().as_str(), is_certain) {
             ("CUBLAS" | "HIPBLAS", true) => Kind::Cublas,
             ("CUBLAS" | "HIPBLAS", false) => Kind::CublasNotInitialized,
             ("CUDNN" | "MIOPEN", true) => Kind::Cudnn,

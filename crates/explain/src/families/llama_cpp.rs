@@ -2,11 +2,18 @@
 //! space.
 
 use super::{Family, Message, amount, number, pattern, range};
+use crate::amount::Amount;
 use crate::kind::Kind;
 use crate::window::Window;
 
 pub const FAMILY: Family = Family {
-    needles: &["cudaMalloc failed", "hipMalloc failed", "ggml"],
+    needles: &[
+        "cudaMalloc failed",
+        "hipMalloc failed",
+        "ggml",
+        "of pinned memory",
+        "ErrorOutOfDeviceMemory",
+    ],
     read,
 };
 
@@ -19,19 +26,63 @@ pattern!(
     CALL,
     r"CUDAerror2at[^\s:]{0,200}ggml-cuda\.cu:\d+:outofmemory"
 );
+pattern!(
+    VULKAN,
+    r"ggml_vulkan:Devicememoryallocationofsize(\d+)failed|ErrorOutOfDeviceMemory"
+);
+pattern!(
+    ON_HOST,
+    r"ggml_backend_cpu_buffer_type_alloc_buffer:failedtoallocatebuffer(?:ofsize(\d+))?|failedtoallocateCPU\w*?bufferofsize(\d+)"
+);
+// A warning: pageable memory is used instead, if there is some.
+pattern!(
+    PINNED,
+    r"(?:ggml_\w+:)?failedtoallocate({A})ofpinnedmemory:outofmemory"
+);
 
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
-    let buffers = BUFFER.printed(text).map(|found| {
+    let mut messages = Vec::new();
+    for found in BUFFER.printed(text) {
         let (start, end) = range(&found);
         let mut message = Message::new(Kind::LlamaCpp, start, end);
         message.figures.requested = amount(&found, 1);
         message.figures.device = number(&found, 2).and_then(|device| device.try_into().ok());
-        message
-    });
-    let calls = CALL.printed(text).map(|found| {
+        messages.push(message);
+    }
+    for found in CALL.printed(text) {
         let (start, end) = range(&found);
-        Message::new(Kind::LlamaCpp, start, end)
-    });
-    buffers.chain(calls).collect()
+        messages.push(Message::new(Kind::LlamaCpp, start, end));
+    }
+    for (pattern, kind) in [(&VULKAN, Kind::LlamaCpp), (&ON_HOST, Kind::LlamaCppHost)] {
+        for found in pattern.printed(text) {
+            let (start, end) = range(&found);
+            let bytes = number(&found, 1).or_else(|| number(&found, 2));
+            add(&mut messages, kind, (start, end), bytes);
+        }
+    }
+    for found in PINNED.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::PinnedMemory, start, end);
+        message.figures.requested = amount(&found, 1);
+        messages.push(message);
+    }
+    messages
+}
+
+/// One failure is told twice or more, by each layer of the program.
+fn add(messages: &mut Vec<Message>, kind: Kind, (start, end): (usize, usize), bytes: Option<u64>) {
+    let requested = bytes.map(Amount::exact);
+    let known = messages.last_mut();
+    match known.filter(|last| last.kind == kind && start <= last.end + 120) {
+        Some(last) => {
+            last.end = end;
+            last.figures.requested = last.figures.requested.or(requested);
+        }
+        None => {
+            let mut message = Message::new(kind, start, end);
+            message.figures.requested = requested;
+            messages.push(message);
+        }
+    }
 }

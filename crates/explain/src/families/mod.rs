@@ -1,5 +1,6 @@
 //! One file per family of messages: the words that identify it, and how to read its figures.
 
+mod apple;
 mod cuda_calls;
 mod cupy_paddle;
 mod data_loader;
@@ -12,9 +13,12 @@ mod mps;
 mod nccl;
 mod other_allocators;
 mod pytorch;
+mod servers;
 mod tensorflow;
 mod triton;
+mod unsaid;
 mod vllm;
+mod windows;
 mod xla;
 
 use std::sync::LazyLock;
@@ -56,7 +60,7 @@ impl Message {
     }
 }
 
-pub static FAMILIES: [Family; 16] = [
+pub static FAMILIES: [Family; 20] = [
     pytorch::FAMILY,
     malloc_async::FAMILY,
     mps::FAMILY,
@@ -73,6 +77,10 @@ pub static FAMILIES: [Family; 16] = [
     other_allocators::FAMILY,
     triton::FAMILY,
     cupy_paddle::FAMILY,
+    servers::FAMILY,
+    windows::FAMILY,
+    apple::FAMILY,
+    unsaid::FAMILY,
 ];
 
 /// A regular expression that is compiled once.
@@ -112,15 +120,26 @@ pub(crate) fn compile(text: &str) -> Option<Regex> {
     pattern.ok()
 }
 
-/// `pattern!(NAME, "…")`; `{A}` stands for an amount without whitespace.
+/// `pattern!(NAME, "…")`; `{A}` stands for an amount without whitespace. The case of letters does not
+/// matter: people type messages off.
 macro_rules! pattern {
     ($name:ident, $text:expr) => {
         static $name: $crate::families::Pattern = $crate::families::Pattern::new(|| {
-            $crate::families::compile(&$text.replace("{A}", $crate::families::AMOUNT))
+            let text = $text.replace("{A}", $crate::families::AMOUNT);
+            $crate::families::compile(&format!("(?i){text}"))
         });
     };
 }
 pub(crate) use pattern;
+
+/// The same where the case of letters matters.
+macro_rules! cased_pattern {
+    ($name:ident, $text:expr) => {
+        static $name: $crate::families::Pattern =
+            $crate::families::Pattern::new(|| $crate::families::compile($text));
+    };
+}
+pub(crate) use cased_pattern;
 
 /// An amount in squeezed text.
 pub(crate) const AMOUNT: &str = r"[0-9][0-9.,]*(?:bytes|byte|[kKMGTP]i?B|B)";
@@ -128,6 +147,14 @@ pub(crate) const AMOUNT: &str = r"[0-9][0-9.,]*(?:bytes|byte|[kKMGTP]i?B|B)";
 /// The amount in a group of a match.
 pub(crate) fn amount(found: &regex::Captures, group: usize) -> Option<Amount> {
     read_amount(found.get(group)?.as_str()).map(|read| read.0)
+}
+
+/// An amount, or a plain number of bytes.
+pub(crate) fn amount_or_bytes(text: &str) -> Option<Amount> {
+    match read_amount(text) {
+        Some((amount, _)) => Some(amount),
+        None => text.replace(',', "").parse().ok().map(Amount::exact),
+    }
 }
 
 /// The number in a group of a match.

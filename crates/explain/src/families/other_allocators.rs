@@ -1,7 +1,9 @@
-//! Libraries with their own allocator: ONNX Runtime, FAISS, RAPIDS, TensorRT.
+//! Frameworks and libraries with their own allocator, from Caffe to XGBoost.
+//!
+//! Some have words of their own. Most only pass on what CUDA says; then the lines around tell whose call it
+//! was.
 
-use super::{Family, Message, Pattern, number, pattern, range};
-use crate::amount::Amount;
+use super::{Family, Message, Pattern, amount_or_bytes, pattern, range};
 use crate::finding::{FigureValue, LIBRARY};
 use crate::kind::Kind;
 use crate::window::Window;
@@ -15,24 +17,56 @@ pub const FAMILY: Family = Family {
         "alloc fail type",
         "cudaMalloc error",
         "to cudaMalloc",
-        "std::bad_alloc",
         "could not be allocated",
         "efaultAllocator",
+        "cudaSuccess (2",
+        "CUDA Error",
+        "CUDA failure",
+        "CUDA failed with",
+        "CUDA runtime error",
+        "cudaMalloc failed",
+        "CUDA_ERROR_OUT_OF_MEMORY",
+        "cudaErrorMemoryAllocation",
+        "of device memory",
+        "GPU memory trying",
+        "Could not allocate tensor",
+        "8007000E",
+        "MemStatistics",
+        "memory isn't enough",
+        "EL0004",
+        "oneflow",
     ],
     read,
 };
 
+/// Groups: `asked`, `free`, `total`, `used` and `device`, as far as a message gives them.
+const OWN_WORDS: [(&str, &Pattern); 13] = [
+    ("ONNX Runtime", &ONNX_RUNTIME),
+    ("FAISS", &FAISS),
+    ("FAISS", &FAISS_CALL),
+    ("RAPIDS", &RAPIDS),
+    ("TensorRT", &TENSOR_RT),
+    ("Caffe", &CAFFE),
+    ("CNTK", &CNTK),
+    ("Theano", &THEANO),
+    ("CTranslate2", &CTRANSLATE2),
+    ("DirectML", &DIRECT_ML),
+    ("CUDA.jl", &JULIA),
+    ("MindSpore", &MIND_SPORE),
+    ("Ascend", &ASCEND),
+];
+
 pattern!(
     ONNX_RUNTIME,
-    r"BFCArena::AllocateRawInternal(?:\([^)\n]{0,200}\))?Failedtoallocatememoryforrequestedbufferofsize(\d+)"
+    r"BFCArena::AllocateRawInternal(?:\([^)\n]{0,200}\))?Failedtoallocatememoryforrequestedbufferofsize(?P<asked>\d+)"
 );
 pattern!(
     FAISS,
-    r"allocfailtype\w{1,60}dev\d+space\w{1,20}stream\w{1,40}size(\d+)bytes\(cudaMallocerroroutofmemory"
+    r"allocfailtype\w{1,60}dev(?P<device>\d+)space\w{1,20}stream\w{1,40}size(?P<asked>\d+)bytes\(cudaMallocerroroutofmemory"
 );
 pattern!(
     FAISS_CALL,
-    r"[Ff]ailedtocudaMalloc(\d+)bytes(?:ondevice\d+)?\(error2outofmemory"
+    r"failedtocudaMalloc(?P<asked>\d+)bytes(?:ondevice(?P<device>\d+))?\(error2outofmemory"
 );
 pattern!(
     RAPIDS,
@@ -40,29 +74,130 @@ pattern!(
 );
 pattern!(
     TENSOR_RT,
-    r"Requestedamountof(?:GPU)?memory\((\d+)bytes\)couldnotbeallocated|[dD]efaultAllocator(?:\.cpp)?::allocate(?:::\d+\]ErrorCode1:CudaRuntime|:2)\(outofmemory\)"
+    r"Requestedamountof(?:GPU)?memory\((?P<asked>\d+)bytes\)couldnotbeallocated|defaultAllocator(?:\.cpp)?::allocate(?:::\d+\]ErrorCode1:CudaRuntime|:2)\(outofmemory\)"
+);
+pattern!(
+    CAFFE,
+    r"Checkfailed:[^\n]{1,60}?==cudaSuccess\(2vs\.?0\)(?:outofmemory)?"
+);
+pattern!(
+    CNTK,
+    r"CUDAfailure2:outofmemory;GPU=(?P<device>\d+);hostname="
+);
+pattern!(
+    THEANO,
+    r"(?:Error)?allocating(?P<asked>\d+)bytesofdevicememory\(?(?:outofmemory)?\)?\.?(?:Driverreport(?P<free>\d+)bytesfreeand(?P<total>\d+)bytestotal)?"
+);
+pattern!(CTRANSLATE2, r"CUDAfailedwitherroroutofmemory");
+pattern!(
+    DIRECT_ML,
+    r"Couldnotallocatetensorwith(?P<asked>\d+)bytes\.?ThereisnotenoughGPUvideomemory|8007000ENotenoughmemoryresourcesareavailable"
+);
+pattern!(
+    JULIA,
+    r"OutofGPUmemorytryingtoallocate(?P<asked>{A})\n?(?:EffectiveGPUmemoryusage:[\d.]+%\((?P<used>{A})/(?P<total>{A})\))?"
+);
+pattern!(
+    MIND_SPORE,
+    r"TotalUsedMemStatistics:(?P<used>\d+)plus[^\n]{0,80}?allocsize:(?P<asked>\d+)ismorethantotalmemsize:(?P<total>\d+)|Device\(id:(?P<device>\d+)\)memoryisn'tenoughandallocfailed"
+);
+pattern!(
+    ASCEND,
+    r"Memory_Allocation_Failure\(EL0004\)|EL0004:Failedtoallocatememory"
 );
 
-const LIBRARIES: [(&Pattern, &str); 5] = [
-    (&ONNX_RUNTIME, "ONNX Runtime"),
-    (&FAISS, "FAISS"),
-    (&FAISS_CALL, "FAISS"),
-    (&RAPIDS, "RAPIDS"),
-    (&TENSOR_RT, "TensorRT"),
+// What CUDA says, whoever called it.
+pattern!(
+    CALL,
+    r"CUDA(?:runtime)?(?:error|failure)(?:Prev)?(?:\(2\)|2)?[:,]?'?outofmemory|CUDAruntimeerrorin[^\n]{0,120}?:?outofmemory|cudaMallocfailed:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|std::bad_alloc:(?:out_of_memory:)?(?:CUDAerror[^\n]{0,200}?)?cudaErrorMemoryAllocation|Error:CUDAoutofmemory\.?Triedtoallocate(?P<asked>{A})"
+);
+/// What stands around a call of each program.
+const CALLERS: [(&str, &[&str]); 10] = [
+    (
+        "darknet",
+        &[
+            "darknet:",
+            "darknet.exe",
+            "src/cuda.c",
+            "dark_cuda.c",
+            "bflops",
+        ],
+    ),
+    ("MXNet", &["mxnet", "pooled_storage_manager"]),
+    ("XGBoost", &["xgboost", "memoryallocationerroronworker"]),
+    ("RAPIDS", &["/rmm/", "rmm::", "cudf"]),
+    ("LMDeploy", &["lmdeploy", "turbomind"]),
+    ("TensorRT-LLM", &["tensorrt-llm", "tensorrt_llm"]),
+    ("OneFlow", &["oneflow"]),
+    ("tinygrad", &["tinygrad"]),
+    ("Numba", &["numba", "cumemallocresultsin"]),
+    ("Torch7", &["luarocks", "/cutorch/", ".lua:"]),
 ];
+// XGBoost's figures stand below the message.
+pattern!(FREE, r"Freememory:({A})");
+pattern!(REQUESTED, r"Requestedmemory:({A})");
 
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages = Vec::new();
-    for (pattern, library) in LIBRARIES {
+    for (library, pattern) in OWN_WORDS {
         for found in pattern.printed(text) {
-            let (start, end) = range(&found);
-            let mut message = Message::new(Kind::OtherAllocator, start, end);
-            message.figures.requested = number(&found, 1).map(Amount::exact);
-            let name = FigureValue::Text(library.to_owned());
-            message.figures.add(LIBRARY, name);
-            messages.push(message);
+            messages.push(message(library, &found));
         }
     }
+    let around = text.to_ascii_lowercase();
+    let caller = CALLERS
+        .iter()
+        .find(|(_, signs)| signs.iter().any(|sign| around.contains(sign)));
+    let Some((library, _)) = caller else {
+        return messages;
+    };
+    for found in CALL.printed(text) {
+        // PyTorch's own words, in another program than OneFlow.
+        if found.name("asked").is_some() && *library != "OneFlow" {
+            continue;
+        }
+        let mut message = message(library, &found);
+        let tail = text.get(message.end..).unwrap_or_default();
+        let tail = tail.get(..floor(tail, 200)).unwrap_or_default();
+        let figures = &mut message.figures;
+        for (pattern, figure) in [
+            (&FREE, &mut figures.free),
+            (&REQUESTED, &mut figures.requested),
+        ] {
+            if let Some(found) = pattern.captures(tail) {
+                *figure = super::amount(&found, 1);
+            }
+        }
+        messages.push(message);
+    }
     messages
+}
+
+fn message(library: &str, found: &regex::Captures) -> Message {
+    let (start, end) = range(found);
+    let mut message = Message::new(Kind::OtherAllocator, start, end);
+    let figures = &mut message.figures;
+    let amount = |name| {
+        found
+            .name(name)
+            .and_then(|found| amount_or_bytes(found.as_str()))
+    };
+    figures.requested = amount("asked");
+    figures.free = amount("free");
+    figures.total = amount("total");
+    figures.allocated = amount("used");
+    let device = found.name("device");
+    figures.device = device.and_then(|device| device.as_str().parse().ok());
+    figures.add(LIBRARY, FigureValue::Text(library.to_owned()));
+    message
+}
+
+/// The largest boundary of characters up to `at`.
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }

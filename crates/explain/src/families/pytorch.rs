@@ -26,9 +26,9 @@ pub const FAMILY: Family = Family {
 
 pattern!(
     HEAD,
-    r"(?:(CUDA|HIP|XPU)outofmemory[.,:;!]?)?(?:Triedtoallocate({A}|morethan1EBmemory)|Allocationwaspreemptivelyrejected|,?pleaseuse`?empty_cache)|(CUDA|HIP|XPU)outofmemory"
+    r"(?:(CUDA|HIP|XPU|NPU)outofmemory[.,:;!]?)?(?:Triedtoallocate({A}|morethan1EBmemory)|Allocationwaspreemptivelyrejected|,?pleaseuseempty_cache)|(CUDA|HIP|XPU|NPU)outofmemory"
 );
-pattern!(GPU, r"GPU(\d{1,4})(?:;|hasatotal)");
+pattern!(GPU, r"[GN]PU(\d{1,4})(?:;|hasatotal)");
 pattern!(TOTAL, r"({A})totalcapacity|totalcapaci?tyof({A})");
 pattern!(FREE, r";({A})free|ofwhich({A})isfree");
 pattern!(ALLOWED, r"({A})allowed;");
@@ -51,6 +51,10 @@ const LONGEST: usize = 3000;
 
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
+    // OneFlow borrowed the first words.
+    if text.contains("oneflow") {
+        return Vec::new();
+    }
     let heads = HEAD.all(text);
     let mut messages = Vec::new();
     for (index, head) in heads.iter().enumerate() {
@@ -95,10 +99,15 @@ fn message(
     if backend.is_none() && figures.total.is_none() && figures.device.is_none() {
         return None;
     }
-    let kind = match backend {
+    let tail = tail.to_lowercase();
+    let tail = tail.as_str();
+    let kind = match backend.map(str::to_ascii_uppercase).as_deref() {
         Some("HIP") => Kind::HipAllocator,
         Some("XPU") => Kind::XpuAllocator,
-        _ if request.is_some_and(|request| request.starts_with("more")) => Kind::CudaAbsurdSize,
+        Some("NPU") => Kind::NpuAllocator,
+        _ if request.is_some_and(|request| request.to_lowercase().starts_with("more")) => {
+            Kind::CudaAbsurdSize
+        }
         _ if tail.contains("preemptivelyrejected") => Kind::CudaRejected,
         _ if is_bare => Kind::CudaAllocatorBare,
         _ => Kind::CudaAllocator,
@@ -156,23 +165,22 @@ fn figures(
 /// The text begins a line or follows the name of an exception.
 fn stands_like_an_error(window: &Window, start: usize) -> bool {
     let line = window.line_at(start);
-    let before = window
-        .squeezed()
-        .get(window.start_of(line)..start)
-        .unwrap_or_default();
+    let before = window.squeezed().get(window.start_of(line)..start);
+    let before = before.unwrap_or_default().to_ascii_lowercase();
+    let before = before.trim_end_matches(['"', '\'', '#', '-', '>', '(']);
     before.is_empty()
-        || before.ends_with("Error:")
-        || before.ends_with("Exception:")
+        || before.ends_with("error:")
+        || before.ends_with("exception:")
         || before.ends_with("what():")
-        || before.ends_with("Error(")
+        || before.ends_with("error")
 }
 
-/// The end of the hint that follows the figures.
+/// The end of the hint that follows the figures, in lower case like the text below.
 fn hint_end(tail: &str) -> Option<usize> {
     [
         "environment-variables)",
         "pytorch-cuda-alloc-conf)",
-        "ALLOC_CONF",
+        "alloc_conf",
         "cachedmemory.",
     ]
     .iter()
@@ -183,7 +191,7 @@ fn hint_end(tail: &str) -> Option<usize> {
 fn wording(tail: &str, kind: Kind) -> Option<&'static str> {
     if kind == Kind::XpuAllocator {
         return Some(
-            match (tail.contains("Triedtoallocate"), tail.contains("isfree")) {
+            match (tail.contains("triedtoallocate"), tail.contains("isfree")) {
                 (false, _) => "PyTorch 2.3 to 2.4",
                 (true, false) => "PyTorch 2.5 to 2.9",
                 (true, true) => "PyTorch 2.10 or newer",
@@ -198,10 +206,10 @@ fn wording(tail: &str, kind: Kind) -> Option<&'static str> {
         () if is_long && tail.contains("allowed;") => "PyTorch 1.8 to 2.0",
         () if is_long => "PyTorch 1.4 to 2.0",
         () if tail.contains("capacty") => "PyTorch 2.1",
-        () if tail.contains("expandable-segmentreserve") || tail.contains("MemPoolreturned") => {
+        () if tail.contains("expandable-segmentreserve") || tail.contains("mempoolreturned") => {
             "PyTorch 2.15"
         }
-        () if tail.contains("PYTORCH_ALLOC_CONF") => "PyTorch 2.10",
+        () if tail.contains("pytorch_alloc_conf") => "PyTorch 2.10",
         () if tail.contains("docs.pytorch.org") => "PyTorch 2.11 or newer",
         () if tail.contains("privatepools") => "PyTorch 2.4 or newer",
         () if tail.contains("totalcapacityof") => "PyTorch 2.2 or newer",

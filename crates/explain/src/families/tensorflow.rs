@@ -18,12 +18,13 @@ pub const FAMILY: Family = Family {
 
 pattern!(
     TENSOR,
-    r"(?i)OOMwhenallocatingtensorwithshape(\[[0-9,]*\])(?:andtype([a-z]+\d*?)on(\S{0,80}?device:(GPU|CPU):(\d+)))?"
+    r"OOMwhenallocatingtensor(?:with|of)shape(\[[0-9,]*\]|(?:dim\{size:\d+\})+)(?:andtype(float\d+|float|half|double|bfloat16|u?int\d+|bool|complex\d+|string)(?:on(\S{0,80}?device:([A-Z]+):(\d+)))?)?(?:byallocator(\w+))?"
 );
 pattern!(
     BFC,
     r"Allocator\(([\w-]+)\)ranoutofmemorytryingtoallocate({A})(?:\(roundedto(\d+)\))?"
 );
+pattern!(HARMLESS, r"callerindicatesthatthisisnotafailure");
 pattern!(LIMIT, r"Limit:(\d+)");
 pattern!(IN_USE, r"InUse:(\d+)");
 pattern!(
@@ -36,8 +37,9 @@ fn read(window: &Window) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for found in TENSOR.printed(text) {
         let (start, end) = range(&found);
+        let type_name = found.get(2).map_or("", |name| name.as_str());
         let mut figures = Figures {
-            requested: size_of(&found[1], found.get(2).map_or("", |name| name.as_str())),
+            requested: size_of(&found[1], &type_name.to_ascii_lowercase()),
             device: number(&found, 5).and_then(|device| device.try_into().ok()),
             ..Figures::default()
         };
@@ -46,21 +48,33 @@ fn read(window: &Window) -> Vec<Message> {
         if let Some(name) = found.get(2) {
             figures.add("type", FigureValue::Text(name.as_str().to_owned()));
         }
-        if found
-            .get(4)
-            .is_some_and(|device| device.as_str().eq_ignore_ascii_case("CPU"))
-        {
-            figures.add("where", FigureValue::Text("CPU".to_owned()));
+        let is_cpu = |group: usize| {
+            let name = found.get(group).map_or("", |name| name.as_str());
+            name.to_ascii_lowercase().starts_with("cpu")
+        };
+        let is_on_host = is_cpu(4) || is_cpu(6);
+        if is_on_host {
             figures.device = None;
         }
+        let kind = match is_on_host {
+            true => Kind::TensorFlowHost,
+            false => Kind::TensorFlow,
+        };
         messages.push(Message {
             figures,
-            ..Message::new(Kind::TensorFlow, start, end)
+            ..Message::new(kind, start, end)
         });
     }
     for found in BFC.all(text) {
         let (start, end) = range(&found);
         let tail = &text[start..];
+        // It tried a faster algorithm, and takes another one.
+        if HARMLESS
+            .find(tail)
+            .is_some_and(|harmless| harmless.start() < 200)
+        {
+            continue;
+        }
         let bytes = |pattern: &super::Pattern| {
             let found = pattern.captures(tail)?;
             number(&found, 1).map(Amount::exact)
@@ -98,9 +112,9 @@ fn size_of(shape: &str, type_name: &str) -> Option<Amount> {
     };
     let mut bytes = bytes_each;
     let mut has_side = false;
+    // `[2,3]`, or `dim{size:2}dim{size:3}` before 0.8.
     for side in shape
-        .trim_matches(['[', ']'])
-        .split(',')
+        .split(|character: char| !character.is_ascii_digit())
         .filter(|side| !side.is_empty())
     {
         bytes = bytes.checked_mul(side.parse().ok()?)?;

@@ -14,6 +14,8 @@ pub const FAMILY: Family = Family {
         "Out of memory allocating",
         "Failed to allocate request",
         "cuMemAllocAsync failed",
+        "Ran out of memory in",
+        "memory space hbm",
     ],
     read,
 };
@@ -27,6 +29,11 @@ pattern!(
     r"Outofmemory(?:whiletryingtoallocate|allocating)(\d+)bytes|Failedtoallocaterequestfor({A})"
 );
 pattern!(ASYNC, r"cuMemAllocAsyncfailedtoallocate(\d+)bytes");
+// A TPU: the compiler knows before anything runs.
+pattern!(
+    TPU,
+    r"Ranoutofmemoryinmemoryspace(\w{1,8}?)\.Used([\d.]+[KMGT])of([\d.]+[KMGT])"
+);
 pattern!(FREE_OF_TOTAL, r"Freememory/Totalmemory:(\d+)/(\d+)");
 pattern!(
     BUFFERS,
@@ -72,6 +79,15 @@ fn read(window: &Window) -> Vec<Message> {
             message.end = end;
             messages.push(message);
         }
+    }
+    for found in TPU.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::Jax, start, end);
+        message.figures.total = amount(&found, 3);
+        if let Some(needed) = amount(&found, 2) {
+            message.figures.add("in total", FigureValue::Amount(needed));
+        }
+        messages.push(message);
     }
     messages.sort_by_key(|message| message.start);
     messages

@@ -3,371 +3,404 @@
 //! Many rest on one fact: before PyTorch raises, it frees every unused segment and retries. What is
 //! still cached then is in segments that are partly in use.
 
-use super::others::{other_process, small_others};
 use super::{Reasoned, Situation, Stage, stage, suspect};
 use crate::account::Account;
 use crate::amount::Amount;
+use crate::catalogue::Catalogue;
 use crate::finding::Finding;
 use crate::kind::Kind;
 use crate::reader::Log;
+use crate::say;
 
-const MIB: u64 = 1 << 20;
+pub const MIB: u64 = 1 << 20;
 
-pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reasoned> {
-    let stage = stage(finding);
-    let larger = larger_than_the_card(finding, stage);
-    let (far, somewhat) = match is_far_too_large(finding) {
-        true => (larger, None),
-        false => (None, larger),
-    };
-    let rules: [Option<Reasoned>; 12] = [
-        far,
-        fraction_limit(finding),
-        free_but_refused(finding, log),
-        other_process(finding, account),
-        growth(finding, log),
-        fragmentation(finding),
-        model_or_optimizer(finding, stage),
-        evaluation(finding, stage),
-        one_large_request(finding),
-        somewhat,
-        activations(finding, stage),
-        perhaps_growth(finding, log),
-    ];
-    let mut found: Vec<Reasoned> = rules.into_iter().flatten().collect();
-    if found.is_empty() {
-        found.push(full(finding));
-    }
-    let is_known = found
-        .iter()
-        .any(|each| each.situation == Situation::OtherProcess);
-    found.extend(small_others(finding, account).filter(|_| !is_known));
-    found
+/// No card has more memory than this: a request beyond it is a mistake, whatever the card.
+pub const MORE_THAN_ANY_CARD: u64 = 290 << 30;
+
+/// From this many successful steps on, a failure raises the question of growth.
+const MANY_STEPS: u64 = 10;
+
+/// What conclusions are drawn from.
+pub struct Reasoner<'a> {
+    pub finding: &'a Finding,
+    pub account: &'a Account,
+    pub log: &'a Log,
+    pub catalogue: &'a Catalogue,
 }
 
 pub fn percent(part: Amount, whole: Amount) -> u64 {
     part.bytes.saturating_mul(100) / whole.bytes.max(1)
 }
 
-/// A request of several times the card's memory is a mistake; one slightly above it may be intended.
-fn is_far_too_large(finding: &Finding) -> bool {
-    let figures = &finding.figures;
-    match (figures.requested, figures.total) {
-        (Some(requested), Some(total)) => requested.bytes / 2 >= total.bytes,
-        _ => false,
-    }
-}
-
-fn larger_than_the_card(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
-    let figures = &finding.figures;
-    let (requested, total) = (figures.requested?, figures.total?);
-    if !requested.exceeds(total) {
-        return None;
-    }
-    let reason = format!(
-        "a single request for {requested} exceeds the whole card ({total}): no setting can satisfy it"
-    );
-    if stage == Some(Stage::LoadingTheModel) {
-        return Some(
-            Reasoned::new(Situation::ModelDoesNotFit, reason)
-                .and("it failed while the model was moved to the card"),
-        );
-    }
-    let likely = suspect(finding).sentence(Some(requested));
-    Some(Reasoned::new(Situation::ShapeBug, reason).and(format!("likely {likely}")))
-}
-
-fn fraction_limit(finding: &Finding) -> Option<Reasoned> {
-    let figures = &finding.figures;
-    let (allowed, requested) = (figures.allowed?, figures.requested?);
-    let held = figures.reserved.or(figures.allocated)?;
-    let needed = held.plus(requested);
-    if needed.bytes + needed.off_by + allowed.off_by < allowed.bytes {
-        return None;
-    }
-    let reason = format!(
-        "{held} reserved + {requested} requested exceeds the limit of {allowed} that the process set itself"
-    );
-    let free = figures
-        .free
-        .map(|free| format!("the card still had {free} free"));
-    Some(Reasoned::new(Situation::FractionLimit, reason).and_if(free))
-}
-
-fn free_but_refused(finding: &Finding, log: &Log) -> Option<Reasoned> {
-    let figures = &finding.figures;
-    let (free, requested, total) = (figures.free?, figures.requested?, figures.total?);
-    // The process's own limit is checked first: the request never reached the driver.
-    if fraction_limit(finding).is_some() {
-        return None;
-    }
-    let margin = (64 * MIB).max(total.bytes / 50);
-    if free.bytes < requested.bytes.saturating_add(margin) {
-        return None;
-    }
-    let reason = format!("{requested} requested with {free} free: the card was not full");
-    let why = match (finding.kind, log.environment.is_windows) {
-        (Kind::HipAllocator, _) => {
-            "with ROCm, this happens when host memory is short or the driver's address space is \
-             fragmented"
+impl Reasoner<'_> {
+    pub fn situations(&self) -> Vec<Reasoned> {
+        let stage = stage(self.finding, self.log);
+        let larger = self.larger_than_the_card(stage);
+        let (far, somewhat) = match self.is_far_too_large() {
+            true => (larger, None),
+            false => (None, larger),
+        };
+        let rules: [Option<Reasoned>; 13] = [
+            far,
+            self.fraction_limit(),
+            self.free_but_refused(),
+            self.other_process(),
+            self.ranks_share_a_card(),
+            self.growth(),
+            self.fragmentation(),
+            self.model_or_optimizer(stage),
+            self.evaluation(stage),
+            self.one_large_request(),
+            somewhat,
+            self.activations(stage),
+            self.perhaps_growth(),
+        ];
+        let mut found: Vec<Reasoned> = Vec::new();
+        for reasoned in rules.into_iter().flatten() {
+            let is_known = found
+                .iter()
+                .any(|known| known.situation == reasoned.situation);
+            if !is_known {
+                found.push(reasoned);
+            }
         }
-        (Kind::XpuAllocator, _) => {
-            "an Intel GPU borrows host memory, and a single allocation is limited (4 GiB without special \
-             flags)"
+        if found.is_empty() {
+            found.push(self.full());
         }
-        (_, true) => {
-            "on Windows, RAM and page file must back every allocation on the card, and they ran out"
-        }
-        _ => {
-            "another process held it at that moment, RAM and page file were short (Windows, WSL), or the \
-             card is partitioned"
-        }
-    };
-    Some(Reasoned::new(Situation::FreeButRefused, reason).and(why))
-}
-
-fn growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
-    let grown = log.memory_prints.iter().find_map(|series| {
-        let (first, last) = series.growth()?;
-        Some((series, Amount::exact(first), Amount::exact(last)))
-    });
-    if let Some((series, first, last)) = grown {
-        return Some(
-            Reasoned::new(
-                Situation::Growth,
-                format!(
-                    "`{}` in the log rises from {first} (line {}) to {last} (line {}) and hardly ever falls",
-                    series.name,
-                    series.points.first().map_or(0, |point| point.line),
-                    series.points.last().map_or(0, |point| point.line)
-                ),
-            )
-            .and_if(steps(finding)),
-        );
+        let is_known = found
+            .iter()
+            .any(|each| each.situation == Situation::OtherProcess);
+        found.extend(self.small_others().filter(|_| !is_known));
+        found
     }
-    // The same writer ran out of memory repeatedly, with more allocated each time.
-    let allocated: Vec<Amount> = log
-        .findings
-        .iter()
-        .filter(|each| each.writer == finding.writer && each.kind == finding.kind)
-        .filter(|each| each.figures.device == finding.figures.device)
-        .filter_map(|each| each.figures.allocated)
-        .collect();
-    let is_rising = allocated.len() >= 3
-        && allocated
-            .windows(2)
-            .all(|pair| pair[1].bytes > pair[0].bytes);
-    let (first, last) = (*allocated.first()?, *allocated.last()?);
-    (is_rising && last.exceeds(first)).then(|| {
-        Reasoned::new(
-            Situation::Growth,
-            format!(
-                "it ran out of memory at least {} times, with {first} allocated the first time and {last} the last",
-                allocated.len() as u64 + log.left_out
+
+    /// A request of several times the card's memory is a mistake; one slightly above it may be intended.
+    fn is_far_too_large(&self) -> bool {
+        let figures = &self.finding.figures;
+        match (figures.requested, figures.total) {
+            (Some(requested), Some(total)) => requested.bytes / 2 >= total.bytes,
+            (Some(requested), None) => requested.bytes >= MORE_THAN_ANY_CARD,
+            _ => false,
+        }
+    }
+
+    fn larger_than_the_card(&self, stage: Option<Stage>) -> Option<Reasoned> {
+        let figures = &self.finding.figures;
+        let requested = figures.requested?;
+        let reason = match figures.total {
+            Some(total) if requested.exceeds(total) => say!(
+                self.catalogue,
+                "request-exceeds-card",
+                requested = requested,
+                total = total
             ),
-        )
-    })
-}
-
-/// From this many successful steps on, a failure raises the question of growth.
-const MANY_STEPS: u64 = 10;
-
-/// A training that fails late had the same model and optimizer all along. A log that prints no memory
-/// cannot tell a larger batch from growing memory, so the answer names both.
-fn perhaps_growth(finding: &Finding, log: &Log) -> Option<Reasoned> {
-    if growth(finding, log).is_some() {
-        return None;
+            None if requested.bytes >= MORE_THAN_ANY_CARD => say!(
+                self.catalogue,
+                "request-exceeds-any-card",
+                requested = requested
+            ),
+            _ => return None,
+        };
+        if stage == Some(Stage::LoadingTheModel) {
+            let loading = say!(self.catalogue, "while-model-moved");
+            return Some(Reasoned::new(Situation::ModelDoesNotFit, reason).and(loading));
+        }
+        let likely = suspect(self.finding).sentence(Some(requested), self.catalogue);
+        Some(Reasoned::new(Situation::ShapeBug, reason).and(likely))
     }
-    let progress = finding
-        .progress
-        .as_ref()
-        .filter(|progress| progress.is_under_way())?;
-    let step = progress.step.filter(|step| *step >= MANY_STEPS)?;
-    Some(
-        Reasoned::new(
-            Situation::Growth,
-            format!("{step} steps with the same model and optimizer fitted before this one"),
-        )
-        .and(
-            "if all batches have the same shape, something is kept from step to step; the log prints no \
-             memory figures to confirm it",
-        ),
-    )
-}
 
-fn steps(finding: &Finding) -> Option<String> {
-    let progress = finding
-        .progress
-        .as_ref()
-        .filter(|progress| progress.is_under_way())?;
-    Some(match (progress.step, progress.of_steps, progress.epoch) {
-        (Some(step), Some(of), _) => format!("it failed after step {step} of {of}"),
-        (Some(step), None, _) => format!("it failed after step {step}"),
-        (None, _, Some(epoch)) => format!("it failed in epoch {epoch}"),
-        _ => return None,
-    })
-}
-
-fn fragmentation(finding: &Finding) -> Option<Reasoned> {
-    let figures = &finding.figures;
-    let (cached, reserved, requested) = (figures.cached?, figures.reserved?, figures.requested?);
-    let free = figures.free.unwrap_or_default();
-    let is_share = cached.bytes * 10 >= reserved.bytes && cached.bytes >= 64 * MIB;
-    let would_do = cached.plus(free).bytes >= requested.bytes;
-    if !is_share || !would_do {
-        return None;
+    fn fraction_limit(&self) -> Option<Reasoned> {
+        let figures = &self.finding.figures;
+        let (allowed, requested) = (figures.allowed?, figures.requested?);
+        let held = figures.reserved.or(figures.allocated)?;
+        let needed = held.plus(requested);
+        if needed.bytes + needed.off_by + allowed.off_by < allowed.bytes {
+            return None;
+        }
+        let reason = say!(
+            self.catalogue,
+            "over-own-limit",
+            held = held,
+            requested = requested,
+            allowed = allowed
+        );
+        let free = figures.free;
+        let free = free.map(|free| say!(self.catalogue, "card-still-free", free = free));
+        Some(Reasoned::new(Situation::FractionLimit, reason).and_if(free))
     }
-    let reason = format!(
-        "{cached} of {reserved} reserved ({} %) is cached and unused; with {free} free, that is more than \
-         the {requested} requested",
-        percent(cached, reserved)
-    );
-    Some(Reasoned::new(Situation::Fragmentation, reason).and(
-        "PyTorch freed every unused segment before it raised the error: the rest is in pieces between \
-         tensors in use",
-    ))
-}
 
-fn model_or_optimizer(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
-    let figures = &finding.figures;
-    let allocated = figures.allocated.map(|allocated| {
-        let share = figures
-            .total
-            .map(|total| format!(", {} % of the card", percent(allocated, total)));
-        format!(
-            "{allocated} was allocated by then{}",
-            share.unwrap_or_default()
-        )
-    });
-    let is_under_way = finding
-        .progress
-        .as_ref()
-        .is_some_and(|progress| progress.is_under_way());
-    match stage? {
-        Stage::LoadingTheModel => Some(
-            Reasoned::new(
-                Situation::ModelDoesNotFit,
-                "it failed while the model was moved to the card, before the first batch",
-            )
-            .and_if(allocated),
-        ),
-        Stage::Optimizer if !is_under_way => Some(
-            Reasoned::new(
-                Situation::OptimizerState,
-                "it failed in the optimizer's first step, which allocates its state (Adam: twice the size of \
-                 the parameters) on top of weights and gradients",
-            )
-            .and_if(allocated),
-        ),
-        _ => None,
+    fn free_but_refused(&self) -> Option<Reasoned> {
+        let figures = &self.finding.figures;
+        let (free, requested, total) = (figures.free?, figures.requested?, figures.total?);
+        // The process's own limit is checked first: the request never reached the driver.
+        if self.fraction_limit().is_some() {
+            return None;
+        }
+        let margin = (64 * MIB).max(total.bytes / 50);
+        if free.bytes < requested.bytes.saturating_add(margin) {
+            return None;
+        }
+        let reason = say!(
+            self.catalogue,
+            "not-full",
+            requested = requested,
+            free = free
+        );
+        let environment = &self.log.environment;
+        let why = match self.finding.kind {
+            Kind::HipAllocator => "refused-rocm",
+            Kind::XpuAllocator => "refused-intel",
+            _ if environment.is_wsl => "refused-wsl",
+            _ if environment.is_windows => "refused-windows",
+            _ => "refused-unknown",
+        };
+        let why = say!(self.catalogue, why);
+        Some(Reasoned::new(Situation::FreeButRefused, reason).and(why))
     }
-}
 
-fn evaluation(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
-    if stage != Some(Stage::Evaluation) {
-        return None;
-    }
-    let place = finding
-        .traceback
-        .as_ref()
-        .and_then(|traceback| traceback.place());
-    let reason = match place {
-        Some(frame) => format!(
-            "the traceback goes through evaluation, to `{}` in {}:{}",
-            frame.function, frame.file, frame.line
-        ),
-        None => "the progress bar counts evaluation batches".to_owned(),
-    };
-    Some(Reasoned::new(Situation::Evaluation, reason).and(
-        "when training fits and evaluation does not, the usual causes are outputs kept on the card, a \
-         larger batch, longer samples or a missing no_grad()",
-    ))
-}
-
-fn one_large_request(finding: &Finding) -> Option<Reasoned> {
-    let figures = &finding.figures;
-    let (requested, total) = (figures.requested?, figures.total?);
-    if requested.bytes * 10 < total.bytes || requested.bytes < 256 * MIB {
-        return None;
-    }
-    let free = figures.free.map(|free| format!(", and {free} was free"));
-    let reason = format!(
-        "a single request for {requested} is {} % of the card{}",
-        percent(requested, total),
-        free.unwrap_or_default()
-    );
-    let allocated = figures.allocated.map(|allocated| {
-        format!(
-            "{allocated} ({} %) was already allocated",
-            percent(allocated, total)
-        )
-    });
-    Some(Reasoned::new(Situation::OneLargeRequest, reason).and_if(allocated))
-}
-
-fn activations(finding: &Finding, stage: Option<Stage>) -> Option<Reasoned> {
-    let figures = &finding.figures;
-    let is_under_way = finding
-        .progress
-        .as_ref()
-        .is_some_and(|progress| progress.is_under_way());
-    // In the optimizer's first step, activations are already freed.
-    let is_training = matches!(stage, Some(Stage::Backward | Stage::Training));
-    if !is_training && !is_under_way {
-        return None;
-    }
-    let (allocated, total) = (figures.allocated?, figures.total?);
-    let reason = format!(
-        "tensors in use during training take {allocated} of {total} ({} %), and the request that failed \
-         was for {}",
-        percent(allocated, total),
-        figures.requested.unwrap_or_default()
-    );
-    let stage = match stage {
-        Some(Stage::Backward) => Some(
-            "it failed in the backward pass, when activations and gradients are alive together",
-        ),
-        _ => None,
-    };
-    let later = steps(finding).map(|steps| {
-        format!("{steps}: the model and earlier batches fitted, so this batch was larger or longer, or memory grew")
-    });
-    Some(
-        Reasoned::new(Situation::Activations, reason)
-            .and_if(stage.map(str::to_owned))
-            .and_if(later),
-    )
-}
-
-fn full(finding: &Finding) -> Reasoned {
-    let figures = &finding.figures;
-    let reason = match (figures.allocated, figures.total) {
-        (Some(allocated), Some(total)) => format!(
-            "tensors in use take {allocated} of {total} ({} %); a request for {} did not fit",
-            percent(allocated, total),
-            figures.requested.unwrap_or_default()
-        ),
-        _ => match figures.requested {
-            Some(requested) => format!("{requested} requested; the rest of the message is missing"),
-            None => "the message gives no figures".to_owned(),
-        },
-    };
-    let small = figures
-        .requested
-        .and_then(|requested| match requested.bytes {
-            bytes if bytes == 2 * MIB => {
-                Some("2.00 MiB is the segment size for requests up to 1 MiB")
-            }
-            bytes if bytes == 20 * MIB => {
-                Some("20.00 MiB is the segment size for requests from 1 to 10 MiB")
-            }
-            _ => None,
+    fn growth(&self) -> Option<Reasoned> {
+        let grown = self.log.memory_prints.iter().find_map(|series| {
+            let (first, last) = series.growth()?;
+            Some((series, Amount::exact(first), Amount::exact(last)))
         });
-    let cached = figures
-        .cached
-        .filter(|cached| cached.bytes > 0)
-        .map(|cached| format!("only {cached} was cached and unused: this is not fragmentation"));
-    Reasoned::new(Situation::Full, reason)
-        .and_if(small.map(str::to_owned))
-        .and_if(cached)
+        if let Some((series, first, last)) = grown {
+            let line =
+                |point: Option<&crate::memory_prints::Point>| point.map_or(0, |point| point.line);
+            let reason = say!(
+                self.catalogue,
+                "series-rises",
+                name = series.name,
+                first = first,
+                from = line(series.points.first()),
+                last = last,
+                to = line(series.points.last())
+            );
+            return Some(Reasoned::new(Situation::Growth, reason).and_if(self.steps()));
+        }
+        // The same writer ran out of memory repeatedly, with more allocated each time.
+        let finding = self.finding;
+        let allocated: Vec<Amount> = self
+            .log
+            .findings
+            .iter()
+            .filter(|each| each.writer == finding.writer && each.kind == finding.kind)
+            .filter(|each| each.figures.device == finding.figures.device)
+            .filter_map(|each| each.figures.allocated)
+            .collect();
+        let is_rising = allocated.len() >= 3
+            && allocated
+                .windows(2)
+                .all(|pair| pair[1].bytes > pair[0].bytes);
+        let (first, last) = (*allocated.first()?, *allocated.last()?);
+        (is_rising && last.exceeds(first)).then(|| {
+            let times = allocated.len() as u64 + self.log.left_out;
+            let reason = say!(
+                self.catalogue,
+                "failed-repeatedly",
+                times = times,
+                first = first,
+                last = last
+            );
+            Reasoned::new(Situation::Growth, reason)
+        })
+    }
+
+    /// A training that fails late had the same model and optimizer all along. A log that prints no memory
+    /// cannot tell a larger batch from growing memory, so the answer names both.
+    fn perhaps_growth(&self) -> Option<Reasoned> {
+        if self.growth().is_some() {
+            return None;
+        }
+        let progress = self.finding.progress.as_ref();
+        let progress = progress.filter(|progress| progress.is_under_way())?;
+        let step = progress.step.filter(|step| *step >= MANY_STEPS)?;
+        let reason = say!(self.catalogue, "steps-fitted", step = step);
+        let perhaps = say!(self.catalogue, "perhaps-kept");
+        Some(Reasoned::new(Situation::Growth, reason).and(perhaps))
+    }
+
+    fn steps(&self) -> Option<String> {
+        let progress = self.finding.progress.as_ref();
+        let progress = progress.filter(|progress| progress.is_under_way())?;
+        let catalogue = self.catalogue;
+        Some(match (progress.step, progress.of_steps, progress.epoch) {
+            (Some(step), Some(of), _) => {
+                say!(catalogue, "failed-after-step-of", step = step, of = of)
+            }
+            (Some(step), None, _) => say!(catalogue, "failed-after-step", step = step),
+            (None, _, Some(epoch)) => say!(catalogue, "failed-in-epoch", epoch = epoch),
+            _ => return None,
+        })
+    }
+
+    fn fragmentation(&self) -> Option<Reasoned> {
+        let figures = &self.finding.figures;
+        let (cached, reserved, requested) =
+            (figures.cached?, figures.reserved?, figures.requested?);
+        let free = figures.free.unwrap_or_default();
+        let is_share = cached.bytes * 10 >= reserved.bytes && cached.bytes >= 64 * MIB;
+        let would_do = cached.plus(free).bytes >= requested.bytes;
+        if !is_share || !would_do {
+            return None;
+        }
+        let reason = say!(
+            self.catalogue,
+            "cached-in-pieces",
+            cached = cached,
+            reserved = reserved,
+            percent = percent(cached, reserved),
+            free = free,
+            requested = requested
+        );
+        let pieces = say!(self.catalogue, "pieces-between-tensors");
+        Some(Reasoned::new(Situation::Fragmentation, reason).and(pieces))
+    }
+
+    fn model_or_optimizer(&self, stage: Option<Stage>) -> Option<Reasoned> {
+        let figures = &self.finding.figures;
+        let allocated = figures.allocated.map(|allocated| match figures.total {
+            Some(total) => say!(
+                self.catalogue,
+                "allocated-by-then-share",
+                allocated = allocated,
+                percent = percent(allocated, total)
+            ),
+            None => say!(self.catalogue, "allocated-by-then", allocated = allocated),
+        });
+        let progress = self.finding.progress.as_ref();
+        let is_under_way = progress.is_some_and(|progress| progress.is_under_way());
+        let (situation, id) = match stage? {
+            Stage::LoadingTheModel if self.log.environment.is_model_missing => {
+                (Situation::ModelDoesNotFit, "model-failed-to-load")
+            }
+            Stage::LoadingTheModel => (Situation::ModelDoesNotFit, "before-first-batch"),
+            Stage::Optimizer if !is_under_way => {
+                (Situation::OptimizerState, "optimizer-first-step")
+            }
+            _ => return None,
+        };
+        Some(Reasoned::new(situation, say!(self.catalogue, id)).and_if(allocated))
+    }
+
+    fn evaluation(&self, stage: Option<Stage>) -> Option<Reasoned> {
+        if stage != Some(Stage::Evaluation) {
+            return None;
+        }
+        let traceback = self.finding.traceback.as_ref();
+        let reason = match traceback.and_then(|traceback| traceback.place()) {
+            Some(frame) => say!(
+                self.catalogue,
+                "evaluation-place",
+                function = frame.function,
+                file = frame.file,
+                line = frame.line
+            ),
+            None => say!(self.catalogue, "evaluation-bar"),
+        };
+        let causes = say!(self.catalogue, "evaluation-causes");
+        Some(Reasoned::new(Situation::Evaluation, reason).and(causes))
+    }
+
+    fn one_large_request(&self) -> Option<Reasoned> {
+        let figures = &self.finding.figures;
+        let (requested, total) = (figures.requested?, figures.total?);
+        if requested.bytes * 10 < total.bytes || requested.bytes < 256 * MIB {
+            return None;
+        }
+        let share = percent(requested, total);
+        let reason = match figures.free {
+            Some(free) => say!(
+                self.catalogue,
+                "large-share-free",
+                requested = requested,
+                percent = share,
+                free = free
+            ),
+            None => say!(
+                self.catalogue,
+                "large-share",
+                requested = requested,
+                percent = share
+            ),
+        };
+        let allocated = figures.allocated.map(|allocated| {
+            say!(
+                self.catalogue,
+                "already-allocated",
+                allocated = allocated,
+                percent = percent(allocated, total)
+            )
+        });
+        Some(Reasoned::new(Situation::OneLargeRequest, reason).and_if(allocated))
+    }
+
+    fn activations(&self, stage: Option<Stage>) -> Option<Reasoned> {
+        let figures = &self.finding.figures;
+        let progress = self.finding.progress.as_ref();
+        let is_under_way = progress.is_some_and(|progress| progress.is_under_way());
+        // In the optimizer's first step, activations are already freed.
+        let is_training = matches!(stage, Some(Stage::Backward | Stage::Training));
+        let is_inference = stage == Some(Stage::Inference);
+        if is_inference || (!is_training && !is_under_way) {
+            return None;
+        }
+        let (allocated, total) = (figures.allocated?, figures.total?);
+        let reason = say!(
+            self.catalogue,
+            "training-tensors",
+            allocated = allocated,
+            total = total,
+            percent = percent(allocated, total),
+            requested = figures.requested.unwrap_or_default()
+        );
+        let backward = stage == Some(Stage::Backward);
+        let backward = backward.then(|| say!(self.catalogue, "in-backward"));
+        let later = self.steps();
+        let later = later.map(|steps| say!(self.catalogue, "larger-or-grew", steps = steps));
+        Some(
+            Reasoned::new(Situation::Activations, reason)
+                .and_if(backward)
+                .and_if(later),
+        )
+    }
+
+    fn full(&self) -> Reasoned {
+        let figures = &self.finding.figures;
+        let reason = match (figures.allocated, figures.total, figures.requested) {
+            (Some(allocated), Some(total), requested) => say!(
+                self.catalogue,
+                "in-use",
+                allocated = allocated,
+                total = total,
+                percent = percent(allocated, total),
+                requested = requested.unwrap_or_default()
+            ),
+            (_, _, Some(requested)) => say!(self.catalogue, "rest-missing", requested = requested),
+            _ => say!(self.catalogue, "no-figures"),
+        };
+        let small = figures
+            .requested
+            .and_then(|requested| match requested.bytes {
+                bytes if bytes == 2 * MIB => Some(say!(self.catalogue, "small-segment")),
+                bytes if bytes == 20 * MIB => Some(say!(self.catalogue, "medium-segment")),
+                _ => None,
+            });
+        Reasoned::new(Situation::Full, reason)
+            .and_if(small)
+            .and_if(self.what_the_cache_says())
+    }
+
+    /// Whether the cache could have served the request: only if not even all of it would have been enough,
+    /// fragmentation is ruled out.
+    fn what_the_cache_says(&self) -> Option<String> {
+        let figures = &self.finding.figures;
+        let cached = figures.cached.filter(|cached| cached.bytes > 0)?;
+        let requested = figures.requested?;
+        let available = cached.plus(figures.free.unwrap_or_default());
+        let id = match requested.exceeds(available) {
+            true => "cache-not-enough",
+            false => "cache-in-small-pieces",
+        };
+        Some(say!(self.catalogue, id, cached = cached))
+    }
 }

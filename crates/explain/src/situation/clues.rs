@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::finding::Finding;
+use crate::reader::Log;
 use crate::traceback::Frame;
 
 /// The stage of a training.
@@ -14,10 +15,12 @@ pub enum Stage {
     Backward,
     Evaluation,
     Training,
+    /// A model is used, and not trained.
+    Inference,
 }
 
 /// Decides from the innermost call outwards: training calls evaluation, never the reverse.
-pub fn stage(finding: &Finding) -> Option<Stage> {
+pub fn stage(finding: &Finding, log: &Log) -> Option<Stage> {
     let frames = finding
         .traceback
         .as_ref()
@@ -33,13 +36,24 @@ pub fn stage(finding: &Finding) -> Option<Stage> {
     if any(is_backward) {
         return Some(Stage::Backward);
     }
+    let trains = any(is_training);
     for frame in frames.iter().rev() {
         if is_evaluation(frame) {
             return Some(Stage::Evaluation);
         }
+        // Samples that a training draws are part of its evaluation.
+        if is_inference(frame) {
+            return Some(match trains {
+                true => Stage::Evaluation,
+                false => Stage::Inference,
+            });
+        }
         if is_training(frame) {
             return Some(Stage::Training);
         }
+    }
+    if log.environment.is_model_missing && frames.is_empty() {
+        return Some(Stage::LoadingTheModel);
     }
     let progress = finding.progress.as_ref()?;
     if progress.is_loading() && frames.is_empty() {
@@ -118,13 +132,25 @@ fn is_evaluation(frame: &Frame) -> bool {
                 | "validation"
                 | "test"
                 | "testing"
-                | "predict"
+                | "metrics"
+        )
+    })
+}
+
+fn is_inference(frame: &Frame) -> bool {
+    words_of(frame).any(|word| {
+        matches!(
+            word.as_str(),
+            "predict"
                 | "prediction"
                 | "inference"
                 | "infer"
                 | "generate"
-                | "metrics"
                 | "sample"
+                | "transcribe"
+                | "chat"
+                | "pipe"
+                | "pipeline"
         )
     })
 }
@@ -167,7 +193,7 @@ mod tests {
         reader.push(text.as_bytes());
         let log = reader.finish();
         assert_eq!(log.findings[0].kind, Kind::CudaAllocator);
-        stage(&log.findings[0])
+        stage(&log.findings[0], &log)
     }
 
     #[test]
@@ -199,6 +225,17 @@ mod tests {
             (
                 vec![("t.py", "train", "optimizer.step()")],
                 Some(Stage::Optimizer),
+            ),
+            (
+                vec![("t.py", "main", "out = model.generate(ids)")],
+                Some(Stage::Inference),
+            ),
+            (
+                vec![
+                    ("t.py", "train", "show_samples(model)"),
+                    ("t.py", "show_samples", "images = sample(model)"),
+                ],
+                Some(Stage::Evaluation),
             ),
             (vec![("t.py", "main", "y = f(x)")], None),
             (vec![("retrieval.py", "interval", "y = f(x)")], None),

@@ -1,263 +1,322 @@
 //! Failures outside PyTorch's caching allocator: what each kind means.
 
+use ghostgpu_text::grouped;
+
+use super::allocator::MORE_THAN_ANY_CARD;
 use super::{Reasoned, Situation, Suspect};
+use crate::catalogue::Catalogue;
 use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
-use ghostgpu_text::grouped;
+use crate::say;
 
 /// A single request for more host memory than this is a mistake on most machines.
 const ABSURD_ON_A_HOST: u64 = 256 << 30;
 
-pub fn situation(finding: &Finding) -> Reasoned {
-    let figures = &finding.figures;
-    let requested = figures.requested;
+pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
+    let requested = finding.figures.requested;
+    let simple = |situation, id: &str| Reasoned::new(situation, say!(catalogue, id));
     match finding.kind {
         Kind::CudaAbsurdSize | Kind::CudnnWorkspace => {
-            Reasoned::new(Situation::ShapeBug, "no card has that much memory").and(format!(
-                "likely {}",
-                match finding.kind {
-                    Kind::CudaAbsurdSize => Suspect::Overflow.sentence(None),
-                    _ => Suspect::Convolution.sentence(None),
-                }
-            ))
+            let suspect = match finding.kind {
+                Kind::CudaAbsurdSize => Suspect::Overflow,
+                _ => Suspect::Convolution,
+            };
+            simple(Situation::ShapeBug, "no-card-has-it").and(suspect.sentence(None, catalogue))
         }
-        Kind::CudaRejected => Reasoned::new(
-            Situation::FractionLimit,
-            "the request would have exceeded per_process_memory_fraction, and throw_on_cudamalloc_oom is \
-             on: it never reached the driver",
-        ),
-        Kind::CpuAllocator | Kind::PythonMemory
-            if requested.is_some_and(|requested| requested.bytes >= ABSURD_ON_A_HOST) =>
-        {
-            Reasoned::new(
-                Situation::ShapeBug,
-                format!(
-                    "a single request for {} is more than most machines have",
-                    requested.unwrap_or_default()
-                ),
-            )
-            .and(format!("likely {}", super::suspect(finding).sentence(requested)))
+        Kind::CudaRejected => simple(Situation::FractionLimit, "rejected"),
+        Kind::CpuAllocator | Kind::PythonMemory | Kind::TensorFlowHost => {
+            in_ram(finding, catalogue)
         }
-        Kind::CpuAllocator | Kind::PythonMemory => Reasoned::new(
-            Situation::HostMemory,
-            match requested {
-                Some(requested) => format!("{requested} of RAM was requested; the GPU is not involved"),
-                None => "RAM was requested; the GPU is not involved".to_owned(),
-            },
-        )
-        .and_if(shape(finding)),
         Kind::HostKill | Kind::JobLimit | Kind::HostKillLikely | Kind::DataLoaderKilled => {
-            killed(finding)
+            killed(finding, catalogue)
         }
-        Kind::SharedMemory => Reasoned::new(
-            Situation::SharedMemory,
-            "DataLoader workers pass batches through /dev/shm, and it is full (containers have 64 MiB by \
-             default)",
+        Kind::PageFile => simple(Situation::HostMemory, "page-file-full"),
+        Kind::LlamaCppHost => {
+            let asked =
+                requested.map(|requested| say!(catalogue, "ram-requested", requested = requested));
+            simple(Situation::HostMemory, "llama-in-ram").and_if(asked)
+        }
+        Kind::OllamaMemory => Reasoned::new(
+            Situation::HostMemory,
+            say!(
+                catalogue,
+                "ollama-needs",
+                requested = requested.unwrap_or_default(),
+                free = finding.figures.free.unwrap_or_default()
+            ),
         ),
-        Kind::PinnedMemory => Reasoned::new(
-            Situation::PinnedMemory,
-            "CUDA also reports `out of memory` for pinned memory, which is host RAM",
-        )
-        .and_if(requested.map(|requested| format!("{requested} was to be pinned"))),
-        Kind::MpsAllocator => unified(finding),
-        Kind::KernelSharedMemory => kernel(finding),
-        Kind::VllmNoCache | Kind::VllmSequence | Kind::VllmNotFree | Kind::VllmSampler => {
-            serving(finding)
+        Kind::SharedMemory => simple(Situation::SharedMemory, "shm-full"),
+        Kind::PinnedMemory => {
+            let pinned =
+                requested.map(|requested| say!(catalogue, "to-be-pinned", requested = requested));
+            let fallback =
+                finding.text.contains("ggml") || finding.text.contains("of pinned memory");
+            let fallback = fallback.then(|| say!(catalogue, "pinned-fallback"));
+            simple(Situation::PinnedMemory, "pinned-is-ram")
+                .and_if(pinned)
+                .and_if(fallback)
         }
-        Kind::LlamaCpp => Reasoned::new(
-            Situation::ModelDoesNotFit,
-            match requested {
-                Some(requested) => format!("a single request for {requested} failed: the card had no more"),
-                None => "the message gives no figures".to_owned(),
-            },
-        )
-        .and("layers on the card, KV cache and scratch space are allocated at startup: reduce any of them"),
+        Kind::MpsAllocator => unified(finding, catalogue),
+        Kind::Mlx => metal(finding, catalogue),
+        Kind::KernelSharedMemory => kernel(finding, catalogue),
+        Kind::VllmNoCache
+        | Kind::VllmSequence
+        | Kind::VllmNotFree
+        | Kind::VllmSampler
+        | Kind::SglangNoCache
+        | Kind::TgiWarmup => serving(finding, catalogue),
+        Kind::LlamaCpp => {
+            let reason = match requested {
+                Some(requested) => say!(catalogue, "one-request-failed", requested = requested),
+                None => say!(catalogue, "no-figures"),
+            };
+            let startup = say!(catalogue, "llama-at-startup");
+            Reasoned::new(Situation::ModelDoesNotFit, reason).and(startup)
+        }
+        Kind::OtherAllocator if !is_beside_pytorch(finding) => full(finding, catalogue),
         Kind::Jax | Kind::TensorFlow | Kind::BfcAllocator | Kind::OtherAllocator => {
-            framework(finding)
-        },
-        Kind::DispatchedElsewhere => Reasoned::new(
-            Situation::ModelDoesNotFit,
-            "accelerate placed some layers on the CPU because the card had no room, and quantized layers \
-             cannot run there",
-        ),
-        Kind::CudaAllocatorBare | Kind::CuPy | Kind::Paddle => Reasoned::new(
-            Situation::Full,
-            match requested {
-                Some(requested) => format!("{requested} requested, and the card had no more"),
-                None => "the message gives no figures: the rest of it is missing".to_owned(),
-            },
-        ),
-        _ => outside(finding),
+            framework(finding, catalogue)
+        }
+        Kind::DispatchedElsewhere => simple(Situation::ModelDoesNotFit, "placed-on-cpu"),
+        Kind::CudaAllocatorBare | Kind::CuPy | Kind::Paddle => full(finding, catalogue),
+        Kind::Unsaid => simple(Situation::Unsaid, "neither-which"),
+        _ => outside(finding, catalogue),
     }
 }
 
-fn shape(finding: &Finding) -> Option<String> {
-    let shape = finding.figures.text_named("shape")?;
-    Some(format!("for an array of shape {shape}"))
+/// PyTorch keeps a cache on the same card.
+fn is_beside_pytorch(finding: &Finding) -> bool {
+    let library = finding.figures.text_named(LIBRARY);
+    matches!(
+        library,
+        Some("ONNX Runtime" | "FAISS" | "RAPIDS" | "TensorRT")
+    )
 }
 
-fn killed(finding: &Finding) -> Reasoned {
-    let resident = finding.figures.amount_named("resident");
-    let reason = match finding.kind {
-        Kind::HostKill => {
-            "the kernel says so itself: RAM was exhausted, and it killed this process"
+/// A request that no device can satisfy.
+fn impossible(finding: &Finding, catalogue: &Catalogue) -> Option<Reasoned> {
+    let figures = &finding.figures;
+    let requested = figures.requested?;
+    let reason = match figures.allowed.or(figures.total) {
+        Some(limit) if requested.exceeds(limit) => {
+            say!(
+                catalogue,
+                "exceeds-all",
+                requested = requested,
+                limit = limit
+            )
         }
-        Kind::JobLimit => {
-            "the job reached its RAM limit, set by a batch system, a container or Ray"
+        _ if requested.bytes >= MORE_THAN_ANY_CARD => {
+            say!(catalogue, "exceeds-any-card", requested = requested)
         }
-        Kind::DataLoaderKilled => {
-            "a worker that dies without a message was most likely killed by the kernel's OOM killer"
-        }
-        _ => {
-            "the log shows only signal 9; unless someone typed `kill -9`, that was the kernel's OOM killer \
-             or a batch system's limit (check `dmesg -T | grep -i oom`)"
-        }
+        _ => return None,
     };
-    Reasoned::new(Situation::HostMemory, reason)
-        .and_if(resident.map(|resident| format!("the process had {resident} in RAM")))
+    Some(Reasoned::new(Situation::ShapeBug, reason))
 }
 
-fn unified(finding: &Finding) -> Reasoned {
+fn full(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
+    if let Some(impossible) = impossible(finding, catalogue) {
+        return impossible;
+    }
+    let figures = &finding.figures;
+    let reason = match (figures.requested, figures.free) {
+        (Some(requested), Some(free)) => {
+            say!(
+                catalogue,
+                "request-with-free",
+                requested = requested,
+                free = free
+            )
+        }
+        (Some(requested), None) => {
+            say!(catalogue, "request-without-room", requested = requested)
+        }
+        // Most programs other than PyTorch never give any.
+        (None, _) if finding.kind == Kind::OtherAllocator => say!(catalogue, "no-figures"),
+        (None, _) => say!(catalogue, "figures-missing"),
+    };
+    let used = match (figures.allocated, figures.allowed.or(figures.total)) {
+        (Some(used), Some(limit)) => {
+            Some(say!(catalogue, "of-which-used", used = used, limit = limit))
+        }
+        _ => None,
+    };
+    Reasoned::new(Situation::Full, reason).and_if(used)
+}
+
+fn in_ram(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
+    let requested = finding.figures.requested;
+    if let Some(requested) = requested.filter(|requested| requested.bytes >= ABSURD_ON_A_HOST) {
+        let reason = say!(catalogue, "more-than-machines-have", requested = requested);
+        let likely = super::suspect(finding).sentence(Some(requested), catalogue);
+        return Reasoned::new(Situation::ShapeBug, reason).and(likely);
+    }
+    let reason = match requested {
+        Some(requested) => say!(catalogue, "ram-requested", requested = requested),
+        None => say!(catalogue, "ram-requested-unknown"),
+    };
+    let shape = finding.figures.text_named("shape");
+    let shape = shape.map(|shape| say!(catalogue, "array-shape", shape = shape));
+    Reasoned::new(Situation::HostMemory, reason).and_if(shape)
+}
+
+fn killed(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
+    let id = match finding.kind {
+        Kind::HostKill => "kernel-says-so",
+        Kind::JobLimit => "job-limit",
+        Kind::DataLoaderKilled => "worker-died",
+        _ => "only-signal-nine",
+    };
+    let resident = finding.figures.amount_named("resident");
+    let resident = resident.map(|resident| say!(catalogue, "resident", resident = resident));
+    Reasoned::new(Situation::HostMemory, say!(catalogue, id)).and_if(resident)
+}
+
+fn unified(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let figures = &finding.figures;
     let other = figures.amount_named("other allocations");
     let (Some(allocated), Some(allowed)) = (figures.allocated, figures.allowed) else {
-        return Reasoned::new(
-            Situation::Full,
-            "PyTorch reached its limit of unified memory",
-        );
+        return Reasoned::new(Situation::Full, say!(catalogue, "mac-limit"));
     };
     let others_share = other.filter(|other| other.bytes * 4 > allowed.bytes);
-    let reason = format!("PyTorch holds {allocated} of the {allowed} it may use");
+    let reason = say!(
+        catalogue,
+        "mac-holds",
+        allocated = allocated,
+        allowed = allowed
+    );
     match others_share {
-        Some(other) => Reasoned::new(Situation::OtherProcess, reason).and(format!(
-            "other GPU allocations, by this process and other programs, take {other}"
+        Some(other) => Reasoned::new(Situation::OtherProcess, reason).and(say!(
+            catalogue,
+            "mac-others",
+            other = other
         )),
         None => Reasoned::new(Situation::Full, reason),
     }
 }
 
-fn kernel(finding: &Finding) -> Reasoned {
+fn metal(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
+    let figures = &finding.figures;
+    let requested = figures.requested.unwrap_or_default();
+    let reason = match figures.allowed {
+        Some(allowed) => say!(
+            catalogue,
+            "metal-buffer",
+            requested = requested,
+            allowed = allowed
+        ),
+        None => say!(catalogue, "metal-buffer-unknown", requested = requested),
+    };
+    Reasoned::new(Situation::OneLargeRequest, reason)
+}
+
+fn kernel(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let figures = &finding.figures;
     let (requested, limit) = (
         figures.requested.unwrap_or_default(),
         figures.allowed.unwrap_or_default(),
     );
-    Reasoned::new(
-        Situation::KernelSharedMemory,
-        format!(
-            "one block of the kernel needs {} bytes of on-chip memory, and this card has {}",
-            grouped(requested.bytes),
-            grouped(limit.bytes)
-        ),
-    )
-    .and("the kernel's block sizes and the card decide this, not the batch size or the model")
+    let reason = say!(
+        catalogue,
+        "kernel-needs",
+        requested = grouped(requested.bytes),
+        limit = grouped(limit.bytes)
+    );
+    Reasoned::new(Situation::KernelSharedMemory, reason).and(say!(catalogue, "kernel-decides"))
 }
 
-fn serving(finding: &Finding) -> Reasoned {
+fn serving(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let figures = &finding.figures;
-    let reasoned = Reasoned::new(
-        match finding.kind {
-            Kind::VllmNotFree => Situation::OtherProcess,
-            _ => Situation::ServingCache,
-        },
-        match finding.kind {
-            Kind::VllmNoCache => {
-                "the weights and the profiling run used up vLLM's share of the card \
-                 (gpu_memory_utilization)"
-                    .to_owned()
+    let situation = match finding.kind {
+        Kind::VllmNotFree => Situation::OtherProcess,
+        _ => Situation::ServingCache,
+    };
+    let reason = match finding.kind {
+        Kind::VllmNoCache => say!(catalogue, "vllm-share-used"),
+        Kind::VllmSampler => say!(catalogue, "vllm-dummy-requests"),
+        Kind::SglangNoCache => say!(catalogue, "sglang-share-used"),
+        Kind::TgiWarmup => {
+            let tokens = figures.count_named("tokens").unwrap_or_default();
+            say!(catalogue, "tgi-tokens", tokens = grouped(tokens))
+        }
+        Kind::VllmNotFree => say!(
+            catalogue,
+            "vllm-not-free",
+            free = figures.free.unwrap_or_default(),
+            total = figures.total.unwrap_or_default(),
+            requested = figures.requested.unwrap_or_default()
+        ),
+        _ => match (figures.requested, figures.free) {
+            (Some(requested), Some(free)) => {
+                say!(
+                    catalogue,
+                    "sequence-needs",
+                    requested = requested,
+                    free = free
+                )
             }
-            Kind::VllmNotFree => format!(
-                "{} of {} was free at startup, and vLLM was to use {}",
-                figures.free.unwrap_or_default(),
-                figures.total.unwrap_or_default(),
-                figures.requested.unwrap_or_default()
-            ),
-            Kind::VllmSampler => {
-                "the profiling run with many dummy requests did not fit".to_owned()
-            }
-            _ => match (figures.requested, figures.free) {
-                (Some(requested), Some(free)) => format!(
-                    "one sequence of maximum length needs {requested} of KV cache, and {free} is left"
-                ),
-                _ => "one sequence of maximum length needs more KV cache than is left".to_owned(),
-            },
+            _ => say!(catalogue, "sequence-needs-more"),
         },
-    );
+    };
     let lengths = (
         figures.count_named("sequence length"),
         figures.count_named("length that fits"),
     );
-    match lengths {
-        (Some(length), Some(fits)) => reasoned.and(format!(
-            "the maximum length is {} tokens, and {} would fit",
-            grouped(length),
-            grouped(fits)
+    let lengths = match lengths {
+        (Some(length), Some(fits)) => Some(say!(
+            catalogue,
+            "length-that-fits",
+            length = grouped(length),
+            fits = grouped(fits)
         )),
-        _ => reasoned,
-    }
+        _ => None,
+    };
+    Reasoned::new(situation, reason).and_if(lengths)
 }
 
-fn framework(finding: &Finding) -> Reasoned {
+fn framework(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let figures = &finding.figures;
-    let requested = figures.requested;
-    if let (Some(requested), Some(limit)) = (requested, figures.allowed.or(figures.total))
-        && requested.exceeds(limit)
+    if let Some(impossible) = impossible(finding, catalogue) {
+        return impossible;
+    }
+    let needed = figures.amount_named("in total");
+    // Only a TPU's compiler gives a total and no request.
+    if let (Kind::Jax, None, Some(needed), Some(total)) =
+        (finding.kind, figures.requested, needed, figures.total)
     {
-        return Reasoned::new(
-            Situation::ShapeBug,
-            format!("a single request for {requested} exceeds all there is ({limit})"),
-        );
+        let reason = say!(catalogue, "tpu-program", needed = needed, total = total);
+        return Reasoned::new(Situation::FrameworkPool, reason);
     }
-    // No card has this much.
-    if let Some(requested) = requested.filter(|requested| requested.bytes > 300 << 30) {
-        return Reasoned::new(
-            Situation::ShapeBug,
-            format!("a single request for {requested} is more than any card has"),
-        );
-    }
-    let library = figures.text_named(LIBRARY).unwrap_or("the library");
     let reason = match finding.kind {
-        Kind::OtherAllocator => &format!(
-            "{library} allocates from the driver directly, outside PyTorch's cache, and nothing was left"
-        ),
-        Kind::Jax => "JAX takes 75 % of the card at startup and serves requests from that pool",
-        _ => "TensorFlow takes the whole card at startup and serves requests from that pool",
+        Kind::OtherAllocator => {
+            let library = figures.text_named(LIBRARY).unwrap_or_default();
+            say!(catalogue, "library-direct", library = library)
+        }
+        Kind::Jax => say!(catalogue, "jax-pool"),
+        _ => say!(catalogue, "tf-pool"),
     };
-    let request = requested.map(|requested| format!("{requested} requested"));
+    let request = figures
+        .requested
+        .map(|requested| say!(catalogue, "asked-for", requested = requested));
     let used = match (figures.allocated, figures.allowed) {
-        (Some(used), Some(limit)) => Some(format!("{used} of {limit} was in use")),
-        _ => figures
-            .amount_named("in total")
-            .map(|total| format!("the compiled program needs {total} in total")),
+        (Some(used), Some(limit)) => {
+            Some(say!(catalogue, "of-which-used", used = used, limit = limit))
+        }
+        _ => needed.map(|total| say!(catalogue, "program-needs", total = total)),
     };
     Reasoned::new(Situation::FrameworkPool, reason)
         .and_if(request)
         .and_if(used)
 }
 
-fn outside(finding: &Finding) -> Reasoned {
-    let reason = match finding.kind {
-        Kind::CudaMapping => {
-            "the driver could not map pages: the card is full, or another process took the rest first"
-        }
-        Kind::Nccl => {
-            "NCCL allocates buffers for every communicator and channel from the driver, and PyTorch's \
-             cache has taken most of the card"
-        }
-        Kind::CudaCall => {
-            "contexts, kernel code and handles are allocated by the driver; the message gives no figures"
-        }
-        _ => {
-            "CUDA libraries allocate handles and workspaces from the driver, and get only what PyTorch's \
-             cache has not taken"
-        }
+fn outside(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
+    let id = match finding.kind {
+        Kind::CudaMapping => "mapping-failed",
+        Kind::Nccl => "nccl-buffers",
+        Kind::CudaCall => "call-without-figures",
+        _ => "libraries-get-the-rest",
     };
-    let reasoned = Reasoned::new(Situation::OutsideTheAllocator, reason);
-    match finding.kind.is_uncertain() {
-        true => reasoned.and(
-            "a bad index or a mismatched installation raises the same error: if it goes away with \
-             CUDA_LAUNCH_BLOCKING=1 and a smaller batch, it is memory",
-        ),
-        false => reasoned,
-    }
+    let uncertain = finding.kind.is_uncertain();
+    let uncertain = uncertain.then(|| say!(catalogue, "other-causes"));
+    Reasoned::new(Situation::OutsideTheAllocator, say!(catalogue, id)).and_if(uncertain)
 }

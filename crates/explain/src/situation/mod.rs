@@ -9,8 +9,10 @@ mod suspects;
 use serde::Serialize;
 
 use crate::account::Account;
+use crate::catalogue::Catalogue;
 use crate::finding::Finding;
 use crate::reader::Log;
+use crate::say;
 
 pub use clues::{Stage, stage};
 pub use suspects::{Suspect, suspect};
@@ -40,37 +42,37 @@ pub enum Situation {
     ServingCache,
     /// The framework had preallocated the card, or its share of it was too small.
     FrameworkPool,
-    /// Tensors in use fill the card.
+    /// What is in use fills the card.
     Full,
+    /// The message does not say which memory ran out.
+    Unsaid,
 }
 
 impl Situation {
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::OneLargeRequest => "one large request with little memory left",
-            Self::Fragmentation => {
-                "fragmentation: PyTorch's cache has room, but in pieces that are too small"
-            }
-            Self::OtherProcess => "another process holds part of the card's memory",
-            Self::ModelDoesNotFit => "the model alone does not fit",
-            Self::OptimizerState => "the optimizer state does not fit next to the model",
-            Self::Activations => "activations fill the card: they grow with the batch size",
-            Self::Evaluation => "evaluation, not training, needs too much memory",
-            Self::Growth => "memory grows from step to step",
-            Self::ShapeBug => "a request larger than the card: most likely a wrong shape",
-            Self::FractionLimit => "the process reached its own limit, not the card's",
-            Self::FreeButRefused => "the driver refused although enough memory was free",
-            Self::OutsideTheAllocator => "no memory left outside PyTorch for CUDA's libraries",
-            Self::HostMemory => "host memory (RAM) ran out, not the GPU's",
-            Self::SharedMemory => "shared memory (/dev/shm) ran out, not the GPU's",
-            Self::PinnedMemory => "pinned host memory ran out, not the GPU's",
-            Self::KernelSharedMemory => {
-                "a kernel needs more on-chip memory than the card has, not more GPU memory"
-            }
-            Self::ServingCache => "the server's KV cache does not fit",
-            Self::FrameworkPool => "the framework's GPU memory pool is exhausted",
-            Self::Full => "tensors in use fill the card",
-        }
+    pub fn words(self, catalogue: &Catalogue) -> String {
+        let id = match self {
+            Self::OneLargeRequest => "situation-one-large-request",
+            Self::Fragmentation => "situation-fragmentation",
+            Self::OtherProcess => "situation-other-process",
+            Self::ModelDoesNotFit => "situation-model-does-not-fit",
+            Self::OptimizerState => "situation-optimizer-state",
+            Self::Activations => "situation-activations",
+            Self::Evaluation => "situation-evaluation",
+            Self::Growth => "situation-growth",
+            Self::ShapeBug => "situation-shape-bug",
+            Self::FractionLimit => "situation-fraction-limit",
+            Self::FreeButRefused => "situation-free-but-refused",
+            Self::OutsideTheAllocator => "situation-outside-the-allocator",
+            Self::HostMemory => "situation-host-memory",
+            Self::SharedMemory => "situation-shared-memory",
+            Self::PinnedMemory => "situation-pinned-memory",
+            Self::KernelSharedMemory => "situation-kernel-shared-memory",
+            Self::ServingCache => "situation-serving-cache",
+            Self::FrameworkPool => "situation-framework-pool",
+            Self::Full => "situation-full",
+            Self::Unsaid => "situation-unsaid",
+        };
+        say!(catalogue, id)
     }
 }
 
@@ -103,9 +105,20 @@ impl Reasoned {
 }
 
 /// Every situation that applies, the most likely first; never empty.
-pub fn situations(finding: &Finding, account: &Account, log: &Log) -> Vec<Reasoned> {
+pub fn situations(
+    finding: &Finding,
+    account: &Account,
+    log: &Log,
+    catalogue: &Catalogue,
+) -> Vec<Reasoned> {
     match finding.kind.is_caching_allocator() {
-        true => allocator::situations(finding, account, log),
-        false => vec![elsewhere::situation(finding)],
+        true => allocator::Reasoner {
+            finding,
+            account,
+            log,
+            catalogue,
+        }
+        .situations(),
+        false => vec![elsewhere::situation(finding, catalogue)],
     }
 }

@@ -4,7 +4,9 @@ use ghostgpu_text::grouped;
 use serde::Serialize;
 
 use crate::amount::Amount;
+use crate::catalogue::Catalogue;
 use crate::finding::Finding;
+use crate::say;
 
 /// The most likely mistake in a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -168,56 +170,39 @@ pub fn suspect(finding: &Finding) -> Suspect {
 
 impl Suspect {
     /// What to look at, with a number from the size of the request.
-    pub fn sentence(self, requested: Option<Amount>) -> String {
+    pub fn sentence(self, requested: Option<Amount>, catalogue: &Catalogue) -> String {
         let square = requested.map(|requested| {
-            let side = ((requested.bytes / 2) as f64).sqrt() as u64;
-            format!(
-                " ({requested} is {} x {} values of 2 bytes)",
-                grouped(side),
-                grouped(side)
+            let side = grouped(((requested.bytes / 2) as f64).sqrt() as u64);
+            say!(
+                catalogue,
+                "square-values",
+                requested = requested,
+                side = side
             )
         });
         let square = square.unwrap_or_default();
-        let values = requested
-            .map(|requested| format!(" ({} values of 4 bytes)", grouped(requested.bytes / 4)));
+        let values = requested.map(|requested| {
+            let count = grouped(requested.bytes / 4);
+            say!(catalogue, "four-byte-values", count = count)
+        });
         let values = values.unwrap_or_default();
-        match self {
-            Self::AttentionScores => format!(
-                "attention scores: heads x length x length values{square}; they explode with long \
-                 sequences or large images. Flash or memory-efficient attention never stores them"
-            ),
-            Self::Logits => format!(
-                "logits: batch x length x vocabulary values{values}; check the length, or compute the loss \
-                 in chunks"
-            ),
-            Self::OneHot => {
-                format!("a one-hot encoding: samples x classes values{values}; use indices instead")
-            }
-            Self::Pairwise => format!(
-                "all pairs of two sets: N x M values{square}; an extra dimension was broadcast, or the \
-                 sets have to be processed in chunks"
-            ),
-            Self::Convolution => {
-                format!(
-                    "a convolution: images too large, or channels and spatial dimensions swapped{values}"
-                )
-            }
-            Self::Resolution => format!("resizing or sampling to the wrong resolution{values}"),
-            Self::Repeat => format!("a tensor repeated along the wrong dimension{values}"),
-            Self::Padding => format!(
-                "padding to one very long sample{values}: truncate samples, or sort them by length"
-            ),
-            Self::ExplicitSize => format!("a wrongly computed size{values}"),
-            Self::Concatenation => format!("everything collected in one tensor{values}"),
-            Self::Embedding => format!("an embedding with the wrong number of rows{values}"),
-            Self::Mask => format!("a product or mask with mismatched shapes{square}"),
-            Self::Overflow => {
-                "a size that overflowed or is negative: print the shape on the line before"
-                    .to_owned()
-            }
-            Self::Unknown => {
-                format!("a wrong dimension{values}: print the shapes on the line that failed")
-            }
-        }
+        let id = match self {
+            Self::AttentionScores => "suspect-attention",
+            Self::Logits => "suspect-logits",
+            Self::OneHot => "suspect-one-hot",
+            Self::Pairwise => "suspect-pairwise",
+            Self::Convolution => "suspect-convolution",
+            Self::Resolution => "suspect-resolution",
+            Self::Repeat => "suspect-repeat",
+            Self::Padding => "suspect-padding",
+            Self::ExplicitSize => "suspect-size",
+            Self::Concatenation => "suspect-concatenation",
+            Self::Embedding => "suspect-embedding",
+            Self::Mask => "suspect-mask",
+            Self::Overflow => "suspect-overflow",
+            Self::Unknown => "suspect-unknown",
+        };
+        let suspect = say!(catalogue, id, square = square, values = values);
+        say!(catalogue, "likely", suspect = suspect)
     }
 }

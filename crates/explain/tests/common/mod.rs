@@ -30,6 +30,16 @@ pub struct Expected {
     pub place: Option<String>,
     /// A situation that applies besides the main one.
     pub also: Option<String>,
+    /// Which memory ran out.
+    pub memory: Option<String>,
+    /// What the program was for.
+    pub purpose: Option<String>,
+    /// At least one of these words stands in the advice.
+    #[serde(default)]
+    pub helps: Vec<String>,
+    /// None of these words stands in the advice.
+    #[serde(default)]
+    pub never: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -42,6 +52,12 @@ pub fn corpus() -> Vec<Expected> {
     corpus.message
 }
 
+/// Texts that were not used to build the recognition.
+pub fn heldout() -> Vec<Expected> {
+    let corpus: Corpus = toml::from_str(include_str!("../heldout.toml")).expect("the texts");
+    corpus.message
+}
+
 /// Reads a log in chunks of this size.
 pub fn read(bytes: &[u8], chunk: usize) -> Log {
     let mut reader = Reader::default();
@@ -49,4 +65,17 @@ pub fn read(bytes: &[u8], chunk: usize) -> Log {
         reader.push(chunk);
     }
     reader.finish()
+}
+
+/// An amount as the corpus writes it.
+pub fn bytes_of(text: &str) -> u64 {
+    let (number, unit) = text.split_once(' ').expect("a number and a unit");
+    let unit: f64 = match unit {
+        "bytes" => 1.0,
+        "KiB" | "KB" => 1024.0,
+        "MiB" | "MB" => 1_048_576.0,
+        "GiB" | "GB" => 1_073_741_824.0,
+        other => panic!("unknown unit {other}"),
+    };
+    (number.parse::<f64>().expect("a number") * unit).round() as u64
 }

@@ -13,6 +13,7 @@ const GIB: u64 = 1 << 30;
 
 fn advice(what: &str, candidate: Option<Candidate>) -> Advice {
     Advice {
+        name: what.to_owned(),
         what: what.to_owned(),
         command: String::new(),
         why: String::new(),

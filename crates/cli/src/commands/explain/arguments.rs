@@ -1,5 +1,6 @@
 //! The arguments of `ghostgpu explain`.
 
+use ghostgpu_explain::Language;
 use ghostgpu_text::{parse_card_memory, parse_duration};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ Examples:
   ghostgpu explain error.log
   python train.py 2>&1 | ghostgpu explain
   ghostgpu explain error.log --json
+  ghostgpu explain error.log --lang zh
   ghostgpu explain error.log --script train.py -- --batch-size 64
       tries the advice on a virtual card, of the kind that the log names
   ghostgpu explain error.log --gpu 3090 --script train.py --arg --batch-size -- --batch-size 64
@@ -42,6 +44,10 @@ pub struct Arguments {
 
     #[command(flatten)]
     pub answer: AnswerOptions,
+
+    /// The language of the answer: `en` or `zh` [default: that of the locale]
+    #[arg(long, value_name = "LANGUAGE", value_parser = parse_language)]
+    pub lang: Option<Language>,
 
     /// Try the advice with this script, on a virtual card
     #[arg(long, value_name = "SCRIPT")]
@@ -73,4 +79,12 @@ pub struct Arguments {
     /// Arguments of the script
     #[arg(value_name = "ARGUMENTS", last = true, requires = "script")]
     pub words: Vec<OsString>,
+}
+
+fn parse_language(text: &str) -> Result<Language, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "en" => Ok(Language::English),
+        "zh" | "zh-cn" | "zh_cn" => Ok(Language::Chinese),
+        _ => Err("explanations are written in `en` and `zh`".to_owned()),
+    }
 }

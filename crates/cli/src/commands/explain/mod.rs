@@ -7,7 +7,7 @@ mod input;
 
 pub use arguments::Arguments;
 use ghostgpu_answers::explain::Answer;
-use ghostgpu_explain::{Log, explain_on};
+use ghostgpu_explain::{Language, Log, explain_on};
 
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use candidates::rehearse;
@@ -23,7 +23,11 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         let guess = card::guess(arguments.gpu.as_deref(), None, finding, &log);
         guess.ok().map(|guess| guess.name)
     };
-    let Some(explanation) = explain_on(&log, card) else {
+    let language = arguments
+        .lang
+        .unwrap_or_else(|| Language::of_environment(|name| std::env::var(name).ok()));
+    let catalogue = language.catalogue();
+    let Some(explanation) = explain_on(&log, card, catalogue) else {
         return Err(nothing_found(arguments, &log).into());
     };
     let rehearsed = match &arguments.script {
@@ -35,6 +39,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         _ => 0,
     };
     let answer = Answer {
+        catalogue,
         log: &log,
         explanation: &explanation,
         rehearsed: rehearsed.as_ref(),
@@ -60,8 +65,8 @@ fn nothing_found(arguments: &Arguments, log: &Log) -> Failure {
             .with_hint("errors go to standard error: `python train.py 2>&1 | ghostgpu explain`");
     }
     Failure::new(format!("{name} has no message about memory that ran out")).with_hint(
-        "PyTorch (CUDA, ROCm, XPU, MPS, CPU), cuBLAS, cuDNN, NCCL, DataLoader, the Linux kernel, Slurm, \
-         JAX, TensorFlow, vLLM and llama.cpp are recognised; the message may stand in another file, such as that of \
+        "PyTorch (CUDA, ROCm, XPU, NPU, MPS, CPU), cuBLAS, cuDNN, NCCL, DataLoader, the Linux kernel, Slurm, \
+         Windows, JAX, TensorFlow, vLLM, SGLang, llama.cpp and others are recognised; the message may stand in another file, such as that of \
          another rank",
     )
 }

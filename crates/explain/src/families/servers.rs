@@ -1,0 +1,53 @@
+//! Language-model servers that check their memory themselves: SGLang, TGI, Ollama.
+
+use super::{Family, Message, amount, number, pattern, range};
+use crate::finding::FigureValue;
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &[
+        "mem-fraction-static",
+        "Not enough memory to handle",
+        "prefill tokens",
+        "requires more system memory",
+        "system memory (",
+    ],
+    read,
+};
+
+pattern!(
+    SGLANG,
+    r"Notenoughmemory\.?Pleasetrytoincrease--mem-fraction-static"
+);
+pattern!(TGI, r"Notenoughmemorytohandle(\d+)(?:total|prefill)tokens");
+pattern!(
+    OLLAMA,
+    r"requiresmoresystemmemory\(({A})\)(?:thanisavailable\(({A})\))?"
+);
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages = Vec::new();
+    for found in SGLANG.printed(text) {
+        let (start, end) = range(&found);
+        messages.push(Message::new(Kind::SglangNoCache, start, end));
+    }
+    // TGI quotes the message in its own error: `Generation("Not enough memory …")`.
+    for found in TGI.all(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::TgiWarmup, start, end);
+        if let Some(tokens) = number(&found, 1) {
+            message.figures.add("tokens", FigureValue::Count(tokens));
+        }
+        messages.push(message);
+    }
+    for found in OLLAMA.all(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::OllamaMemory, start, end);
+        message.figures.requested = amount(&found, 1);
+        message.figures.free = amount(&found, 2);
+        messages.push(message);
+    }
+    messages
+}
