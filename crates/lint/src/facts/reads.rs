@@ -173,8 +173,11 @@ impl<'a> Facts<'a> {
             Expr::Call(call) => {
                 match &*call.func {
                     Expr::Attribute(function) if !self.imports.knows(&call.func) => {
-                        // `out.view(...)` is computed from `out`, `model.encode(...)` is not.
-                        if !self.value(&function.value).is_module() {
+                        // `out.view(...)` is computed from `out`; `model.encode(...)` and
+                        // `self.model(...)` are not computed from `model` and `self`.
+                        if !self.value(&function.value).is_module()
+                            && !self.value(&call.func).is_module()
+                        {
                             self.each_value_name(&function.value, visit);
                         }
                     }
