@@ -92,7 +92,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             let Some((argument, maker)) = made_by_another(facts, unit, run, judge) else {
                 continue;
             };
-            if has(&stepped, maker) || !is_optimized(facts, unit, maker) {
+            if has(&stepped, maker)
+                || !is_optimized(facts, unit, maker)
+                || trains_maker_too(facts, unit, run, maker)
+            {
                 continue;
             }
             reported.push(span(run));
@@ -112,6 +115,20 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             );
         }
     }
+}
+
+/// Whether the same run goes into another loss, which trains the maker of what it judged: its graph is
+/// needed.
+fn trains_maker_too<'a>(facts: &Facts<'a>, unit: UnitId, run: &ExprCall, maker: &str) -> bool {
+    facts.calls_in_unit(unit).any(|backward| {
+        facts.is_backward(backward.node)
+            && has(&stepped_after(facts, unit, backward), maker)
+            && facts.goes_back_from(backward.node).is_some_and(|loss| {
+                let mut runs = Vec::new();
+                collect_runs(facts, unit, loss, FAR, &mut runs);
+                runs.iter().any(|other| span(*other) == span(run))
+            })
+    })
 }
 
 fn has(models: &[&str], model: &str) -> bool {

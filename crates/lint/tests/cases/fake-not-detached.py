@@ -91,3 +91,21 @@ def train(encoder, head, loader):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+# case: the same run goes into the generator's loss
+import torch
+
+def train(gen, critic, loader):
+    gen_opt = torch.optim.Adam(gen.parameters())
+    critic_opt = torch.optim.Adam(critic.parameters())
+    for real in loader:
+        fake = gen(torch.randn(8, 64))
+        judged = critic(fake)
+        loss = judged.mean() - critic(real).mean()
+        critic_opt.zero_grad()
+        loss.backward(retain_graph=True)
+        critic_opt.step()
+        gen_loss = -judged.mean()
+        gen_opt.zero_grad()
+        gen_loss.backward()
+        gen_opt.step()
