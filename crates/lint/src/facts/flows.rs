@@ -1,5 +1,6 @@
 //! Where a name's value flows: into other names, into a `backward()`, or out of the file.
 
+use super::reads::direct_parts;
 use super::structure::{BlockId, BlockKind, UnitId};
 use super::usage::{bound_names, class_of};
 use super::{Facts, each_expression};
@@ -77,9 +78,11 @@ impl<'a> Facts<'a> {
             return false;
         }
         if self.path(expression) == Some(path) {
-            return true;
+            let value = self.value(expression);
+            return !(value.is_tensor() && value.graph.is_no());
         }
         match expression {
+            Expr::Compare(_) => false,
             Expr::Call(call) => {
                 if matches!(
                     plain_callee(call),
@@ -123,7 +126,11 @@ impl<'a> Facts<'a> {
                 }
                 carries
             }
-            _ => true,
+            _ => {
+                let mut parts = Vec::new();
+                direct_parts(expression, &mut parts);
+                parts.iter().any(|part| self.carries_graph(part, path))
+            }
         }
     }
 
@@ -194,17 +201,32 @@ impl<'a> Facts<'a> {
                 self.each_target(assign.target, &mut |path| names.push(path));
             }
         }
-        let is_used_whole = |statement: &'a Stmt| {
-            let mut whole = false;
+        if names.is_empty() {
+            return false;
+        }
+        let end = span(call).end;
+        for (statement, place) in &self.structure.statements {
+            if self.structure.unit_of(place.block) != unit || span(*statement).start < end {
+                continue;
+            }
+            let mut is_used_whole = false;
             each_own_value(statement, &mut |value| {
-                whole |= names.iter().any(|path| self.carries_graph(value, path));
+                is_used_whole |= names.iter().any(|path| self.carries_graph(value, path));
             });
-            whole
-        };
-        !names.is_empty()
-            && !self.structure.statements.iter().any(|(statement, place)| {
-                self.structure.unit_of(place.block) == unit && is_used_whole(statement)
-            })
+            if is_used_whole {
+                return false;
+            }
+            // `output = output.detach()`: from there on it is something else.
+            if let Stmt::Assign(assign) = statement {
+                names.retain(|path| {
+                    !assign
+                        .targets
+                        .iter()
+                        .any(|target| self.targets(target, path))
+                });
+            }
+        }
+        true
     }
 
     /// Whether a call certainly keeps none of its arguments; its result is tracked separately.

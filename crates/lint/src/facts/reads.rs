@@ -276,7 +276,7 @@ fn generators(expression: &Expr) -> &[ast::Comprehension] {
 }
 
 /// The direct subexpressions of an expression.
-fn direct_parts<'e>(expression: &'e Expr, parts: &mut Vec<&'e Expr>) {
+pub(super) fn direct_parts<'e>(expression: &'e Expr, parts: &mut Vec<&'e Expr>) {
     use ast::visitor::{Visitor, walk_expr};
     struct Direct<'v, 'e>(&'v mut Vec<&'e Expr>);
     impl<'e> Visitor<'e> for Direct<'_, 'e> {

@@ -302,7 +302,7 @@ def train(encoder, loader, optimizer, queue_size):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        bank.append(k)  # <- missed: collected-outputs
+        bank.append(k)  # <- found: collected-outputs
 
 # case: memory bank of a contrastive method
 import torch
