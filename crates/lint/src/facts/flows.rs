@@ -5,7 +5,7 @@ use super::structure::{BlockId, BlockKind, UnitId};
 use super::usage::{bound_names, class_of};
 use super::{Facts, each_expression};
 use crate::python::{Expr, ExprCall, Stmt, ast, span};
-use crate::syntax::{given, plain_callee};
+use crate::syntax::{given, holds, plain_callee};
 
 impl<'a> Facts<'a> {
     /// The paths of a unit that a path's value flows into, the path itself first.
@@ -179,17 +179,21 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a unit returns what a path holds, not only a number read from it.
+    /// Whether a unit returns what a path holds, or something made of it, not only its length.
     fn is_returned_whole(&self, unit: UnitId, path: &str) -> bool {
         self.structure.statements.iter().any(|(statement, place)| {
             self.structure.unit_of(place.block) == unit
                 && matches!(statement, Stmt::Return(node)
-                    if node.value.as_ref().is_some_and(|value| self.carries_graph(value, path)))
+                if node.value.as_deref().is_some_and(|value| {
+                    self.mentions(value, path)
+                        && !matches!(value, Expr::Call(call)
+                            if matches!(plain_callee(call), Some("len" | "float" | "int")))
+                }))
         })
     }
 
     /// Whether everything that is computed from the result of a call is cut off its graph: it is detached
-    /// in the same expression, or each use of the name it is bound to is.
+    /// in the same expression, or each use of the name that this is bound to is.
     pub fn is_detached_later(&self, unit: UnitId, call: &ExprCall) -> bool {
         const CUTS: &[&str] = &["detach", "detach_", "item", "argmax", "data"];
         if self.is_put_through(unit, call, CUTS) {
@@ -197,7 +201,7 @@ impl<'a> Facts<'a> {
         }
         let mut names = Vec::new();
         for assign in self.assigns_in_unit(unit) {
-            if span(assign.value) == span(call) {
+            if holds(assign.value, call) {
                 self.each_target(assign.target, &mut |path| names.push(path));
             }
         }

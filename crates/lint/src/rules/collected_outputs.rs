@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use crate::facts::keeping::Kept;
 use crate::facts::structure::{BlockId, UnitId};
 use crate::finding::{Finding, Fix, Severity};
-use crate::python::{Expr, ExprCall, Stmt, span};
+use crate::python::{Expr, ExprCall, span};
 
 pub static RULE: Rule = Rule {
     name: "collected-outputs",
@@ -52,8 +52,8 @@ for inputs, targets in loader:
 ## When it is fine
 When the outputs are backpropagated together later, or few, small and needed on the card. Outputs
 kept in some iterations only are not reported, nor are reductions such as `output.argmax(1)`, which
-keep little. Without gradients, only outputs that are on the card and neither used in later
-computations there nor returned as they are are reported.
+keep little. Without gradients, only outputs are reported that are on the card and not used in later
+computations there.
 ",
     check,
 };
@@ -119,7 +119,6 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         } else if value.graph.is_no()
             && value.card.is_yes()
             && !is_used_on_card(facts, unit, container)
-            && !is_returned_on_card(facts, unit, container)
         {
             let help = if kept.is_joined {
                 "collect the outputs in a list with `.cpu()`, and join them once at the end"
@@ -320,20 +319,6 @@ fn is_used_on_card_in(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool 
         }
     }
     computes || operates
-}
-
-/// Whether the outputs are returned as they are, for a caller that may compute with them on the card.
-fn is_returned_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
-    let on_card =
-        |value: &Expr| facts.mentions(value, container) && facts.value(value).card.is_yes();
-    facts.structure.statements.iter().any(|(statement, place)| {
-        facts.structure.unit_of(place.block) == unit
-            && matches!(statement, Stmt::Return(node)
-            if node.value.as_deref().is_some_and(|value| match value {
-                Expr::Tuple(tuple) => tuple.elts.iter().any(on_card),
-                other => on_card(other),
-            }))
-    })
 }
 
 /// Whether one of two operands is what was collected, as it is, and the other a tensor too.

@@ -179,13 +179,14 @@ fn models_of<'a>(facts: &Facts<'a>, unit: UnitId, optimizer: &str) -> Vec<&'a st
     for each in facts.units_that_see(unit, optimizer) {
         for assign in facts.assigns_in_unit(each) {
             if facts.path(assign.target) == Some(optimizer) {
-                each_expression(assign.value, &mut |part| {
+                // `chain = itertools.chain(a.parameters(), ...)` may come before.
+                for part in facts.made_of(assign.value) {
                     if let Expr::Call(call) = part
                         && let Some((model, "parameters" | "named_parameters")) = facts.method(call)
                     {
                         models.extend(facts.path(model));
                     }
-                });
+                }
             }
         }
     }

@@ -109,3 +109,22 @@ def train(gen, critic, loader):
         gen_opt.zero_grad()
         gen_loss.backward()
         gen_opt.step()
+
+# case: the generator's parameters come through a chain
+import itertools
+import torch
+
+def train(gen, enc, critic, loader):
+    both = itertools.chain(gen.parameters(), enc.parameters())
+    gen_opt = torch.optim.Adam(both)
+    critic_opt = torch.optim.Adam(critic.parameters())
+    for real in loader:
+        judged = critic(gen(torch.randn(8, 64)))
+        gen_loss = -judged.mean()
+        gen_opt.zero_grad()
+        gen_loss.backward(retain_graph=True)
+        gen_opt.step()
+        loss = judged.mean() - critic(real).mean()
+        critic_opt.zero_grad()
+        loss.backward()
+        critic_opt.step()

@@ -119,7 +119,7 @@ class DDPG:
     def train(self, replay_buffer):
         for _ in range(100):
             state, action, next_state, reward, not_done = replay_buffer.sample(256)
-            target_q = self.critic_target(next_state, self.actor_target(next_state))  # <- wrong: copy-with-gradients
+            target_q = self.critic_target(next_state, self.actor_target(next_state))
             target_q = reward + (not_done * 0.99 * target_q).detach()
             loss = F.mse_loss(self.critic(state, action), target_q)
             self.critic_optimizer.zero_grad()
