@@ -30,7 +30,9 @@ def test_what_a_fix_saves_is_what_plain_rehearsals_differ_by(
     ask: Ask, rehearse_reference: Rehearse
 ) -> None:
     words = ("--measure", "--select", "summed-loss", *CARD, "train.py")
-    as_it_is, fixed = ask("lint", *words, script=TRAINING).expect(0)["runs"]
+    answer = ask("lint", *words, script=TRAINING).expect(0)
+    assert (answer["verdict"], answer["recommended"]) == ("fits", "all-fixes")
+    as_it_is, fixed = answer["runs"]
     before = rehearse_reference(TRAINING, "--steps", "0").expect(0)
     after = rehearse_reference(FIXED, "--steps", "0").expect(0)
     for figure in ("allocated", "reserved", "device"):
@@ -38,3 +40,21 @@ def test_what_a_fix_saves_is_what_plain_rehearsals_differ_by(
         assert (as_it_is[name], fixed[name]) == (before[name], after[name])
         assert fixed[f"saved_{figure}_bytes"] == before[name] - after[name]
     assert fixed["saved_allocated_bytes"] > 0
+
+
+# The outputs of the evaluation, which no fix makes smaller, fill the card.
+EVALUATING = TRAINING.replace(
+    "print(total)",
+    """
+model.eval()
+with torch.no_grad():
+    outputs = [torch.empty(1 << 30, device="cuda") for _ in range(64)]
+""",
+)
+
+
+def test_a_fix_is_not_recommended_with_which_the_training_still_runs_out(ask: Ask) -> None:
+    words = ("--measure", "--select", "summed-loss", *CARD, "train.py")
+    answer = ask("lint", *words, script=EVALUATING).expect(3)
+    assert (answer["verdict"], answer["recommended"]) == ("does-not-fit", None)
+    assert [run["fits"] for run in answer["runs"]] == [False, False]

@@ -3,8 +3,9 @@
 use ghostgpu_plan::fixes::{Measured, Variant};
 use serde_json::{Value, json};
 
-use crate::headline::Headline;
+use crate::headline::{Headline, word};
 use crate::look::{Detail, Look};
+use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::Peaks;
 use ghostgpu_text::{Table, human, shortened};
 
@@ -14,7 +15,7 @@ const BESIDE_NAME: usize = 38;
 /// The figures of a run, or of one with unlimited memory.
 fn peaks_of(run: &Measured) -> Option<&Peaks> {
     match run {
-        Measured::Fits(peaks) => Some(peaks),
+        Measured::Ended { peaks, .. } => Some(peaks),
         Measured::DoesNotFit { need, .. } => need.as_ref(),
         Measured::Fails { .. } => None,
     }
@@ -28,12 +29,48 @@ pub struct Answer {
     pub gpu_total_bytes: u64,
     pub steps: Option<u64>,
     pub runs: Vec<(Variant, Measured)>,
+    /// The words of `ghostgpu lint` that apply all fixes: `--fix train.py`.
+    pub applies: String,
 }
 
 impl Answer {
-    /// Whether the script fits with all fixes.
-    pub fn fits_at_last(&self) -> bool {
-        matches!(self.runs.last(), Some((_, Measured::Fits(_))))
+    /// The verdict on the script with all fixes.
+    pub fn verdict(&self) -> Verdict {
+        let last = self.runs.last();
+        last.map_or(Verdict::NotKnown, |(_, run)| run.verdict())
+    }
+
+    /// What to do: all fixes if the script passes with them, else the one with which it passes and takes
+    /// least; none if it passes with none.
+    fn recommended(&self) -> Option<(&Variant, &Measured)> {
+        let changed = self.runs.iter().skip(1);
+        let passing: Vec<&(Variant, Measured)> = changed.filter(|(_, run)| run.passes()).collect();
+        let all = passing
+            .iter()
+            .find(|(variant, _)| matches!(variant, Variant::All { .. }));
+        let least = || {
+            passing
+                .iter()
+                .min_by_key(|(_, run)| peaks_of(run).map_or(u64::MAX, |peaks| peaks.device_bytes))
+        };
+        all.or_else(least).map(|(variant, run)| (variant, run))
+    }
+
+    /// What is recommended, in a sentence.
+    fn advice(&self) -> String {
+        let because = match self.runs.last() {
+            Some((_, Measured::Ended { judgement, .. })) => judgement.reason.clone(),
+            Some((_, Measured::DoesNotFit { place, .. })) => format!("out of memory {place}"),
+            Some((_, Measured::Fails { reason, .. })) => reason.to_string(),
+            None => String::new(),
+        };
+        match self.recommended() {
+            Some((Variant::Alone { line, rule, .. }, _)) => format!(
+                "correct line {line} ({rule}) alone: with all fixes it does not pass ({because})"
+            ),
+            Some(_) => format!("`ghostgpu lint {}`", self.applies),
+            None => format!("nothing: with no fix was the whole training seen to fit ({because})"),
+        }
     }
 
     fn before(&self) -> Option<&Peaks> {
@@ -59,6 +96,7 @@ impl Answer {
                 ),
             );
         }
+        sheet.paragraph("recommended", &self.advice());
         match look.detail {
             Detail::Everything => {
                 sheet.table("rehearsed", &self.full_table());
@@ -83,13 +121,19 @@ impl Answer {
         let Some((variant, run)) = self.runs.last() else {
             return Headline::unknown("nothing was rehearsed".to_owned());
         };
-        let needed = peaks_of(run).map(|peaks| peaks.device_bytes);
+        let total = self.gpu_total_bytes;
         let mut headline = match run {
-            Measured::Fits(peaks) => {
-                Headline::fitting(peaks.device_bytes, &self.gpu, self.gpu_total_bytes, 1)
+            Measured::Ended {
+                peaks,
+                needed_device_bytes,
+                judgement,
+            } => {
+                let needed = needed_device_bytes.unwrap_or(peaks.device_bytes);
+                Headline::judged(judgement.verdict, needed, &self.gpu, total)
             }
-            Measured::DoesNotFit { .. } => {
-                Headline::not_fitting(needed, &self.gpu, self.gpu_total_bytes, 1)
+            Measured::DoesNotFit { need, .. } => {
+                let needed = need.map(|peaks| peaks.device_bytes);
+                Headline::not_fitting(needed, &self.gpu, total, 1)
             }
             Measured::Fails { reason, .. } => Headline::unknown(format!("it fails: {reason}")),
         };
@@ -144,7 +188,8 @@ impl Answer {
     /// Where memory ran out and why the script failed, for each text of it.
     fn problems(&self) -> Vec<String> {
         let problem = |(variant, run): &(Variant, Measured)| match run {
-            Measured::Fits(_) => None,
+            Measured::Ended { judgement, .. } if judgement.verdict == Verdict::Fits => None,
+            Measured::Ended { judgement, .. } => Some(format!("{variant}: {}", judgement.reason)),
             Measured::DoesNotFit { place, .. } => Some(format!("{variant}: out of memory {place}")),
             Measured::Fails { reason, .. } => Some(format!("{variant}: {reason}")),
         };
@@ -162,6 +207,8 @@ impl Answer {
             "script": self.script,
             "gpu": {"name": self.gpu, "total_bytes": self.gpu_total_bytes},
             "steps": self.steps,
+            "verdict": self.verdict(),
+            "recommended": self.recommended().map(|(variant, _)| variant_word(variant)),
             "runs": runs,
         })
     }
@@ -171,20 +218,25 @@ impl Answer {
         let saved = |of: fn(&Peaks) -> u64| -> Option<i128> {
             Some(i128::from(of(self.before()?)) - i128::from(of(peaks?)))
         };
-        let (fits, problem) = match run {
-            Measured::Fits(_) => (Some(true), None),
-            Measured::DoesNotFit { place, .. } => {
-                (Some(false), Some(format!("out of memory {place}")))
-            }
-            Measured::Fails { reason, .. } => (None, Some(reason.to_string())),
+        let problem = match run {
+            Measured::Ended { judgement, .. } if judgement.verdict == Verdict::Fits => None,
+            Measured::Ended { judgement, .. } => Some(judgement.reason.clone()),
+            Measured::DoesNotFit { place, .. } => Some(format!("out of memory {place}")),
+            Measured::Fails { reason, .. } => Some(reason.to_string()),
+        };
+        let needed = match run {
+            Measured::Ended {
+                needed_device_bytes,
+                ..
+            } => *needed_device_bytes,
+            Measured::DoesNotFit { need, .. } => need.map(|peaks| peaks.device_bytes),
+            Measured::Fails { .. } => None,
         };
         let mut value = json!({
-            "variant": match variant {
-                Variant::AsItIs => "as-it-is",
-                Variant::Alone { .. } => "one-fix",
-                Variant::All { .. } => "all-fixes",
-            },
-            "fits": fits,
+            "variant": variant_word(variant),
+            "verdict": run.verdict(),
+            "fits": run.verdict().fits(),
+            "needed_device_bytes": needed,
             "problem": problem,
             "peak_allocated_bytes": peaks.map(|it| it.allocated_bytes),
             "peak_reserved_bytes": peaks.map(|it| it.reserved_bytes),
@@ -206,11 +258,18 @@ impl Answer {
     }
 }
 
+fn variant_word(variant: &Variant) -> &'static str {
+    match variant {
+        Variant::AsItIs => "as-it-is",
+        Variant::Alone { .. } => "one-fix",
+        Variant::All { .. } => "all-fixes",
+    }
+}
+
 fn outcome(run: &Measured) -> &'static str {
     match run {
-        Measured::Fits(_) => "fits",
-        Measured::DoesNotFit { .. } => "does not fit",
         Measured::Fails { .. } => "fails",
+        _ => word(run.verdict()).0,
     }
 }
 
@@ -227,6 +286,7 @@ fn difference(old: u64, new: u64) -> String {
 mod tests {
     use super::*;
     use crate::look::{PLAIN, assert_fits_one_screen};
+    use ghostgpu_plan::verdict::Judgement;
     use ghostgpu_rehearse::{OutOfMemory, Reason};
 
     fn peaks(allocated: u64, device: u64) -> Peaks {
@@ -237,8 +297,24 @@ mod tests {
         }
     }
 
+    fn ended(peaks: Peaks, verdict: Verdict, reason: &str) -> Measured {
+        Measured::Ended {
+            needed_device_bytes: (verdict == Verdict::Fits)
+                .then_some(peaks.device_bytes - (1 << 30)),
+            peaks,
+            judgement: Box::new(Judgement {
+                verdict,
+                reason: reason.to_owned(),
+                headroom_bytes: None,
+                margin_bytes: 0,
+                flushes_per_step: None,
+            }),
+        }
+    }
+
     fn answer() -> Answer {
         Answer {
+            applies: "--fix train.py".to_owned(),
             script: "train.py".to_owned(),
             gpu: "NVIDIA GeForce RTX 3060".to_owned(),
             gpu_total_bytes: 12 << 30,
@@ -262,7 +338,11 @@ mod tests {
                         rule: "summed-loss",
                         title: "Add `.detach()`".to_owned(),
                     },
-                    Measured::Fits(peaks(8_000, 8_500)),
+                    ended(
+                        peaks(8_000, 8_500),
+                        Verdict::NotKnown,
+                        "evaluation was not reached",
+                    ),
                 ),
                 (
                     Variant::Alone {
@@ -297,7 +377,7 @@ mod tests {
                         count: 3,
                         rules: vec!["summed-loss", "other", "evaluation-with-gradients"],
                     },
-                    Measured::Fits(peaks(7_990, 8_490)),
+                    ended(peaks(7_990, 8_490), Verdict::Fits, ""),
                 ),
             ],
         }
@@ -323,10 +403,43 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_whether_it_fits_with_all_fixes() {
+    fn only_what_passed_is_recommended() {
+        let with_all_as = |verdict, reason: &str| {
+            let mut answer = answer();
+            let (_, last) = answer.runs.last_mut().expect("all fixes");
+            *last = ended(peaks(7_990, 8_490), verdict, reason);
+            answer
+        };
+        let cases = [
+            (Verdict::Fits, "", "`ghostgpu lint --fix train.py`"),
+            (Verdict::FitsTightly, "", "`ghostgpu lint --fix train.py`"),
+            (
+                Verdict::NotKnown,
+                "evaluation was not reached",
+                "nothing: with no fix was the whole training seen to fit (evaluation was not reached)",
+            ),
+            (
+                Verdict::WillRunOut,
+                "full after 80 more steps",
+                "nothing: with no fix was the whole training seen to fit (full after 80 more steps)",
+            ),
+        ];
+        for (verdict, reason, expected) in cases {
+            let answer = with_all_as(verdict, reason);
+            assert_eq!(answer.advice(), expected);
+            assert_eq!(answer.verdict(), verdict);
+        }
+    }
+
+    #[test]
+    fn one_fix_is_recommended_where_all_together_do_not_pass() {
         let mut answer = answer();
-        assert!(answer.fits_at_last());
-        answer.runs.pop();
-        assert!(!answer.fits_at_last());
+        answer.runs[1].1 = ended(peaks(8_000, 8_500), Verdict::Fits, "");
+        let (_, last) = answer.runs.last_mut().expect("all fixes");
+        *last = ended(peaks(9_000, 9_500), Verdict::WillRunOut, "it grows");
+        assert_eq!(
+            answer.advice(),
+            "correct line 12 (summed-loss) alone: with all fixes it does not pass (it grows)"
+        );
     }
 }

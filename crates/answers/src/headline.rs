@@ -28,6 +28,18 @@ impl Headline {
         Self::plain(Verdict::Fits, text)
     }
 
+    /// Of a job that ended, by its verdict.
+    pub fn judged(verdict: Verdict, needed_bytes: u64, card: &str, total_bytes: u64) -> Self {
+        let mut line = Self::fitting(needed_bytes, card, total_bytes, 1);
+        (line.word, line.colour) = word(verdict);
+        match verdict {
+            Verdict::NotKnown => line.text = line.text.replacen("needs", "needs at least", 1),
+            Verdict::WillRunOut => line.text += " so far",
+            _ => {}
+        }
+        line
+    }
+
     pub fn not_fitting(
         needed_bytes: Option<u64>,
         card: &str,
@@ -154,7 +166,7 @@ impl VerdictHeadline {
 }
 
 /// The word for a verdict, which stands in the column of labels.
-fn word(verdict: Verdict) -> (&'static str, Colour) {
+pub(crate) fn word(verdict: Verdict) -> (&'static str, Colour) {
     match verdict {
         Verdict::Fits => ("fits", Colour::Good),
         Verdict::FitsTightly => ("fits tightly", Colour::Unknown),

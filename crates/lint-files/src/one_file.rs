@@ -79,7 +79,11 @@ pub fn check(found: &Found, settings: &Settings, fixing: Fixing) -> Checked {
                 Fixing::Show(_) => checked.diff = diff::unified(&found.shown, &before, &after),
                 _ if after == before => {}
                 _ => {
-                    if let Err(error) = replace(&found.path, &contents, &after) {
+                    let written = match fixed.source.encoded(&after) {
+                        Some(bytes) => replace(&found.path, &contents, &bytes),
+                        None => Err(std::io::Error::other("its encoding lacks a character")),
+                    };
+                    if let Err(error) = written {
                         // Nothing was fixed, so everything is still to be said.
                         let source = source_again(&found.path, &contents);
                         report.diagnostics =
@@ -135,7 +139,7 @@ fn source_again(path: &Path, contents: &[u8]) -> Option<Source> {
 
 /// Puts the new contents in the place of the old ones, whole or not at all; the file keeps its
 /// permissions, and a link stays a link.
-fn replace(path: &Path, old: &[u8], new: &str) -> std::io::Result<()> {
+fn replace(path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     if path == Path::new("-") {
         return Err(std::io::Error::other("standard input is no file"));
     }
@@ -150,7 +154,7 @@ fn replace(path: &Path, old: &[u8], new: &str) -> std::io::Result<()> {
         .prefix(".ghostgpu-")
         .suffix(".partial")
         .tempfile_in(path.parent().unwrap_or(Path::new("/")))?;
-    temporary.write_all(new.as_bytes())?;
+    temporary.write_all(new)?;
     temporary
         .as_file()
         .set_permissions(metadata.permissions())?;
@@ -176,7 +180,7 @@ mod tests {
         std::fs::write(&path, "old").expect("file");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).expect("mode");
         std::os::unix::fs::symlink("train.py", &link).expect("link");
-        replace(&link, b"old", "new").expect("written");
+        replace(&link, b"old", b"new").expect("written");
         assert!(link.is_symlink());
         assert_eq!(std::fs::read_to_string(&path).expect("file"), "new");
         let mode = std::fs::metadata(&path).expect("file").permissions().mode();
@@ -189,8 +193,34 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("train.py");
         std::fs::write(&path, "newer").expect("file");
-        assert!(replace(&path, b"old", "new").is_err());
+        assert!(replace(&path, b"old", b"new").is_err());
         assert_eq!(std::fs::read_to_string(&path).expect("file"), "newer");
         assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 1);
+    }
+
+    #[test]
+    fn a_script_in_gbk_is_fixed_in_gbk() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("train.py");
+        // `# 训练` in GBK.
+        let script = [
+            b"# \xd1\xb5\xc1\xb7\nfor x, y in loader:\n    loss = criterion(model(x), y)\n"
+                .as_slice(),
+            b"    loss.backward()\n    optimizer.step()\n    total += loss\n",
+        ]
+        .concat();
+        std::fs::write(&path, &script).expect("file");
+        let found = Found {
+            path: path.clone(),
+            shown: "train.py".to_owned(),
+            was_named: true,
+            problem: None,
+        };
+        let checked = check(&found, &Settings::default(), Fixing::Write(Wanted::Safe));
+        assert_eq!((checked.report.problem, checked.report.fixed), (None, 1));
+        let mut expected = script;
+        expected.truncate(expected.len() - 1);
+        expected.extend_from_slice(b".detach()\n");
+        assert_eq!(std::fs::read(&path).expect("file"), expected);
     }
 }

@@ -178,7 +178,7 @@ fn own_line_ends(source: &Source, fix: &Fix) -> Vec<Edit> {
 }
 
 fn apply(source: &Source, edits: &[Edit]) -> Result<Source, Unreadable> {
-    source.reread(source.with_edits(edits).as_bytes())
+    source.reread(&source.with_edits(edits))
 }
 
 /// The rules whose fixes alone cause a syntax error; all of them if it takes several.

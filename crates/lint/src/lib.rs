@@ -14,6 +14,7 @@ pub mod catalogue;
 pub mod config;
 pub mod diagnostic;
 pub mod diff;
+mod encoding;
 pub mod facts;
 pub mod finding;
 pub mod fixing;

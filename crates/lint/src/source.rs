@@ -6,6 +6,7 @@ use ruff_notebook::{Notebook, NotebookError};
 use ruff_source_file::{LineIndex, OneIndexed};
 use ruff_text_size::TextSize;
 
+use crate::encoding::{self, Encoding};
 use crate::finding::Edit;
 use crate::notebook::NotebookText;
 use crate::python::Dialect;
@@ -26,6 +27,7 @@ pub struct Source {
     notebook: Option<Box<Cells>>,
     /// Whether the file began with a byte order mark, which is written back.
     marked: bool,
+    encoding: Encoding,
 }
 
 /// What is known about a notebook besides its code.
@@ -47,7 +49,7 @@ pub struct Position {
 /// Why a file cannot be checked at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unreadable {
-    /// Not UTF-8 text.
+    /// Neither UTF-8 nor the encoding it declares, nor GBK.
     NotText,
     /// Holds zero bytes, which no Python source has.
     Binary,
@@ -79,8 +81,15 @@ impl std::error::Error for Unreadable {}
 impl Source {
     /// A Python script.
     pub fn script(contents: &[u8]) -> Result<Self, Unreadable> {
-        let text = text_of(contents)?.to_owned();
-        Self::of_text(text, None, contents.starts_with(MARK))
+        match text_of(contents) {
+            Ok(text) => Self::of_text(text.to_owned(), None, contents.starts_with(MARK)),
+            Err(Unreadable::NotText) => {
+                let (text, encoding) = encoding::decoded(contents).ok_or(Unreadable::NotText)?;
+                let source = Self::of_text(text, None, false)?;
+                Ok(Self { encoding, ..source })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// A Jupyter notebook (`.ipynb`).
@@ -127,6 +136,7 @@ impl Source {
             lines,
             notebook,
             marked,
+            encoding: Encoding::UTF_8,
         })
     }
 
@@ -219,12 +229,21 @@ impl Source {
             && (self.notebook.as_ref()).is_none_or(|cells| cells.text.takes(edit))
     }
 
-    /// The same file with other contents.
-    pub fn reread(&self, contents: &[u8]) -> Result<Self, Unreadable> {
-        match self.notebook {
-            None => Self::script(contents),
-            Some(_) => Self::notebook(contents),
-        }
+    /// The same file with other contents, to be written in the same encoding.
+    pub fn reread(&self, contents: &str) -> Result<Self, Unreadable> {
+        let source = match self.notebook {
+            None => Self::script(contents.as_bytes())?,
+            Some(_) => Self::notebook(contents.as_bytes())?,
+        };
+        Ok(Self {
+            encoding: self.encoding,
+            ..source
+        })
+    }
+
+    /// The bytes of a text in the encoding of this file; `None` if it has no such characters.
+    pub fn encoded(&self, contents: &str) -> Option<Vec<u8>> {
+        self.encoding.encoded(contents)
     }
 
     /// The file as it is.

@@ -2,12 +2,14 @@
 
 use ghostgpu_lint::fixing::{Wanted, fix, fix_alone};
 use ghostgpu_lint::{Diagnostic, Settings, Source, examine};
+use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
-    Change, Completion, OutOfMemory, Outcome, Peaks, Purpose, Reason, Records, Rehearsal, Rehearse,
-    Run, Stop,
+    Change, OutOfMemory, Outcome, Peaks, Purpose, Reason, Rehearsal, Rehearse, Run, Stop,
 };
 
-use crate::need::with_unlimited_memory;
+use crate::need::{Need, Smallest, need};
+use crate::step_growth::StepGrowth;
+use crate::verdict::{Judgement, OnCard, judge, need_seen_in};
 
 /// More fixes are not rehearsed one by one.
 const MOST_ALONE: usize = 12;
@@ -45,12 +47,18 @@ pub enum NoTexts {
 }
 
 /// What a text came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Measured {
-    Fits(Peaks),
+    /// It ended; whether the training fits is in the judgement, in degrees.
+    Ended {
+        peaks: Peaks,
+        /// The smallest card with which it ends, where that was looked for.
+        needed_device_bytes: Option<u64>,
+        judgement: Box<Judgement>,
+    },
     DoesNotFit {
         place: OutOfMemory,
-        /// Seen with unlimited memory.
+        /// With the smallest memory with which it ends.
         need: Option<Peaks>,
     },
     Fails {
@@ -58,6 +66,21 @@ pub enum Measured {
         code: u8,
         last_lines: Vec<String>,
     },
+}
+
+impl Measured {
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Ended { judgement, .. } => judgement.verdict,
+            Self::DoesNotFit { .. } => Verdict::DoesNotFit,
+            Self::Fails { .. } => Verdict::ScriptFailed,
+        }
+    }
+
+    /// Whether the whole training was seen to fit, so that this text can be recommended.
+    pub fn passes(&self) -> bool {
+        self.verdict().fits() == Some(true)
+    }
 }
 
 /// The script as it is, with each fix alone (if there are several), and with all of them.
@@ -112,11 +135,12 @@ pub fn texts(contents: &[u8], settings: &Settings, wanted: Wanted) -> Result<Vec
     Ok(texts)
 }
 
-/// Rehearses each text, and once more with unlimited memory where it does not fit. Ends after the first
-/// one if that fails: there is nothing to compare with.
+/// Rehearses each text and judges it as any other job on this card. Ends after the first one if that
+/// fails: there is nothing to compare with.
 pub fn measure(
     runner: &mut dyn Rehearse,
     texts: &[Text],
+    card: &OnCard,
 ) -> Result<Vec<(Variant, Measured)>, Stop> {
     let mut all = Vec::new();
     for (index, text) in texts.iter().enumerate() {
@@ -130,7 +154,10 @@ pub fn measure(
         let rehearsal = Rehearsal::figures(purpose, changes.clone());
         let run = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
         let measured = match Outcome::of(&run) {
-            Outcome::Fits(peaks) => Measured::Fits(peaks),
+            Outcome::Fits(peaks) => {
+                let is_last = index + 1 == texts.len();
+                ended(runner, &changes, &run, peaks, card, is_last)?
+            }
             Outcome::Fails { reason, code } => Measured::Fails {
                 reason,
                 code,
@@ -138,7 +165,11 @@ pub fn measure(
             },
             Outcome::DoesNotFit(place) => Measured::DoesNotFit {
                 place,
-                need: peaks_of(&with_unlimited_memory(runner, &changes, Records::Nothing)?),
+                need: smallest(runner, &changes, &run)?.map(|need| Peaks {
+                    allocated_bytes: need.allocated_bytes.unwrap_or(0),
+                    reserved_bytes: need.reserved_bytes.unwrap_or(0),
+                    device_bytes: need.device_bytes,
+                }),
             },
         };
         let is_over = index == 0 && matches!(measured, Measured::Fails { .. });
@@ -150,16 +181,52 @@ pub fn measure(
     Ok(all)
 }
 
-/// What a run had that ended; none if it did not, or if no process reported.
-fn peaks_of(run: &Run) -> Option<Peaks> {
-    let has_reported = !run.findings.processes.is_empty();
-    (has_reported && run.completion() == Completion::Completed).then(|| run.peaks())
+/// Judges a run that ended. Its smallest memory is looked for where the judgement hangs on it: a card may be
+/// full of PyTorch's cache. It is also looked for with all fixes, of which the answer says what they need.
+fn ended(
+    runner: &mut dyn Rehearse,
+    changes: &[Change],
+    run: &Run,
+    peaks: Peaks,
+    card: &OnCard,
+    is_last: bool,
+) -> Result<Measured, Stop> {
+    let growth = StepGrowth::of(run);
+    let seen = need_seen_in(run);
+    let mut judgement = judge(run, Some(&seen), growth.as_ref(), card);
+    let mut needed_device_bytes = None;
+    let is_known = matches!(judgement.verdict, Verdict::Fits | Verdict::FitsTightly);
+    if is_known
+        && (is_last || judgement.verdict == Verdict::FitsTightly)
+        && let Some(need) = smallest(runner, changes, run)?
+    {
+        judgement = judge(run, Some(&need), growth.as_ref(), card);
+        needed_device_bytes = Some(need.device_bytes);
+    }
+    Ok(Measured::Ended {
+        peaks,
+        needed_device_bytes,
+        judgement: Box::new(judgement),
+    })
+}
+
+fn smallest(
+    runner: &mut dyn Rehearse,
+    changes: &[Change],
+    run: &Run,
+) -> Result<Option<Smallest>, Stop> {
+    Ok(match need(runner, changes, run)?.need {
+        Need::Found(smallest) => Some(smallest),
+        Need::Unknown(_) => None,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up::{MadeUp, does_not_fit, fails, fits, interrupted};
+    use crate::made_up::{MadeUp, does_not_fit, fails, fits, fits_with, interrupted};
+    use ghostgpu_device::Catalogue;
+    use ghostgpu_session::{Coverage, NotReached, ProcessReport, TrainingPart};
 
     fn two_texts() -> Vec<Text> {
         vec![
@@ -181,24 +248,78 @@ mod tests {
         rehearsal.changes.contains(&Change::UnlimitedMemory)
     }
 
+    fn measured(runner: &mut MadeUp) -> Result<Vec<(Variant, Measured)>, Stop> {
+        let sheet = Catalogue::builtin()
+            .find("h200")
+            .expect("a card")
+            .sheet_with_total(1 << 37);
+        let card = OnCard {
+            sheet: &sheet,
+            count: 1,
+            uncertainty: None,
+            reserve_bytes: 0,
+            margin: None,
+            torch: None,
+        };
+        measure(runner, &two_texts(), &card)
+    }
+
+    fn is_fixed(rehearsal: &Rehearsal) -> bool {
+        let fixed = Change::Text("fixed".to_owned());
+        rehearsal.changes.contains(&fixed)
+    }
+
+    /// A process that did not come to a part of the training.
+    fn without(part: TrainingPart) -> ProcessReport {
+        ProcessReport {
+            coverage: Some(Coverage {
+                not_reached: vec![NotReached {
+                    part,
+                    because: "the budget was over".to_owned(),
+                }],
+                ..Coverage::default()
+            }),
+            ..ProcessReport::default()
+        }
+    }
+
     #[test]
-    fn what_does_not_fit_is_measured_with_unlimited_memory() {
-        let mut runner = MadeUp::new(|rehearsal| {
-            let is_fixed = rehearsal
-                .changes
-                .contains(&Change::Text("fixed".to_owned()));
-            match is_fixed || is_unlimited(rehearsal) {
-                true => fits(if is_fixed { 3 } else { 9 }),
-                false => does_not_fit(),
-            }
-        });
-        let measured = measure(&mut runner, &two_texts()).expect("runs");
+    fn what_does_not_fit_has_the_need_of_a_job_with_unlimited_memory() {
+        let mut runner =
+            MadeUp::new(
+                |rehearsal| match is_fixed(rehearsal) || is_unlimited(rehearsal) {
+                    true => fits(if is_fixed(rehearsal) { 3 } else { 9 }),
+                    false => does_not_fit(),
+                },
+            );
+        let measured = measured(&mut runner).expect("runs");
         let Measured::DoesNotFit { need, .. } = &measured[0].1 else {
             panic!("{measured:?}");
         };
         assert_eq!(need.map(|peaks| peaks.device_bytes), Some(9));
-        assert!(matches!(&measured[1].1, Measured::Fits(peaks) if peaks.device_bytes == 3));
-        assert_eq!(runner.seen.len(), 3);
+        assert!(!measured[0].1.passes());
+        assert!(matches!(&measured[1].1, Measured::Ended { peaks, .. } if peaks.device_bytes == 3));
+        assert!(measured[1].1.passes());
+    }
+
+    #[test]
+    fn fixes_pass_only_if_everything_that_decides_was_rehearsed() {
+        for (part, passes) in [
+            (TrainingPart::Evaluation, false),
+            (TrainingPart::NextEpoch, false),
+            (TrainingPart::Checkpoint, true),
+        ] {
+            let mut runner = MadeUp::new(move |rehearsal| match is_fixed(rehearsal) {
+                true => fits_with(3, without(part)),
+                false => fits(9),
+            });
+            let measured = measured(&mut runner).expect("runs");
+            assert!(measured[0].1.passes());
+            assert_eq!(measured[1].1.passes(), passes, "{part:?}");
+            if !passes {
+                assert_eq!(measured[1].1.verdict(), Verdict::NotKnown);
+            }
+        }
     }
 
     #[test]
@@ -207,7 +328,7 @@ mod tests {
             true => interrupted(),
             false => does_not_fit(),
         });
-        let result = measure(&mut runner, &two_texts());
+        let result = measured(&mut runner);
         assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
         assert_eq!(runner.seen.len(), 2);
     }
@@ -215,7 +336,7 @@ mod tests {
     #[test]
     fn a_script_that_fails_as_it_is_is_not_rehearsed_further() {
         let mut runner = MadeUp::new(|_| fails("KeyError: 'x'"));
-        let measured = measure(&mut runner, &two_texts()).expect("a run");
+        let measured = measured(&mut runner).expect("a run");
         assert_eq!(measured.len(), 1);
         assert_eq!(runner.seen.len(), 1);
     }

@@ -90,16 +90,18 @@ impl<'a> Facts<'a> {
     /// Whether what a path holds is backpropagated inside a block: `loss.backward()`,
     /// `scaler.scale(loss).backward()`, `accelerator.backward(loss)`.
     pub fn is_backpropagated_inside(&self, block: BlockId, path: &str) -> bool {
-        self.calls_inside(block).any(|call| {
-            self.is_backward(call.node)
-                && (self.mentions(&call.node.func, path)
-                    || call
-                        .node
-                        .arguments
-                        .args
-                        .first()
-                        .is_some_and(|loss| self.path(loss) == Some(path)))
-        })
+        let unit = self.structure.unit_of(block);
+        self.is_returned_to_a_framework(unit, path)
+            || self.calls_inside(block).any(|call| {
+                self.is_backward(call.node)
+                    && (self.mentions(&call.node.func, path)
+                        || call
+                            .node
+                            .arguments
+                            .args
+                            .first()
+                            .is_some_and(|loss| self.path(loss) == Some(path)))
+            })
     }
 
     /// Whether what a path holds in a unit ends in a `backward()`, directly or through other

@@ -2,9 +2,9 @@
 
 use super::Facts;
 use super::paths::is_part_of;
-use super::structure::{BlockId, Call, UnitId};
+use super::structure::{BlockId, BlockKind, Call, UnitId};
 use super::value::{Kind, Truth};
-use crate::python::{Expr, ExprCall, Stmt, span};
+use crate::python::{Expr, ExprCall, Stmt, ast, span};
 use crate::syntax::{is_true, says_true};
 
 /// How many levels of callers are searched for a model's mode.
@@ -30,6 +30,18 @@ impl<'a> Facts<'a> {
     pub fn evaluation_at(&self, call: &Call<'a>) -> Option<Evaluation> {
         let model = self.called_module(call.node)?;
         self.evaluation_of(model, call, CALLERS)
+    }
+
+    /// Whether an expression is computed by a model that is certainly in evaluation mode.
+    pub fn is_evaluated(&self, unit: UnitId, expression: &'a Expr) -> bool {
+        let parts = self.made_of(expression);
+        self.calls_in_unit(unit).any(|call| {
+            self.called_module(call.node).is_some()
+                && parts.iter().any(|part| span(*part) == span(call.node))
+                && self
+                    .evaluation_at(call)
+                    .is_some_and(|evaluation| !self.wants_gradients(unit, evaluation))
+        })
     }
 
     /// The evaluation of a model that certainly holds at a call, also by what all callers did.
@@ -182,7 +194,8 @@ impl<'a> Facts<'a> {
         let in_data_loop = self
             .structure
             .loop_around(call.place.block)
-            .is_some_and(|id| self.is_step_loop(id));
+            .is_some_and(|id| self.is_step_loop(id))
+            || self.is_comprehended_over_batches(call.place.block);
         let mut outputs = Vec::new();
         for assign in self.assigns_in_unit(unit) {
             if span(assign.value) == span(call.node) {
@@ -223,6 +236,19 @@ impl<'a> Facts<'a> {
                 }
                 used
             })
+    }
+
+    /// Whether a block is part of a comprehension over a loader.
+    fn is_comprehended_over_batches(&self, block: BlockId) -> bool {
+        self.structure.enclosing(block).any(|(_, kind)| match kind {
+            BlockKind::Comprehension(
+                Expr::ListComp(ast::ExprListComp { generators, .. })
+                | Expr::Generator(ast::ExprGenerator { generators, .. }),
+            ) => generators
+                .iter()
+                .any(|generator| self.iterates_loader(&generator.iter)),
+            _ => false,
+        })
     }
 
     fn loop_of_both(&self, one: BlockId, other: BlockId) -> Option<BlockId> {

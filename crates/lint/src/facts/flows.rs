@@ -1,14 +1,33 @@
 //! Where a name's value flows: into other names, into a `backward()`, or out of the file.
 
-use super::Facts;
+use super::reads::direct_parts;
 use super::structure::{BlockId, BlockKind, UnitId};
 use super::usage::{bound_names, class_of};
-use crate::python::{Expr, ExprCall, Stmt};
-use crate::syntax::given;
+use super::{Facts, each_expression};
+use crate::python::{Expr, ExprCall, Stmt, ast, span};
+use crate::syntax::{given, holds, plain_callee};
 
 impl<'a> Facts<'a> {
     /// The paths of a unit that a path's value flows into, the path itself first.
     pub fn flows(&self, unit: UnitId, path: &'a str) -> Vec<&'a str> {
+        self.flows_by(unit, path, &|expression, path| {
+            self.mentions(expression, path)
+        })
+    }
+
+    /// The same, but only with the graph: `detach()` and `item()` end it.
+    fn graph_flows(&self, unit: UnitId, path: &'a str) -> Vec<&'a str> {
+        self.flows_by(unit, path, &|expression, path| {
+            self.carries_graph(expression, path)
+        })
+    }
+
+    fn flows_by(
+        &self,
+        unit: UnitId,
+        path: &'a str,
+        mentions: &dyn Fn(&'a Expr, &str) -> bool,
+    ) -> Vec<&'a str> {
         let mut reached = vec![path];
         let mut next = 0;
         while next < reached.len() {
@@ -22,14 +41,14 @@ impl<'a> Facts<'a> {
                 });
             };
             for assign in self.assigns_in_unit(unit) {
-                if self.mentions(assign.value, current) {
+                if mentions(assign.value, current) {
                     add(assign.target);
                 }
             }
             for (statement, place) in &self.structure.statements {
                 if let Stmt::For(node) = statement
                     && self.structure.unit_of(place.block) == unit
-                    && self.mentions(&node.iter, current)
+                    && mentions(&node.iter, current)
                 {
                     add(&node.target);
                 }
@@ -42,7 +61,7 @@ impl<'a> Facts<'a> {
                         .arguments
                         .args
                         .iter()
-                        .any(|each| self.mentions(each, current))
+                        .any(|each| mentions(each, current))
                     && let Some(receiver) = self.path(receiver)
                     && !reached.contains(&receiver)
                 {
@@ -53,22 +72,91 @@ impl<'a> Facts<'a> {
         reached
     }
 
+    /// Whether the graph of what a path holds may be part of an expression's value.
+    pub fn carries_graph(&self, expression: &Expr, path: &str) -> bool {
+        if !self.mentions(expression, path) {
+            return false;
+        }
+        if self.path(expression) == Some(path) {
+            let value = self.value(expression);
+            return !(value.is_tensor() && value.graph.is_no());
+        }
+        match expression {
+            Expr::Compare(_) => false,
+            Expr::Call(call) => {
+                if matches!(
+                    plain_callee(call),
+                    Some("len" | "float" | "int" | "bool" | "str" | "range" | "isinstance")
+                ) {
+                    return false;
+                }
+                if let Some((receiver, method)) = self.method(call)
+                    && cuts_graph(method)
+                    && self.mentions(receiver, path)
+                {
+                    return false;
+                }
+                self.carries_graph(&call.func, path)
+                    || given(call).any(|each| self.carries_graph(each, path))
+            }
+            Expr::Attribute(attribute) => {
+                !matches!(
+                    attribute.attr.as_str(),
+                    "data" | "shape" | "dtype" | "device"
+                ) && self.carries_graph(&attribute.value, path)
+            }
+            Expr::ListComp(ast::ExprListComp {
+                elt, generators, ..
+            })
+            | Expr::SetComp(ast::ExprSetComp {
+                elt, generators, ..
+            })
+            | Expr::Generator(ast::ExprGenerator {
+                elt, generators, ..
+            }) => {
+                let mut carries = self.carries_graph(elt, path);
+                for generator in generators {
+                    if self.carries_graph(&generator.iter, path) {
+                        let mut targets = Vec::new();
+                        each_expression(&generator.target, &mut |part| {
+                            targets.extend(self.path(part));
+                        });
+                        carries |= targets.iter().any(|each| self.carries_graph(elt, each));
+                    }
+                }
+                carries
+            }
+            _ => {
+                let mut parts = Vec::new();
+                direct_parts(expression, &mut parts);
+                parts.iter().any(|part| self.carries_graph(part, path))
+            }
+        }
+    }
+
     /// Whether a path's value is backpropagated where the file shows it: in its unit, in the
     /// other methods of its class if it is an attribute of `self`, in the whole file if it is a
-    /// module-level name, in functions of the file it is passed to.
+    /// module-level name, in functions of the file it is passed to, or by a framework it is returned to.
     pub fn ends_in_backward(&self, unit: UnitId, path: &'a str) -> bool {
         self.units_that_see(unit, path).into_iter().any(|unit| {
-            let reached = self.flows(unit, path);
-            let names =
-                |expression: &Expr| reached.iter().any(|path| self.mentions(expression, path));
-            self.calls_in_unit(unit).any(|call| {
-                let is_given = given(call.node).any(names);
-                if self.differentiates(call.node) {
-                    is_given || names(&call.node.func)
-                } else {
-                    is_given && self.runs_differentiation(call.node)
-                }
-            })
+            let reached = self.graph_flows(unit, path);
+            let names = |expression: &Expr| {
+                reached
+                    .iter()
+                    .any(|path| self.carries_graph(expression, path))
+            };
+            let returned = reached
+                .iter()
+                .any(|path| self.is_returned_to_a_framework(unit, path));
+            returned
+                || self.calls_in_unit(unit).any(|call| {
+                    let is_given = given(call.node).any(names);
+                    if self.differentiates(call.node) {
+                        is_given || names(&call.node.func)
+                    } else {
+                        is_given && self.runs_differentiation(call.node)
+                    }
+                })
         })
     }
 
@@ -82,11 +170,67 @@ impl<'a> Facts<'a> {
             reached
                 .iter()
                 .any(|each| *each != path && each.contains('.'))
-                || reached.iter().any(|each| self.is_returned(unit, each))
+                || reached
+                    .iter()
+                    .any(|each| self.is_returned_whole(unit, each))
                 || self
                     .calls_in_unit(unit)
                     .any(|call| !self.only_reads(call.node) && given(call.node).any(names))
         })
+    }
+
+    /// Whether a unit returns what a path holds, or something made of it, not only its length.
+    fn is_returned_whole(&self, unit: UnitId, path: &str) -> bool {
+        self.structure.statements.iter().any(|(statement, place)| {
+            self.structure.unit_of(place.block) == unit
+                && matches!(statement, Stmt::Return(node)
+                if node.value.as_deref().is_some_and(|value| {
+                    self.mentions(value, path)
+                        && !matches!(value, Expr::Call(call)
+                            if matches!(plain_callee(call), Some("len" | "float" | "int")))
+                }))
+        })
+    }
+
+    /// Whether everything that is computed from the result of a call is cut off its graph: it is detached
+    /// in the same expression, or each use of the name that this is bound to is.
+    pub fn is_detached_later(&self, unit: UnitId, call: &ExprCall) -> bool {
+        const CUTS: &[&str] = &["detach", "detach_", "item", "argmax", "data"];
+        if self.is_put_through(unit, call, CUTS) {
+            return true;
+        }
+        let mut names = Vec::new();
+        for assign in self.assigns_in_unit(unit) {
+            if holds(assign.value, call) {
+                self.each_target(assign.target, &mut |path| names.push(path));
+            }
+        }
+        if names.is_empty() {
+            return false;
+        }
+        let end = span(call).end;
+        for (statement, place) in &self.structure.statements {
+            if self.structure.unit_of(place.block) != unit || span(*statement).start < end {
+                continue;
+            }
+            let mut is_used_whole = false;
+            each_own_value(statement, &mut |value| {
+                is_used_whole |= names.iter().any(|path| self.carries_graph(value, path));
+            });
+            if is_used_whole {
+                return false;
+            }
+            // `output = output.detach()`: from there on it is something else.
+            if let Stmt::Assign(assign) = statement {
+                names.retain(|path| {
+                    !assign
+                        .targets
+                        .iter()
+                        .any(|target| self.targets(target, path))
+                });
+            }
+        }
+        true
     }
 
     /// Whether a call certainly keeps none of its arguments; its result is tracked separately.
@@ -205,4 +349,29 @@ impl<'a> Facts<'a> {
         }
         false
     }
+}
+
+/// The values that a statement reads, not those of the statements inside it.
+fn each_own_value<'a>(statement: &'a Stmt, visit: &mut dyn FnMut(&'a Expr)) {
+    match statement {
+        Stmt::Assign(node) => visit(&node.value),
+        Stmt::AugAssign(node) => {
+            visit(&node.value);
+            visit(&node.target);
+        }
+        Stmt::AnnAssign(node) => node.value.iter().for_each(|value| visit(value)),
+        Stmt::Expr(node) => visit(&node.value),
+        Stmt::Return(node) => node.value.iter().for_each(|value| visit(value)),
+        Stmt::For(node) => visit(&node.iter),
+        Stmt::If(node) => visit(&node.test),
+        _ => {}
+    }
+}
+
+/// Methods whose result has no graph, whatever they are called on.
+fn cuts_graph(method: &str) -> bool {
+    matches!(
+        method,
+        "detach" | "item" | "tolist" | "numpy" | "argmax" | "size" | "dim" | "numel"
+    )
 }

@@ -2,6 +2,7 @@
 
 use super::conditions::Condition;
 use super::structure::{BlockId, BlockKind, Place, UnitId};
+use super::usage::bound_names;
 use super::value::Kind;
 use super::{Facts, each_expression};
 use crate::python::{CmpOp, Expr, ExprCall, Number, Operator, Stmt, UnaryOp};
@@ -14,6 +15,8 @@ pub struct Kept<'a> {
     pub value: &'a Expr,
     pub statement: &'a Stmt,
     pub place: Place,
+    /// Whether it becomes a part of a tensor, and has to be on the same device: `torch.cat((a, x))`.
+    pub is_joined: bool,
 }
 
 impl<'a> Facts<'a> {
@@ -43,6 +46,7 @@ impl<'a> Facts<'a> {
                         value,
                         statement: call.statement,
                         place: call.place,
+                        is_joined: false,
                     });
                 });
             }
@@ -63,8 +67,11 @@ impl<'a> Facts<'a> {
                 (None, Expr::Call(call), target @ (Expr::Name(_) | Expr::Attribute(_))) => self
                     .path(target)
                     .and_then(|path| Some((path, self.joined_to(call, path)?))),
+                // Into a tensor, only what has a graph adds to what it holds.
                 (None, value, Expr::Subscript(target))
-                    if self.value(&target.value).kind == Kind::Container
+                    if (self.value(&target.value).kind == Kind::Container
+                        || self.value(&target.value).is_tensor()
+                            && self.value(value).graph.is_yes())
                         && self.changes_with_the_round(&target.slice, assign.place.block) =>
                 {
                     self.container_path(&target.value).map(|path| (path, value))
@@ -78,6 +85,7 @@ impl<'a> Facts<'a> {
                         value,
                         statement: assign.statement,
                         place: assign.place,
+                        is_joined: matches!(assign.value, Expr::Call(_)),
                     });
                 });
             }
@@ -158,6 +166,49 @@ impl<'a> Facts<'a> {
             .makers(unit, container)
             .any(|made| matches!(made, Expr::Call(call) if is_bounded(call)));
         !reset && !emptied && !bounded
+    }
+
+    /// Whether what a path holds survives from one step to the next: of a loop, see [`Self::outlives`]; of
+    /// a unit that is one step, it is not the unit's own, and nothing resets it but the end of an epoch.
+    pub fn outlives_step(&self, steps: BlockId, path: &'a str) -> bool {
+        if self.structure.blocks[steps].kind.is_loop() {
+            return self.outlives(steps, path);
+        }
+        let unit = self.structure.unit_of(steps);
+        let root = path.split(['.', '[']).next().unwrap_or(path);
+        let is_own = root != "self" && bound_names(&self.structure, unit).contains(&root);
+        !is_own
+            && self.outlives(steps, path)
+            && self.units_that_see(unit, path).into_iter().all(|each| {
+                let name = self.structure.units[each].name;
+                each == unit
+                    || name == "__init__"
+                    || name.contains("epoch")
+                    || !self.resets(each, path)
+            })
+    }
+
+    /// Whether a unit empties a container or binds it anew; the file itself only in a loop.
+    fn resets(&self, unit: UnitId, path: &str) -> bool {
+        let own = self.structure.units[unit].block;
+        let is_repeated =
+            |place: Place| unit != 0 || self.structure.loop_around(place.block).is_some();
+        let bound = self.assigns_in_unit(unit).any(|assign| {
+            is_repeated(assign.place)
+                && assign.operator.is_none()
+                && prefixes(path).any(|each| self.targets(assign.target, each))
+        });
+        let emptied = self.calls_in_unit(unit).any(|call| {
+            matches!(self.method(call.node), Some((receiver, name))
+                if matches!(name, "clear" | "pop" | "popleft" | "popitem" | "reset" | "zero_")
+                    && self.path(receiver).is_some_and(|each| prefixes(path).any(|it| it == each)))
+        });
+        let deleted = self.structure.statements.iter().any(|(statement, place)| {
+            self.structure.is_inside(place.block, own)
+                && matches!(statement, Stmt::Delete(node)
+                    if node.targets.iter().any(|target| self.mentions(target, path)))
+        });
+        bound || emptied || deleted
     }
 
     /// Everything that a path is bound to in the file.

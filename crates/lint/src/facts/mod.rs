@@ -2,7 +2,8 @@
 //!
 //! - [`structure`]: where everything is (functions, loops, conditions, calls, assignments);
 //! - [`imports`]: what imported names mean;
-//! - [`usage`]: what names are used for;
+//! - [`usage`] and [`roles`]: what names are used for, and what unknown ones are called for;
+//! - [`frameworks`]: which methods a framework calls once per batch;
 //! - [`flow`]: what values are, tracked through the code;
 //! - queries that several rules share: [`reach`] (which functions a call runs), [`backward`] (backward
 //!   passes), [`reads`] and [`binding`] (where names are read and bound), [`keeping`] and [`flows`] (what
@@ -18,6 +19,7 @@ pub mod conditions;
 pub mod evaluating;
 pub mod flow;
 pub mod flows;
+pub mod frameworks;
 pub mod frozen;
 pub mod imports;
 pub mod keeping;
@@ -28,6 +30,7 @@ pub mod placement;
 pub mod reach;
 pub mod reads;
 pub mod reduction;
+pub mod roles;
 pub mod steps;
 pub mod structure;
 pub mod torch_names;

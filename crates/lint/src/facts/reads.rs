@@ -173,8 +173,11 @@ impl<'a> Facts<'a> {
             Expr::Call(call) => {
                 match &*call.func {
                     Expr::Attribute(function) if !self.imports.knows(&call.func) => {
-                        // `out.view(...)` is computed from `out`, `model.encode(...)` is not.
-                        if !self.value(&function.value).is_module() {
+                        // `out.view(...)` is computed from `out`; `model.encode(...)` and
+                        // `self.model(...)` are not computed from `model` and `self`.
+                        if !self.value(&function.value).is_module()
+                            && !self.value(&call.func).is_module()
+                        {
                             self.each_value_name(&function.value, visit);
                         }
                     }
@@ -273,7 +276,7 @@ fn generators(expression: &Expr) -> &[ast::Comprehension] {
 }
 
 /// The direct subexpressions of an expression.
-fn direct_parts<'e>(expression: &'e Expr, parts: &mut Vec<&'e Expr>) {
+pub(super) fn direct_parts<'e>(expression: &'e Expr, parts: &mut Vec<&'e Expr>) {
     use ast::visitor::{Visitor, walk_expr};
     struct Direct<'v, 'e>(&'v mut Vec<&'e Expr>);
     impl<'e> Visitor<'e> for Direct<'_, 'e> {

@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::frameworks::{returned_losses, returns_loss_to_a_framework};
 use super::imports::Imports;
 use super::paths::{attribute_of_self, path};
 use super::structure::{ClassId, Structure, UnitId};
@@ -109,6 +110,18 @@ impl<'a> Usages<'a> {
                 "zero_grad" => note(receiver, &|usage| usage.zero_grad = true),
                 "requires_grad_" => note(receiver, &|usage| usage.frozen = true),
                 _ => {}
+            }
+        }
+        for unit in 1..structure.units.len() {
+            if returns_loss_to_a_framework(structure, imports, unit) {
+                for loss in returned_losses(structure, unit) {
+                    let at = span(loss).start;
+                    if let Some(path) = path(text, loss) {
+                        usages.note(structure, unit, path, |usage| {
+                            usage.backward = usage.backward.max(Some(at));
+                        });
+                    }
+                }
             }
         }
         usages.note_frozen(text, structure);

@@ -190,6 +190,25 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// `a, b = x, y` assigns `x` to `a` and `y` to `b`.
+    fn assign_parts(&mut self, target: &'a Expr, value: &'a Expr) {
+        match (target, value) {
+            (Expr::Tuple(targets), Expr::Tuple(values))
+                if targets.elts.len() == values.elts.len()
+                    && !targets
+                        .elts
+                        .iter()
+                        .chain(&values.elts)
+                        .any(Expr::is_starred_expr) =>
+            {
+                for (target, value) in targets.elts.iter().zip(&values.elts) {
+                    self.assign_parts(target, value);
+                }
+            }
+            _ => self.assign(target, value, None),
+        }
+    }
+
     fn assign(&mut self, target: &'a Expr, value: &'a Expr, operator: Option<Operator>) {
         let place = self.place();
         let statement = self
@@ -247,7 +266,7 @@ impl<'a> Visitor<'a> for Walk<'a> {
                     self.visit_expr(&node.value);
                     for target in &node.targets {
                         self.visit_expr(target);
-                        self.assign(target, &node.value, None);
+                        self.assign_parts(target, &node.value);
                     }
                 }
                 Stmt::AugAssign(node) => {

@@ -198,7 +198,20 @@ fn is_run_later(facts: &Facts<'_>, register: &Call<'_>) -> bool {
         facts.called_module(call.node).is_some()
             && facts.structure.loop_around(call.place.block).is_some()
     };
-    facts.structure.unit_of(register.place.block) != 0
+    let unit = facts.structure.unit_of(register.place.block);
+    // `handle.remove()` in the same function: only what runs there counts.
+    let is_removed = facts.assigns_in_unit(unit).any(|assign| {
+        span(assign.value) == span(register.node)
+            && facts.calls_in_unit(unit).any(|call| {
+                matches!(facts.method(call.node), Some((handle, "remove"))
+                    if facts.path(handle).is_some()
+                        && facts.path(handle) == facts.path(assign.target))
+            })
+    });
+    if unit != 0 && is_removed {
+        return facts.calls_in_unit(unit).any(runs_in_a_loop);
+    }
+    unit != 0
         || facts.calls_in_unit(0).any(|call| {
             call.place.order > register.place.order
                 && (runs_in_a_loop(call)

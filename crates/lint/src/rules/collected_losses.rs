@@ -56,7 +56,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if !value.is_tensor() || !value.graph.is_yes() {
             continue;
         }
-        let Some(steps) = facts.structure.loop_around(kept.place.block) else {
+        let Some(steps) = facts.steps_around(kept.place.block) else {
             continue;
         };
         let unit = facts.structure.unit_of(steps);
@@ -64,12 +64,12 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let is_loss = backpropagated
             || value.scalar.is_yes() && !facts.is_one_of_several_results(unit, kept.value);
         if !is_loss
-            || !facts.is_step_loop(steps)
-            || !facts.goes_over_steps(steps)
             || facts.is_about_one_batch(steps, kept.container)
-            || !facts.outlives(steps, kept.container)
+            || !facts.outlives_step(steps, kept.container)
             || facts.ends_in_backward(unit, kept.container)
-            || !backpropagated && facts.escapes(unit, kept.container)
+            || !backpropagated
+                && facts.escapes(unit, kept.container)
+                && !facts.is_evaluated(unit, kept.value)
         {
             continue;
         }

@@ -6,9 +6,9 @@ use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::keeping::Kept;
-use crate::facts::structure::{BlockId, BlockKind, UnitId};
+use crate::facts::structure::{BlockId, UnitId};
 use crate::finding::{Finding, Fix, Severity};
-use crate::python::{Expr, ExprCall, Operator, span};
+use crate::python::{Expr, ExprCall, span};
 
 pub static RULE: Rule = Rule {
     name: "collected-outputs",
@@ -52,8 +52,8 @@ for inputs, targets in loader:
 ## When it is fine
 When the outputs are backpropagated together later, or few, small and needed on the card. Outputs
 kept in some iterations only are not reported, nor are reductions such as `output.argmax(1)`, which
-keep little. Without gradients, only outputs that are certainly on the card and not used in later
-computations there are reported.
+keep little. Without gradients, only outputs are reported that are on the card and not used in later
+computations there.
 ",
     check,
 };
@@ -66,11 +66,18 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if !is_large || value.card.is_no() && !value.graph.is_yes() {
             continue;
         }
-        let Some(steps) = facts.structure.loop_around(kept.place.block) else {
+        let unit = facts.structure.unit_of(kept.place.block);
+        let Some(call) = facts.model_call(unit, kept.value) else {
             continue;
         };
-        let unit = facts.structure.unit_of(steps);
-        if !facts.outlives(steps, kept.container)
+        let evaluates = facts
+            .calls_in_unit(unit)
+            .find(|each| std::ptr::eq(each.node, call))
+            .is_some_and(|each| facts.evaluation_at(each).is_some());
+        let Some(steps) = batches_around(facts, kept.place.block, evaluates) else {
+            continue;
+        };
+        if !facts.outlives_step(steps, kept.container)
             || is_for_some_rounds(facts, &kept, steps)
             || facts
                 .path(kept.value)
@@ -78,25 +85,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         {
             continue;
         }
-        let Some(call) = facts.model_call(unit, kept.value) else {
-            continue;
-        };
-        let evaluates = facts
-            .calls_inside(steps)
-            .find(|each| std::ptr::eq(each.node, call))
-            .is_some_and(|each| facts.evaluation_at(each).is_some());
-        let goes_over_batches =
-            facts.is_step_loop(steps) || evaluates && takes_what_it_goes_over(facts, steps, call);
-        if !goes_over_batches {
-            continue;
-        }
-        let trains = facts
-            .calls_inside(steps)
-            .any(|call| facts.is_backward(call.node));
-        // The pieces of one batch, whose step comes after the loop.
-        if trains && !facts.goes_over_steps(steps) {
-            continue;
-        }
+        let trains = facts.returns_loss_to_a_framework(unit)
+            || facts
+                .calls_inside(steps)
+                .any(|call| facts.is_backward(call.node));
         let name = facts.text(kept.value);
         let container = kept.container;
         if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
@@ -111,10 +103,13 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             } else {
                 "with all activations of its forward pass"
             };
+            // Moved to the host, it could not be joined or used with what is on the card.
+            let belongs_on_card = kept.is_joined || is_used_on_card(facts, unit, container);
             let finding = report_graph(
                 facts,
                 report,
                 kept.value,
+                belongs_on_card,
                 span(kept.statement),
                 format!("`{container}` keeps `{name}` from every batch, {held}"),
             );
@@ -125,14 +120,19 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             && value.card.is_yes()
             && !is_used_on_card(facts, unit, container)
         {
+            let help = if kept.is_joined {
+                "collect the outputs in a list with `.cpu()`, and join them once at the end"
+            } else {
+                "add `.cpu()`, or reduce the outputs batch by batch"
+            };
+            // What is joined has to be where the other part is.
+            let fix = (!kept.is_joined)
+                .then(|| Fix::unsafe_("Add `.cpu()`", with_method(facts, kept.value, ".cpu()")));
             report.add_with(
                 span(kept.statement),
                 format!("`{container}` keeps `{name}` from every batch on the card"),
-                "add `.cpu()`, or reduce the outputs batch by batch",
-                Some(Fix::unsafe_(
-                    "Add `.cpu()`",
-                    with_method(facts, kept.value, ".cpu()"),
-                )),
+                help,
+                fix,
             );
         }
     }
@@ -170,6 +170,7 @@ fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
                 facts,
                 report,
                 element,
+                is_used_on_card(facts, unit, container),
                 span(element),
                 format!(
                     "`{container}` keeps `{}` from every batch, with all activations of its forward pass",
@@ -185,11 +186,12 @@ fn report_graph<'r>(
     facts: &Facts<'_>,
     report: &'r mut Report<'_>,
     value: &Expr,
+    belongs_on_card: bool,
     range: Range<usize>,
     message: String,
 ) -> &'r mut Finding {
     // On the host already, but its graph is on the card.
-    let method = if facts.value(value).card.is_no() {
+    let method = if belongs_on_card || facts.value(value).card.is_no() {
         ".detach()"
     } else {
         ".detach().cpu()"
@@ -205,20 +207,18 @@ fn report_graph<'r>(
     )
 }
 
-/// Whether a model is given what a loop iterates over: batches, not the steps of one sequence.
-fn takes_what_it_goes_over(facts: &Facts<'_>, steps: BlockId, call: &ExprCall) -> bool {
-    let BlockKind::For(node) = facts.structure.blocks[steps].kind else {
-        return false;
-    };
-    let mut taken = false;
-    facts.each_target(&node.target, &mut |path| {
-        taken |= call
-            .arguments
-            .args
-            .iter()
-            .any(|each| facts.mentions(each, path));
-    });
-    taken
+/// What is repeated for every batch around a block: also a hook of a framework that evaluates, and in an
+/// evaluation any loop that gives a model its inputs.
+fn batches_around(facts: &Facts<'_>, block: BlockId, evaluates: bool) -> Option<BlockId> {
+    facts.steps_around(block).or_else(|| {
+        let unit = facts.structure.unit_of(block);
+        match facts.structure.loop_around(block) {
+            Some(rounds) => (evaluates && facts.goes_over_inputs(rounds)).then_some(rounds),
+            None => facts
+                .is_batch_hook(unit)
+                .then_some(facts.structure.units[unit].block),
+        }
+    })
 }
 
 /// Whether something is kept in some iterations only: `if step == 0`, `if len(outputs) < 16`. (What the
@@ -239,6 +239,13 @@ const TO_HOST: &[&str] = &["cpu", "numpy", "tolist", "item"];
 
 /// Whether the collected outputs are used in a computation: then they belong on the card.
 fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
+    facts
+        .units_that_see(unit, container)
+        .into_iter()
+        .any(|unit| is_used_on_card_in(facts, unit, container))
+}
+
+fn is_used_on_card_in(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
     let mut joined = vec![container.to_owned()];
     for assign in facts.assigns_in_unit(unit) {
         if let (Some(target), Expr::Call(call)) = (facts.path(assign.target), assign.value)
@@ -288,6 +295,7 @@ fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
                         | "range"
                         | "list"
                         | "data"
+                        | "clear"
                 );
                 (given || called_on) && !harmless && !facts.is_put_through(unit, call.node, TO_HOST)
             }
@@ -297,12 +305,31 @@ fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
     for (statement, place) in &facts.structure.statements {
         if facts.structure.unit_of(place.block) == unit {
             facts.each_expression_of_statement(statement, &mut |part| {
-                operates |= matches!(part, Expr::BinOp(operation)
-                    if operation.op == Operator::MatMult && named(part));
+                operates |= match part {
+                    Expr::BinOp(operation) => {
+                        operands(facts, &joined, [&operation.left, &operation.right])
+                    }
+                    Expr::Compare(comparison) => comparison
+                        .comparators
+                        .iter()
+                        .any(|right| operands(facts, &joined, [&comparison.left, right])),
+                    _ => false,
+                };
             });
         }
     }
     computes || operates
+}
+
+/// Whether one of two operands is what was collected, as it is, and the other a tensor too.
+fn operands(facts: &Facts<'_>, collected: &[String], both: [&Expr; 2]) -> bool {
+    both.iter().enumerate().any(|(index, operand)| {
+        let other = both[1 - index];
+        facts
+            .path(*operand)
+            .is_some_and(|path| collected.iter().any(|each| each == path))
+            && !matches!(other, Expr::List(_) | Expr::NumberLiteral(_))
+    })
 }
 
 fn joins(facts: &Facts<'_>, call: &ExprCall) -> bool {

@@ -113,7 +113,7 @@ fn recorded_run<'f, 'a>(
             && facts.gradients_at(call.node).is_yes()
             && facts.result(call.node).graph.is_yes()
             && facts.structure.loop_around(call.place.block).is_some()
-            && !facts.is_put_through(unit, call.node, &["detach", "detach_", "item", "argmax"])
+            && !facts.is_detached_later(unit, call.node)
             // Gradients through the copy to its input are intended.
             && !call
                 .node

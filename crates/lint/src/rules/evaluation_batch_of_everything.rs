@@ -113,9 +113,11 @@ fn runs_through_a_model(facts: &Facts<'_>, loader: &Call<'_>) -> bool {
 fn runs_a_model(facts: &Facts<'_>, block: BlockId) -> bool {
     let unit = facts.structure.unit_of(block);
     facts.calls_inside(block).any(|call| {
-        facts
-            .called_module(call.node)
-            .is_some_and(|model| !facts.is_surely_on_host(unit, model))
+        // In a loop further inside it runs on parts of the batch.
+        facts.structure.loop_around(call.place.block) == Some(block)
+            && facts
+                .called_module(call.node)
+                .is_some_and(|model| !facts.is_surely_on_host(unit, model))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::fixes::with_keyword;
 use super::{Family, Report, Rule};
+use crate::facts::roles::sounds_like_optimizer;
 use crate::facts::structure::{BlockKind, Call, UnitId};
 use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
@@ -316,7 +317,8 @@ fn loads_state<'a>(facts: &Facts<'a>, call: &Call<'a>) -> Option<&'a Expr> {
                 facts.value(receiver).kind,
                 // An optimizer takes the loaded tensors themselves: no second copy.
                 Kind::Scheduler | Kind::Scaler | Kind::Criterion | Kind::Optimizer
-            ) && !is_a_part(facts, receiver)
+            ) && !facts.path(receiver).is_some_and(sounds_like_optimizer)
+                && !is_a_part(facts, receiver)
                 && !steps(facts, call, receiver) =>
         {
             Some(receiver)

@@ -12,6 +12,7 @@ mod accumulated_loss_not_divided;
 mod activation_not_in_place;
 mod activations_kept_by_hook;
 mod allocator_variable_too_late;
+mod averaged_weights_with_graph;
 mod batch_norm_while_accumulating;
 mod cached_tensors;
 mod card_in_dataset;
@@ -26,8 +27,10 @@ mod dataset_on_card;
 mod empty_cache_in_loop;
 mod evaluation_batch_of_everything;
 mod evaluation_with_gradients;
+mod fake_not_detached;
 mod fixes;
 mod foreach_where_fused;
+mod frozen_model_with_gradients;
 mod full_precision_logits;
 mod intermediate_kept_by_name;
 mod last_window_forgotten;
@@ -44,6 +47,7 @@ mod state_dict_aliased;
 mod state_dict_copied_on_card;
 mod step_every_micro_batch;
 mod summed_loss;
+mod trainer_keeps_logits;
 mod training_leftovers_in_evaluation;
 mod zero_grad_keeps_memory;
 mod zero_grad_while_accumulating;
@@ -51,10 +55,12 @@ mod zero_grad_while_accumulating;
 /// Every rule, in order of family and name.
 pub const RULES: &[&Rule] = &[
     &activations_kept_by_hook::RULE,
+    &averaged_weights_with_graph::RULE,
     &cached_tensors::RULE,
     &collected_losses::RULE,
     &collected_outputs::RULE,
     &create_graph::RULE,
+    &fake_not_detached::RULE,
     &logged_loss::RULE,
     &output_kept_on_self::RULE,
     &recurrent_state::RULE,
@@ -62,10 +68,12 @@ pub const RULES: &[&Rule] = &[
     &summed_loss::RULE,
     &evaluation_batch_of_everything::RULE,
     &evaluation_with_gradients::RULE,
+    &trainer_keeps_logits::RULE,
     &training_leftovers_in_evaluation::RULE,
     &card_in_dataset::RULE,
     &copy_with_gradients::RULE,
     &dataset_on_card::RULE,
+    &frozen_model_with_gradients::RULE,
     &load_without_map_location::RULE,
     &state_dict_aliased::RULE,
     &state_dict_copied_on_card::RULE,

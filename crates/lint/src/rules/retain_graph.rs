@@ -99,21 +99,30 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Whether anything differentiates the loss's inputs after the loop.
-fn outlives_its_loop(facts: &Facts<'_>, steps: BlockId, loss: &Expr) -> bool {
+/// Whether anything after the loop differentiates what the loss is made of.
+fn outlives_its_loop<'a>(facts: &Facts<'a>, steps: BlockId, loss: &'a Expr) -> bool {
+    let Some(rounds) = facts.structure.blocks[steps].kind.loop_span() else {
+        return false;
+    };
     let unit = facts.structure.unit_of(steps);
-    let end = facts
-        .calls_inside(steps)
-        .map(|call| call.place.order)
-        .max()
-        .unwrap_or(0);
-    facts.path(loss).is_some_and(|path| {
-        facts.calls_in_unit(unit).any(|call| {
-            call.place.order > end
-                && facts.differentiates(call.node)
-                && facts.mentions(&call.node.func, path)
+    let differentiates = facts
+        .calls_in_unit(unit)
+        .any(|call| span(call.node).start > rounds.end && facts.differentiates(call.node));
+    let parts = facts.made_of(loss);
+    let with_graph: Vec<&str> = parts
+        .iter()
+        .filter(|part| facts.value(**part).is_tensor() && facts.value(**part).graph.is_yes())
+        .filter_map(|part| facts.path(part))
+        .filter(|path| facts.is_bound_inside(steps, path))
+        .collect();
+    differentiates
+        && facts.structure.statements.iter().any(|(statement, place)| {
+            facts.structure.unit_of(place.block) == unit
+                && span(*statement).start > rounds.end
+                && with_graph
+                    .iter()
+                    .any(|path| facts.statement_mentions(statement, path))
         })
-    })
 }
 
 /// Whether a function returns something that may have a graph.

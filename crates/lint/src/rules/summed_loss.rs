@@ -2,11 +2,11 @@
 
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
-use crate::facts::structure::{Assign, BlockId};
+use crate::facts::structure::{BlockId, Place};
 use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
-use crate::python::{Expr, Operator, span};
+use crate::python::{Expr, Operator, Stmt, span};
 
 pub static RULE: Rule = Rule {
     name: "summed-loss",
@@ -15,7 +15,9 @@ pub static RULE: Rule = Rule {
     summary: "a loss is added to a running total with its graph",
     docs: "\
 ## What it does
-Finds a running total to which every step adds its loss without `.item()` or `.detach()`.
+Finds a running total or average to which every step adds its loss without `.item()` or `.detach()`:
+in a loop over batches, or in a method that does one step (also Lightning's `training_step`) and adds
+to an attribute.
 
 ## Why it costs memory
 The total's graph reaches every loss that was added. Without `backward()`, all activations of every
@@ -49,60 +51,186 @@ When the total itself is backpropagated, or is reset in every step.
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
-    for assign in &facts.structure.assigns {
-        let Some(total) = facts.path(assign.target) else {
-            continue;
-        };
-        let Some(added) = added(facts, assign, total) else {
-            continue;
-        };
-        let value = facts.value(added);
-        if !value.is_tensor()
-            || !value.graph.is_yes()
-            || facts.gradients_at(assign.statement).is_no()
-            // `+=` extends a list.
-            || facts.value(assign.target).kind == Kind::Container
-        {
-            continue;
-        }
-        let block = assign.place.block;
+    for grown in grown(facts) {
+        let block = grown.place.block;
         let unit = facts.structure.unit_of(block);
-        let Some(steps) = facts.structure.loop_around(block) else {
+        let total = grown.total;
+        let with_graph: Vec<&Expr> = grown
+            .added
+            .iter()
+            .copied()
+            .filter(|added| {
+                let value = facts.value(*added);
+                value.is_tensor() && value.graph.is_yes()
+            })
+            .collect();
+        let Some(first) = with_graph.first() else {
             continue;
         };
-        if !facts.is_step_loop(steps)
-            || !facts.goes_over_steps(steps)
-            || facts.is_handed_out_by(steps, added)
-            || is_of_unknown_make(facts, steps, added)
+        let Some(steps) = facts.steps_around(block) else {
+            continue;
+        };
+        // `+=` extends a list.
+        let is_list = facts.value(grown.target).kind == Kind::Container;
+        if is_list
+            || with_graph.iter().all(|added| {
+                facts.is_handed_out_by(steps, added) || is_of_unknown_make(facts, steps, added)
+            })
             || facts.is_about_one_batch(steps, total)
             || facts.is_bound_inside(steps, total)
+            || !facts.structure.blocks[steps].kind.is_loop() && !facts.outlives_step(steps, total)
+            || facts.ends_in_backward(unit, total)
             || facts.reaches_backward(unit, total)
+            || facts.is_returned_to_a_framework(unit, total)
         {
             continue;
         }
-        // Without a `backward()` in the loop, a returned total may be the loss itself.
-        let trains = facts
-            .calls_inside(steps)
-            .any(|call| facts.runs_backward(call.node));
-        if !trains && facts.is_returned(unit, total) {
+        // Without a `backward()` in the loop, a total that is handed on may be the loss itself.
+        let trains = facts.returns_loss_to_a_framework(unit)
+            || facts
+                .calls_inside(steps)
+                .any(|call| facts.runs_backward(call.node));
+        if !trains && facts.escapes(unit, total) && !facts.is_evaluated(unit, first) {
             continue;
         }
-        let name = facts.text(added);
+        let name = facts.text(*first);
         let kept = if trains {
             "the graph"
         } else {
             "the graph and all activations"
         };
+        let mut edits: Vec<_> = with_graph
+            .iter()
+            .flat_map(|added| without_graph(facts, added))
+            .collect();
+        edits.sort_by_key(|edit| edit.range.start);
         let finding = report.add_with(
-            span(assign.statement),
+            span(grown.statement),
             format!("`{total}` keeps {kept} of `{name}` from every step"),
             "add `.item()` for a number, or `.detach()` for a tensor without its graph",
-            Some(Fix::safe("Add `.detach()`", without_graph(facts, added))),
+            Some(Fix::safe("Add `.detach()`", edits)),
         );
         if !trains {
             finding.severity = Severity::Error;
         }
     }
+}
+
+/// A total that is computed from its last value and something else.
+struct Grown<'a> {
+    total: &'a str,
+    target: &'a Expr,
+    added: Vec<&'a Expr>,
+    statement: &'a Stmt,
+    place: Place,
+}
+
+/// Every total that grows: `total += x`, `total = 0.9 * total + 0.1 * x`, `total = torch.add(total, x)`,
+/// `total.add_(x)`.
+fn grown<'a>(facts: &Facts<'a>) -> Vec<Grown<'a>> {
+    let mut all = Vec::new();
+    for assign in &facts.structure.assigns {
+        // `sums[name]` is an entry of `sums`.
+        let Some(total) = facts.container_path(assign.target) else {
+            continue;
+        };
+        if facts.gradients_at(assign.statement).is_no() {
+            continue;
+        }
+        let added = match assign.operator {
+            Some(Operator::Add | Operator::Sub) => vec![assign.value],
+            Some(_) => continue,
+            None => {
+                let mut parts = Parts::default();
+                parts.of(facts, assign.value, assign.target);
+                if !parts.has_total {
+                    continue;
+                }
+                parts.others
+            }
+        };
+        all.push(Grown {
+            total,
+            target: assign.target,
+            added,
+            statement: assign.statement,
+            place: assign.place,
+        });
+    }
+    for call in &facts.structure.calls {
+        if let Some((receiver, "add_" | "sub_")) = facts.method(call.node)
+            && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
+            && let Some(total) = facts.path(receiver)
+            && facts.value(receiver).is_tensor()
+            && !facts.gradients_at(call.node).is_no()
+        {
+            all.push(Grown {
+                total,
+                target: receiver,
+                added: call.node.arguments.args.iter().take(1).collect(),
+                statement: call.statement,
+                place: call.place,
+            });
+        }
+    }
+    all
+}
+
+/// The summands of an expression, apart from the total itself.
+#[derive(Default)]
+struct Parts<'a> {
+    has_total: bool,
+    others: Vec<&'a Expr>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(&mut self, facts: &Facts<'a>, value: &'a Expr, total: &Expr) {
+        if facts.same_text(value, total) {
+            self.has_total = true;
+            return;
+        }
+        match value {
+            Expr::BinOp(operation)
+                if matches!(operation.op, Operator::Add | Operator::Sub)
+                    || names(facts, value, total) =>
+            {
+                self.of(facts, &operation.left, total);
+                self.of(facts, &operation.right, total);
+            }
+            // `loss if total is None else ...`
+            Expr::If(choice) => {
+                self.of(facts, &choice.body, total);
+                self.of(facts, &choice.orelse, total);
+            }
+            Expr::Call(call) => match facts.callee(call).as_deref() {
+                Some("torch.add" | "torch.lerp" | "torch.sub") => {
+                    for each in &call.arguments.args {
+                        self.of(facts, each, total);
+                    }
+                }
+                Some(_) => self.others.push(value),
+                None => match facts.method(call) {
+                    Some((receiver, "add" | "add_" | "sub" | "mul" | "lerp" | "div"))
+                        if names(facts, receiver, total) =>
+                    {
+                        self.of(facts, receiver, total);
+                        for each in &call.arguments.args {
+                            self.of(facts, each, total);
+                        }
+                    }
+                    _ => self.others.push(value),
+                },
+            },
+            _ => self.others.push(value),
+        }
+    }
+}
+
+/// Whether an expression has the total in it.
+fn names(facts: &Facts<'_>, value: &Expr, total: &Expr) -> bool {
+    let mut found = false;
+    each_expression(value, &mut |part| found |= facts.same_text(part, total));
+    found
 }
 
 /// Computed only from unknown results that nothing backpropagates: an accuracy, a time.
@@ -122,24 +250,4 @@ fn is_of_unknown_make(facts: &Facts<'_>, steps: BlockId, added: &Expr) -> bool {
         }
     });
     unknown && !known
-}
-
-/// What is added to a total: of `total += x`, and of `total = total + x` in either order.
-fn added<'a>(facts: &Facts<'a>, assign: &Assign<'a>, total: &str) -> Option<&'a Expr> {
-    match assign.operator {
-        Some(Operator::Add) => Some(assign.value),
-        Some(_) => None,
-        None => match assign.value {
-            Expr::BinOp(sum) if sum.op == Operator::Add => {
-                if facts.path(&sum.left) == Some(total) {
-                    Some(&sum.right)
-                } else if facts.path(&sum.right) == Some(total) {
-                    Some(&sum.left)
-                } else {
-                    None
-                }
-            }
-            _ => None,
-        },
-    }
 }

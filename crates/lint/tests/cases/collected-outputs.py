@@ -149,12 +149,35 @@ def ensemble(models, data):
 import torch
 
 @torch.no_grad()
+def predict(model, loader):
+    model.eval()
+    kept = []
+    for x, y in loader:
+        kept.append(model(x))
+    return kept
+
+# case: without gradients on a device that is chosen elsewhere
+import torch
+
+@torch.no_grad()
 def predict(model, loader, device):
     model.eval()
     kept = []
     for x, y in loader:
-        kept.append(model(x.to(device)))
-    return kept
+        kept.append(model(x.to(device)))  # <- found
+    return torch.cat(kept).cpu()
+
+# case: collected outputs are compared on the card
+import torch
+
+@torch.no_grad()
+def predict(model, loader, wanted):
+    model.eval()
+    kept = []
+    for x, y in loader:
+        kept.append(model(x.cuda()))
+    kept = torch.cat(kept)
+    return kept == wanted
 
 # case: in one iteration only
 import torch
@@ -378,3 +401,18 @@ def train(model, loader, optimizer, criterion, accuracy):
             criterion(output, target).backward()
         optimizer.step()
         print(accuracy(torch.cat(outputs), targets))
+
+# case: known to be wrong: a caller computes with the outputs on the card
+import torch
+
+def embed(model, loader):
+    kept = []
+    model.eval()
+    for x, _ in loader:
+        with torch.no_grad():
+            z = model(x.to(model.device))
+        kept.append(z)  # <- found
+    return torch.cat(kept)
+
+def nearest(query, model, loader):
+    return torch.cdist(query, embed(model, loader)).argmin()

@@ -309,3 +309,19 @@ def gradients(model, x):
         scores[0, index].backward(retain_graph=True)
         rows.append(x.grad.clone())
     return rows
+
+# case: what the loss is made of is backpropagated after the loop
+import torch
+
+def train(gen, critic, loader, gen_opt, critic_opt):
+    for real in loader:
+        for _ in range(5):
+            fake = gen(torch.randn(8, 64))
+            loss = critic(fake).mean() - critic(real).mean()
+            critic_opt.zero_grad()
+            loss.backward(retain_graph=True)
+            critic_opt.step()
+        gen_loss = -critic(fake).mean()
+        gen_opt.zero_grad()
+        gen_loss.backward()
+        gen_opt.step()

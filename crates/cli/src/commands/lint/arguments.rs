@@ -36,8 +36,8 @@ Examples:
       what the fixes would save on a GeForce RTX 3060
 
 Exit codes: 0 nothing found, 3 something found that --fail-on counts (with --diff: something to
-change; with --measure: it does not fit with all fixes), 2 wrong usage, or a file that could not be
-read or written or is not Python (the others are still checked, and shown).")]
+change), 2 wrong usage, or a file that could not be read or written or is not Python (the others are
+still checked, and shown); with --measure, that of the verdict with all fixes, as of `ghostgpu run`.")]
 pub struct Arguments {
     /// Files and folders [default: the current folder]; `-` reads a script from standard input
     #[arg(value_name = "PATH")]

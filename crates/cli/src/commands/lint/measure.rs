@@ -9,6 +9,7 @@ use ghostgpu_answers::fixes::Answer;
 use ghostgpu_lint::Settings;
 use ghostgpu_lint::fixing::Wanted;
 use ghostgpu_plan::fixes::{Measured, NoTexts, Text, measure, texts};
+use ghostgpu_plan::verdict::OnCard;
 use ghostgpu_rehearse::{Job, WholeRuns};
 
 use super::Arguments;
@@ -32,7 +33,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let job = Job {
         records_memory: false,
         extent: arguments.extent.extent(),
-        ..arguments.measured.job_with_margin(command)
+        ..arguments.measured.job(command)
     };
     let prepared = job.prepare()?;
     let doing = format!("rehearsing `{}` {} times", script.display(), texts.len());
@@ -42,8 +43,9 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         "nothing is computed, and no file is changed",
     );
     let card = prepared.card().clone();
-    let mut runner = WholeRuns::new(prepared, Arc::new(Rehearsing::default()));
-    let runs = measure(&mut runner, &texts)?;
+    let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
+    let on_card = OnCard::of(&prepared, arguments.measured.margin);
+    let runs = measure(&mut runner, &texts, &on_card)?;
     for (_, measured) in &runs {
         if let Measured::Fails { last_lines, .. } = measured {
             show_last_lines(last_lines);
@@ -59,13 +61,22 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         gpu_total_bytes: card.total_bytes,
         steps: arguments.extent.steps,
         runs,
+        applies: applying(script, wanted),
     };
     let text = answer.text(output.look(None));
     output.publish(&text, &answer.json())?;
-    Ok(match answer.fits_at_last() {
-        true => 0,
-        false => EXIT_DOES_NOT_FIT,
-    })
+    // A script that fails only with its fixes has not passed either.
+    let verdict = answer.verdict();
+    Ok(verdict.exit_code().unwrap_or(EXIT_DOES_NOT_FIT))
+}
+
+/// The words that apply what was measured.
+fn applying(script: &Path, wanted: Wanted) -> String {
+    let all = match wanted {
+        Wanted::All => " --unsafe-fixes",
+        Wanted::Safe => "",
+    };
+    format!("--fix{all} {}", script.display())
 }
 
 /// The one script to measure.

@@ -2,6 +2,7 @@
 
 use super::Reader;
 use crate::facts::paths::path;
+use crate::facts::roles::{Role, role, sounds_like_device};
 use crate::facts::structure::UnitId;
 use crate::facts::torch_names;
 use crate::facts::value::{Kind, Truth, Value};
@@ -63,8 +64,24 @@ impl<'a> Reader<'_, 'a> {
                 Some(unit) => self.apply(unit, &given, true),
                 None => self.unknown_result(),
             },
+            Kind::Unknown => match self.role_of(&call.func, called) {
+                Some(Role::Model) => {
+                    let module = Value::of(Kind::Module(None));
+                    self.flow.values.insert(call.func.range(), module);
+                    self.run_module(&call.func, None, &given)
+                }
+                Some(Role::Criterion) if graph.is_yes() => Value::tensor(graph, card, Truth::Yes),
+                _ => self.builtin(&call.func, &given),
+            },
             _ => self.builtin(&call.func, &given),
         }
+    }
+
+    /// What a callee of unknown origin is called for.
+    fn role_of(&self, callee: &'a Expr, called: Value) -> Option<Role> {
+        // Of `nn.MSELoss(reduction="none")` it is known that the result has no graph to follow.
+        let is_open = called.graph == Truth::Maybe;
+        path(self.text, callee).filter(|_| is_open).and_then(role)
     }
 
     /// Calling a module: its output depends on its parameters wherever gradients are enabled.
@@ -321,10 +338,13 @@ impl<'a> Reader<'_, 'a> {
             }
             _ => {
                 let value = self.eval(device);
-                if matches!(value.kind, Kind::Device | Kind::Text) {
-                    value.card
-                } else {
-                    Truth::Maybe
+                match value.kind {
+                    Kind::Device | Kind::Text => value.card,
+                    // Where a device is chosen elsewhere, it is the card if there is one.
+                    Kind::Unknown if path(self.text, device).is_some_and(sounds_like_device) => {
+                        Truth::Yes
+                    }
+                    _ => Truth::Maybe,
                 }
             }
         }

@@ -14,6 +14,7 @@ mod statements;
 
 use rustc_hash::FxHashMap;
 
+use super::frameworks::is_batch_hook;
 use super::imports::Imports;
 use super::structure::{ClassId, Structure, Unit, UnitId, is_decorated};
 use super::usage::{Usages, class_of};
@@ -189,16 +190,28 @@ impl<'a> Reader<'_, 'a> {
         {
             return self.instance(class);
         }
+        // A framework moves batches to the card.
+        if index > 0
+            && matches!(name, "batch" | "inputs")
+            && is_batch_hook(self.structure, self.imports, id)
+        {
+            return Value {
+                graph: Truth::No,
+                card: Truth::Yes,
+                ..Value::UNKNOWN
+            };
+        }
         let given = self.summaries[id]
             .given
             .get(index)
             .copied()
             .unwrap_or(Value::UNSET);
         let value = match given.kind {
-            Kind::Unset | Kind::Unknown => self.annotated(id, index).unwrap_or(match given.kind {
-                Kind::Unset => Value::UNKNOWN,
-                _ => given,
-            }),
+            Kind::Unset => self
+                .annotated(id, index)
+                .or_else(|| self.default_device(id, index))
+                .unwrap_or(Value::UNKNOWN),
+            Kind::Unknown => self.annotated(id, index).unwrap_or(given),
             _ => given,
         };
         self.refined(name, value, 0)
@@ -218,6 +231,18 @@ impl<'a> Reader<'_, 'a> {
             _ => return None,
         };
         Some(Value::of(kind))
+    }
+
+    /// The value of a parameter that is `"cuda"` or another device unless a caller says otherwise.
+    fn default_device(&self, id: UnitId, index: usize) -> Option<Value> {
+        let node = self.structure.units[id].node?;
+        match node.parameters.iter().nth(index)?.default()? {
+            Expr::StringLiteral(text) => Some(Value {
+                card: calls::device_text(text.value.to_str()),
+                ..Value::plain(Kind::Text)
+            }),
+            _ => None,
+        }
     }
 
     fn instance(&self, class: ClassId) -> Value {

@@ -1,7 +1,8 @@
 //! Whether gradients are enabled in a function: by its decorators, its framework, its callers.
 
 use super::Reader;
-use crate::facts::structure::{ClassId, UnitId};
+use crate::facts::frameworks::{is_evaluation_hook, is_of_a_framework};
+use crate::facts::structure::UnitId;
 use crate::facts::torch_names;
 use crate::facts::value::Truth;
 use crate::python::Expr;
@@ -13,29 +14,17 @@ impl Reader<'_, '_> {
         if let Some(mode) = self.own_mode(id) {
             return mode;
         }
-        if unit.class.is_some_and(|class| self.is_lightning(class)) && is_evaluation_hook(unit.name)
+        // Lightning and the like run a module's evaluation hooks without gradients.
+        if is_evaluation_hook(unit.name)
+            && unit
+                .class
+                .is_some_and(|class| is_of_a_framework(self.structure, self.imports, class))
         {
             return Truth::No;
         }
         self.summaries[id]
             .mode
             .unwrap_or_else(|| self.outer_mode(id))
-    }
-
-    /// Lightning and the like run a module's evaluation hooks without gradients.
-    fn is_lightning(&self, class: ClassId) -> bool {
-        self.structure.classes[class]
-            .method("training_step")
-            .is_some()
-            || self.structure.classes[class]
-                .node
-                .bases()
-                .iter()
-                .any(|base| {
-                    self.imports.qualified(base).is_some_and(|name| {
-                        name.ends_with("LightningModule") || name.ends_with("Trainer")
-                    })
-                })
     }
 
     /// The mode a function sets itself: by a decorator, or by being wrapped after its definition
@@ -99,18 +88,4 @@ pub(super) fn may_switch_gradients(called: &Expr) -> bool {
     };
     let name = name.to_ascii_lowercase();
     name.contains("grad") || name.contains("inference")
-}
-
-/// Hooks that Lightning calls under `torch.no_grad`.
-fn is_evaluation_hook(name: &str) -> bool {
-    [
-        "validation_",
-        "test_",
-        "predict_",
-        "on_validation_",
-        "on_test_",
-        "on_predict_",
-    ]
-    .iter()
-    .any(|prefix| name.starts_with(prefix))
 }

@@ -1,0 +1,175 @@
+//! What a name of unknown origin is called for: `model(x)` of a function's parameter `model` runs a
+//! model, `criterion(output, target)` computes a loss. Functions that a file never calls show no more
+//! than this of their parameters.
+
+use crate::syntax::last_name;
+
+/// Words for models; a name has the role if one of its words is among them.
+const MODELS: &[&str] = &[
+    "actor",
+    "agent",
+    "backbone",
+    "bert",
+    "classifier",
+    "critic",
+    "decoder",
+    "discriminator",
+    "encoder",
+    "generator",
+    "gpt",
+    "gru",
+    "lstm",
+    "model",
+    "net",
+    "network",
+    "policy",
+    "resnet",
+    "rnn",
+    "student",
+    "teacher",
+    "transformer",
+    "unet",
+    "vgg",
+    "vit",
+];
+
+/// Words for what is not a model although it has a word of one: `model_fn`, `net_name`.
+const NOT_MODELS: &[&str] = &[
+    "builder",
+    "class",
+    "cls",
+    "create",
+    "factory",
+    "fn",
+    "func",
+    "function",
+    "get",
+    "init",
+    "load",
+    "loss",
+    "make",
+    "name",
+    "path",
+    "step",
+    "train",
+    "transform",
+];
+
+/// What a path of unknown origin is called for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Model,
+    Criterion,
+}
+
+/// The role of a path that is called.
+pub fn role(path: &str) -> Option<Role> {
+    let name = last_name(path);
+    if name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.contains(|letter: char| letter.is_ascii_lowercase())
+    {
+        // A class.
+        return None;
+    }
+    let words = words(name);
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    if has(&["criterion", "crit", "loss", "losses"]) && !has(&["get", "make", "build", "log"]) {
+        Some(Role::Criterion)
+    } else if has(MODELS) && !has(NOT_MODELS) {
+        Some(Role::Model)
+    } else {
+        None
+    }
+}
+
+/// Whether a path of unknown origin gives batches: `val_loader`, `train_dl`, `self.dataloader`.
+pub fn sounds_like_loader(path: &str) -> bool {
+    let name = last_name(path);
+    let name = name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '_');
+    let words = words(name);
+    name.to_ascii_lowercase().ends_with("loader")
+        || matches!(
+            words.last().map(String::as_str),
+            Some("dl" | "loaders" | "batches" | "dataloaders")
+        )
+}
+
+/// Whether a path of unknown origin is what steps: an optimizer, a scheduler, a scaler.
+pub fn sounds_like_optimizer(path: &str) -> bool {
+    words(last_name(path)).iter().any(|word| {
+        matches!(
+            word.as_str(),
+            "optimizer" | "optim" | "opt" | "scheduler" | "sched" | "scaler"
+        )
+    })
+}
+
+/// Whether a path of unknown origin is a device.
+pub fn sounds_like_device(path: &str) -> bool {
+    matches!(
+        words(last_name(path)).last().map(String::as_str),
+        Some("device" | "dev")
+    )
+}
+
+/// The words of a name, in lower case, without numbers: `teacher` and `net` of `TeacherNet2`.
+fn words(name: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut before = '_';
+    for letter in name.chars() {
+        let begins = letter.is_ascii_uppercase() && !before.is_ascii_uppercase();
+        if !letter.is_ascii_alphabetic() {
+            all.push(String::new());
+        } else if begins || all.is_empty() {
+            all.push(letter.to_ascii_lowercase().to_string());
+        } else if let Some(word) = all.last_mut() {
+            word.push(letter.to_ascii_lowercase());
+        }
+        before = letter;
+    }
+    all.retain(|word| !word.is_empty());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_the_role_of_their_words() {
+        for (path, expected) in [
+            ("model", Some(Role::Model)),
+            ("self.teacher_net2", Some(Role::Model)),
+            ("netG", Some(Role::Model)),
+            ("args.model", Some(Role::Model)),
+            ("loss_fn", Some(Role::Criterion)),
+            ("self.criterion", Some(Role::Criterion)),
+            ("criterionGAN", Some(Role::Criterion)),
+            ("TeacherNet", None),
+            ("model_fn", None),
+            ("network_name", None),
+            ("get_loss", None),
+            ("planet", None),
+            ("run", None),
+        ] {
+            assert_eq!(role(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn loaders_and_devices_are_known_by_their_last_word() {
+        for (path, is_loader, is_device) in [
+            ("train_loader", true, false),
+            ("self.valDataLoader", true, false),
+            ("valid_dl", true, false),
+            ("loader1", true, false),
+            ("downloader_name", false, false),
+            ("args.device", false, true),
+            ("DEVICE", false, true),
+            ("device_count", false, false),
+        ] {
+            assert_eq!(sounds_like_loader(path), is_loader, "{path}");
+            assert_eq!(sounds_like_device(path), is_device, "{path}");
+        }
+    }
+}

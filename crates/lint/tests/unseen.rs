@@ -1,0 +1,159 @@
+//! Scripts as people write them, with a memory mistake or without one, checked by every rule.
+//!
+//! `tests/unseen/*.py` were written before the rules were tuned on them, in pairs: the mistake, and code
+//! of the same shape that is correct. Each snippet is headed by `# case: statement`; those in
+//! `notebooks.py` become notebooks, with cells that `# %%` separates. A line ends in
+//! `# <- found: rule, other-rule` where the rules must report it, in `# <- missed: rule` where a rule
+//! should and does not, in `# <- wrong: rule` where a rule reports what is correct. The last two keep
+//! the counts honest: a test fails as soon as one of them is no longer so.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use ghostgpu_lint::{Source, check};
+
+/// A rule and the line it reports, of the whole snippet.
+type Place = (String, usize);
+
+struct Case {
+    name: String,
+    snippet: String,
+    is_notebook: bool,
+}
+
+#[derive(Default)]
+struct Marks {
+    found: BTreeSet<Place>,
+    missed: BTreeSet<Place>,
+    wrong: BTreeSet<Place>,
+}
+
+#[test]
+fn whole_scripts_have_the_findings_that_are_marked_and_no_others() {
+    let mut differences = Vec::new();
+    for case in cases() {
+        let marks = marks(&case.snippet);
+        let reported = reported(&case);
+        let expected: BTreeSet<Place> = marks.found.union(&marks.wrong).cloned().collect();
+        for (rule, line) in expected.difference(&reported) {
+            differences.push(format!("{}: line {line}: no {rule}", case.name));
+        }
+        for (rule, line) in reported.difference(&expected) {
+            differences.push(format!("{}: line {line}: {rule}", case.name));
+        }
+    }
+    assert!(differences.is_empty(), "\n{}", differences.join("\n"));
+}
+
+#[test]
+fn nine_of_ten_mistakes_are_found_and_nineteen_of_twenty_findings_are_right() {
+    let (mut found, mut missed, mut wrong, mut correct) = (0, 0, 0, 0);
+    for case in cases() {
+        let marks = marks(&case.snippet);
+        found += marks.found.len();
+        missed += marks.missed.len();
+        wrong += marks.wrong.len();
+        correct += usize::from(marks.found.is_empty() && marks.missed.is_empty());
+    }
+    assert!(found + missed >= 70, "{found} + {missed} mistakes");
+    assert!(correct >= 60, "{correct} correct scripts");
+    assert!(found * 10 >= (found + missed) * 9, "{missed} missed");
+    assert!(found * 20 >= (found + wrong) * 19, "{wrong} wrong");
+}
+
+fn reported(case: &Case) -> BTreeSet<Place> {
+    let source = if case.is_notebook {
+        Source::notebook(notebook(&case.snippet).as_bytes()).expect("a notebook")
+    } else {
+        Source::script(case.snippet.as_bytes()).expect("text")
+    };
+    let checked = check(&source, |rule| rule.is_on_by_default());
+    assert_eq!(checked.errors, [], "{}:\n{}", case.name, case.snippet);
+    checked
+        .findings
+        .iter()
+        .map(|finding| {
+            let position = source.position(finding.range.start);
+            // Cells are numbered from 1, and a separator takes the place of each line between them.
+            let before: usize = case
+                .snippet
+                .split("# %%\n")
+                .take(position.cell.map_or(0, |cell| cell - 1))
+                .map(|cell| cell.lines().count() + 1)
+                .sum();
+            (finding.rule.name.to_owned(), before + position.line)
+        })
+        .collect()
+}
+
+fn notebook(snippet: &str) -> String {
+    let cells: Vec<String> = snippet
+        .split("# %%\n")
+        .map(|cell| {
+            let lines: Vec<String> = cell
+                .split_inclusive('\n')
+                .map(|line| format!("{line:?}"))
+                .collect();
+            format!(
+                "{{\"cell_type\": \"code\", \"execution_count\": null, \"metadata\": {{}}, \
+                 \"outputs\": [], \"source\": [{}]}}",
+                lines.join(", ")
+            )
+        })
+        .collect();
+    format!(
+        "{{\"cells\": [{}], \"metadata\": {{\"language_info\": {{\"name\": \"python\"}}}}, \
+         \"nbformat\": 4, \"nbformat_minor\": 5}}",
+        cells.join(", ")
+    )
+}
+
+fn marks(snippet: &str) -> Marks {
+    let mut marks = Marks::default();
+    for (index, line) in snippet.lines().enumerate() {
+        let kinds = [
+            ("# <- found: ", &mut marks.found),
+            ("# <- missed: ", &mut marks.missed),
+            ("# <- wrong: ", &mut marks.wrong),
+        ];
+        for (mark, places) in kinds {
+            let Some((_, rules)) = line.split_once(mark) else {
+                continue;
+            };
+            let rules = rules.split(" # ").next().unwrap_or(rules);
+            places.extend(
+                rules
+                    .split(", ")
+                    .map(|rule| (rule.trim().to_owned(), index + 1)),
+            );
+        }
+    }
+    marks
+}
+
+fn cases() -> Vec<Case> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/unseen");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .expect("the folder of scripts")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "py"))
+        .collect();
+    files.sort();
+    files.iter().flat_map(|path| cases_of(path)).collect()
+}
+
+fn cases_of(path: &Path) -> Vec<Case> {
+    let text = std::fs::read_to_string(path).expect("text");
+    let theme = path.file_stem().expect("a name").to_string_lossy();
+    text.split("# case: ")
+        .skip(1)
+        .map(|case| {
+            let (name, snippet) = case.split_once('\n').expect("a statement and a snippet");
+            Case {
+                name: format!("{theme}: {name}"),
+                snippet: snippet.to_owned(),
+                is_notebook: theme == "notebooks",
+            }
+        })
+        .collect()
+}
