@@ -30,7 +30,8 @@ def _causal(config: Callable[[Any], Any]) -> Callable[[], torch.nn.Module]:
 def _t5_small() -> torch.nn.Module:
     import transformers
 
-    return transformers.T5ForConditionalGeneration(transformers.T5Config())
+    config = transformers.T5Config(decoder_start_token_id=0)
+    return transformers.T5ForConditionalGeneration(config)
 
 
 #: Configurations as published with the weights, which are not needed here.
