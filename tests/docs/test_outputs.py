@@ -25,7 +25,7 @@ PROGRAM = Path(os.environ.get("GHOSTGPU_COMMAND") or REPOSITORY / "target/releas
 PYTHON = (os.environ.get("GHOSTGPU_TEST_PYTHON") or sys.executable).split(os.pathsep)[0]
 IS_RENEWING = os.environ.get("GHOSTGPU_RENEW_DOCS") == "1"
 
-TIMEOUT_S = 1500
+TIMEOUT_S = 400
 """For all sessions of a page; a hang must not hold up the whole suite."""
 
 BETWEEN_COMMANDS = "\x1e"
