@@ -132,7 +132,7 @@ impl VirtualDevice {
         self.charge_once(&self.has_context, self.sheet.overhead.context_bytes);
     }
 
-    /// The first launch loads code onto the card.
+    /// The first launch makes the context larger; which kernel it is does not matter.
     pub fn note_kernel_use(&self) {
         clock::pass(1);
         handed_on::forget_all();

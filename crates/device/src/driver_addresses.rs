@@ -34,9 +34,8 @@ const BETWEEN_CONTEXT_CHUNKS_BYTES: u64 = 64 << 20;
 /// The upper chunk of the context: what is used of it.
 const UPPER_CHUNK_USED_BYTES: u64 = 8 << 20;
 
-/// The part of a context's memory that is not in the piece which the first kernel replaces (H200: of
-/// 552,402,944 bytes, 434,110,464 are).
-const CONTEXT_BASE_BYTES: u64 = 118_292_480;
+/// What every context has, however small the card: no part of it moves.
+const CONTEXT_FIXED_BYTES: u64 = 35 << 20;
 
 /// What glibc reserves for the heap of a thread, at a multiple of this size: so much is left below it.
 const THREAD_HEAP_BYTES: u64 = 64 << 20;
@@ -126,7 +125,8 @@ impl DriverAddresses {
 
     /// The same on a card whose context takes `context_bytes` in all.
     pub fn on_card(start: u64, bytes: u64, context_bytes: u64, layout: HostLayout) -> Self {
-        let movable_bytes = context_bytes.saturating_sub(CONTEXT_BASE_BYTES);
+        // Of what grows with the card, the piece that the first kernel replaces is 27/32 (H200: 434,110,464 bytes).
+        let movable_bytes = context_bytes.saturating_sub(CONTEXT_FIXED_BYTES) / 32 * 27;
         Self::new(start, bytes, movable_bytes, layout)
     }
 

@@ -41,7 +41,7 @@ pub struct Overhead {
     pub context_bytes: u64,
     /// The part of it that the driver keeps for itself: NVML counts it as used, but as no process's.
     pub driver_bytes: u64,
-    /// Taken when the first kernel is launched: code is loaded lazily.
+    /// Taken when the first kernel is launched: the context's local memory grows.
     pub kernels_bytes: u64,
     /// Taken by each cuBLAS handle. PyTorch makes one per thread: backward runs in another one.
     pub blas_handle_bytes: u64,

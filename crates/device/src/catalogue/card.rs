@@ -72,8 +72,8 @@ pub struct Card {
     pub properties_provenance: Provenance,
     /// Memory that a bare CUDA context takes.
     pub context_bytes: u64,
-    /// Of [`Self::context_bytes`]. What libraries add to it was read on an H200 and is taken over
-    /// for all cards.
+    /// Of [`Self::context_bytes`]. What libraries add to it was read on an H200, and scaled to other cards
+    /// by the rules in `derive.rs`.
     pub overhead_provenance: Provenance,
     /// One remark for whoever chose this card ("`a100` means the 40 GB card; …").
     pub note: Option<&'static str>,
@@ -128,7 +128,7 @@ impl Card {
                 device: 0,
             },
             pci_device_number: self.pci_device_number,
-            overhead: derive::overhead(self.context_bytes),
+            overhead: derive::overhead(architecture, self.multiprocessors, self.context_bytes),
         }
     }
 

@@ -297,7 +297,7 @@ fn every_degree_has_its_reason() {
         (
             Seen {
                 allocations: 0,
-                peak_bytes: 200 * MIB,
+                peak_bytes: 100 * MIB,
                 visible_devices: Some("0"),
                 ..Seen::default()
             },

@@ -1,11 +1,16 @@
 //! Workspace sizes without cuDNN: what its usual convolution engines need, from the shapes alone.
 //!
-//! On cards with tensor cores (capability 8.0 and later) cuDNN runs most convolutions with engines
-//! that want the channels last. Tensors that have them first are transposed into the workspace, so
-//! that it holds a copy of each of the three tensors; those that have them last need next to none.
-//! This is what cuDNN 9 answers for the first choice of about two thirds of the layers of common
-//! networks on an H200; the rest differ by partial sums and padding.
+//! On cards with tensor cores for the type (capability 8.0 and later; 7.0 and 7.5 in half precision)
+//! cuDNN runs most convolutions with engines that want the channels last. Tensors that have them first
+//! are transposed into the workspace, so that it holds a copy of each of the three tensors; those that
+//! have them last need next to none. This is what cuDNN 9 answers for the first choice of about two
+//! thirds of the layers of common networks on an H200; the rest differ by partial sums and padding.
+//!
+//! cuDNN 9.10 and later spare some of these copies on Ampere and Ada in single precision. Rules made after
+//! their answers were tried here and taken out again: this model is needed for older ones, and the peaks
+//! that others measured with cuDNN 9.1 on an RTX 3060 (`ground_truth/published`) are closer to it.
 
+use ghostgpu_device::Capability;
 use ghostgpu_oracle::{EngineAnswer, EngineConfig, Node, attribute, kind};
 
 use super::attention;
@@ -51,24 +56,40 @@ pub fn workspace(graph: &Node) -> Result<i64, i32> {
         .contains(&operation.kind)
     });
     let convolution = convolution.ok_or(status::NOT_SUPPORTED)?;
-    let transposes = state::current_sheet().is_none_or(|sheet| sheet.capability.major >= 8);
-    if !transposes {
-        return Ok(0);
-    }
+    let capability = state::current_sheet().map(|sheet| sheet.capability);
+    Ok(convolution_bytes(convolution, capability))
+}
+
+/// What one convolution takes on a card of this capability; on any with tensor cores where it is not known.
+fn convolution_bytes(convolution: &Node, capability: Option<Capability>) -> i64 {
     let tensors = convolution
         .attributes
         .iter()
         .flat_map(|one| convolution.nodes(one.name))
-        .filter(|node| node.kind == kind::TENSOR);
+        .filter(|node| node.kind == kind::TENSOR)
+        .filter(|tensor| has_tensor_cores(capability, element_type(tensor)));
     let copies: i64 = tensors
         .filter(|tensor| has_channels_first(tensor))
         .map(tensor_bytes)
         .sum();
-    Ok(if copies == 0 {
+    if copies == 0 {
         0
     } else {
         copies + SMALL_CHANGE_BYTES
-    })
+    }
+}
+
+fn has_tensor_cores(capability: Option<Capability>, element_type: i32) -> bool {
+    match capability {
+        Some(Capability { major: ..=6, .. }) => false,
+        Some(Capability { major: 7, .. }) => element_type == data_type::HALF,
+        _ => true,
+    }
+}
+
+fn element_type(tensor: &Node) -> i32 {
+    let types = tensor.numbers(attribute::TENSOR_DATA_TYPE);
+    types.first().copied().unwrap_or(0) as i32
 }
 
 fn has_channels_first(tensor: &Node) -> bool {
@@ -85,12 +106,7 @@ fn tensor_bytes(tensor: &Node) -> i64 {
         .numbers(attribute::TENSOR_DIMENSIONS)
         .iter()
         .product();
-    let kind = tensor
-        .numbers(attribute::TENSOR_DATA_TYPE)
-        .first()
-        .copied()
-        .unwrap_or(0);
-    elements * data_type::bytes(kind as i32) as i64
+    elements * data_type::bytes(element_type(tensor)) as i64
 }
 
 #[cfg(test)]
@@ -117,19 +133,43 @@ mod tests {
         }
     }
 
-    fn forward(tensors: [Node; 3]) -> Node {
+    fn operation(tensors: [Node; 3]) -> Node {
         let [w, x, y] = tensors;
-        let operation = Node {
+        Node {
             kind: kind::CONVOLUTION_FORWARD,
             attributes: vec![
                 attribute_of(703, Value::Nodes(vec![w])),
                 attribute_of(704, Value::Nodes(vec![x])),
                 attribute_of(705, Value::Nodes(vec![y])),
             ],
-        };
+        }
+    }
+
+    fn forward(tensors: [Node; 3]) -> Node {
         Node {
             kind: kind::OPERATION_GRAPH,
-            attributes: vec![attribute_of(801, Value::Nodes(vec![operation]))],
+            attributes: vec![attribute_of(801, Value::Nodes(vec![operation(tensors)]))],
+        }
+    }
+
+    #[test]
+    fn only_cards_with_tensor_cores_for_the_type_transpose() {
+        for (capability, of_type, transposes) in [
+            ((6, 1), data_type::HALF, false),
+            ((7, 0), data_type::FLOAT, false),
+            ((7, 5), data_type::FLOAT, false),
+            ((7, 5), data_type::HALF, true),
+            ((7, 5), data_type::BFLOAT16, false),
+            ((8, 0), data_type::FLOAT, true),
+            ((8, 6), data_type::BFLOAT16, true),
+            ((12, 0), data_type::FLOAT, true),
+        ] {
+            let mut image = tensor([64, 64, 56, 56], [200_704, 3136, 56, 1]);
+            image.attributes[0].value = Value::Numbers(vec![i64::from(of_type)]);
+            let convolution = operation([image.clone(), image.clone(), image]);
+            let capability = Capability::new(capability.0, capability.1);
+            let bytes = convolution_bytes(&convolution, Some(capability));
+            assert_eq!(bytes > 0, transposes, "{capability} {of_type}");
         }
     }
 
