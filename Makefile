@@ -123,6 +123,10 @@ test-python: build ## Tests of the agent
 test-e2e: build ## Whole rehearsals through the command, with every tested torch
 	$(pythons); "$$reference" -m pytest -n 2 --dist worksteal tests/e2e
 
+.PHONY: test-each-torch
+test-each-torch: build ## The smoke set with every torch between the tested ones, one installed at a time
+	$(first_python); scripts/each-torch "$$reference"
+
 .PHONY: test-exports
 test-exports: ## Exports of recorded snapshots, opened by readers that are not ours
 	cargo build --release --locked -p ghostgpu-report --example export --example made_up

@@ -74,7 +74,7 @@ def run_suite(
         done = subprocess.run(
             command,
             cwd=(source / "test" / suite.file).parent,
-            env=environment(packages),
+            env=environment(packages, python),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -107,10 +107,17 @@ def worker_command(
     return [os.environ["GHOSTGPU_COMMAND"], *rehearsal, "--python", python, *worker]
 
 
-def environment(packages: Path) -> dict[str, str]:
+def cuda_home(python: str) -> Path:
+    """Where the headers lie that came with the installed torch: there is no other toolkit."""
+    (folder,) = Path(python).parents[1].glob("lib/python3*/site-packages/nvidia/cu1*")
+    return folder
+
+
+def environment(packages: Path, python: str) -> dict[str, str]:
     given = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join(part for part in (str(packages), given) if part)
-    return {**os.environ, "PYTHONPATH": path}
+    tools = os.pathsep.join((str(packages / "bin"), os.environ["PATH"]))
+    return {**os.environ, "PYTHONPATH": path, "PATH": tools, "CUDA_HOME": str(cuda_home(python))}
 
 
 def read_results(results: Path) -> tuple[dict[str, Ended], str | None]:

@@ -10,8 +10,10 @@ use ghostgpu_device::{Capability, DeviceSheet, Overhead};
 use ghostgpu_session::{SESSION_VARIABLE, Session};
 
 use crate::card_usage::CardUsage;
+use crate::clock;
 use crate::memory_window;
 use crate::real_library;
+use crate::runtime::stream::submit_library_work;
 pub use crate::virtual_device::VirtualDevice;
 
 struct Room {
@@ -213,6 +215,7 @@ pub fn note_blas_use() {
     if let Some(device) = current_with_context() {
         device.note_kernel_use();
         device.note_blas_use();
+        submit_library_work(clock::KERNEL);
     }
 }
 
@@ -221,6 +224,7 @@ pub fn note_dnn_use() {
     if let Some(device) = current_with_context() {
         device.note_kernel_use();
         device.note_dnn_use();
+        submit_library_work(clock::KERNEL);
     }
 }
 

@@ -7,7 +7,7 @@ use ghostgpu_device::{Budget, CardMemory, DeviceSheet, PAGE_BYTES, StreamOrdered
 use ghostgpu_session::memory_log::LogEntry;
 
 use crate::memory_window::Window;
-use crate::{clock, handed_on, observer, state};
+use crate::{handed_on, observer, state};
 
 /// One virtual card.
 pub struct VirtualDevice {
@@ -133,7 +133,6 @@ impl VirtualDevice {
 
     /// The first launch loads code onto the card.
     pub fn note_kernel_use(&self) {
-        clock::pass(1);
         handed_on::forget_all();
         self.ensure_context();
         let bytes = self.sheet.overhead.kernels_bytes;

@@ -11,6 +11,7 @@ pub const INVALID_DEVICE: i32 = 101;
 pub const PEER_ACCESS_UNSUPPORTED: i32 = 217;
 pub const INVALID_RESOURCE_HANDLE: i32 = 400;
 pub const SYMBOL_NOT_FOUND: i32 = 500;
+pub const NOT_READY: i32 = 600;
 pub const PEER_ACCESS_ALREADY_ENABLED: i32 = 704;
 pub const NOT_SUPPORTED: i32 = 801;
 pub const STREAM_CAPTURE_UNSUPPORTED: i32 = 900;
@@ -41,7 +42,7 @@ pub extern "C" fn cudaPeekAtLastError() -> i32 {
 
 /// Code, name in the runtime, name in the driver, text: the codes that this library, or code compiled
 /// into PyTorch, can return.
-const TABLE: [(i32, &CStr, &CStr, &CStr); 16] = [
+const TABLE: [(i32, &CStr, &CStr, &CStr); 17] = [
     (SUCCESS, c"cudaSuccess", c"CUDA_SUCCESS", c"no error"),
     (
         INVALID_VALUE,
@@ -102,6 +103,12 @@ const TABLE: [(i32, &CStr, &CStr, &CStr); 16] = [
         c"cudaErrorSymbolNotFound",
         c"CUDA_ERROR_NOT_FOUND",
         c"named symbol not found",
+    ),
+    (
+        NOT_READY,
+        c"cudaErrorNotReady",
+        c"CUDA_ERROR_NOT_READY",
+        c"device not ready",
     ),
     (
         PEER_ACCESS_ALREADY_ENABLED,

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
 
 use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
-use crate::{call_log, state, write_out};
+use crate::{call_log, clock, state, write_out};
 
 /// Start to length. Memory that the program registered itself is here too, with `is_ours` false.
 static PINNED: Mutex<BTreeMap<usize, Pinned>> = Mutex::new(BTreeMap::new());
@@ -47,6 +47,7 @@ pub unsafe extern "C" fn cudaHostAlloc(
     if pointer.is_null() {
         return report(INVALID_VALUE);
     }
+    clock::allocate();
     // Mapped, not touched: pages that the script never writes cost nothing.
     // SAFETY: a fresh private mapping.
     let start = unsafe {
@@ -86,6 +87,7 @@ pub extern "C" fn cudaFreeHost(pointer: *mut c_void) -> c_int {
     if pointer.is_null() {
         return SUCCESS;
     }
+    clock::wait_for_device(state::current_index());
     let Ok(mut pinned) = PINNED.lock() else {
         return report(INVALID_VALUE);
     };

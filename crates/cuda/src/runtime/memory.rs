@@ -7,7 +7,7 @@ use ghostgpu_device::MemoryError;
 use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
 use super::host_memory::is_pinned;
 use crate::state::VirtualDevice;
-use crate::{call_log, state, write_out};
+use crate::{call_log, clock, state, write_out};
 
 pub fn status_of(error: MemoryError) -> c_int {
     match error {
@@ -50,6 +50,7 @@ pub unsafe fn answer_allocation(
 /// `pointer` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaMalloc(pointer: *mut *mut c_void, bytes: usize) -> c_int {
+    clock::allocate();
     let allocate = |card: &'static VirtualDevice| match bytes {
         0 => Ok(0),
         _ => card.memory().allocate(bytes as u64, card),
@@ -84,9 +85,12 @@ pub extern "C" fn cudaFree(pointer: *mut c_void) -> c_int {
     if pointer.is_null() {
         return SUCCESS;
     }
-    let Some((_, card)) = state::device_of_address(pointer as u64) else {
+    let Some((device, card)) = state::device_of_address(pointer as u64) else {
         return report(INVALID_VALUE);
     };
+    // Memory is given back when nothing on the card can use it any more.
+    clock::wait_for_device(device);
+    clock::allocate();
     match card.memory().free(pointer as u64, card) {
         Ok(()) => SUCCESS,
         Err(error) => report(status_of(error)),
