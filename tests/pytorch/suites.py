@@ -107,9 +107,24 @@ def worker_command(
     return [os.environ["GHOSTGPU_COMMAND"], *rehearsal, "--python", python, *worker]
 
 
-def cuda_home(python: str) -> Path:
-    """Where the headers lie that came with the installed torch: there is no other toolkit."""
-    (folder,) = Path(python).parents[1].glob("lib/python3*/site-packages/nvidia/cu1*")
+def toolkit(packages: Path, python: str) -> Path:
+    """A folder laid out like a CUDA toolkit, of the headers and libraries that came with torch.
+
+    Tests compile extensions against it; its compiler for device code is missing.
+    """
+    (installed,) = Path(python).parents[1].glob("lib/python3*/site-packages/nvidia/cu1*")
+    folder = packages / "toolkit"
+    (folder / "lib64").mkdir(parents=True, exist_ok=True)
+    for link, target in (
+        (folder / "include", installed / "include"),
+        *(
+            (folder / "lib64" / library.name.partition(".so")[0], library)
+            for library in (installed / "lib").glob("libcudart.so.*")
+        ),
+    ):
+        link = link if link.suffix or link.name == "include" else link.with_suffix(".so")
+        if not link.exists():
+            link.symlink_to(target)
     return folder
 
 
@@ -117,7 +132,7 @@ def environment(packages: Path, python: str) -> dict[str, str]:
     given = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join(part for part in (str(packages), given) if part)
     tools = os.pathsep.join((str(packages / "bin"), os.environ["PATH"]))
-    return {**os.environ, "PYTHONPATH": path, "PATH": tools, "CUDA_HOME": str(cuda_home(python))}
+    return {**os.environ, "PYTHONPATH": path, "PATH": tools, "CUDA_HOME": str(toolkit(packages, python))}
 
 
 def read_results(results: Path) -> tuple[dict[str, Ended], str | None]:

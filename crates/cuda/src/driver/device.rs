@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, SUCCESS};
+use super::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, NOT_INITIALIZED, SUCCESS};
 use crate::runtime::errors::{SYMBOL_NOT_FOUND, driver_name_and_text};
 use crate::runtime::{attribute, driver_version, query_result};
 use crate::{call_log, self_lookup, state, write_out};
@@ -30,6 +30,9 @@ pub unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
 /// `count` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
+    if !state::is_started() {
+        return NOT_INITIALIZED;
+    }
     // SAFETY: promised by the caller.
     unsafe { write_out(count, state::visible_count() as c_int) };
     SUCCESS

@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_char};
 pub const SUCCESS: i32 = 0;
 pub const INVALID_VALUE: i32 = 1;
 pub const MEMORY_ALLOCATION: i32 = 2;
+pub const NOT_INITIALIZED: i32 = 3;
 pub const NO_DEVICE: i32 = 100;
 pub const INVALID_DEVICE: i32 = 101;
 pub const PEER_ACCESS_UNSUPPORTED: i32 = 217;
@@ -42,7 +43,7 @@ pub extern "C" fn cudaPeekAtLastError() -> i32 {
 
 /// Code, name in the runtime, name in the driver, text: the codes that this library, or code compiled
 /// into PyTorch, can return.
-const TABLE: [(i32, &CStr, &CStr, &CStr); 17] = [
+const TABLE: [(i32, &CStr, &CStr, &CStr); 18] = [
     (SUCCESS, c"cudaSuccess", c"CUDA_SUCCESS", c"no error"),
     (
         INVALID_VALUE,
@@ -55,6 +56,12 @@ const TABLE: [(i32, &CStr, &CStr, &CStr); 17] = [
         c"cudaErrorMemoryAllocation",
         c"CUDA_ERROR_OUT_OF_MEMORY",
         c"out of memory",
+    ),
+    (
+        NOT_INITIALIZED,
+        c"cudaErrorInitializationError",
+        c"CUDA_ERROR_NOT_INITIALIZED",
+        c"initialization error",
     ),
     (
         98,
