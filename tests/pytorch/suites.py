@@ -90,6 +90,25 @@ def run_suite(
             return ended
 
 
+def run_alone(
+    suite: Suite,
+    source: Path,
+    folder: Path,
+    *,
+    python: str,
+    packages: Path,
+    names: tuple[str, ...],
+) -> dict[str, Ended]:
+    """These tests of a suite, each in a process of its own."""
+    ended: dict[str, Ended] = {}
+    for number, name in enumerate(names):
+        results = folder / f"alone-{number}.jsonl"
+        ended |= run_suite(
+            suite, source, results, python=python, packages=packages, only=(name,)
+        )
+    return ended
+
+
 def worker_command(
     suite: Suite,
     source: Path,
