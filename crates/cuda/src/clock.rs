@@ -100,10 +100,14 @@ pub fn is_past(time: Time) -> bool {
     is_past
 }
 
-/// The timeline, with the host's clock at least where the calling thread has seen it.
+/// The timeline, with the host's clock at least where the calling thread has seen it, unless that
+/// thread only watches.
 fn acting() -> MutexGuard<'static, Timeline> {
     let mut timeline = timeline();
-    timeline.host_waits_until(POLLING.get().seen);
+    let polling = POLLING.get();
+    if polling.has_submitted {
+        timeline.host_waits_until(polling.seen);
+    }
     timeline
 }
 

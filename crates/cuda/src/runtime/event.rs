@@ -107,8 +107,8 @@ pub extern "C" fn cudaEventRecordWithFlags(event: usize, stream: usize, flags: u
         _ => return report(INVALID_RESOURCE_HANDLE),
     }
     match stream::capture_on(stream) {
-        Some(capture) if flags & EXTERNAL != 0 => {
-            graph::add_node(capture.graph, Node::EventRecord(event));
+        Some(_) if flags & EXTERNAL != 0 => {
+            graph::take_up(stream, Node::EventRecord(event));
         }
         Some(capture) => {
             EVENTS.with(event, |event| event.recorded.capture = Some(capture));

@@ -1,6 +1,7 @@
 //! Stream capture and graphs: enough state that PyTorch's own logic (private pools, warnings about
 //! empty graphs, replays) takes the paths it takes on a real card.
 
+use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ use super::errors::{
 use super::stream::{self, capture_on, is_stream, with_stream};
 use crate::handles::Handles;
 use crate::refuse::refuse;
-use crate::{call_log, clock, handed_on, write_out};
+use crate::{call_log, clock, handed_on, real_library, with_threads_own, write_out};
 
 /// A capture in progress on a stream.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Capture {
     pub id: u64,
     /// The graph being built.
     pub graph: usize,
+    /// The nodes of the graph behind which the stream's next one comes, by their numbers.
+    last: Vec<usize>,
     /// The capture began on this stream; others joined it by waiting for its events.
     is_origin: bool,
 }
@@ -29,6 +32,15 @@ impl Capture {
         Self {
             is_origin: false,
             ..self.clone()
+        }
+    }
+
+    /// The stream waits for an event: what comes next comes behind what the event stands for, too.
+    pub fn wait_for(&mut self, event: &Self) {
+        for &node in &event.last {
+            if !self.last.contains(&node) {
+                self.last.push(node);
+            }
         }
     }
 }
@@ -62,6 +74,8 @@ impl Node {
 #[derive(Default)]
 struct Graph {
     nodes: Vec<Node>,
+    /// For each node, those that it comes behind, by their numbers.
+    dependencies: Vec<Vec<usize>>,
     /// Something was done in its capture that cannot be captured.
     is_invalid: bool,
 }
@@ -78,18 +92,30 @@ fn node_handle(graph: usize, index: usize) -> usize {
     (graph << NODE_SHIFT) | (index + 1)
 }
 
-fn node_of(handle: usize) -> Option<Node> {
+/// The graph and the number that a node's handle stands for.
+fn place_of(handle: usize) -> Option<(usize, usize)> {
     let index = (handle & ((1 << NODE_SHIFT) - 1)).checked_sub(1)?;
+    Some((handle >> NODE_SHIFT, index))
+}
+
+fn node_of(handle: usize) -> Option<Node> {
+    let (graph, index) = place_of(handle)?;
     GRAPHS
-        .with(handle >> NODE_SHIFT, |graph| {
-            graph.nodes.get(index).copied()
-        })
+        .with(graph, |graph| graph.nodes.get(index).copied())
         .flatten()
 }
 
-/// Takes a piece of work up into a graph that is being captured.
-pub fn add_node(graph: usize, node: Node) {
-    GRAPHS.with(graph, |graph| graph.nodes.push(node));
+/// A stream that is capturing takes up a piece of work. False for any other stream.
+pub fn take_up(handle: usize, node: Node) -> bool {
+    let taken_up = with_stream(handle, |stream| {
+        let capture = stream.capture.as_mut()?;
+        GRAPHS.with(capture.graph, |graph| {
+            graph.nodes.push(node);
+            let before = std::mem::replace(&mut capture.last, vec![graph.nodes.len() - 1]);
+            graph.dependencies.push(before);
+        })
+    });
+    taken_up.flatten().is_some()
 }
 
 /// Something was asked of a stream that a capturing one cannot do: its capture is lost. False for a
@@ -122,6 +148,7 @@ pub extern "C" fn cudaStreamBeginCapture(stream: usize, mode: c_int) -> c_int {
         stream.capture = Some(Capture {
             id: NEXT_CAPTURE.fetch_add(1, Ordering::Relaxed),
             graph: GRAPHS.insert(Graph::default()),
+            last: Vec::new(),
             is_origin: true,
         });
         SUCCESS
@@ -175,6 +202,22 @@ fn capture_status(stream: usize) -> c_int {
     }
 }
 
+thread_local! {
+    /// What a thread was last answered: the caller gets a pointer to it, which the next call ends.
+    static ANSWERED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+fn answered(nodes: Vec<usize>) -> *const usize {
+    if nodes.is_empty() {
+        return std::ptr::null();
+    }
+    with_threads_own(&ANSWERED, |kept| {
+        *kept = nodes;
+        kept.as_ptr()
+    })
+    .unwrap_or(std::ptr::null())
+}
+
 /// # Safety
 /// Every pointer is null or writable.
 unsafe fn capture_info(
@@ -189,12 +232,17 @@ unsafe fn capture_info(
     // SAFETY: promised by the caller.
     unsafe {
         write_out(status, capture_status(stream));
+        let mut last = Vec::new();
         if let Some(capture) = capture {
             write_out(id, capture.id);
             write_out(graph, capture.graph);
+            let handles = capture.last.iter();
+            last = handles
+                .map(|&node| node_handle(capture.graph, node))
+                .collect();
         }
-        write_out(dependencies, std::ptr::null());
-        write_out(dependency_count, 0);
+        write_out(dependency_count, last.len());
+        write_out(dependencies, answered(last));
     }
     report(if is_stream(stream) {
         SUCCESS
@@ -346,6 +394,68 @@ pub unsafe extern "C" fn cudaGraphExecGetFlags(exec: usize, flags: *mut u64) -> 
 }
 
 /// # Safety
+/// `count` is null or valid; `nodes` is null or has room for `*count` handles.
+unsafe fn node_dependencies(node: usize, nodes: *mut usize, count: *mut usize) -> c_int {
+    let found = place_of(node).and_then(|(graph, index)| {
+        let before = GRAPHS.with(graph, |graph| graph.dependencies.get(index).cloned());
+        Some((graph, before??))
+    });
+    let Some((graph, before)) = found else {
+        return report(INVALID_VALUE);
+    };
+    if count.is_null() {
+        return report(INVALID_VALUE);
+    }
+    // SAFETY: promised by the caller.
+    unsafe {
+        if nodes.is_null() {
+            count.write(before.len());
+            return SUCCESS;
+        }
+        let wanted = count.read().min(before.len());
+        for (place, &index) in before.iter().take(wanted).enumerate() {
+            nodes.add(place).write(node_handle(graph, index));
+        }
+        count.write(wanted);
+    }
+    SUCCESS
+}
+
+/// The form of CUDA 13 has a place for edge data, and the count behind it; in that of CUDA 12 the
+/// count is the third parameter. Dependencies of captured work have no edge data.
+///
+/// # Safety
+/// The count is null or valid; `nodes` is null or has room for as many handles.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaGraphNodeGetDependencies(
+    node: usize,
+    nodes: *mut usize,
+    third: *mut c_void,
+    fourth: *mut usize,
+) -> c_int {
+    const FIRST_WITH_EDGE_DATA: c_int = 13_000;
+    let has_edge_data = real_library::cuda_runtime_version() >= FIRST_WITH_EDGE_DATA;
+    let count = if has_edge_data { fourth } else { third.cast() };
+    // SAFETY: promised by the caller.
+    unsafe { node_dependencies(node, nodes, count) }
+}
+
+/// The form of CUDA 12 with edge data.
+///
+/// # Safety
+/// As for [`cudaGraphNodeGetDependencies`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaGraphNodeGetDependencies_v2(
+    node: usize,
+    nodes: *mut usize,
+    _edge_data: *mut c_void,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { node_dependencies(node, nodes, count) }
+}
+
+/// # Safety
 /// `kind` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaGraphNodeGetType(node: usize, kind: *mut c_int) -> c_int {
@@ -393,7 +503,6 @@ pub extern "C" fn cudaGraphDebugDotPrint(
 }
 
 crate::refused! { "CUDA runtime", NOT_SUPPORTED;
-    cudaGraphNodeGetDependencies, cudaGraphNodeGetDependencies_v2,
     cudaGraphAddNode, cudaGraphAddNode_v2, cudaGraphAddKernelNode, cudaGraphAddMemcpyNode,
     cudaGraphAddMemsetNode, cudaGraphAddDependencies, cudaGraphConditionalHandleCreate,
     cudaGraphConditionalHandleCreate_v2, cudaGraphExecUpdate,

@@ -61,7 +61,7 @@ unsafe fn allocate(pointer: *mut *mut c_void, bytes: usize, kind: Kind) -> c_int
     if pointer.is_null() {
         return report(INVALID_VALUE);
     }
-    clock::allocate();
+    // No time passes: loaders pin memory in a thread of their own, whenever the machine lets them.
     // Mapped, not touched: pages that the script never writes cost nothing.
     // SAFETY: a fresh private mapping.
     let start = unsafe {

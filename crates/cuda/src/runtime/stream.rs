@@ -64,12 +64,9 @@ fn on_timeline(handle: usize) -> (StreamKey, Order) {
 /// Something was handed to a stream: a capturing one takes it up as a node of its graph, any other
 /// does it in its time.
 pub fn submit(handle: usize, node: Node, duration: Time) {
-    match capture_on(handle) {
-        Some(capture) => graph::add_node(capture.graph, node),
-        None => {
-            let (key, order) = on_timeline(handle);
-            clock::submit(key, order, duration);
-        }
+    if !graph::take_up(handle, node) {
+        let (key, order) = on_timeline(handle);
+        clock::submit(key, order, duration);
     }
 }
 
@@ -237,11 +234,17 @@ pub extern "C" fn cudaStreamWaitEvent(stream: usize, event: usize, flags: u32) -
     };
     let capture = recorded.capture.filter(|capture| is_active(capture.id));
     match (capture, capture_on(stream)) {
-        (_, Some(own)) if flags & EXTERNAL != 0 => graph::add_node(own.graph, Node::EventWait),
+        (_, Some(_)) if flags & EXTERNAL != 0 => {
+            graph::take_up(stream, Node::EventWait);
+        }
         (Some(capture), None) => {
             with_stream(stream, |stream| stream.capture = Some(capture.joined()));
         }
-        (_, Some(_)) => {}
+        (Some(event), Some(mut own)) => {
+            own.wait_for(&event);
+            with_stream(stream, |stream| stream.capture = Some(own));
+        }
+        (None, Some(_)) => {}
         (None, None) => wait_until(stream, recorded.at.unwrap_or(0)),
     }
     known(stream)
