@@ -35,7 +35,7 @@ KEEPING = '    kept.append(torch.ones(4 << 20, device="cuda") * loss.detach())'
 
 
 OF_OLD_TORCHES = "the file has no annotations (before torch 2.5)"
-"""The one thing that a history of torch 2.4 lacks. Newer ones have it, so it is not said of them."""
+"""The one thing that a history of torch 2.4 lacks, and newer ones have."""
 
 
 def report(done: Answered) -> dict[str, Any]:

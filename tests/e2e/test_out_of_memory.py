@@ -170,6 +170,7 @@ def test_a_library_that_gives_up_after_a_failed_request_is_out_of_memory(
 def test_a_library_that_gives_up_without_a_failed_request_is_a_failing_script(
     rehearse_reference: Rehearse,
 ) -> None:
-    script = 'import torch\ntorch.ones(1, device="cuda")\nraise RuntimeError("GET was unable to find an engine to execute this computation")\n'
+    message = "GET was unable to find an engine to execute this computation"
+    script = f'import torch\ntorch.ones(1, device="cuda")\nraise RuntimeError("{message}")\n'
     done = rehearse_reference(script, "--memory", "4GiB").expect(1)
     assert done["oom"] is None

@@ -64,7 +64,9 @@ for step in range(8):
 """
 
 
-def test_a_prefetching_loop_holds_more_while_the_host_is_ahead(rehearse_reference: Rehearse) -> None:
+def test_a_prefetching_loop_holds_more_while_the_host_is_ahead(
+    rehearse_reference: Rehearse,
+) -> None:
     def reserved(waits: bool) -> int:
         script = PREFETCH.replace("{waits}", str(waits))
         return int(rehearse_reference(script, "--full").expect(0)["peak_reserved_bytes"])

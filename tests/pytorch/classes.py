@@ -89,7 +89,9 @@ def main() -> int:
     """Writes the list anew from the results of suites in a folder."""
     (folder,) = sys.argv[1:]
     known = read_list()
-    rows = {key: row for key, row in known.items() if not (Path(folder) / f"{key[0]}.jsonl").exists()}
+    rows = {
+        key: row for key, row in known.items() if not (Path(folder) / f"{key[0]}.jsonl").exists()
+    }
     for name in suites():
         for test, ended in read_results(Path(folder) / f"{name}.jsonl")[0].items():
             row = known.get((name, test))

@@ -10,16 +10,18 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import tomllib
 
 HERE = Path(__file__).resolve().parent
 WORKER = HERE / "worker.py"
 
 #: What a test may take, and what all tests of a suite may take together.
-TEST_SECONDS = 120
+TEST_SECONDS = 300
 SUITE_MINUTES = 60
 
 
@@ -62,10 +64,7 @@ def run_suite(
     while True:
         ended, unfinished = read_results(results)
         if unfinished:
-            with results.open("a", encoding="utf-8") as file:
-                line = {"ended": unfinished, "outcome": "crashed", "why": "the process ended"}
-                file.write(json.dumps(line) + "\n")
-            ended[unfinished] = Ended("crashed", "the process ended")
+            ended[unfinished] = write_unfinished(results, unfinished)
         left = tuple(name for name in only if name not in ended)
         if only and not left:
             return ended
@@ -90,6 +89,20 @@ def run_suite(
             return ended
 
 
+def write_unfinished(results: Path, test: str) -> Ended:
+    """Writes down how the test ended within which the process ended."""
+    took = time.time() - results.stat().st_mtime
+    ended = (
+        Ended("hung", f"took more than {TEST_SECONDS} seconds")
+        if took >= TEST_SECONDS
+        else Ended("crashed", "the process ended")
+    )
+    with results.open("a", encoding="utf-8") as file:
+        line = {"ended": test, "outcome": ended.outcome, "why": ended.why}
+        file.write(json.dumps(line) + "\n")
+    return ended
+
+
 def run_alone(
     suite: Suite,
     source: Path,
@@ -103,9 +116,7 @@ def run_alone(
     ended: dict[str, Ended] = {}
     for number, name in enumerate(names):
         results = folder / f"alone-{number}.jsonl"
-        ended |= run_suite(
-            suite, source, results, python=python, packages=packages, only=(name,)
-        )
+        ended |= run_suite(suite, source, results, python=python, packages=packages, only=(name,))
     return ended
 
 
@@ -151,7 +162,12 @@ def environment(packages: Path, python: str) -> dict[str, str]:
     given = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join(part for part in (str(packages), given) if part)
     tools = os.pathsep.join((str(packages / "bin"), os.environ["PATH"]))
-    return {**os.environ, "PYTHONPATH": path, "PATH": tools, "CUDA_HOME": str(toolkit(packages, python))}
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PATH": tools,
+        "CUDA_HOME": str(toolkit(packages, python)),
+    }
 
 
 def read_results(results: Path) -> tuple[dict[str, Ended], str | None]:
@@ -174,7 +190,7 @@ def lines_of(results: Path) -> Iterator[dict[str, str]]:
 
 
 def main() -> int:
-    """`suites.py SOURCE PACKAGES FOLDER SUITE...`: results of each suite in FOLDER, a count of each here."""
+    """`suites.py SOURCE PACKAGES FOLDER SUITE...`: writes the results of each suite to FOLDER."""
     source, packages, folder, *names = sys.argv[1:]
     for name in names or suites():
         suite = suites()[name]

@@ -30,7 +30,10 @@ def test_of_what_a_virtual_card_is_held_to_nearly_everything_passes() -> None:
 
 @pytest.mark.parametrize("suite", suites().values(), ids=lambda suite: suite.name)
 def test_the_tests_of_a_suite_end_as_the_list_says(suite: Suite, tmp_path: Path) -> None:
-    source, packages = os.environ.get("GHOSTGPU_PYTORCH_TESTS"), os.environ.get("GHOSTGPU_PYTORCH_PACKAGES")
+    source, packages = (
+        os.environ.get("GHOSTGPU_PYTORCH_TESTS"),
+        os.environ.get("GHOSTGPU_PYTORCH_PACKAGES"),
+    )
     if not source or not packages:
         pytest.skip("PyTorch's tests are not here: `make test-pytorch` brings them")
     ran = run_suite(

@@ -93,7 +93,11 @@ def main() -> int:
     )
     # PyTorch's tests are unittest's, and warn a lot; neither belongs to what is written down here.
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--disable-warnings"]
-    return int(pytest.main([*options, "--rootdir", str(arguments.file.parent), str(arguments.file)], [recorder]))
+    return int(
+        pytest.main(
+            [*options, "--rootdir", str(arguments.file.parent), str(arguments.file)], [recorder]
+        )
+    )
 
 
 if __name__ == "__main__":

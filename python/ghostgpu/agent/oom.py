@@ -88,7 +88,7 @@ _LIBRARIES_WITHOUT_MEMORY = re.compile(
     r"|(?:CUBLAS|CUDNN|CUSOLVER|CUSPARSE)_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)"
     r"|CUFFT_ALLOC_FAILED"
 )
-"""What libraries raise when a request for memory of theirs has failed. Each has other causes, too."""
+"""What libraries raise when a request for memory has failed. Each has other causes, too."""
 
 
 def is_want_of_memory(error: BaseException) -> bool:
