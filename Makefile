@@ -123,6 +123,19 @@ test-python: build ## Tests of the agent
 test-e2e: build ## Whole rehearsals through the command, with every tested torch
 	$(pythons); "$$reference" -m pytest -n 2 --dist worksteal tests/e2e
 
+.PHONY: test-each-torch
+test-each-torch: build ## The smoke set with every torch between the tested ones, one installed at a time
+	$(first_python); scripts/each-torch "$$reference"
+
+.PHONY: test-pytorch
+test-pytorch: build ## PyTorch's own tests of CUDA on virtual cards, held against what is known of each
+	$(first_python); \
+	GHOSTGPU_PYTORCH_TESTS=$$(scripts/pytorch-tests "$(GHOSTGPU_TEST_CACHE)"); export GHOSTGPU_PYTORCH_TESTS; \
+	GHOSTGPU_PYTORCH_PACKAGES="$(GHOSTGPU_TEST_CACHE)/pytorch-packages"; export GHOSTGPU_PYTORCH_PACKAGES; \
+	"$$reference" -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+		--target "$$GHOSTGPU_PYTORCH_PACKAGES" -r tests/environments/pytorch.txt; \
+	"$$reference" -m pytest -n 2 tests/pytorch
+
 .PHONY: test-exports
 test-exports: ## Exports of recorded snapshots, opened by readers that are not ours
 	cargo build --release --locked -p ghostgpu-report --example export --example made_up

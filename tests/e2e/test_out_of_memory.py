@@ -120,3 +120,57 @@ torch.empty(2 << 30, dtype=torch.uint8, device="cuda")
         "4GiB",
     ).expect(0)
     assert done["retries"] == 1
+
+
+FRACTION = """
+import torch
+
+torch.cuda.set_per_process_memory_fraction(1.0)
+kept = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+more = torch.empty(4 << 30, dtype=torch.uint8, device="cuda")
+"""
+
+
+@pytest.mark.every_torch
+def test_a_memory_fraction_does_not_limit_the_run_that_finds_the_need(rehearse: Rehearse) -> None:
+    done = rehearse(FRACTION, "--memory", "4GiB").expect(3)
+    assert 5 * GIB + 400 * MIB < done["needed_device_bytes"] < 6 * GIB
+
+
+NO_ENGINE = """
+import torch
+
+held = torch.empty(700 << 20, dtype=torch.uint8, device="cuda")
+try:
+    torch.empty(8 << 30, dtype=torch.uint8, device="cuda")
+except torch.OutOfMemoryError:
+    pass
+raise RuntimeError("{message}")
+"""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "GET was unable to find an engine to execute this computation",
+        "FIND was unable to find an engine to execute this computation",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED",
+    ],
+)
+def test_a_library_that_gives_up_after_a_failed_request_is_out_of_memory(
+    rehearse_reference: Rehearse, message: str
+) -> None:
+    script = NO_ENGINE.replace("{message}", message)
+    done = rehearse_reference(script, "--memory", "4GiB").expect(3)
+    assert done["oom"]["message"] == message
+    assert done["oom"]["requested_bytes"] == 8 * GIB
+
+
+def test_a_library_that_gives_up_without_a_failed_request_is_a_failing_script(
+    rehearse_reference: Rehearse,
+) -> None:
+    message = "GET was unable to find an engine to execute this computation"
+    script = f'import torch\ntorch.ones(1, device="cuda")\nraise RuntimeError("{message}")\n'
+    done = rehearse_reference(script, "--memory", "4GiB").expect(1)
+    assert done["oom"] is None

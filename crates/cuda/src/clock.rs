@@ -1,36 +1,176 @@
-//! The virtual card's clock, which events read.
+//! The host's and the cards' clocks: when work on streams is finished, and what events measure.
 //!
-//! Nothing runs, so there are no times. Programs that measure kernels decide by what they measure,
-//! though, and Inductor's decisions (whether to pad a matrix product, how often to repeat a
-//! measurement) change how much memory is used. So work passes time: each kernel the same, and a
-//! half-precision product that the card's matrix units cannot read in whole vectors several times
-//! that, which is what makes padding worth it on a real card. The same program sees the same times
-//! in every run.
+//! The rules are those of [`Timeline`]; here are the durations, and what each thread has seen.
+//!
+//! Programs that measure kernels decide by what they measure: Inductor's decisions (whether to pad a
+//! matrix product, how often to repeat a measurement) change how much memory is used. So every
+//! kernel takes the same time, and a half-precision product that the card's matrix units cannot read
+//! in whole vectors several times that, which is what makes padding worth it on a real card.
+//!
+//! The host is fast and the card is slow: the host is ahead of the card by as much as it ever is on
+//! a real machine, until it waits. Where timing decides how much memory is held, that is the case in
+//! which it is the most.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What one kernel takes. Small, as most are: whoever repeats a measurement until a budget is spent
-/// then repeats as often as it ever does.
-const KERNEL_MICROSECONDS: u64 = 10;
+use ghostgpu_device::{Order, StreamKey, Time, Timeline};
+
+const MICROSECOND: Time = 1000;
+
+/// What one kernel takes.
+pub const KERNEL: Time = 10 * MICROSECOND;
 
 /// What a product takes that cannot use the matrix units well.
-pub const UNALIGNED_PRODUCT_KERNELS: u64 = 8;
+pub const UNALIGNED_PRODUCT: Time = 8 * KERNEL;
 
-static MICROSECONDS: AtomicU64 = AtomicU64::new(0);
+/// What it takes the host to hand in work.
+const SUBMISSION: Time = 2 * MICROSECOND;
 
-/// Lets the time of `kernels` kernels pass.
-pub fn pass(kernels: u64) {
-    MICROSECONDS.fetch_add(kernels * KERNEL_MICROSECONDS, Ordering::Relaxed);
+/// What it takes the host to get memory from the driver.
+const ALLOCATION: Time = 100 * MICROSECOND;
+
+/// What it takes the host to hear that something is not finished yet.
+const POLL: Time = MICROSECOND;
+
+/// Copies between host and card, and within a card.
+const HOST_LINK_BYTES_PER_MICROSECOND: u64 = 25_000;
+const CARD_BYTES_PER_MICROSECOND: u64 = 1_000_000;
+
+static TIMELINE: Mutex<Timeline> = Mutex::new(Timeline::new());
+
+fn timeline() -> MutexGuard<'static, Timeline> {
+    TIMELINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Microseconds of work since the process started.
-pub fn now() -> u64 {
-    MICROSECONDS.load(Ordering::Relaxed)
+/// What a thread knows that polls for the end of work.
+#[derive(Clone, Copy)]
+struct Polling {
+    /// How far it has seen the time go while it did nothing else.
+    seen: Time,
+    /// The host's clock at its last poll, and how often in a row it heard that work is not finished.
+    host_clock: Time,
+    refusals: u32,
+    has_submitted: bool,
+}
+
+thread_local! {
+    static POLLING: Cell<Polling> = const {
+        Cell::new(Polling { seen: 0, host_clock: 0, refusals: 0, has_submitted: false })
+    };
+}
+
+/// A thread that polls again and again without doing anything else sleeps in between, and sleep is not
+/// seen here. So its time passes faster and faster from then on. PyTorch's allocator polls with each
+/// request, between which there is work: that must not pass the time.
+const PATIENCE: u32 = 200;
+/// A thread that only watches, such as that of NCCL's process group, sleeps between all its polls.
+const PATIENCE_OF_WATCHERS: u32 = 3;
+
+/// How much further a poll that was in vain takes its thread.
+fn step_after(refusals: u32, has_submitted: bool) -> Time {
+    let patience = if has_submitted {
+        PATIENCE
+    } else {
+        PATIENCE_OF_WATCHERS
+    };
+    POLL << refusals.saturating_sub(patience).min(40)
+}
+
+/// Whether the calling thread sees that what ends at `time` is finished.
+///
+/// Polls pass the time of their own thread alone: a watching thread polls as often as the machine
+/// lets it, and must not decide what others see.
+pub fn is_past(time: Time) -> bool {
+    let host_clock = timeline().now();
+    let mut polling = POLLING.get();
+    if polling.host_clock != host_clock {
+        polling.host_clock = host_clock;
+        polling.refusals = 0;
+    }
+    let seen = polling.seen.max(host_clock);
+    let is_past = time <= seen;
+    if is_past {
+        polling.refusals = 0;
+    } else {
+        polling.refusals = polling.refusals.saturating_add(1);
+        polling.seen = seen + step_after(polling.refusals, polling.has_submitted);
+    }
+    POLLING.set(polling);
+    is_past
+}
+
+/// The timeline, with the host's clock at least where the calling thread has seen it, unless that
+/// thread only watches.
+fn acting() -> MutexGuard<'static, Timeline> {
+    let mut timeline = timeline();
+    let polling = POLLING.get();
+    if polling.has_submitted {
+        timeline.host_waits_until(polling.seen);
+    }
+    timeline
+}
+
+/// Hands in work that takes so long.
+pub fn submit(stream: StreamKey, order: Order, duration: Time) {
+    let mut timeline = acting();
+    timeline.submit(stream, order, duration);
+    timeline.host_works(SUBMISSION);
+    let mut polling = POLLING.get();
+    polling.has_submitted = true;
+    POLLING.set(polling);
+}
+
+/// When everything that was handed to a stream is finished; now, if it is already.
+pub fn end_of(stream: StreamKey, order: Order) -> Time {
+    let timeline = acting();
+    timeline.end_of(stream, order).max(timeline.now())
+}
+
+pub fn stream_waits_until(stream: StreamKey, order: Order, time: Time) {
+    acting().stream_waits_until(stream, order, time);
+}
+
+/// The host waits for what is finished at this time.
+pub fn wait_until(time: Time) {
+    acting().host_waits_until(time);
+}
+
+/// The host waits for everything on a card.
+pub fn wait_for_device(device: i32) {
+    let mut timeline = acting();
+    let end = timeline.end_of_device(device);
+    timeline.host_waits_until(end);
+}
+
+/// The host gets memory from the driver, or gives it back.
+pub fn allocate() {
+    acting().host_works(ALLOCATION);
+}
+
+pub fn forget(stream: StreamKey) {
+    timeline().forget(stream);
+}
+
+pub fn copy_to_or_from_host(bytes: usize) -> Time {
+    bytes as u64 * MICROSECOND / HOST_LINK_BYTES_PER_MICROSECOND + MICROSECOND
+}
+
+pub fn copy_on_card(bytes: usize) -> Time {
+    bytes as u64 * MICROSECOND / CARD_BYTES_PER_MICROSECOND + MICROSECOND
+}
+
+/// What a kernel takes that waits for so many cycles of a card's clock.
+pub fn cycles(count: i64, clock_khz: u32) -> Time {
+    const NANOSECONDS_PER_SECOND: u128 = 1_000_000_000;
+    let hertz = u128::from(clock_khz.max(1)) * 1000;
+    let nanoseconds = count.max(0) as u128 * NANOSECONDS_PER_SECOND / hertz;
+    Time::try_from(nanoseconds).unwrap_or(Time::MAX / 4)
 }
 
 /// Milliseconds between two times. Never zero: programs divide by it.
-pub fn elapsed_ms(start: u64, end: u64) -> f32 {
-    let microseconds = end.saturating_sub(start).max(1);
+pub fn elapsed_ms(start: Time, end: Time) -> f32 {
+    let microseconds = (end.saturating_sub(start) / MICROSECOND).max(1);
     // A float holds whole microseconds of some seconds exactly; more is not asked for.
     #[allow(clippy::cast_precision_loss)]
     let milliseconds = microseconds as f32 / 1000.0;
@@ -42,16 +182,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_passes_time_and_waiting_does_not() {
-        let start = now();
-        pass(3);
-        assert!(now() >= start + 3 * KERNEL_MICROSECONDS);
-        assert!((elapsed_ms(0, 30) - 0.03).abs() < 1e-6);
-    }
-
-    #[test]
     fn no_time_is_zero_or_negative() {
         assert!(elapsed_ms(5, 5) > 0.0);
         assert!(elapsed_ms(9, 5) > 0.0);
+        assert!((elapsed_ms(0, 3 * KERNEL) - 0.03).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_spinning_kernel_takes_its_cycles() {
+        assert_eq!(cycles(1_980_000, 1_980_000), 1000 * MICROSECOND);
+        assert_eq!(cycles(-1, 1_980_000), 0);
+        assert!(cycles(i64::MAX, 1) < Time::MAX / 2);
+    }
+
+    #[test]
+    fn who_only_polls_sees_the_end_soon_and_who_works_in_between_does_not() {
+        let polls_until = |end: Time, has_submitted: bool| {
+            let mut seen = 0;
+            (1..)
+                .find(|&refusals| {
+                    seen += step_after(refusals, has_submitted);
+                    seen >= end
+                })
+                .unwrap_or(0)
+        };
+        let second = 1_000_000 * MICROSECOND;
+        assert!(polls_until(second, false) < 30);
+        assert!(polls_until(second, true) < 230);
+        assert_eq!(polls_until(100 * MICROSECOND, true), 100);
     }
 }

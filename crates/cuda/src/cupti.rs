@@ -34,7 +34,12 @@ not_supported! {
     cuptiActivityPopExternalCorrelationId, cuptiActivityPushExternalCorrelationId,
     cuptiActivityRegisterCallbacks, cuptiActivityRegisterTimestampCallback,
     cuptiActivitySetAttribute, cuptiEnableCallback, cuptiEnableDomain, cuptiFinalize,
-    cuptiGetCallbackName, cuptiGetVersion, cuptiSubscribe, cuptiUnsubscribe,
+    cuptiEventGetAttribute, cuptiEventGetIdFromName, cuptiEventGroupGetAttribute,
+    cuptiEventGroupReadEvent, cuptiEventGroupSetAttribute, cuptiEventGroupSetDisable,
+    cuptiEventGroupSetEnable, cuptiEventGroupSetsCreate, cuptiEventGroupSetsDestroy,
+    cuptiGetCallbackName, cuptiGetDeviceId, cuptiGetVersion, cuptiMetricEnumEvents,
+    cuptiMetricGetAttribute, cuptiMetricGetIdFromName, cuptiMetricGetNumEvents,
+    cuptiMetricGetValue, cuptiSetEventCollectionMode, cuptiSubscribe, cuptiUnsubscribe,
 }
 
 /// # Safety

@@ -44,7 +44,8 @@ device_work! {
     before: nothing_more;
     (handle: Object, stream: Data) => cusolverDnSetStream;
     (parameters: Object, tolerance: f64) => cusolverDnXgesvdjSetTolerance;
-    (parameters: Object, value: c_int) => cusolverDnXgesvdjSetMaxSweeps, cusolverDnXgesvdjSetSortEig;
+    (parameters: Object, value: c_int) => cusolverDnXgesvdjSetMaxSweeps, cusolverDnXgesvdjSetSortEig,
+        cusolverDnXsyevjSetSortEig;
     (
         handle: Object, transpose: c_int, n: c_int, right_sides: c_int, a: Data, lda: c_int,
         pivots: Data, b: Data, ldb: c_int, device_status: Data

@@ -43,6 +43,10 @@ impl<T> Handles<T> {
         self.lock().objects.remove(&handle)
     }
 
+    pub fn for_each(&self, action: impl FnMut(&mut T)) {
+        self.lock().objects.values_mut().for_each(action);
+    }
+
     /// Runs `action` on the object behind `handle`.
     pub fn with<R>(&self, handle: usize, action: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.lock().objects.get_mut(&handle).map(action)

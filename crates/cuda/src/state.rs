@@ -4,21 +4,34 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Mutex, RwLock};
+use std::sync::{Mutex, OnceLock, RwLock};
 
 use ghostgpu_device::{Capability, DeviceSheet, Overhead};
 use ghostgpu_session::{SESSION_VARIABLE, Session};
 
 use crate::card_usage::CardUsage;
+use crate::clock;
 use crate::memory_window;
 use crate::real_library;
+use crate::runtime::stream::submit_library_work;
 pub use crate::virtual_device::VirtualDevice;
+
+impl Room {
+    fn visible(&self) -> &[usize] {
+        self.visible.get_or_init(|| {
+            let wanted = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+            let uuids: Vec<[u8; 16]> = self.devices.iter().map(|device| device.uuid).collect();
+            ghostgpu_device::visible_devices(wanted.as_deref(), &uuids)
+        })
+    }
+}
 
 struct Room {
     session: Session,
     devices: Vec<VirtualDevice>,
-    /// Indices into `devices`, in the order the process sees them.
-    visible: Vec<usize>,
+    /// Indices into `devices`, in the order the process sees them. Read from the environment when
+    /// the process first asks for its cards: a script may choose them after it has imported torch.
+    visible: OnceLock<Vec<usize>>,
     usage: CardUsage,
 }
 
@@ -115,13 +128,10 @@ fn open_room(parents: Option<&Room>) -> Option<Room> {
             })
             .collect(),
     };
-    let wanted = std::env::var("CUDA_VISIBLE_DEVICES").ok();
-    let uuids: Vec<[u8; 16]> = devices.iter().map(|device| device.uuid).collect();
-    let visible = ghostgpu_device::visible_devices(wanted.as_deref(), &uuids);
     Some(Room {
         session,
         devices,
-        visible,
+        visible: OnceLock::new(),
         usage,
     })
 }
@@ -168,14 +178,19 @@ pub fn devices() -> &'static [VirtualDevice] {
     room().map_or(&[], |room| &room.devices)
 }
 
+/// Whether this process has started CUDA, which is when its cards are chosen.
+pub fn is_started() -> bool {
+    room().is_some_and(|room| room.visible.get().is_some())
+}
+
 pub fn visible_count() -> usize {
-    room().map_or(0, |room| room.visible.len())
+    room().map_or(0, |room| room.visible().len())
 }
 
 /// The card that this process knows under that number.
 pub fn visible_device(index: i32) -> Option<&'static VirtualDevice> {
     let room = room()?;
-    let ordinal = *room.visible.get(usize::try_from(index).ok()?)?;
+    let ordinal = *room.visible().get(usize::try_from(index).ok()?)?;
     room.devices.get(ordinal)
 }
 
@@ -213,6 +228,7 @@ pub fn note_blas_use() {
     if let Some(device) = current_with_context() {
         device.note_kernel_use();
         device.note_blas_use();
+        submit_library_work(clock::KERNEL);
     }
 }
 
@@ -221,6 +237,7 @@ pub fn note_dnn_use() {
     if let Some(device) = current_with_context() {
         device.note_kernel_use();
         device.note_dnn_use();
+        submit_library_work(clock::KERNEL);
     }
 }
 
@@ -249,7 +266,7 @@ pub fn note_new_object(bytes_of: impl FnOnce(&Overhead) -> u64) {
 /// The visible device whose address range holds `address`, with its number.
 pub fn device_of_address(address: u64) -> Option<(i32, &'static VirtualDevice)> {
     let room = room()?;
-    room.visible
+    room.visible()
         .iter()
         .enumerate()
         .find_map(|(index, &ordinal)| {

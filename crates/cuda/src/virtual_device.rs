@@ -7,7 +7,7 @@ use ghostgpu_device::{Budget, CardMemory, DeviceSheet, HostLayout, PAGE_BYTES, S
 use ghostgpu_session::memory_log::LogEntry;
 
 use crate::memory_window::Window;
-use crate::{clock, handed_on, observer, state};
+use crate::{handed_on, observer, state};
 
 /// One virtual card.
 pub struct VirtualDevice {
@@ -134,7 +134,6 @@ impl VirtualDevice {
 
     /// The first launch makes the context larger; which kernel it is does not matter.
     pub fn note_kernel_use(&self) {
-        clock::pass(1);
         handed_on::forget_all();
         self.ensure_context();
         let bytes = self.sheet.overhead.kernels_bytes;

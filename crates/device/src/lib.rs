@@ -46,6 +46,7 @@ mod lookup;
 mod memory;
 mod pool;
 mod sheet;
+mod timeline;
 mod visible_devices;
 
 pub use architecture::{Architecture, REGISTERS_PER_MULTIPROCESSOR, SHARED_MEMORY_PER_BLOCK_BYTES};
@@ -55,4 +56,5 @@ pub use lookup::LookupError;
 pub use memory::{Budget, CardMemory, MemoryError, PAGE_BYTES, PhysicalId};
 pub use pool::{PoolStatistics, StreamId, StreamOrderedPool};
 pub use sheet::{Capability, DeviceSheet, Overhead, PciAddress};
+pub use timeline::{Order, StreamKey, Time, Timeline};
 pub use visible_devices::{format_uuid, uuid_of, visible_devices};

@@ -4,13 +4,13 @@
 //! colons) or else `python3`. Where there is no torch the test says so and checks nothing;
 //! in continuous integration (`CI` is set) it fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ghostgpu_symbols::{is_cuda_symbol, lookup};
-use object::{Object, ObjectSymbol, ReadCache};
+use ghostgpu_symbols::{Family, family_of, is_cuda_symbol, lookup};
+use object::{Object, ObjectSection, ObjectSymbol, ReadCache};
 
 #[test]
 fn every_cuda_symbol_that_torch_imports_is_in_the_table() {
@@ -21,6 +21,66 @@ fn every_cuda_symbol_that_torch_imports_is_in_the_table() {
             None => skip(&format!("{} has no torch", python.display())),
         }
     }
+}
+
+/// PyTorch finds part of the driver and NVML by name while it runs: through `dlsym` in older releases,
+/// through `cudaGetDriverEntryPoint` in newer ones. The names stand in its libraries as strings.
+#[test]
+fn every_driver_function_that_torch_asks_for_by_name_is_answered() {
+    let pythons = std::env::var_os("GHOSTGPU_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    for python in std::env::split_paths(&pythons) {
+        let Some(folders) = find_packages(&python) else {
+            skip(&format!("{} has no torch", python.display()));
+            continue;
+        };
+        let mut asked_for = BTreeSet::new();
+        let mut asks_the_runtime = false;
+        for folder in folders {
+            let library = folder.join("lib/libc10_cuda.so");
+            if library.is_file() {
+                asked_for.extend(driver_names_in(&library));
+                asks_the_runtime |= imported_cuda_symbols(&library)
+                    .iter()
+                    .any(|name| name.starts_with("cudaGetDriverEntryPoint"));
+            }
+        }
+        assert!(
+            asked_for.contains("cuMemCreate"),
+            "{} asks for no driver function: {asked_for:?}",
+            python.display()
+        );
+        // The runtime finds the newest form of a function under its plain name; `dlsym` does not.
+        let unanswered: Vec<&String> = asked_for
+            .iter()
+            .filter(|name| lookup(name).is_none())
+            .filter(|name| !asks_the_runtime || lookup(&format!("{name}_v2")).is_none())
+            .collect();
+        assert!(
+            unanswered.is_empty(),
+            "{} asks for functions that are missing from table.csv: {unanswered:#?}",
+            python.display()
+        );
+    }
+}
+
+/// Strings of a library that are names of the driver or of NVML.
+fn driver_names_in(library: &Path) -> BTreeSet<String> {
+    let bytes = std::fs::read(library).expect("a file listed a moment ago can be read");
+    let file = object::File::parse(bytes.as_slice()).expect("a library of torch's is an ELF file");
+    let section = file
+        .section_by_name(".rodata")
+        .expect("every library has constants");
+    let constants = section.data().expect("constants are stored as they are");
+    constants
+        .split(|&byte| byte == 0)
+        .filter_map(|text| std::str::from_utf8(text).ok())
+        .filter(|text| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        })
+        .filter(|text| matches!(family_of(text), Some(Family::Driver | Family::Nvml)))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Says why nothing is checked. In continuous integration that is a failure.

@@ -22,6 +22,7 @@ from .known_copies import KnownCopies
 from .known_factories import KnownFactories
 from .known_logic import KnownLogic
 from .known_values import KnownValues
+from .memory_fraction import UnlimitedFraction
 from .oom import OomObserver
 from .peaks import PeakTracker
 from .readbacks import Readbacks
@@ -73,6 +74,9 @@ def _start(torch: Any) -> None:
     on_oom = recorder.note_out_of_memory if recorder is not None else _nothing
     observer = OomObserver(torch, quietly(on_oom))
     install("out of memory", "the line that ran out of memory is not known", observer.install)
+    if current.unlimited_memory:
+        unknown = "a memory fraction that the script sets limits the run with unlimited memory"
+        install("memory fraction", unknown, UnlimitedFraction(torch).install)
     install("checkpoints", "checkpoints of the script are not protected", guard.install)
     on_sent = recorder.note_sent if recorder is not None else _nothing
     unknown = "every value that is read from the card is zero"

@@ -75,15 +75,42 @@ def _remember(oom: Oom) -> None:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception is PyTorch's out-of-memory error (the type moved between versions)."""
     return type(error).__name__ == "OutOfMemoryError" or (
-        isinstance(error, RuntimeError) and "CUDA out of memory" in str(error)
+        isinstance(error, RuntimeError)
+        and ("CUDA out of memory" in str(error) or "CUDA error: out of memory" in str(error))
+    )
+
+
+_LIBRARIES_WITHOUT_MEMORY = re.compile(
+    r"unable to find an engine to execute this computation"
+    r"|Unable to find a valid cuDNN algorithm"
+    r"|unable to find (?:any |a valid )?execution plan"
+    r"|No execution plans? (?:built|support)"
+    r"|(?:CUBLAS|CUDNN|CUSOLVER|CUSPARSE)_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)"
+    r"|CUFFT_ALLOC_FAILED"
+)
+"""What libraries raise when a request for memory has failed. Each has other causes, too."""
+
+
+def is_want_of_memory(error: BaseException) -> bool:
+    """Whether a library gave up because an allocation failed.
+
+    PyTorch catches the errors of workspaces and tries other algorithms; when none is left, what it
+    raises does not mention memory any more.
+    """
+    return (
+        isinstance(error, RuntimeError)
+        and _LIBRARIES_WITHOUT_MEMORY.search(str(error)) is not None
+        and bool(RECORD.report.ooms)
+        and RECORD.report.ooms[-1].step == RECORD.report.steps
     )
 
 
 def find_out_of_memory(error: BaseException | None) -> BaseException | None:
     """The out-of-memory error behind an exception: itself, its cause or its context."""
-    for each in _chain(error):
-        if is_out_of_memory(each):
-            return each
+    for says_so in (is_out_of_memory, is_want_of_memory):
+        for each in _chain(error):
+            if says_so(each):
+                return each
     return None
 
 

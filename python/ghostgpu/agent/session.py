@@ -52,6 +52,8 @@ class Session:
     full_initialisation: bool
     attribution: bool
     """Record whose memory it is."""
+    unlimited_memory: bool
+    """No allocation may fail."""
     size_point: SizePointRequest | None
     changes: tuple[str, ...]
     """Changes that are made to what the script does, by their names in `changes`."""
@@ -70,6 +72,7 @@ def load() -> Session:
         keep_checkpoints=bool(fields.get("keep_checkpoints", False)),
         full_initialisation=bool(fields.get("full_initialisation", False)),
         attribution=bool(fields.get("attribution", False)),
+        unlimited_memory=bool(fields.get("unlimited_memory", False)),
         size_point=_size_point(fields.get("size_point")),
         changes=tuple(str(name) for name in fields.get("changes", ())),
     )

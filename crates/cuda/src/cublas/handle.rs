@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::status;
 use crate::handles::Handles;
+use crate::runtime::stream::set_library_stream;
 use crate::{cublaslt, log_call, observer, state, write_out};
 
 /// `cublasHandle_t`.
@@ -74,6 +75,7 @@ pub extern "C" fn cublasDestroy_v2(handle: Handle) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn cublasSetStream_v2(handle: Handle, stream: *mut c_void) -> i32 {
     log_call!(cublasSetStream_v2, handle, stream);
+    set_library_stream(stream as usize);
     with_settings(handle, |settings| settings.stream = stream as usize)
 }
 

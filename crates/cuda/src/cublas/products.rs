@@ -6,6 +6,7 @@
 use std::ffi::{c_int, c_longlong};
 
 use super::{Data, DataArray, Handle, begin_work};
+use crate::runtime::stream::submit_library_work;
 use crate::{clock, device_work, log_call};
 
 // Level 1: vectors.
@@ -184,7 +185,7 @@ pub extern "C" fn cublasGemmEx(
         .iter()
         .all(|step| step % HALVES_PER_READ == 0);
     if HALF_PRECISION.contains(&a_type) && !is_aligned {
-        clock::pass(clock::UNALIGNED_PRODUCT_KERNELS - 1);
+        submit_library_work(clock::UNALIGNED_PRODUCT - clock::KERNEL);
     }
     0
 }

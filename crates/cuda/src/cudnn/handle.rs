@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::objects::{Registry, write};
 use super::status;
+use crate::runtime::stream::set_library_stream;
 use crate::{call_log, real_library, state};
 
 /// What `cudnnHandle_t` stands for.
@@ -55,6 +56,7 @@ pub extern "C" fn cudnnSetStream(handle: *mut c_void, stream: *mut c_void) -> i3
         return status::BAD_PARAM;
     };
     handle.stream.store(stream as usize, Ordering::Relaxed);
+    set_library_stream(stream as usize);
     status::SUCCESS
 }
 

@@ -154,6 +154,12 @@ pub extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
     }
 }
 
+/// The form before CUDA 11, with the same parameters.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuDevicePrimaryCtxRelease(device: c_int) -> c_int {
+    cuDevicePrimaryCtxRelease_v2(device)
+}
+
 /// The limits of a fresh context, as read on an H200: stack, printf buffer, malloc heap.
 const LIMITS: [(c_int, usize); 3] = [(0, 1024), (1, 8_650_752), (2, 8_388_608)];
 
@@ -190,4 +196,28 @@ pub unsafe extern "C" fn cuStreamGetCtx(_stream: usize, context: *mut usize) -> 
 pub extern "C" fn cuGetExportTable(_table: *mut *const c_void, _id: *const c_void) -> c_int {
     call_log::call("cuGetExportTable", String::new);
     super::NOT_SUPPORTED
+}
+
+/// Programs hear of the driver's own error log through this. There is none, so nothing is ever said.
+///
+/// # Safety
+/// `registered` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogsRegisterCallback(
+    _callback: *const c_void,
+    _data: *mut c_void,
+    registered: *mut usize,
+) -> c_int {
+    const LISTENER: usize = 0xca11_0001;
+    // SAFETY: promised by the caller.
+    unsafe { write_out(registered, LISTENER) };
+    SUCCESS
+}
+
+crate::harmless! { cuLogsUnregisterCallback }
+
+// Contexts on a part of the multiprocessors.
+crate::refused! { "CUDA driver", super::NOT_SUPPORTED;
+    cuDeviceGetDevResource, cuDevSmResourceSplitByCount, cuDevResourceGenerateDesc, cuGreenCtxCreate,
+    cuGreenCtxDestroy, cuGreenCtxStreamCreate, cuCtxFromGreenCtx,
 }

@@ -2,9 +2,9 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, SUCCESS};
+use super::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, NOT_INITIALIZED, SUCCESS};
 use crate::runtime::errors::{SYMBOL_NOT_FOUND, driver_name_and_text};
-use crate::runtime::{attribute, driver_version};
+use crate::runtime::{attribute, driver_version, query_result};
 use crate::{call_log, self_lookup, state, write_out};
 
 #[unsafe(no_mangle)]
@@ -30,6 +30,9 @@ pub unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
 /// `count` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
+    if !state::is_started() {
+        return NOT_INITIALIZED;
+    }
     // SAFETY: promised by the caller.
     unsafe { write_out(count, state::visible_count() as c_int) };
     SUCCESS
@@ -115,6 +118,16 @@ pub unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) 
     SUCCESS
 }
 
+/// The form without a version, which cards that are not divided into instances answer alike.
+///
+/// # Safety
+/// `uuid` is null or valid for 16 bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { cuDeviceGetUuid_v2(uuid, device) }
+}
+
 /// # Safety
 /// Both are null or writable.
 #[unsafe(no_mangle)]
@@ -170,7 +183,7 @@ pub unsafe extern "C" fn cuGetErrorName(status: c_int, name: *mut *const c_char)
 pub unsafe extern "C" fn cuGetProcAddress_v2(
     name: *const c_char,
     function: *mut *mut c_void,
-    _version: c_int,
+    version: c_int,
     _flags: u64,
     status: *mut c_int,
 ) -> c_int {
@@ -179,17 +192,20 @@ pub unsafe extern "C" fn cuGetProcAddress_v2(
     }
     // SAFETY: promised by the caller.
     let name = unsafe { CStr::from_ptr(name) };
-    let found = self_lookup::find(name);
-    call_log::call("cuGetProcAddress", || format!("{name:?} -> {found:?}"));
+    let asked_for = u32::try_from(version).unwrap_or(self_lookup::NEWEST);
+    let found = self_lookup::find(name, asked_for);
+    call_log::call("cuGetProcAddress", || {
+        format!("{name:?}, version {version} -> {found:x?}")
+    });
     // SAFETY: promised by the caller.
     unsafe {
-        write_out(function, found.unwrap_or(std::ptr::null_mut()));
-        write_out(status, c_int::from(found.is_none()));
+        write_out(function, found.address());
+        write_out(status, query_result(found));
     }
-    if found.is_some() {
-        SUCCESS
-    } else {
+    if found.address().is_null() {
         SYMBOL_NOT_FOUND
+    } else {
+        SUCCESS
     }
 }
 

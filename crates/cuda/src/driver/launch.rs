@@ -4,9 +4,10 @@ use std::ffi::{c_int, c_void};
 
 use super::module::{function_name, is_function};
 use super::{INVALID_VALUE, NO_DEVICE, SUCCESS};
-use crate::runtime::stream::note_work;
+use crate::runtime::graph::Node;
+use crate::runtime::stream::submit;
 use crate::runtime::{ASSUMED_REGISTERS, MAX_THREADS_PER_BLOCK, occupancy};
-use crate::{call_log, state, write_out};
+use crate::{call_log, clock, state, write_out};
 
 fn launch(caller: &str, function: usize, grid: [u32; 3], block: [u32; 3], stream: usize) -> c_int {
     let Some(card) = state::current_device() else {
@@ -16,7 +17,7 @@ fn launch(caller: &str, function: usize, grid: [u32; 3], block: [u32; 3], stream
         return INVALID_VALUE;
     }
     card.note_kernel_use();
-    note_work(stream);
+    submit(stream, Node::Kernel, clock::KERNEL);
     call_log::call(caller, || {
         let name = function_name(function);
         format!("{name}, grid {grid:?}, block {block:?}, stream {stream:#x}")

@@ -143,18 +143,48 @@ pub extern "C" fn cuMemsetD8Async(address: u64, value: u8, bytes: usize, stream:
     SUCCESS
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn cuStreamWriteValue32_v2(
-    stream: usize,
-    address: u64,
-    value: u32,
-    _flags: u32,
-) -> c_int {
+fn write_value(function: &str, stream: usize, address: u64, value: u64) -> c_int {
     handed_on::forget_all();
-    call_log::call("cuStreamWriteValue32", || {
-        format!("{stream:#x}, {address:#x}, {value}")
-    });
+    call_log::call(function, || format!("{stream:#x}, {address:#x}, {value}"));
     SUCCESS
+}
+
+/// Defines a function that writes a value in device memory, under its names before and after CUDA 11.7,
+/// whose parameters are the same.
+macro_rules! value_writes {
+    ($($type:ty: $name:ident, $second_form:ident;)+) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $second_form(
+                stream: usize,
+                address: u64,
+                value: $type,
+                _flags: u32,
+            ) -> c_int {
+                write_value(stringify!($name), stream, address, value.into())
+            }
+
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $name(
+                stream: usize,
+                address: u64,
+                value: $type,
+                flags: u32,
+            ) -> c_int {
+                $second_form(stream, address, value, flags)
+            }
+        )+
+    };
+}
+
+value_writes! {
+    u32: cuStreamWriteValue32, cuStreamWriteValue32_v2;
+    u64: cuStreamWriteValue64, cuStreamWriteValue64_v2;
+}
+
+// A stream that waits for a value in memory goes on: who writes the value is not known.
+crate::harmless! {
+    cuStreamWaitValue32, cuStreamWaitValue32_v2, cuStreamWaitValue64, cuStreamWaitValue64_v2,
 }
 
 /// # Safety

@@ -13,5 +13,6 @@ mod virtual_memory;
 
 /// The driver and the runtime share their status codes as far as we use them.
 pub use crate::runtime::errors::{
-    INVALID_DEVICE, INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, NOT_SUPPORTED, SUCCESS,
+    INVALID_DEVICE, INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, NOT_INITIALIZED,
+    NOT_SUPPORTED, SUCCESS,
 };

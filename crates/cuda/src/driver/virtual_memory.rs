@@ -219,5 +219,6 @@ pub unsafe extern "C" fn cuMemGetAllocationPropertiesFromHandle(
 }
 
 crate::refused! { "CUDA driver", NOT_SUPPORTED;
-    cuMemExportToShareableHandle, cuMemImportFromShareableHandle,
+    cuMemExportToShareableHandle, cuMemImportFromShareableHandle, cuMulticastCreate,
+    cuMulticastAddDevice, cuMulticastBindMem, cuMulticastUnbind,
 }

@@ -5,7 +5,9 @@ use std::ffi::{c_int, c_void};
 
 use super::communicator::is_alone;
 use super::{Communicator, status};
-use crate::{device_work, handed_on, log_call, state, write_out};
+use crate::runtime::graph::Node;
+use crate::runtime::stream::submit;
+use crate::{clock, device_work, handed_on, log_call, state, write_out};
 
 type Data = *const c_void;
 
@@ -28,11 +30,11 @@ fn element_bytes(data_type: c_int) -> usize {
 macro_rules! copying {
     ($(
         ($($argument:ident: $type:ty),+),
-        $count:ident of $kind:ident, $source:ident to $target:ident in $ranks:ident
+        $count:ident of $kind:ident, $source:ident to $target:ident in $ranks:ident on $stream:ident
         => $($name:ident),+;
     )+) => {
         $(copying!(
-            @all ($($argument: $type),+), [$count $kind $source $target $ranks], [$($name),+]
+            @all ($($argument: $type),+), [$count $kind $source $target $ranks $stream], [$($name),+]
         );)+
     };
     (@all $parameters:tt, $copy:tt, [$($name:ident),+]) => {
@@ -40,7 +42,7 @@ macro_rules! copying {
     };
     (
         @define $name:ident, ($($argument:ident: $type:ty),+),
-        [$count:ident $kind:ident $source:ident $target:ident $ranks:ident]
+        [$count:ident $kind:ident $source:ident $target:ident $ranks:ident $stream:ident]
     ) => {
         #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
         #[unsafe(no_mangle)]
@@ -48,6 +50,7 @@ macro_rules! copying {
             log_call!($name $(, $argument)+);
             begin_work();
             let bytes = $count.saturating_mul(element_bytes($kind));
+            submit($stream as usize, Node::Kernel, clock::KERNEL + clock::copy_on_card(bytes));
             match is_alone($ranks) {
                 true => handed_on::handed_on($source as u64, $target as u64, bytes),
                 false => handed_on::forget_all(),
@@ -61,23 +64,23 @@ copying! {
     (
         send: Data, receive: Data, count: usize, data_type: c_int, operation: c_int,
         communicator: Communicator, stream: Data
-    ), count of data_type, send to receive in communicator => ncclAllReduce, ncclReduceScatter;
+    ), count of data_type, send to receive in communicator on stream => ncclAllReduce, ncclReduceScatter;
     (
         send: Data, receive: Data, count: usize, data_type: c_int, operation: c_int, root: c_int,
         communicator: Communicator, stream: Data
-    ), count of data_type, send to receive in communicator => ncclReduce;
+    ), count of data_type, send to receive in communicator on stream => ncclReduce;
     (
         send: Data, receive: Data, count: usize, data_type: c_int, root: c_int,
         communicator: Communicator, stream: Data
-    ), count of data_type, send to receive in communicator => ncclBroadcast, ncclGather, ncclScatter;
+    ), count of data_type, send to receive in communicator on stream => ncclBroadcast, ncclGather, ncclScatter;
     (
         send: Data, receive: Data, count: usize, data_type: c_int, communicator: Communicator,
         stream: Data
-    ), count of data_type, send to receive in communicator => ncclAllGather, ncclAlltoAll;
+    ), count of data_type, send to receive in communicator on stream => ncclAllGather, ncclAlltoAll;
     (
         buffer: Data, count: usize, data_type: c_int, root: c_int, communicator: Communicator,
         stream: Data
-    ), count of data_type, buffer to buffer in communicator => ncclBcast;
+    ), count of data_type, buffer to buffer in communicator on stream => ncclBcast;
 }
 
 device_work! {

@@ -9,11 +9,12 @@ mod communicator;
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::{log_call, real_library, refuse, refused, write_out};
+use crate::{log_call, real_library, refuse, refused, runtime, write_out};
 
 /// `ncclResult_t`.
 mod status {
     pub const SUCCESS: i32 = 0;
+    pub const UNHANDLED_CUDA_ERROR: i32 = 1;
     pub const INVALID_ARGUMENT: i32 = 4;
     /// The closest that NCCL has to "not supported".
     pub const INVALID_USAGE: i32 = 5;
@@ -87,7 +88,7 @@ pub extern "C" fn ncclGetLastError(_communicator: Communicator) -> *const c_char
 // Memory of NCCL's own, windows onto it, and access to it from kernels: not measured.
 refused! {
     "NCCL", status::INVALID_USAGE;
-    ncclMemAlloc, ncclMemFree, ncclCommMemStats, ncclCommWindowRegister, ncclCommWindowDeregister,
+    ncclCommMemStats, ncclCommWindowRegister, ncclCommWindowDeregister,
     ncclWinGetUserPtr, ncclDevCommCreate, ncclDevCommDestroy, ncclGetPeerDevicePointer,
     ncclGetLsaMultimemDevicePointer, ncclPutSignal, ncclSignal, ncclWaitSignal,
 }
@@ -102,4 +103,29 @@ refused! {
 refused! {
     "NCCL", status::INVALID_USAGE;
     ncclCommGetUniqueId, ncclCommGrow, ncclCommShrink,
+}
+
+/// Memory that ranks can register for faster collectives: whole pages of the card, like any other.
+///
+/// # Safety
+/// `pointer` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclMemAlloc(pointer: *mut *mut c_void, bytes: usize) -> i32 {
+    log_call!(ncclMemAlloc, pointer, bytes);
+    // SAFETY: promised by the caller.
+    status_of(unsafe { runtime::cudaMalloc(pointer, bytes) })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclMemFree(pointer: *mut c_void) -> i32 {
+    log_call!(ncclMemFree, pointer);
+    status_of(runtime::cudaFree(pointer))
+}
+
+/// What NCCL answers when the runtime has answered so.
+fn status_of(runtime_status: i32) -> i32 {
+    match runtime_status {
+        0 => status::SUCCESS,
+        _ => status::UNHANDLED_CUDA_ERROR,
+    }
 }

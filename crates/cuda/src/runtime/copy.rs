@@ -3,9 +3,37 @@
 use std::ffi::{c_int, c_void};
 
 use super::errors::{INVALID_VALUE, NO_DEVICE, SUCCESS, report};
-use super::stream::note_work;
+use super::graph::Node;
+use super::host_memory::is_pinned;
+use super::stream::{self, submit};
 use crate::readback::{self, Direction};
-use crate::{call_log, handed_on, state};
+use crate::{call_log, clock, handed_on, state};
+
+/// The stream that functions without one use.
+const DEFAULT_STREAM: usize = 0;
+
+/// Hands a copy to a stream.
+///
+/// The host waits for one that uses memory which is not pinned, since that goes through a buffer of
+/// the driver's.
+fn submit_copy(
+    stream: usize,
+    target: *const c_void,
+    source: *const c_void,
+    bytes: usize,
+    direction: Direction,
+) {
+    let (duration, host_side) = match direction {
+        Direction::HostToHost => (clock::copy_to_or_from_host(bytes), None),
+        Direction::HostToDevice => (clock::copy_to_or_from_host(bytes), Some(source)),
+        Direction::DeviceToHost => (clock::copy_to_or_from_host(bytes), Some(target)),
+        Direction::DeviceToDevice => (clock::copy_on_card(bytes), None),
+    };
+    submit(stream, Node::Copy, duration);
+    if host_side.is_some_and(|address| !is_pinned(address as usize)) {
+        stream::host_waits_for(stream);
+    }
+}
 
 /// # Safety
 /// The host side of the copy is valid for `bytes` bytes.
@@ -15,6 +43,7 @@ unsafe fn copy(
     source: *const c_void,
     bytes: usize,
     kind: c_int,
+    stream: usize,
 ) -> c_int {
     if state::current_with_context().is_none() {
         return report(NO_DEVICE);
@@ -25,6 +54,7 @@ unsafe fn copy(
     call_log::call(function, || {
         format!("{target:p}, {source:p}, {bytes} bytes, {direction:?}")
     });
+    submit_copy(stream, target, source, bytes, direction);
     // SAFETY: promised by the caller.
     unsafe { readback::copy(target, source, bytes, direction) };
     SUCCESS
@@ -40,7 +70,11 @@ pub unsafe extern "C" fn cudaMemcpy(
     kind: c_int,
 ) -> c_int {
     // SAFETY: promised by the caller.
-    unsafe { copy("cudaMemcpy", target, source, bytes, kind) }
+    let status = unsafe { copy("cudaMemcpy", target, source, bytes, kind, DEFAULT_STREAM) };
+    if Direction::from_kind(kind, target, source) != Some(Direction::DeviceToDevice) {
+        stream::host_waits_for(DEFAULT_STREAM);
+    }
+    status
 }
 
 /// # Safety
@@ -53,9 +87,8 @@ pub unsafe extern "C" fn cudaMemcpyAsync(
     kind: c_int,
     stream: usize,
 ) -> c_int {
-    note_work(stream);
     // SAFETY: promised by the caller.
-    unsafe { copy("cudaMemcpyAsync", target, source, bytes, kind) }
+    unsafe { copy("cudaMemcpyAsync", target, source, bytes, kind, stream) }
 }
 
 /// # Safety
@@ -71,13 +104,13 @@ pub unsafe extern "C" fn cudaMemcpy2DAsync(
     kind: c_int,
     stream: usize,
 ) -> c_int {
-    note_work(stream);
     let Some(direction) = Direction::from_kind(kind, target, source) else {
         return report(INVALID_VALUE);
     };
     call_log::call("cudaMemcpy2DAsync", || {
         format!("{target:p}, {source:p}, {height} rows of {width} bytes, {direction:?}")
     });
+    submit_copy(stream, target, source, width * height, direction);
     if matches!(
         direction,
         Direction::HostToDevice | Direction::DeviceToDevice
@@ -109,7 +142,7 @@ pub extern "C" fn cudaMemcpyPeerAsync(
     bytes: usize,
     stream: usize,
 ) -> c_int {
-    note_work(stream);
+    submit(stream, Node::Copy, clock::copy_to_or_from_host(bytes));
     handed_on::forget_all();
     call_log::call("cudaMemcpyPeerAsync", || {
         format!("{target:p} on {target_device}, {source:p} on {source_device}, {bytes} bytes")
@@ -133,14 +166,7 @@ pub extern "C" fn cudaMemcpyToSymbol(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaMemset(target: *mut c_void, value: c_int, bytes: usize) -> c_int {
-    handed_on::forget_all();
-    call_log::call("cudaMemset", || {
-        format!("{target:p}, {value}, {bytes} bytes")
-    });
-    match state::current_with_context() {
-        Some(_) => SUCCESS,
-        None => report(NO_DEVICE),
-    }
+    cudaMemsetAsync(target, value, bytes, DEFAULT_STREAM)
 }
 
 #[unsafe(no_mangle)]
@@ -150,6 +176,13 @@ pub extern "C" fn cudaMemsetAsync(
     bytes: usize,
     stream: usize,
 ) -> c_int {
-    note_work(stream);
-    cudaMemset(target, value, bytes)
+    handed_on::forget_all();
+    call_log::call("cudaMemset", || {
+        format!("{target:p}, {value}, {bytes} bytes, {stream:#x}")
+    });
+    if state::current_with_context().is_none() {
+        return report(NO_DEVICE);
+    }
+    submit(stream, Node::Fill, clock::copy_on_card(bytes));
+    SUCCESS
 }

@@ -7,7 +7,7 @@ use super::errors::{
     report,
 };
 use super::properties;
-use crate::{call_log, real_library, state, write_out};
+use crate::{call_log, clock, real_library, state, write_out};
 
 /// # Safety
 /// `count` is null or writable.
@@ -132,6 +132,7 @@ pub extern "C" fn cudaDeviceSynchronize() -> c_int {
     let Some(card) = state::current_with_context() else {
         return report(NO_DEVICE);
     };
+    clock::wait_for_device(state::current_index());
     card.pool().synchronize(None, card);
     SUCCESS
 }

@@ -3,16 +3,24 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::errors::{INVALID_VALUE, SUCCESS, SYMBOL_NOT_FOUND, report};
-use crate::{call_log, self_lookup, write_out};
+use crate::self_lookup::{self, Lookup};
+use crate::{call_log, write_out};
 
-const ENTRY_POINT_SUCCESS: c_int = 0;
-const ENTRY_POINT_NOT_FOUND: c_int = 1;
+/// `cudaDriverEntryPointQueryResult`, whose values the driver uses too.
+pub fn query_result(found: Lookup) -> c_int {
+    match found {
+        Lookup::Found(_) => 0,
+        Lookup::Unknown => 1,
+        Lookup::OnlyNewer => 2,
+    }
+}
 
 /// # Safety
 /// `name` is a C string; the other pointers are null or writable.
 unsafe fn entry_point(
     name: *const c_char,
     function: *mut *mut c_void,
+    version: u32,
     status: *mut c_int,
 ) -> c_int {
     if name.is_null() || function.is_null() {
@@ -20,21 +28,16 @@ unsafe fn entry_point(
     }
     // SAFETY: promised by the caller.
     let name = unsafe { CStr::from_ptr(name) };
-    let found = self_lookup::find(name);
+    let found = self_lookup::find(name, version);
     call_log::call("cudaGetDriverEntryPoint", || {
-        format!("{name:?} -> {found:?}")
+        format!("{name:?}, version {version} -> {found:x?}")
     });
-    let code = if found.is_some() {
-        ENTRY_POINT_SUCCESS
-    } else {
-        ENTRY_POINT_NOT_FOUND
-    };
     // SAFETY: promised by the caller.
     unsafe {
-        write_out(function, found.unwrap_or(std::ptr::null_mut()));
-        write_out(status, code);
+        write_out(function, found.address());
+        write_out(status, query_result(found));
     }
-    if found.is_none() && status.is_null() {
+    if found.address().is_null() && status.is_null() {
         return report(SYMBOL_NOT_FOUND);
     }
     SUCCESS
@@ -50,7 +53,7 @@ pub unsafe extern "C" fn cudaGetDriverEntryPoint(
     status: *mut c_int,
 ) -> c_int {
     // SAFETY: promised by the caller.
-    unsafe { entry_point(name, function, status) }
+    unsafe { entry_point(name, function, self_lookup::NEWEST, status) }
 }
 
 /// # Safety
@@ -59,10 +62,10 @@ pub unsafe extern "C" fn cudaGetDriverEntryPoint(
 pub unsafe extern "C" fn cudaGetDriverEntryPointByVersion(
     name: *const c_char,
     function: *mut *mut c_void,
-    _version: u32,
+    version: u32,
     _flags: u64,
     status: *mut c_int,
 ) -> c_int {
     // SAFETY: promised by the caller.
-    unsafe { entry_point(name, function, status) }
+    unsafe { entry_point(name, function, version, status) }
 }

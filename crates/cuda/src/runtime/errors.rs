@@ -6,11 +6,13 @@ use std::ffi::{CStr, c_char};
 pub const SUCCESS: i32 = 0;
 pub const INVALID_VALUE: i32 = 1;
 pub const MEMORY_ALLOCATION: i32 = 2;
+pub const NOT_INITIALIZED: i32 = 3;
 pub const NO_DEVICE: i32 = 100;
 pub const INVALID_DEVICE: i32 = 101;
 pub const PEER_ACCESS_UNSUPPORTED: i32 = 217;
 pub const INVALID_RESOURCE_HANDLE: i32 = 400;
 pub const SYMBOL_NOT_FOUND: i32 = 500;
+pub const NOT_READY: i32 = 600;
 pub const PEER_ACCESS_ALREADY_ENABLED: i32 = 704;
 pub const NOT_SUPPORTED: i32 = 801;
 pub const STREAM_CAPTURE_UNSUPPORTED: i32 = 900;
@@ -41,7 +43,7 @@ pub extern "C" fn cudaPeekAtLastError() -> i32 {
 
 /// Code, name in the runtime, name in the driver, text: the codes that this library, or code compiled
 /// into PyTorch, can return.
-const TABLE: [(i32, &CStr, &CStr, &CStr); 16] = [
+const TABLE: [(i32, &CStr, &CStr, &CStr); 18] = [
     (SUCCESS, c"cudaSuccess", c"CUDA_SUCCESS", c"no error"),
     (
         INVALID_VALUE,
@@ -54,6 +56,12 @@ const TABLE: [(i32, &CStr, &CStr, &CStr); 16] = [
         c"cudaErrorMemoryAllocation",
         c"CUDA_ERROR_OUT_OF_MEMORY",
         c"out of memory",
+    ),
+    (
+        NOT_INITIALIZED,
+        c"cudaErrorInitializationError",
+        c"CUDA_ERROR_NOT_INITIALIZED",
+        c"initialization error",
     ),
     (
         98,
@@ -102,6 +110,12 @@ const TABLE: [(i32, &CStr, &CStr, &CStr); 16] = [
         c"cudaErrorSymbolNotFound",
         c"CUDA_ERROR_NOT_FOUND",
         c"named symbol not found",
+    ),
+    (
+        NOT_READY,
+        c"cudaErrorNotReady",
+        c"CUDA_ERROR_NOT_READY",
+        c"device not ready",
     ),
     (
         PEER_ACCESS_ALREADY_ENABLED,

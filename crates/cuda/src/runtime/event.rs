@@ -1,25 +1,55 @@
-//! Events. An event is complete as soon as it is recorded.
+//! Events: what a stream had come to when they were recorded, and when that is finished.
 
 use std::ffi::c_int;
 
-use super::errors::{INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, SUCCESS, report};
-use super::graph::Capture;
-use super::stream::with_stream;
+use ghostgpu_device::Time;
+
+use super::errors::{
+    INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, NOT_READY, SUCCESS, report,
+};
+use super::graph::{self, Capture, Node};
+use super::stream;
 use crate::handles::Handles;
 use crate::{call_log, clock, state, write_out};
 
-#[derive(Default)]
+/// `cudaEventDisableTiming`.
+const WITHOUT_TIMING: u32 = 2;
+/// `cudaEventRecordExternal`: in a capture, a node of the graph records the event.
+const EXTERNAL: u32 = 1;
+
 struct Event {
-    /// When, by the virtual card's clock.
-    recorded_at: Option<u64>,
+    device: c_int,
+    flags: u32,
+    recorded: Recorded,
+}
+
+/// What an event was last recorded for; nothing, until it is.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// When that is finished, by the virtual clock.
+    pub at: Option<Time>,
+    pub stream: usize,
     /// The capture that recorded it, if a capturing stream did.
-    capture: Option<Capture>,
+    pub capture: Option<Capture>,
 }
 
 static EVENTS: Handles<Event> = Handles::starting_at(0xe100_0000);
 
-pub fn capture_of(event: usize) -> Option<Capture> {
-    EVENTS.with(event, |event| event.capture.clone()).flatten()
+/// What is known of an event; none for an unknown one.
+pub fn recorded(event: usize) -> Option<Recorded> {
+    EVENTS.with(event, |event| event.recorded.clone())
+}
+
+/// Records an event as of now on a stream, as its node in a graph does.
+pub fn record(event: usize, handle: usize) -> Option<()> {
+    let at = Some(stream::end_of(handle));
+    EVENTS.with(event, |event| {
+        event.recorded = Recorded {
+            at,
+            stream: handle,
+            capture: None,
+        };
+    })
 }
 
 /// # Safety
@@ -32,7 +62,11 @@ pub unsafe extern "C" fn cudaEventCreateWithFlags(event: *mut usize, flags: u32)
     if event.is_null() {
         return report(INVALID_VALUE);
     }
-    let handle = EVENTS.insert(Event::default());
+    let handle = EVENTS.insert(Event {
+        device: state::current_index(),
+        flags,
+        recorded: Recorded::default(),
+    });
     call_log::call("cudaEventCreateWithFlags", || {
         format!("flags {flags} -> {handle:#x}")
     });
@@ -68,36 +102,45 @@ pub extern "C" fn cudaEventRecordWithFlags(event: usize, stream: usize, flags: u
     call_log::call("cudaEventRecord", || {
         format!("{event:#x}, {stream:#x}, flags {flags}")
     });
-    let capture = with_stream(stream, |stream| stream.capture.clone()).flatten();
-    let found = EVENTS.with(event, |event| {
-        event.recorded_at = Some(clock::now());
-        event.capture = capture;
-    });
-    match found {
-        Some(()) => SUCCESS,
-        None => report(INVALID_RESOURCE_HANDLE),
+    match EVENTS.with(event, |event| event.device) {
+        Some(device) if device == stream::device_of(stream) => {}
+        _ => return report(INVALID_RESOURCE_HANDLE),
     }
-}
-
-fn known(event: usize) -> c_int {
-    match EVENTS.with(event, |_| ()) {
-        Some(()) => SUCCESS,
-        None => report(INVALID_RESOURCE_HANDLE),
+    match stream::capture_on(stream) {
+        Some(_) if flags & EXTERNAL != 0 => {
+            graph::take_up(stream, Node::EventRecord(event));
+        }
+        Some(capture) => {
+            EVENTS.with(event, |event| event.recorded.capture = Some(capture));
+        }
+        None => {
+            record(event, stream);
+        }
     }
+    SUCCESS
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaEventQuery(event: usize) -> c_int {
-    known(event)
+    match recorded(event) {
+        Some(Recorded { at: Some(end), .. }) if !clock::is_past(end) => report(NOT_READY),
+        Some(_) => SUCCESS,
+        None => report(INVALID_RESOURCE_HANDLE),
+    }
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaEventSynchronize(event: usize) -> c_int {
-    // Events do not remember their streams; most streams have come as far as the one that is waited for.
-    if let Some(card) = state::current_with_context() {
-        card.pool().synchronize(None, card);
+    let Some(recorded) = recorded(event) else {
+        return report(INVALID_RESOURCE_HANDLE);
+    };
+    if let Some(end) = recorded.at {
+        clock::wait_until(end);
+        if let Some(card) = state::current_with_context() {
+            card.pool().synchronize(Some(recorded.stream as u64), card);
+        }
     }
-    known(event)
+    SUCCESS
 }
 
 /// # Safety
@@ -108,15 +151,25 @@ pub unsafe extern "C" fn cudaEventElapsedTime(
     start: usize,
     end: usize,
 ) -> c_int {
-    let recorded_at = |event| EVENTS.with(event, |event: &mut Event| event.recorded_at);
-    match (recorded_at(start).flatten(), recorded_at(end).flatten()) {
-        (Some(start), Some(end)) => {
-            // SAFETY: promised by the caller.
-            unsafe { write_out(milliseconds, clock::elapsed_ms(start, end)) };
-            SUCCESS
-        }
-        _ => report(INVALID_RESOURCE_HANDLE),
+    let measured = |event| {
+        let found = EVENTS.with(event, |event: &mut Event| {
+            (event.flags & WITHOUT_TIMING == 0).then_some((event.device, event.recorded.at?))
+        });
+        found.flatten()
+    };
+    let (Some((start_device, start)), Some((end_device, end))) = (measured(start), measured(end))
+    else {
+        return report(INVALID_RESOURCE_HANDLE);
+    };
+    if start_device != end_device {
+        return report(INVALID_RESOURCE_HANDLE);
     }
+    if !clock::is_past(start.max(end)) {
+        return report(NOT_READY);
+    }
+    // SAFETY: promised by the caller.
+    unsafe { write_out(milliseconds, clock::elapsed_ms(start, end)) };
+    SUCCESS
 }
 
 /// # Safety

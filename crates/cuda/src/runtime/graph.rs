@@ -1,16 +1,18 @@
 //! Stream capture and graphs: enough state that PyTorch's own logic (private pools, warnings about
 //! empty graphs, replays) takes the paths it takes on a real card.
 
+use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::errors::{
-    ILLEGAL_STATE, INVALID_RESOURCE_HANDLE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS, report,
+    ILLEGAL_STATE, INVALID_RESOURCE_HANDLE, INVALID_VALUE, NOT_SUPPORTED,
+    STREAM_CAPTURE_INVALIDATED, SUCCESS, report,
 };
-use super::stream::{is_stream, with_stream};
+use super::stream::{self, capture_on, is_stream, with_stream};
 use crate::handles::Handles;
 use crate::refuse::refuse;
-use crate::{call_log, handed_on, write_out};
+use crate::{call_log, clock, handed_on, real_library, with_threads_own, write_out};
 
 /// A capture in progress on a stream.
 #[derive(Clone, Debug)]
@@ -18,7 +20,8 @@ pub struct Capture {
     pub id: u64,
     /// The graph being built.
     pub graph: usize,
-    pub nodes: u64,
+    /// The nodes of the graph behind which the stream's next one comes, by their numbers.
+    last: Vec<usize>,
     /// The capture began on this stream; others joined it by waiting for its events.
     is_origin: bool,
 }
@@ -28,17 +31,102 @@ impl Capture {
     pub fn joined(&self) -> Self {
         Self {
             is_origin: false,
-            nodes: 0,
             ..self.clone()
+        }
+    }
+
+    /// The stream waits for an event: what comes next comes behind what the event stands for, too.
+    pub fn wait_for(&mut self, event: &Self) {
+        for &node in &event.last {
+            if !self.last.contains(&node) {
+                self.last.push(node);
+            }
         }
     }
 }
 
-struct Graph {
-    nodes: u64,
+/// What a captured piece of work was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
+    Kernel,
+    Copy,
+    Fill,
+    Host,
+    EventWait,
+    /// Records this event whenever the graph is launched.
+    EventRecord(usize),
 }
 
-struct GraphExec;
+impl Node {
+    /// `cudaGraphNodeType`.
+    fn kind(self) -> c_int {
+        match self {
+            Self::Kernel => 0,
+            Self::Copy => 1,
+            Self::Fill => 2,
+            Self::Host => 3,
+            Self::EventWait => 6,
+            Self::EventRecord(_) => 7,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Graph {
+    nodes: Vec<Node>,
+    /// For each node, those that it comes behind, by their numbers.
+    dependencies: Vec<Vec<usize>>,
+    /// Something was done in its capture that cannot be captured.
+    is_invalid: bool,
+}
+
+struct GraphExec {
+    nodes: Vec<Node>,
+    flags: u64,
+}
+
+/// A node's handle is its graph's and its number in it.
+const NODE_SHIFT: u32 = 24;
+
+fn node_handle(graph: usize, index: usize) -> usize {
+    (graph << NODE_SHIFT) | (index + 1)
+}
+
+/// The graph and the number that a node's handle stands for.
+fn place_of(handle: usize) -> Option<(usize, usize)> {
+    let index = (handle & ((1 << NODE_SHIFT) - 1)).checked_sub(1)?;
+    Some((handle >> NODE_SHIFT, index))
+}
+
+fn node_of(handle: usize) -> Option<Node> {
+    let (graph, index) = place_of(handle)?;
+    GRAPHS
+        .with(graph, |graph| graph.nodes.get(index).copied())
+        .flatten()
+}
+
+/// A stream that is capturing takes up a piece of work. False for any other stream.
+pub fn take_up(handle: usize, node: Node) -> bool {
+    let taken_up = with_stream(handle, |stream| {
+        let capture = stream.capture.as_mut()?;
+        GRAPHS.with(capture.graph, |graph| {
+            graph.nodes.push(node);
+            let before = std::mem::replace(&mut capture.last, vec![graph.nodes.len() - 1]);
+            graph.dependencies.push(before);
+        })
+    });
+    taken_up.flatten().is_some()
+}
+
+/// Something was asked of a stream that a capturing one cannot do: its capture is lost. False for a
+/// stream that is not capturing.
+pub fn invalidate(stream: usize) -> bool {
+    let Some(capture) = capture_on(stream) else {
+        return false;
+    };
+    GRAPHS.with(capture.graph, |graph| graph.is_invalid = true);
+    true
+}
 
 static GRAPHS: Handles<Graph> = Handles::starting_at(0x6100_0000);
 static EXECS: Handles<GraphExec> = Handles::starting_at(0x6e00_0000);
@@ -46,6 +134,7 @@ static NEXT_CAPTURE: AtomicU64 = AtomicU64::new(1);
 
 const CAPTURE_NONE: c_int = 0;
 const CAPTURE_ACTIVE: c_int = 1;
+const CAPTURE_INVALIDATED: c_int = 2;
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaStreamBeginCapture(stream: usize, mode: c_int) -> c_int {
@@ -58,8 +147,8 @@ pub extern "C" fn cudaStreamBeginCapture(stream: usize, mode: c_int) -> c_int {
         }
         stream.capture = Some(Capture {
             id: NEXT_CAPTURE.fetch_add(1, Ordering::Relaxed),
-            graph: GRAPHS.insert(Graph { nodes: 0 }),
-            nodes: 0,
+            graph: GRAPHS.insert(Graph::default()),
+            last: Vec::new(),
             is_origin: true,
         });
         SUCCESS
@@ -77,7 +166,14 @@ pub unsafe extern "C" fn cudaStreamEndCapture(stream: usize, graph: *mut usize) 
     let Some(capture) = capture.filter(|capture| capture.is_origin) else {
         return report(ILLEGAL_STATE);
     };
-    GRAPHS.with(capture.graph, |graph| graph.nodes = capture.nodes);
+    stream::leave_capture(capture.id);
+    let is_invalid = GRAPHS.with(capture.graph, |graph| graph.is_invalid);
+    if is_invalid != Some(false) {
+        GRAPHS.remove(capture.graph);
+        // SAFETY: promised by the caller.
+        unsafe { write_out(graph, 0) };
+        return report(STREAM_CAPTURE_INVALIDATED);
+    }
     // SAFETY: promised by the caller.
     unsafe { write_out(graph, capture.graph) };
     SUCCESS
@@ -97,10 +193,29 @@ pub unsafe extern "C" fn cudaStreamIsCapturing(stream: usize, status: *mut c_int
 }
 
 fn capture_status(stream: usize) -> c_int {
-    match with_stream(stream, |stream| stream.capture.is_some()) {
-        Some(true) => CAPTURE_ACTIVE,
-        _ => CAPTURE_NONE,
+    let Some(capture) = capture_on(stream) else {
+        return CAPTURE_NONE;
+    };
+    match GRAPHS.with(capture.graph, |graph| graph.is_invalid) {
+        Some(false) => CAPTURE_ACTIVE,
+        _ => CAPTURE_INVALIDATED,
     }
+}
+
+thread_local! {
+    /// What a thread was last answered: the caller gets a pointer to it, which the next call ends.
+    static ANSWERED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+fn answered(nodes: Vec<usize>) -> *const usize {
+    if nodes.is_empty() {
+        return std::ptr::null();
+    }
+    with_threads_own(&ANSWERED, |kept| {
+        *kept = nodes;
+        kept.as_ptr()
+    })
+    .unwrap_or(std::ptr::null())
 }
 
 /// # Safety
@@ -113,16 +228,21 @@ unsafe fn capture_info(
     dependencies: *mut *const usize,
     dependency_count: *mut usize,
 ) -> c_int {
-    let capture = with_stream(stream, |stream| stream.capture.clone()).flatten();
+    let capture = capture_on(stream);
     // SAFETY: promised by the caller.
     unsafe {
         write_out(status, capture_status(stream));
+        let mut last = Vec::new();
         if let Some(capture) = capture {
             write_out(id, capture.id);
             write_out(graph, capture.graph);
+            let handles = capture.last.iter();
+            last = handles
+                .map(|&node| node_handle(capture.graph, node))
+                .collect();
         }
-        write_out(dependencies, std::ptr::null());
-        write_out(dependency_count, 0);
+        write_out(dependency_count, last.len());
+        write_out(dependencies, answered(last));
     }
     report(if is_stream(stream) {
         SUCCESS
@@ -195,7 +315,7 @@ pub unsafe extern "C" fn cudaGraphGetNodes(
     nodes: *mut usize,
     count: *mut usize,
 ) -> c_int {
-    let Some(total) = GRAPHS.with(graph, |graph| graph.nodes as usize) else {
+    let Some(total) = GRAPHS.with(graph, |graph| graph.nodes.len()) else {
         return report(INVALID_RESOURCE_HANDLE);
     };
     if count.is_null() {
@@ -209,7 +329,7 @@ pub unsafe extern "C" fn cudaGraphGetNodes(
         }
         let wanted = count.read().min(total);
         for index in 0..wanted {
-            nodes.add(index).write(graph + 1 + index);
+            nodes.add(index).write(node_handle(graph, index));
         }
         count.write(wanted);
     }
@@ -227,11 +347,11 @@ pub unsafe extern "C" fn cudaGraphInstantiateWithFlags(
     call_log::call("cudaGraphInstantiateWithFlags", || {
         format!("{graph:#x}, flags {flags}")
     });
-    if GRAPHS.with(graph, |_| ()).is_none() {
+    let Some(nodes) = GRAPHS.with(graph, |graph| graph.nodes.clone()) else {
         return report(INVALID_RESOURCE_HANDLE);
-    }
+    };
     // SAFETY: promised by the caller.
-    unsafe { write_out(exec, EXECS.insert(GraphExec)) };
+    unsafe { write_out(exec, EXECS.insert(GraphExec { nodes, flags })) };
     SUCCESS
 }
 
@@ -249,10 +369,102 @@ pub unsafe extern "C" fn cudaGraphInstantiate(exec: *mut usize, graph: usize, fl
 pub extern "C" fn cudaGraphLaunch(exec: usize, stream: usize) -> c_int {
     call_log::call("cudaGraphLaunch", || format!("{exec:#x}, {stream:#x}"));
     handed_on::forget_all();
-    match EXECS.with(exec, |_| ()) {
-        Some(()) => SUCCESS,
-        None => report(INVALID_RESOURCE_HANDLE),
+    let Some(nodes) = EXECS.with(exec, |exec| exec.nodes.clone()) else {
+        return report(INVALID_RESOURCE_HANDLE);
+    };
+    stream::submit(stream, Node::Kernel, clock::KERNEL * nodes.len() as u64);
+    for node in nodes {
+        if let Node::EventRecord(event) = node {
+            super::event::record(event, stream);
+        }
     }
+    SUCCESS
+}
+
+/// # Safety
+/// `flags` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaGraphExecGetFlags(exec: usize, flags: *mut u64) -> c_int {
+    let Some(answer) = EXECS.with(exec, |exec| exec.flags) else {
+        return report(INVALID_RESOURCE_HANDLE);
+    };
+    // SAFETY: promised by the caller.
+    unsafe { write_out(flags, answer) };
+    SUCCESS
+}
+
+/// # Safety
+/// `count` is null or valid; `nodes` is null or has room for `*count` handles.
+unsafe fn node_dependencies(node: usize, nodes: *mut usize, count: *mut usize) -> c_int {
+    let found = place_of(node).and_then(|(graph, index)| {
+        let before = GRAPHS.with(graph, |graph| graph.dependencies.get(index).cloned());
+        Some((graph, before??))
+    });
+    let Some((graph, before)) = found else {
+        return report(INVALID_VALUE);
+    };
+    if count.is_null() {
+        return report(INVALID_VALUE);
+    }
+    // SAFETY: promised by the caller.
+    unsafe {
+        if nodes.is_null() {
+            count.write(before.len());
+            return SUCCESS;
+        }
+        let wanted = count.read().min(before.len());
+        for (place, &index) in before.iter().take(wanted).enumerate() {
+            nodes.add(place).write(node_handle(graph, index));
+        }
+        count.write(wanted);
+    }
+    SUCCESS
+}
+
+/// The form of CUDA 13 has a place for edge data, and the count behind it; in that of CUDA 12 the
+/// count is the third parameter. Dependencies of captured work have no edge data.
+///
+/// # Safety
+/// The count is null or valid; `nodes` is null or has room for as many handles.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaGraphNodeGetDependencies(
+    node: usize,
+    nodes: *mut usize,
+    third: *mut c_void,
+    fourth: *mut usize,
+) -> c_int {
+    const FIRST_WITH_EDGE_DATA: c_int = 13_000;
+    let has_edge_data = real_library::cuda_runtime_version() >= FIRST_WITH_EDGE_DATA;
+    let count = if has_edge_data { fourth } else { third.cast() };
+    // SAFETY: promised by the caller.
+    unsafe { node_dependencies(node, nodes, count) }
+}
+
+/// The form of CUDA 12 with edge data.
+///
+/// # Safety
+/// As for [`cudaGraphNodeGetDependencies`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaGraphNodeGetDependencies_v2(
+    node: usize,
+    nodes: *mut usize,
+    _edge_data: *mut c_void,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { node_dependencies(node, nodes, count) }
+}
+
+/// # Safety
+/// `kind` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaGraphNodeGetType(node: usize, kind: *mut c_int) -> c_int {
+    let Some(node) = node_of(node) else {
+        return report(INVALID_VALUE);
+    };
+    // SAFETY: promised by the caller.
+    unsafe { write_out(kind, node.kind()) };
+    SUCCESS
 }
 
 #[unsafe(no_mangle)]
@@ -276,7 +488,7 @@ pub extern "C" fn cudaGraphExecDestroy(exec: usize) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaGraphCreate(graph: *mut usize, _flags: u32) -> c_int {
     // SAFETY: promised by the caller.
-    unsafe { write_out(graph, GRAPHS.insert(Graph { nodes: 0 })) };
+    unsafe { write_out(graph, GRAPHS.insert(Graph::default())) };
     SUCCESS
 }
 
@@ -291,10 +503,9 @@ pub extern "C" fn cudaGraphDebugDotPrint(
 }
 
 crate::refused! { "CUDA runtime", NOT_SUPPORTED;
-    cudaGraphNodeGetDependencies, cudaGraphNodeGetDependencies_v2,
     cudaGraphAddNode, cudaGraphAddNode_v2, cudaGraphAddKernelNode, cudaGraphAddMemcpyNode,
     cudaGraphAddMemsetNode, cudaGraphAddDependencies, cudaGraphConditionalHandleCreate,
-    cudaGraphConditionalHandleCreate_v2, cudaGraphExecUpdate, cudaGraphNodeGetType,
+    cudaGraphConditionalHandleCreate_v2, cudaGraphExecUpdate,
     cudaGraphKernelNodeGetParams, cudaGraphKernelNodeSetParams, cudaGraphExecKernelNodeSetParams,
     cudaStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependencies_v2,
     cudaStreamBeginCaptureToGraph,

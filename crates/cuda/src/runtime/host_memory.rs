@@ -5,14 +5,24 @@ use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
 
 use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
-use crate::{call_log, state, write_out};
+use crate::{call_log, clock, notes, state, write_out};
 
-/// Start to length. Memory that the program registered itself is here too, with `is_ours` false.
+/// By their starts.
 static PINNED: Mutex<BTreeMap<usize, Pinned>> = Mutex::new(BTreeMap::new());
 
 struct Pinned {
     bytes: usize,
-    is_ours: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Allocated here.
+    Allocated,
+    /// The program's own memory.
+    Registered,
+    /// Shared with the card, which takes its pages as it uses them.
+    Managed,
 }
 
 /// Whether the address lies in pinned or registered host memory.
@@ -32,21 +42,26 @@ fn remember(start: usize, piece: Pinned) {
     }
 }
 
+/// Whether the address lies in memory that host and card share.
+pub fn is_managed(address: usize) -> bool {
+    let Ok(pinned) = PINNED.lock() else {
+        return false;
+    };
+    let before = pinned.range(..=address).next_back();
+    before
+        .is_some_and(|(&start, piece)| address - start < piece.bytes && piece.kind == Kind::Managed)
+}
+
 /// # Safety
 /// `pointer` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaHostAlloc(
-    pointer: *mut *mut c_void,
-    bytes: usize,
-    flags: u32,
-) -> c_int {
-    call_log::call("cudaHostAlloc", || format!("{bytes} bytes, flags {flags}"));
+unsafe fn allocate(pointer: *mut *mut c_void, bytes: usize, kind: Kind) -> c_int {
     if state::current_with_context().is_none() {
         return report(NO_DEVICE);
     }
     if pointer.is_null() {
         return report(INVALID_VALUE);
     }
+    // No time passes: loaders pin memory in a thread of their own, whenever the machine lets them.
     // Mapped, not touched: pages that the script never writes cost nothing.
     // SAFETY: a fresh private mapping.
     let start = unsafe {
@@ -64,12 +79,59 @@ pub unsafe extern "C" fn cudaHostAlloc(
     }
     let piece = Pinned {
         bytes: bytes.max(1),
-        is_ours: true,
+        kind,
     };
     remember(start as usize, piece);
     // SAFETY: promised by the caller.
     unsafe { write_out(pointer, start) };
     SUCCESS
+}
+
+/// # Safety
+/// `pointer` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaHostAlloc(
+    pointer: *mut *mut c_void,
+    bytes: usize,
+    flags: u32,
+) -> c_int {
+    call_log::call("cudaHostAlloc", || format!("{bytes} bytes, flags {flags}"));
+    // SAFETY: promised by the caller.
+    unsafe { allocate(pointer, bytes, Kind::Allocated) }
+}
+
+/// Memory that host and card share lies on the host: how much of it is on the card at a time follows
+/// from what kernels touch, which is not known.
+///
+/// # Safety
+/// `pointer` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaMallocManaged(
+    pointer: *mut *mut c_void,
+    bytes: usize,
+    flags: u32,
+) -> c_int {
+    call_log::call("cudaMallocManaged", || {
+        format!("{bytes} bytes, flags {flags}")
+    });
+    notes::assume(
+        "managed memory (cudaMallocManaged) moves between host and card as it is used, and is not \
+         counted on the card",
+    );
+    // SAFETY: promised by the caller.
+    unsafe { allocate(pointer, bytes, Kind::Managed) }
+}
+
+/// Frees managed memory; none if there is none at this address.
+pub fn free_managed(pointer: *mut c_void) -> Option<()> {
+    let piece = {
+        let mut pinned = PINNED.lock().ok()?;
+        let kind = pinned.get(&(pointer as usize)).map(|piece| piece.kind);
+        (kind == Some(Kind::Managed)).then(|| pinned.remove(&(pointer as usize)))??
+    };
+    // SAFETY: mapped by `allocate` with this length, and no longer remembered.
+    unsafe { libc::munmap(pointer, piece.bytes) };
+    Some(())
 }
 
 /// # Safety
@@ -86,12 +148,13 @@ pub extern "C" fn cudaFreeHost(pointer: *mut c_void) -> c_int {
     if pointer.is_null() {
         return SUCCESS;
     }
+    clock::wait_for_device(state::current_index());
     let Ok(mut pinned) = PINNED.lock() else {
         return report(INVALID_VALUE);
     };
     match pinned.remove(&(pointer as usize)) {
-        Some(piece) if piece.is_ours => {
-            // SAFETY: mapped by `cudaHostAlloc` with this length, and no longer remembered.
+        Some(piece) if piece.kind == Kind::Allocated => {
+            // SAFETY: mapped by `allocate` with this length, and no longer remembered.
             unsafe { libc::munmap(pointer, piece.bytes) };
             SUCCESS
         }
@@ -116,7 +179,7 @@ pub extern "C" fn cudaHostRegister(pointer: *mut c_void, bytes: usize, flags: u3
     }
     let piece = Pinned {
         bytes,
-        is_ours: false,
+        kind: Kind::Registered,
     };
     remember(pointer as usize, piece);
     SUCCESS

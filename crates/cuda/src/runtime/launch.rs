@@ -5,9 +5,10 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Mutex;
 
 use super::errors::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, SUCCESS, report};
+use super::graph::Node;
 use super::properties::{MAX_THREADS_PER_BLOCK, REGISTERS, WARP_SIZE};
-use super::stream::note_work;
-use crate::{call_log, state, with_threads_own, write_out};
+use super::stream::submit;
+use crate::{call_log, clock, state, with_threads_own, write_out};
 
 /// `dim3`.
 #[repr(C)]
@@ -147,12 +148,65 @@ pub unsafe extern "C" fn __cudaPopCallConfiguration(
     SUCCESS
 }
 
-fn launch(function: &str, stub: *const c_void, grid: Dim3, block: Dim3, stream: usize) -> c_int {
+/// Kernels of PyTorch's that do nothing but let time pass (`torch.cuda._sleep`), as far as the
+/// registered kernels were looked through.
+struct Spinning {
+    looked_through: usize,
+    stubs: Vec<usize>,
+}
+
+static SPINNING: Mutex<Spinning> = Mutex::new(Spinning {
+    looked_through: 0,
+    stubs: Vec::new(),
+});
+
+fn is_spinning(stub: *const c_void) -> bool {
+    let (Ok(mut spinning), Ok(kernels)) = (SPINNING.lock(), KERNELS.lock()) else {
+        return false;
+    };
+    for &(known, name) in &kernels[spinning.looked_through..] {
+        // SAFETY: registered names are string constants of the library that registered them.
+        let found = unsafe { libc::strstr(name as *const c_char, c"spin_kernel".as_ptr()) };
+        if !found.is_null() {
+            spinning.stubs.push(known);
+        }
+    }
+    spinning.looked_through = kernels.len();
+    spinning.stubs.contains(&(stub as usize))
+}
+
+/// What a kernel takes.
+///
+/// # Safety
+/// `arguments` points to the addresses of the kernel's arguments.
+unsafe fn duration(stub: *const c_void, arguments: *const *mut c_void, clock_khz: u32) -> u64 {
+    if arguments.is_null() || !is_spinning(stub) {
+        return clock::KERNEL;
+    }
+    // SAFETY: promised by the caller; its only argument is a number of cycles.
+    clock::cycles(
+        unsafe { (*arguments).cast::<i64>().read_unaligned() },
+        clock_khz,
+    )
+}
+
+/// # Safety
+/// `arguments` is null or points to the addresses of the kernel's arguments.
+unsafe fn launch(
+    function: &str,
+    stub: *const c_void,
+    grid: Dim3,
+    block: Dim3,
+    arguments: *const *mut c_void,
+    stream: usize,
+) -> c_int {
     let Some(card) = state::current_device() else {
         return report(NO_DEVICE);
     };
     card.note_kernel_use();
-    note_work(stream);
+    // SAFETY: promised by the caller.
+    let duration = unsafe { duration(stub, arguments, card.sheet.clock_khz) };
+    submit(stream, Node::Kernel, duration);
     call_log::call(function, || {
         let name = kernel_name(stub);
         format!("{name}, grid {grid:?}, block {block:?}, stream {stream:#x}")
@@ -160,41 +214,60 @@ fn launch(function: &str, stub: *const c_void, grid: Dim3, block: Dim3, stream: 
     SUCCESS
 }
 
+/// # Safety
+/// `arguments` is null or points to the addresses of the kernel's arguments.
 #[unsafe(no_mangle)]
-pub extern "C" fn cudaLaunchKernel(
+pub unsafe extern "C" fn cudaLaunchKernel(
     stub: *const c_void,
     grid: Dim3,
     block: Dim3,
-    _arguments: *mut *mut c_void,
+    arguments: *mut *mut c_void,
     _shared_bytes: usize,
     stream: usize,
 ) -> c_int {
-    launch("cudaLaunchKernel", stub, grid, block, stream)
+    // SAFETY: promised by the caller.
+    unsafe { launch("cudaLaunchKernel", stub, grid, block, arguments, stream) }
 }
 
 /// The form that code built with CUDA 13 uses; its kernel handle comes from [`__cudaGetKernel`].
+///
+/// # Safety
+/// `arguments` is null or points to the addresses of the kernel's arguments.
 #[unsafe(no_mangle)]
-pub extern "C" fn __cudaLaunchKernel(
+pub unsafe extern "C" fn __cudaLaunchKernel(
     kernel: *const c_void,
     grid: Dim3,
     block: Dim3,
-    _arguments: *mut *mut c_void,
+    arguments: *mut *mut c_void,
     _shared_bytes: usize,
     stream: usize,
 ) -> c_int {
-    launch("__cudaLaunchKernel", kernel, grid, block, stream)
+    // SAFETY: promised by the caller.
+    unsafe { launch("__cudaLaunchKernel", kernel, grid, block, arguments, stream) }
 }
 
+/// # Safety
+/// `arguments` is null or points to the addresses of the kernel's arguments.
 #[unsafe(no_mangle)]
-pub extern "C" fn cudaLaunchCooperativeKernel(
+pub unsafe extern "C" fn cudaLaunchCooperativeKernel(
     stub: *const c_void,
     grid: Dim3,
     block: Dim3,
-    _arguments: *mut *mut c_void,
+    arguments: *mut *mut c_void,
     _shared_bytes: usize,
     stream: usize,
 ) -> c_int {
-    launch("cudaLaunchCooperativeKernel", stub, grid, block, stream)
+    // SAFETY: promised by the caller.
+    unsafe {
+        launch(
+            "cudaLaunchCooperativeKernel",
+            stub,
+            grid,
+            block,
+            arguments,
+            stream,
+        )
+    }
 }
 
 /// `cudaLaunchConfig_t`, as far as it is read here.
@@ -207,24 +280,29 @@ pub struct LaunchConfig {
 }
 
 /// # Safety
-/// `config` is null or readable.
+/// `config` is null or readable; `arguments` as for [`cudaLaunchKernel`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaLaunchKernelExC(
     config: *const LaunchConfig,
     stub: *const c_void,
-    _arguments: *mut *mut c_void,
+    arguments: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: promised by the caller.
     let Some(config) = (unsafe { config.as_ref() }) else {
         return report(INVALID_VALUE);
     };
-    launch(
-        "cudaLaunchKernelExC",
-        stub,
-        config.grid,
-        config.block,
-        config.stream,
-    )
+    let name = "cudaLaunchKernelExC";
+    // SAFETY: promised by the caller.
+    unsafe {
+        launch(
+            name,
+            stub,
+            config.grid,
+            config.block,
+            arguments,
+            config.stream,
+        )
+    }
 }
 
 /// The part of `cudaFuncAttributes` that is the same in CUDA 12 and 13.

@@ -5,9 +5,9 @@ use std::ffi::{c_int, c_void};
 use ghostgpu_device::MemoryError;
 
 use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
-use super::host_memory::is_pinned;
+use super::host_memory::{free_managed, is_managed, is_pinned};
 use crate::state::VirtualDevice;
-use crate::{call_log, state, write_out};
+use crate::{call_log, clock, state, write_out};
 
 pub fn status_of(error: MemoryError) -> c_int {
     match error {
@@ -50,29 +50,13 @@ pub unsafe fn answer_allocation(
 /// `pointer` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaMalloc(pointer: *mut *mut c_void, bytes: usize) -> c_int {
+    clock::allocate();
     let allocate = |card: &'static VirtualDevice| match bytes {
         0 => Ok(0),
         _ => card.memory().allocate(bytes as u64, card),
     };
     // SAFETY: promised by the caller.
     unsafe { answer_allocation("cudaMalloc", pointer, bytes, allocate) }
-}
-
-/// Refused: programs read and write managed memory from the host, and there is none behind the card's
-/// addresses.
-///
-/// # Safety
-/// `pointer` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaMallocManaged(
-    pointer: *mut *mut c_void,
-    _bytes: usize,
-    _flags: u32,
-) -> c_int {
-    crate::refuse::refuse("CUDA runtime", "cudaMallocManaged");
-    // SAFETY: promised by the caller.
-    unsafe { write_out(pointer, std::ptr::null_mut()) };
-    report(super::errors::NOT_SUPPORTED)
 }
 
 #[unsafe(no_mangle)]
@@ -84,9 +68,15 @@ pub extern "C" fn cudaFree(pointer: *mut c_void) -> c_int {
     if pointer.is_null() {
         return SUCCESS;
     }
-    let Some((_, card)) = state::device_of_address(pointer as u64) else {
+    let Some((device, card)) = state::device_of_address(pointer as u64) else {
+        if free_managed(pointer).is_some() {
+            return SUCCESS;
+        }
         return report(INVALID_VALUE);
     };
+    // Memory is given back when nothing on the card can use it any more.
+    clock::wait_for_device(device);
+    clock::allocate();
     match card.memory().free(pointer as u64, card) {
         Ok(()) => SUCCESS,
         Err(error) => report(status_of(error)),
@@ -124,6 +114,7 @@ pub struct PointerAttributes {
 const UNREGISTERED: c_int = 0;
 const HOST: c_int = 1;
 const DEVICE: c_int = 2;
+const MANAGED: c_int = 3;
 
 /// # Safety
 /// `attributes` is null or writable.
@@ -142,8 +133,9 @@ pub unsafe extern "C" fn cudaPointerGetAttributes(
             host_pointer: std::ptr::null_mut(),
         }
     } else if is_pinned(pointer as usize) {
+        let is_managed = is_managed(pointer as usize);
         PointerAttributes {
-            kind: HOST,
+            kind: if is_managed { MANAGED } else { HOST },
             device: state::current_index(),
             device_pointer: address,
             host_pointer: address,

@@ -3,8 +3,9 @@
 use std::ffi::{c_int, c_void};
 
 use super::errors::{INVALID_DEVICE, INVALID_VALUE, SUCCESS, report};
+use super::graph::Node;
 use super::memory::answer_allocation;
-use super::stream::note_work;
+use super::stream::submit;
 use crate::state::VirtualDevice;
 use crate::{call_log, state, write_out};
 
@@ -130,7 +131,7 @@ pub unsafe extern "C" fn cudaMallocAsync(
     stream: usize,
 ) -> c_int {
     let allocate = |card: &'static VirtualDevice| {
-        note_work(stream);
+        submit(stream, Node::Host, 0);
         match bytes {
             0 => Ok(0),
             _ => card.pool().allocate(bytes as u64, stream as u64, card),
@@ -146,7 +147,7 @@ pub extern "C" fn cudaFreeAsync(pointer: *mut c_void, stream: usize) -> c_int {
     if pointer.is_null() {
         return SUCCESS;
     }
-    note_work(stream);
+    submit(stream, Node::Host, 0);
     let Some((_, card)) = state::device_of_address(pointer as u64) else {
         return report(INVALID_VALUE);
     };

@@ -1,11 +1,17 @@
-//! Streams. Work on them is done the moment it is handed in, because there is none.
+//! Streams. What is handed to one is finished in its time (`clock`), though nothing is done.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
-use super::errors::{INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, SUCCESS, report};
-use super::graph::Capture;
+use ghostgpu_device::{Order, StreamKey, Time};
+
+use super::errors::{
+    INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, NOT_READY, STREAM_CAPTURE_UNSUPPORTED,
+    SUCCESS, report,
+};
+use super::graph::{self, Capture, Node};
 use crate::handles::Handles;
-use crate::{call_log, state, write_out};
+use crate::{call_log, clock, state, write_out};
 
 pub struct Stream {
     pub priority: c_int,
@@ -16,6 +22,11 @@ pub struct Stream {
 
 /// Handles 0, 1 and 2 are the default streams that exist without being made.
 const LAST_DEFAULT_STREAM: usize = 2;
+/// The default stream of each thread; 0 and 1 are the one that all threads share.
+const PER_THREAD_STREAM: usize = 2;
+
+/// `cudaStreamNonBlocking`.
+const NON_BLOCKING: u32 = 1;
 
 static STREAMS: Handles<Stream> = Handles::starting_at(0x5100_0000);
 
@@ -31,13 +42,89 @@ pub fn is_stream(handle: usize) -> bool {
     handle <= LAST_DEFAULT_STREAM || STREAMS.with(handle, |_| ()).is_some()
 }
 
-/// Something was handed to a stream: a capturing one takes it up as a node of its graph.
-pub fn note_work(handle: usize) {
-    with_stream(handle, |stream| {
-        if let Some(capture) = &mut stream.capture {
-            capture.nodes += 1;
-        }
+/// The card that a stream belongs to.
+pub fn device_of(handle: usize) -> c_int {
+    with_stream(handle, |stream| stream.device).unwrap_or_else(state::current_index)
+}
+
+/// How the clock knows a stream.
+fn on_timeline(handle: usize) -> (StreamKey, Order) {
+    let made = with_stream(handle, |stream| (stream.device, stream.flags));
+    let (device, order) = match made {
+        Some((device, flags)) if flags & NON_BLOCKING != 0 => (device, Order::Independent),
+        Some((device, _)) => (device, Order::Blocking),
+        None if handle == PER_THREAD_STREAM => (state::current_index(), Order::Blocking),
+        None => (state::current_index(), Order::Legacy),
+    };
+    // The two names of the shared default stream are one.
+    let handle = if order == Order::Legacy { 0 } else { handle };
+    (StreamKey { device, handle }, order)
+}
+
+/// Something was handed to a stream: a capturing one takes it up as a node of its graph, any other
+/// does it in its time.
+pub fn submit(handle: usize, node: Node, duration: Time) {
+    if !graph::take_up(handle, node) {
+        let (key, order) = on_timeline(handle);
+        clock::submit(key, order, duration);
+    }
+}
+
+/// The capture that a stream takes part in.
+pub fn capture_on(handle: usize) -> Option<Capture> {
+    with_stream(handle, |stream| stream.capture.clone()).flatten()
+}
+
+/// Whether a capture has begun and not ended.
+fn is_active(id: u64) -> bool {
+    let mut is_active = false;
+    STREAMS.for_each(|stream| {
+        is_active |= stream
+            .capture
+            .as_ref()
+            .is_some_and(|capture| capture.id == id);
     });
+    is_active
+}
+
+/// A capture has ended, for all streams that took part in it.
+pub fn leave_capture(id: u64) {
+    STREAMS.for_each(|stream| {
+        stream.capture.take_if(|capture| capture.id == id);
+    });
+}
+
+/// When everything that was handed to a stream is finished.
+pub fn end_of(handle: usize) -> Time {
+    let (key, order) = on_timeline(handle);
+    clock::end_of(key, order)
+}
+
+/// Work that is handed to the stream from now on begins at this time at the earliest.
+pub fn wait_until(handle: usize, time: Time) {
+    let (key, order) = on_timeline(handle);
+    clock::stream_waits_until(key, order, time);
+}
+
+/// The host waits for a stream, unless it is capturing: then there is nothing to wait for.
+pub fn host_waits_for(handle: usize) {
+    if capture_on(handle).is_none() {
+        clock::wait_until(end_of(handle));
+    }
+}
+
+thread_local! {
+    static LIBRARY_STREAM: Cell<usize> = const { Cell::new(0) };
+}
+
+/// PyTorch sets the stream of a library's handle before each use of it, in the thread that uses it.
+pub fn set_library_stream(handle: usize) {
+    LIBRARY_STREAM.set(handle);
+}
+
+/// A library of NVIDIA's hands work to the stream that was set for it.
+pub fn submit_library_work(duration: Time) {
+    submit(LIBRARY_STREAM.get(), Node::Kernel, duration);
 }
 
 fn create(function: &str, out: *mut usize, flags: u32, priority: c_int) -> c_int {
@@ -90,8 +177,12 @@ pub unsafe extern "C" fn cudaStreamCreateWithPriority(
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaStreamDestroy(stream: usize) -> c_int {
     call_log::call("cudaStreamDestroy", || format!("{stream:#x}"));
+    let (key, _) = on_timeline(stream);
     match STREAMS.remove(stream) {
-        Some(_) => SUCCESS,
+        Some(_) => {
+            clock::forget(key);
+            SUCCESS
+        }
         None => report(INVALID_RESOURCE_HANDLE),
     }
 }
@@ -106,12 +197,25 @@ fn known(stream: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaStreamQuery(stream: usize) -> c_int {
-    known(stream)
+    if !is_stream(stream) {
+        return report(INVALID_RESOURCE_HANDLE);
+    }
+    if graph::invalidate(stream) {
+        return report(STREAM_CAPTURE_UNSUPPORTED);
+    }
+    match clock::is_past(end_of(stream)) {
+        true => SUCCESS,
+        false => report(NOT_READY),
+    }
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaStreamSynchronize(stream: usize) -> c_int {
     call_log::call("cudaStreamSynchronize", || format!("{stream:#x}"));
+    if graph::invalidate(stream) {
+        return report(STREAM_CAPTURE_UNSUPPORTED);
+    }
+    host_waits_for(stream);
     if let Some(card) = state::current_with_context() {
         card.pool().synchronize(Some(stream as u64), card);
     }
@@ -124,10 +228,24 @@ pub extern "C" fn cudaStreamWaitEvent(stream: usize, event: usize, flags: u32) -
     call_log::call("cudaStreamWaitEvent", || {
         format!("{stream:#x}, {event:#x}, flags {flags}")
     });
-    if let Some(capture) = super::event::capture_of(event) {
-        with_stream(stream, |stream| {
-            stream.capture.get_or_insert_with(|| capture.joined());
-        });
+    const EXTERNAL: u32 = 1;
+    let Some(recorded) = super::event::recorded(event) else {
+        return report(INVALID_RESOURCE_HANDLE);
+    };
+    let capture = recorded.capture.filter(|capture| is_active(capture.id));
+    match (capture, capture_on(stream)) {
+        (_, Some(_)) if flags & EXTERNAL != 0 => {
+            graph::take_up(stream, Node::EventWait);
+        }
+        (Some(capture), None) => {
+            with_stream(stream, |stream| stream.capture = Some(capture.joined()));
+        }
+        (Some(event), Some(mut own)) => {
+            own.wait_for(&event);
+            with_stream(stream, |stream| stream.capture = Some(own));
+        }
+        (None, Some(_)) => {}
+        (None, None) => wait_until(stream, recorded.at.unwrap_or(0)),
     }
     known(stream)
 }
@@ -156,15 +274,14 @@ pub unsafe extern "C" fn cudaStreamGetFlags(stream: usize, flags: *mut u32) -> c
 /// `device` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaStreamGetDevice(stream: usize, device: *mut c_int) -> c_int {
-    let value = with_stream(stream, |stream| stream.device).unwrap_or_else(state::current_index);
     // SAFETY: promised by the caller.
-    unsafe { write_out(device, value) };
+    unsafe { write_out(device, device_of(stream)) };
     known(stream)
 }
 
 type StreamCallback = unsafe extern "C" fn(usize, c_int, *mut c_void);
 
-/// All earlier work is done, so the callback runs at once.
+/// Nothing is done by earlier work, so the callback runs at once.
 ///
 /// # Safety
 /// `callback` may be called with `data`.
@@ -184,7 +301,7 @@ pub unsafe extern "C" fn cudaStreamAddCallback(
     SUCCESS
 }
 
-/// All earlier work is done, so the function runs at once, unless the stream is capturing.
+/// Nothing is done by earlier work, so the function runs at once, unless the stream is capturing.
 ///
 /// # Safety
 /// `function` may be called with `data`.
@@ -198,8 +315,8 @@ pub unsafe extern "C" fn cudaLaunchHostFunc(
     let Some(function) = function else {
         return report(INVALID_VALUE);
     };
-    note_work(stream);
-    if with_stream(stream, |stream| stream.capture.is_some()) != Some(true) {
+    submit(stream, Node::Host, 0);
+    if capture_on(stream).is_none() {
         // SAFETY: promised by the caller.
         unsafe { function(data) };
     }

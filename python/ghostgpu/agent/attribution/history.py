@@ -22,7 +22,8 @@ class History:
 
     def write(self, path: str) -> None:
         """Write the history so far to a file."""
-        snapshot = self._torch._C._cuda_memorySnapshot(None)
+        # The public function takes what this one expects of each release.
+        snapshot = self._torch.cuda.memory._snapshot()
         with open(path, "wb") as file:
             pickle.dump(snapshot, file, protocol=4)
 
