@@ -53,6 +53,10 @@ class Session:
     attribution: bool
     """Record whose memory it is."""
     size_point: SizePointRequest | None
+    values: str
+    """What values read as that nobody knows: `plausible` or `zero`."""
+    halves_sizes: bool
+    """Sizes that depend on values are assumed to be half as large."""
     changes: tuple[str, ...]
     """Changes that are made to what the script does, by their names in `changes`."""
 
@@ -71,6 +75,8 @@ def load() -> Session:
         full_initialisation=bool(fields.get("full_initialisation", False)),
         attribution=bool(fields.get("attribution", False)),
         size_point=_size_point(fields.get("size_point")),
+        values=str(fields.get("values", "plausible")),
+        halves_sizes=bool(fields.get("halves_sizes", False)),
         changes=tuple(str(name) for name in fields.get("changes", ())),
     )
 
