@@ -131,6 +131,18 @@ def test_shapes_that_depend_on_values_are_assumed_and_said(rehearse_on_card: Reh
         assert words in told[0]
 
 
+def test_sizes_can_be_assumed_to_be_half_as_large(rehearse_on_card: Rehearse) -> None:
+    script = """
+        import torch
+        x = torch.nn.Parameter(torch.ones(64, 128)).cuda().detach()
+        print(len(x[x > 0]), int((x > 0).sum()), len(x.unique()), len(x.unique(dim=0)))
+        print(len(torch.tensor([1, 0, 1]).cuda().nonzero()))
+    """
+    done = rehearse_on_card(script, halves_sizes=True)
+    assert done.stdout.split() == ["4096", "4096", "4096", "32", "2"], done.stderr
+    assert done.report["assumed_sizes"] == 1
+
+
 def test_gradients_flow_through_an_assumed_selection(rehearse_on_card: Rehearse) -> None:
     done = rehearse_on_card(
         """
@@ -155,8 +167,7 @@ if loss() > 1:
     )
     assert done.stdout.split() == ["0.5"] * 3
     assert done.report["assumptions"] == [
-        "Values read back from the card are not computed, and taken to be ordinary "
-        "(read at script.py:9, script.py:10)"
+        "Values that are not known read as ordinary ones (read at script.py:9, script.py:10)"
     ]
 
 

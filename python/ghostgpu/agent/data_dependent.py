@@ -3,11 +3,12 @@
 The card holds no values, so `nonzero` would find nothing and a boolean mask would select nothing.
 Where the values follow from the host (`known_values`), so does the size. Otherwise the largest
 result is assumed: every element is selected, every element is unique. With a `share` less than one
-(`plausible`) it is that part of the largest, to show how much memory hangs on the assumption. The real
-kernels still run, so that their allocations are the real ones; only the one number that they read
-back from the card, the length of the result, is decided here and given to them by the stand-in
-library. The sizes of those reads are PyTorch's: `Nonzero.cu`, `Unique.cu` and `Repeat.h` in
-`aten/src/ATen/native`, the same from 2.6 to 2.15.
+(`plausible`) it is that part of the largest, to show how much memory hangs on the assumption.
+
+The real kernels still run, so that their allocations are the real ones; only the one number that
+they read back from the card, the length of the result, is decided here and given to them by the
+stand-in library. The sizes of those reads are PyTorch's: `Nonzero.cu`, `Unique.cu` and `Repeat.h`
+in `aten/src/ATen/native`, the same from 2.6 to 2.15.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class ShapeAssumptions:
         self._known = known
         self._plausible = plausible
         self._certain = threading.local()
+        self._lines: set[str] = set()
         # Thrust, which counts what is unique along a dimension, reads an `int` or, since the
         # version in CUDA 13.1, a 64-bit number.
         self._thrust_length_bytes = 8 if _cuda_version(torch) >= (13, 1) else INT32_BYTES
@@ -183,7 +185,10 @@ class ShapeAssumptions:
 
     @quietly
     def _assume(self, sentence: str) -> None:
-        RECORD.assume(f"{users_line()}: {sentence}")
+        line = users_line()
+        self._lines.add(line)
+        RECORD.report.assumed_sizes = len(self._lines)
+        RECORD.assume(f"{line}: {sentence}")
 
 
 def _shape(tensor: Any) -> str:

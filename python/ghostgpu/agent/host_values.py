@@ -9,6 +9,7 @@ PyTorch's on tensors of the host.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,7 +60,7 @@ class Host:
         self.held_bytes = 0
         """Memory of the contents that were worked out, and of those that were copied."""
         self._draws = 0
-        self._is_working = False
+        self._thread = threading.local()
 
     def next_draw(self) -> int:
         """A number for the random numbers of one call."""
@@ -69,19 +70,19 @@ class Host:
     @contextmanager
     def working(self) -> Iterator[None]:
         """Inside, calls of PyTorch's functions are the agent's own."""
-        if self._is_working:  # a content that another one is made of
+        if getattr(self._thread, "is_working", False):  # a content that another one is made of
             yield
             return
         if self.seconds > MAX_SECONDS:
             raise NotKnown
         torch = self.torch
         started = time.monotonic()
-        self._is_working = True
+        self._thread.is_working = True
         try:
             with torch._C.DisableTorchFunction(), torch.no_grad(), self._without_modes():
                 yield
         finally:
-            self._is_working = False
+            self._thread.is_working = False
             self.seconds += time.monotonic() - started
 
     @contextmanager
@@ -176,7 +177,16 @@ class Blank:
 class Call:
     """A call of one of PyTorch's functions, to be repeated on the host."""
 
-    __slots__ = ("_arguments", "_draw", "_function", "_host", "_options", "_results", "depth", "draws")
+    __slots__ = (
+        "_arguments",
+        "_draw",
+        "_function",
+        "_host",
+        "_options",
+        "_results",
+        "depth",
+        "draws",
+    )
 
     def __init__(
         self,

@@ -30,7 +30,16 @@ from .plausible import WITHOUT_EFFECT, Plausible
 
 _OVERWRITES = frozenset(
     (
-        *("fill_", "zero_", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_"),
+        *(
+            "fill_",
+            "zero_",
+            "copy_",
+            "normal_",
+            "uniform_",
+            "random_",
+            "bernoulli_",
+            "exponential_",
+        ),
         *("log_normal_", "cauchy_", "geometric_"),
     )
 )
@@ -156,9 +165,12 @@ class KnownCalls:
             if type(result) is self._torch.Tensor:
                 if not known.can_hold(result) or known.has_entry(result):
                     return
-                if self._operators.is_costly(operator) and result.nbytes > COPIED_BYTES:
-                    return
+                size_bytes = result.nbytes
+            else:
+                size_bytes = max(each.nbytes for each in result)
             if self._operators.leaves_unset(operator):
+                return
+            if size_bytes > COPIED_BYTES and self._operators.is_costly(operator):
                 return
             known.made(result, self._call(original, operator, arguments, options))
         except NotKnown:
@@ -214,7 +226,7 @@ class KnownCalls:
         brings_back = operator == "copy_"
 
         def written(*arguments: Any, **options: Any) -> Any:
-            target = arguments[0] if arguments else None
+            target: Any = arguments[0] if arguments else None
             if type(target) is not tensor_type or not target.is_cuda:
                 result = original(*arguments, **options)
                 if brings_back:
@@ -284,4 +296,3 @@ def _variable_functions(torch: Any) -> dict[str, Any]:
     (table,) = gc.get_referents(type(torch._C._VariableFunctions).__dict__)
     assert isinstance(table, dict)
     return table
-

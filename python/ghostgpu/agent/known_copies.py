@@ -24,6 +24,9 @@ _FUNCTIONS = ("clone",)
 _FROM_HOST = ("tensor", "as_tensor", "asarray", "scalar_tensor")
 """Functions of `torch` that make a tensor, on the card if asked to, of something on the host."""
 
+MAX_FILLED_BYTES = 256 << 20
+"""Larger copies to the host (weights for a file) stay zeros: filling them takes time."""
+
 
 class KnownCopies:
     """Passes known values on where Python copies tensors."""
@@ -98,7 +101,7 @@ class KnownCopies:
             result.data.copy_(values)
         elif result.numel():
             value = self._plausible.of(tensor)
-            if value:
+            if value and result.nbytes <= MAX_FILLED_BYTES:
                 result.data.fill_(value)
             self._on_unknown_read()
 
@@ -113,9 +116,7 @@ class KnownCopies:
                 self._on_unknown_read()
                 value = self._known.attempt(self._plausible.of, tensor)
                 if value:
-                    values = self._torch.full(
-                        tensor.shape, value, dtype=tensor.dtype, device="cpu"
-                    )
+                    values = self._torch.full(tensor.shape, value, dtype=tensor.dtype, device="cpu")
             return result if values is None else original(values)
 
         return tolist

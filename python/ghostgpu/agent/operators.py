@@ -9,7 +9,19 @@ _UNSET = ("empty", "new_empty", "resize", "set_", "_empty", "as_strided_")
 """How names of operators begin that leave memory as it was found."""
 
 _COSTLY = (
-    *("mm", "matmul", "conv", "linear", "attention", "cdist", "einsum", "dot", "fft", "lstm", "gru"),
+    *(
+        "mm",
+        "matmul",
+        "conv",
+        "linear",
+        "attention",
+        "cdist",
+        "einsum",
+        "dot",
+        "fft",
+        "lstm",
+        "gru",
+    ),
     *("svd", "qr", "eig", "solve", "inv", "cholesky", "lu", "det", "matrix", "rnn", "kron"),
 )
 """Parts of names of operators that compute more than they read and write."""

@@ -2,9 +2,9 @@
 
 `loss.item()`, `float(x)` and `if mask.all():` all end in one kernel. Unless the value is known (see
 `known_values`) it is an ordinary one (see `plausible`), because the card holds none, and a script
-that branches on it may take another way than on a real card: so the report names the lines. Some of PyTorch's own kernels read
-a value in the middle of their work, to learn how long their result is; those get the answer that
-`data_dependent` has decided on.
+that branches on it may take another way than on a real card: so the report names the lines. Some of
+PyTorch's own kernels read a value in the middle of their work, to learn how long their result is;
+those get the answer that `data_dependent` has decided on.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .plausible import Plausible
 from .preload import ReadbackAnswerer
 from .report import RECORD
 from .stacks import users_line, users_line_of
+from .waiting_loops import WaitingLoops
 
 LINES_SHOWN = 5
 
@@ -44,6 +45,7 @@ class Readbacks:
         self._plausible = plausible
         self._lines: dict[str, None] = {}
         self._drawn_lines: dict[str, None] = {}
+        self._loops = WaitingLoops()
         known.on_draw = self._remember_draw
         self._prepared = threading.local()
 
@@ -89,7 +91,10 @@ class Readbacks:
         return original(tensor)
 
     def _answer_plausibly(self, tensor: Any) -> None:
-        value = self._plausible.of(tensor, is_check=_is_read_by_pytorch())
+        is_check = _is_read_by_pytorch()
+        value = self._plausible.of(tensor, is_check=is_check)
+        if not is_check:
+            value = self._loops.other_value(value)
         if value:
             value = self._torch.tensor(value, dtype=tensor.dtype, device="cpu")
             self._answerer.answer(self._bits(value), tensor.element_size())
@@ -136,10 +141,11 @@ class Readbacks:
 
     def tell(self) -> None:
         """Say in the report where the script looked at values."""
+        self._loops.tell()
         if self._lines:
-            kind = "zeros" if self._plausible.is_zero else "not computed, and taken to be ordinary"
+            kind = "zeros" if self._plausible.is_zero else "ordinary ones"
             RECORD.assume(
-                f"Values read back from the card are {kind} (read at {_in_words(self._lines)})"
+                f"Values that are not known read as {kind} (read at {_in_words(self._lines)})"
             )
         if self._drawn_lines:
             RECORD.assume(
