@@ -18,7 +18,7 @@ READS = [
     ("x[0].tolist()", "[0.5, 0.5, 0.5, 0.5]", "[0.0, 0.0, 0.0, 0.0]"),
     ("x[0].cpu().tolist()", "[0.5, 0.5, 0.5, 0.5]", "[0.0, 0.0, 0.0, 0.0]"),
     ("x.argmax(1).tolist()", "[0, 0, 0, 0, 0, 0, 0, 0]", "[0, 0, 0, 0, 0, 0, 0, 0]"),
-    ("torch.multinomial(x.softmax(1), 1).max().item()", "0", "RuntimeError"),
+    ("torch.multinomial(x.softmax(1), 1).max().item()", "0", "0"),
     ("torch.isfinite(x).all().item()", "True", "False"),
     ("torch.isnan(x).any().item()", "False", "False"),
     ("bool(torch.isnan(x.sum()))", "False", "False"),

@@ -193,7 +193,7 @@ def test_compiled_code_does_not_compile_the_agent(rehearse_on_card: Rehearse) ->
         """
         import torch
         select = torch.compile(lambda x: x[x > 0] * 2, backend="eager")
-        print(list(select(torch.randn(8, 8, device="cuda")).shape))
+        print(list(select(torch.nn.Parameter(torch.ones(8, 8)).cuda().detach()).shape))
         initialise = torch.compile(lambda x: x.normal_() + 1, backend="eager", fullgraph=True)
         print(list(initialise(torch.empty(3, device="cuda")).shape))
         """

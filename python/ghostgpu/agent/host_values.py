@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ from typing import Any, Callable
 
 MAX_DEPTH = 64
 """Contents made of contents made of ...: a counter in a loop must not become a chain of calls."""
+
+SMALL_BYTES = 1 << 20
+
+LARGE_BYTES = 256 << 20
+"""Host memory for contents larger than that."""
 
 MAX_SECONDS = 30.0
 """Time that a process spends on working out values; after that, none are known any more."""
@@ -58,7 +64,8 @@ class Host:
         self.torch = torch
         self.seconds = 0.0
         self.held_bytes = 0
-        """Memory of the contents that were worked out, and of those that were copied."""
+        """Memory of the small contents that were worked out, and of those that were copied."""
+        self._large: list[weakref.ref[Content]] = []
         self._draws = 0
         self._thread = threading.local()
 
@@ -106,6 +113,17 @@ class Host:
         finally:
             generator.set_state(state)
 
+    def hold(self, content: Content) -> None:
+        """A large content was worked out: it is kept until there are too many of them."""
+        self._large.append(weakref.ref(content))
+        living = [each for each in (it() for it in self._large) if each is not None]
+        held = sum(each.size_bytes for each in living)
+        while held > LARGE_BYTES and len(living) > 1:
+            oldest = living.pop(0)
+            oldest.give_up()
+            held -= oldest.size_bytes
+        self._large = [weakref.ref(each) for each in living]
+
     def blank(self, count: int) -> Any:
         """So many bytes.
 
@@ -118,7 +136,7 @@ class Host:
 class Content:
     """All bytes of a storage at one moment."""
 
-    __slots__ = ("_bytes", "_host", "_make", "depth", "draws", "size_bytes")
+    __slots__ = ("__weakref__", "_bytes", "_host", "_make", "depth", "draws", "size_bytes")
 
     def __init__(
         self,
@@ -144,17 +162,31 @@ class Content:
 
     def bytes(self) -> Any:
         """The bytes, as a tensor on the host that nobody may write to."""
-        if self._bytes is None:
-            if self._make is None:
-                raise NotKnown
-            make, self._make = self._make, None  # asked for twice, it fails only once
-            self._bytes = make()
+        if self._bytes is not None:
+            return self._bytes
+        if self._make is None:
+            raise NotKnown
+        make, self._make = self._make, None  # asked for twice, it fails only once
+        made = self._bytes = make()
+        if self.is_small:
             self.depth = 0
             self._host.held_bytes += self.size_bytes
-        return self._bytes
+        else:
+            self._make = make
+            self._host.hold(self)
+        return made
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is kept once it was worked out; otherwise, how it was made is kept."""
+        return self.size_bytes <= SMALL_BYTES
+
+    def give_up(self) -> None:
+        """Free the memory of a large content, which can be worked out again."""
+        self._bytes = None
 
     def __del__(self) -> None:
-        if self._bytes is not None:
+        if self._bytes is not None and self.is_small:
             self._host.held_bytes -= self.size_bytes
 
 
@@ -177,16 +209,7 @@ class Blank:
 class Call:
     """A call of one of PyTorch's functions, to be repeated on the host."""
 
-    __slots__ = (
-        "_arguments",
-        "_draw",
-        "_function",
-        "_host",
-        "_options",
-        "_results",
-        "depth",
-        "draws",
-    )
+    __slots__ = ("_arguments", "_draw", "_function", "_host", "_options", "depth", "draws")
 
     def __init__(
         self,
@@ -202,17 +225,13 @@ class Call:
         self._arguments = arguments
         self._options = options
         self._draw = host.next_draw() if is_random else None
-        self._results: Any = None
         contents = [each.content for each in _shown((arguments, options))]
         self.depth = 1 + max((each.depth for each in contents), default=0)
         self.draws = is_random or any(each.draws for each in contents)
 
     def results(self) -> Any:
         """What the function returns on the host."""
-        if self._results is None:
-            self._results = self.run(self._arguments)
-            self._arguments, self._options = (), {}
-        return self._results
+        return self.run(self._arguments)
 
     def run(self, arguments: Any) -> Any:
         """Call the function with these arguments in place of its own."""
@@ -246,7 +265,6 @@ class Call:
                 if before is not None:
                     content.copy_(before.bytes())
                 self.run((geometry.view(content), *self._arguments))
-                self._arguments, self._options = (), {}
                 return content
 
         depth = max(self.depth, before.depth + 1 if before is not None else 0)

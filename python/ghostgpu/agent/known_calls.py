@@ -22,9 +22,9 @@ from .calls import tell_torchscript
 from .dynamo_shield import shielded
 from .followed_functions import Followed, followed_functions
 from .guard import install
-from .host_values import Blank, Call, Geometry, NotKnown, Shown
+from .host_values import SMALL_BYTES, Blank, Call, Geometry, NotKnown, Shown
 from .kernels import put_in_front
-from .known_values import COPIED_BYTES, KnownValues
+from .known_values import KnownValues
 from .operators import Operators
 from .plausible import WITHOUT_EFFECT, Plausible
 
@@ -170,7 +170,7 @@ class KnownCalls:
                 size_bytes = max(each.nbytes for each in result)
             if self._operators.leaves_unset(operator):
                 return
-            if size_bytes > COPIED_BYTES and self._operators.is_costly(operator):
+            if size_bytes > SMALL_BYTES and self._operators.is_costly(operator):
                 return
             known.made(result, self._call(original, operator, arguments, options))
         except NotKnown:

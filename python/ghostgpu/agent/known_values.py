@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .host_values import MAX_DEPTH, Blank, Call, Content, Geometry, Host, NotKnown, Shown
+from .host_values import MAX_DEPTH, SMALL_BYTES, Blank, Call, Content, Geometry, Host, NotKnown, Shown
 
 MAX_BYTES = 64 << 20
 """Larger tensors are not followed."""
@@ -22,11 +22,8 @@ MAX_BYTES = 64 << 20
 MAX_FLOAT_BYTES = 16 << 20
 """The same of floating-point numbers, of which activations and weights are made."""
 
-COPIED_BYTES = 1 << 20
-"""What a script sends is copied up to this size; of more, the tensor on the host is kept."""
-
 HELD_BYTES = 256 << 20
-"""Host memory for contents; the oldest are forgotten first."""
+"""Host memory for small contents; the oldest are forgotten first."""
 
 
 @dataclass
@@ -144,7 +141,7 @@ class KnownValues:
         if size_bytes > MAX_BYTES:
             return None
         whole = self._torch.empty(0, dtype=self._torch.uint8, device="cpu").set_(storage)
-        if size_bytes <= COPIED_BYTES:
+        if size_bytes <= SMALL_BYTES:
             copy = self.host.blank(size_bytes)
             copy.copy_(whole)
             content = Content(self.host, size_bytes, lambda: copy)
@@ -184,7 +181,7 @@ class KnownValues:
         from torch.multiprocessing.reductions import StorageWeakRef
 
         if content is not None and content.depth > MAX_DEPTH:
-            if content.size_bytes > COPIED_BYTES:
+            if content.size_bytes > SMALL_BYTES:
                 content = None
             else:
                 self.attempt(content.bytes)

@@ -189,16 +189,16 @@ pub fn assumed_sizes_in_words(sizes: &AssumedSizes) -> String {
         1 => "one line".to_owned(),
         lines => format!("{lines} lines"),
     };
-    let subject = format!("sizes at {lines} depend on values");
     if allocated_bytes == half_allocated_bytes {
-        return format!("{subject}, but not the peak: half of them allocate as much");
+        return format!("sizes at {lines} depend on values, but the peak does not");
     }
     let (most, half) = (human(allocated_bytes), human(half_allocated_bytes));
     let (low, high) = match half_allocated_bytes < allocated_bytes {
         true => (&half, &most),
         false => (&most, &half),
     };
-    format!("{subject}: between {low} and {high} allocated, assumed {most}")
+    // The figures come first: one screen shows the beginning of a sentence.
+    format!("between {low} and {high} allocated, assumed {most}: sizes at {lines} depend on values")
 }
 
 /// A script that never touched the card has peaks of zero, not unknown ones.
@@ -363,17 +363,17 @@ mod tests {
             (
                 2,
                 3 << 30,
-                "sizes at 2 lines depend on values: between 3.00 GiB and 4.00 GiB allocated, assumed 4.00 GiB",
+                "between 3.00 GiB and 4.00 GiB allocated, assumed 4.00 GiB: sizes at 2 lines depend on values",
             ),
             (
                 1,
                 4 << 30,
-                "sizes at one line depend on values, but not the peak: half of them allocate as much",
+                "sizes at one line depend on values, but the peak does not",
             ),
             (
                 1,
                 5 << 30,
-                "sizes at one line depend on values: between 4.00 GiB and 5.00 GiB allocated, assumed 4.00 GiB",
+                "between 4.00 GiB and 5.00 GiB allocated, assumed 4.00 GiB: sizes at one line depend on values",
             ),
         ] {
             let sizes = AssumedSizes {
