@@ -14,7 +14,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .host_values import MAX_DEPTH, SMALL_BYTES, Blank, Call, Content, Geometry, Host, NotKnown, Shown
+from .host_values import (
+    MAX_DEPTH,
+    SMALL_BYTES,
+    Blank,
+    Call,
+    Content,
+    Geometry,
+    Host,
+    NotKnown,
+    Shown,
+)
 
 MAX_BYTES = 64 << 20
 """Larger tensors are not followed."""

@@ -1,6 +1,7 @@
 //! The options that every command shares which rehearses something: the card, and how.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub struct RehearsalOptions {
     pub full_init: bool,
 
     /// What values read as that do not follow from the host: ordinary ones, or zeros
-    #[arg(long, value_name = "POLICY", value_enum, default_value_t = ValuesOption::Plausible)]
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
     pub values: ValuesOption,
 
     /// Do not ask the installed cuDNN for workspace sizes: use recorded and modelled ones
@@ -57,16 +58,26 @@ pub struct RehearsalOptions {
 }
 
 /// The policy for unknown values, as it is typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ValuesOption {
     /// Ordinary numbers, and checks that find nothing unusual
+    #[default]
     Plausible,
     /// Zeros, and checks that fail
     Zero,
 }
 
+impl fmt::Display for ValuesOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plausible => "plausible",
+            Self::Zero => "zero",
+        })
+    }
+}
+
 impl ValuesOption {
-    fn policy(self) -> UnknownValues {
+    pub fn policy(self) -> UnknownValues {
         match self {
             Self::Plausible => UnknownValues::Plausible,
             Self::Zero => UnknownValues::Zero,
