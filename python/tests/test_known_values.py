@@ -51,7 +51,7 @@ EXPRESSIONS = [
     ("(ids.to(torch.float16)[-1] - ids.half()[0]).item()", "4.0"),
     ("list(torch.arange(ids.float()[3] * 2, -1.0, -2, device='cuda').shape)", "[8]"),
     ("(-ids.double().new_tensor([2.5]) / 2).cpu().tolist()", "[-1.25]"),
-    ("(torch.ones(9000, device='cuda') * 2).sum().item()", "0.0"),
+    ("(torch.ones(9000, device='cuda') * 2).sum().item()", "18000.0"),
     ("((ids.float() > 1) | (ids > 0)).all().item()", "True"),
     ("(~((ids.float() > 1) & (ids < 0))).all().item()", "True"),
     ("((ids.float() > 1).long() & torch.zeros_like(ids) == 0).all().item()", "True"),
@@ -74,7 +74,7 @@ from torch.nn.functional import ctc_loss
 scores = torch.randn(50, 4, 20, device="cuda", requires_grad=True).log_softmax(2)
 lengths = torch.full((4,), 50, device="cuda")
 sizes = torch.tensor([10, 7, 9, 6], device="cuda")
-rows = torch.randint(1, 20, (4, 10), device="cuda")
+rows = scores[:10].argmax(-1).t()
 ctc_loss(scores, rows, lengths, sizes).backward()
 ctc_loss(scores, rows.masked_select(rows >= 0), lengths, (rows >= 0).sum(-1))
 print("done")
@@ -96,8 +96,7 @@ ids = torch.tensor([3, 1, 3, 7], device="cuda")
     script += "".join(f"print({expression})\n" for expression, _ in EXPRESSIONS)
     done = rehearse_on_card(script)
     assert done.stdout.splitlines() == [value for _, value in EXPRESSIONS], done.stderr
-    # The last expression is one of numbers that are not followed; that it was read is said.
-    assert len(done.report["assumptions"]) == 1
+    assert done.report["assumptions"] == []
     assert done.report["notes"] == []
 
 
@@ -107,15 +106,23 @@ def test_a_tensor_that_was_written_on_the_card_is_no_longer_known(
     done = rehearse_on_card(
         """
         import torch
+        unknown = torch.nn.Linear(2, 2).cuda()(torch.ones(2).cuda()).argmax()
         ids = torch.tensor([3, 1], device="cuda")
-        ids.clamp_(2)
+        ids.add_(unknown)
         view = torch.tensor([5, 6], device="cuda")
-        view[0] = 1
-        print(ids[0].item(), view[1].item(), (torch.tensor([2], device="cuda") ** 2).item())
+        view[0] = unknown
+        other = torch.tensor([5, 6], device="cuda")
+        other.data.add_(unknown)
+        into = torch.tensor([5, 6], device="cuda")
+        torch.mul(unknown, 2, out=into[:1])
+        swapped = torch.tensor([5, 6], device="cuda")
+        torch._foreach_add_([swapped], [unknown])
+        for each in (ids, view, other, into, swapped):
+            print(each[1].item())
         """
     )
-    assert done.stdout.split() == ["0", "0", "0"]
-    assert "Values read back from the card are zeros" in done.report["assumptions"][0]
+    assert done.stdout.split() == ["0"] * 5, done.stderr
+    assert "Values that are not known read as ordinary ones" in done.report["assumptions"][0]
 
 
 def test_what_a_kernel_of_somebody_else_has_filled_is_not_taken_for_known(
@@ -162,7 +169,8 @@ def test_a_selection_into_a_tensor_of_the_scripts_is_assumed_aloud(
         """
         import torch
         found = torch.empty(0, 2, dtype=torch.long, device="cuda")
-        print(len(torch.nonzero(torch.rand(3, 4, device="cuda") > 0.5, out=found)), len(found))
+        scores = torch.nn.Linear(2, 12).cuda()(torch.ones(2).cuda()).view(3, 4)
+        print(len(torch.nonzero(scores > 0.5, out=found)), len(found))
         print(len(torch.nonzero(torch.tensor([[1, 0, 1]], device="cuda"), out=found)))
         """
     )
@@ -171,19 +179,26 @@ def test_a_selection_into_a_tensor_of_the_scripts_is_assumed_aloud(
     assert "all 12 elements are selected" in sentence
 
 
-@pytest.mark.parametrize("read", ["scores.tolist()", "scores.cpu()", "scores[0].item()"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        *("scores.tolist()", "scores.cpu()", "scores[0].item()", "scores.to('cpu')"),
+        "torch.empty(3).copy_(scores)",
+    ],
+)
 def test_every_way_to_read_values_that_nobody_knows_is_said(
     rehearse_on_card: Rehearse, read: str
 ) -> None:
     done = rehearse_on_card(
         f"""
         import torch
-        scores = torch.rand(3, device="cuda")
+        scores = torch.nn.Linear(3, 3).cuda()(torch.ones(3).cuda()).detach()
         {read}
         """
     )
     (sentence,) = done.report["assumptions"]
-    assert "Values read back from the card are zeros" in sentence
+    assert "Values that are not known read as ordinary ones" in sentence
+    assert "script.py:4" in sentence
 
 
 def test_the_memory_of_a_dead_tensor_is_not_taken_for_its_successor(
@@ -192,11 +207,12 @@ def test_the_memory_of_a_dead_tensor_is_not_taken_for_its_successor(
     done = rehearse_on_card(
         """
         import torch
+        weight = torch.nn.Parameter(torch.ones(4, 4)).cuda()
         for number in range(1000):
             known = torch.full((4,), 9).cuda()
             address = known.data_ptr()
             del known
-            unknown = torch.randint(0, 5, (4,), device="cuda")
+            unknown = weight.argmax(0)
             assert unknown.data_ptr() == address and unknown[0].item() == 0
         print("done")
         """
@@ -268,7 +284,7 @@ def test_arithmetic_gives_the_same_types_and_errors_as_without_the_agent(
         "torch.int32 torch.float32 torch.int32 torch.int32",
         "True",
         *("TypeError", "TypeError", "RuntimeError"),
-        "True 0",
+        "True 4",
         "True",
         "(3,) True",
     ], done.stderr

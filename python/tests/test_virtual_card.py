@@ -121,13 +121,26 @@ SHAPES: list[tuple[str, list[int], str]] = [
 
 def test_shapes_that_depend_on_values_are_assumed_and_said(rehearse_on_card: Rehearse) -> None:
     lines = [f"print(list(({expression}).shape))" for expression, _, _ in SHAPES]
-    setting_up = ["import torch", "x = torch.randn(64, 128, device='cuda')"]
+    weight = "torch.nn.Parameter(torch.ones(64, 128))"
+    setting_up = ["import torch", f"x = {weight}.cuda().detach()"]
     done = rehearse_on_card("\n".join(setting_up + lines))
     assert done.stdout.splitlines() == [str(shape) for _, shape, _ in SHAPES], done.stderr
     for number, (expression, _, words) in enumerate(SHAPES, start=len(setting_up) + 1):
         told = [each for each in done.report["assumptions"] if f"script.py:{number}: " in each]
         assert len(told) == 1, f"{expression}: {told}"
         assert words in told[0]
+
+
+def test_sizes_can_be_assumed_to_be_half_as_large(rehearse_on_card: Rehearse) -> None:
+    script = """
+        import torch
+        x = torch.nn.Parameter(torch.ones(64, 128)).cuda().detach()
+        print(len(x[x > 0]), int((x > 0).sum()), len(x.unique()), len(x.unique(dim=0)))
+        print(len(torch.tensor([1, 0, 1]).cuda().nonzero()))
+    """
+    done = rehearse_on_card(script, halves_sizes=True)
+    assert done.stdout.split() == ["4096", "4096", "4096", "32", "2"], done.stderr
+    assert done.report["assumed_sizes"] == 1
 
 
 def test_gradients_flow_through_an_assumed_selection(rehearse_on_card: Rehearse) -> None:
@@ -152,9 +165,9 @@ if loss() > 1:
     print("not reached")
 """
     )
-    assert done.stdout.split() == ["0.0"] * 3
+    assert done.stdout.split() == ["0.5"] * 3
     assert done.report["assumptions"] == [
-        "Values read back from the card are zeros (read at script.py:9, script.py:10)"
+        "Values that are not known read as ordinary ones (read at script.py:9, script.py:10)"
     ]
 
 
@@ -180,7 +193,7 @@ def test_compiled_code_does_not_compile_the_agent(rehearse_on_card: Rehearse) ->
         """
         import torch
         select = torch.compile(lambda x: x[x > 0] * 2, backend="eager")
-        print(list(select(torch.randn(8, 8, device="cuda")).shape))
+        print(list(select(torch.nn.Parameter(torch.ones(8, 8)).cuda().detach()).shape))
         initialise = torch.compile(lambda x: x.normal_() + 1, backend="eager", fullgraph=True)
         print(list(initialise(torch.empty(3, device="cuda")).shape))
         """

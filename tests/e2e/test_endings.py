@@ -98,14 +98,14 @@ def test_a_card_too_old_for_this_torch_is_measured_and_said_to_be(rehearse: Rehe
     assert done["peak_allocated_bytes"] > 0
 
 
-def test_a_failure_that_the_zeros_may_have_caused_is_said_to_be_one(
+def test_a_failure_that_unknown_values_may_have_caused_is_said_to_be_one(
     rehearse_reference: Rehearse,
 ) -> None:
     done = rehearse_reference(
         """
         import torch
-        error = torch.ones(3, device="cuda").mean()
-        print(10 / error.item())
+        error = torch.nn.Linear(3, 3).cuda()(torch.ones(3, device="cuda")).mean()
+        print(10 / (error.item() - 0.5))
         """
     ).expect(1)
     assert any("failed at train.py:4, where it reads a value" in note for note in done["notes"])
@@ -198,3 +198,32 @@ def test_where_the_page_and_the_recording_are_is_said(rehearse_reference: Rehear
     assert "ghostgpu: wrote the recording to train.ghost" in done.stderr
     quiet = rehearse_reference(STEPS + "step()\n", "--quiet", *options).expect(0)
     assert "wrote" not in quiet.stderr
+
+
+def test_a_loop_that_waits_for_a_value_is_not_known_and_named(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference(
+        """
+        import torch
+        net = torch.nn.Linear(3, 9).cuda()
+        while True:
+            if net(torch.ones(3, device="cuda")).argmax().item() == 7:
+                break
+        """
+    ).expect(8)
+    assert done["verdict"] == "not-known"
+    assert "the loop at train.py:5 waits for a value" in done["reason"]
+
+
+def test_what_hangs_on_assumed_sizes_is_found_by_half_of_them(rehearse_reference: Rehearse) -> None:
+    script = """
+        import torch
+        scores = torch.nn.Linear(64, 1 << 20).cuda()(torch.ones(64, device="cuda")).detach()
+        chosen = scores[scores > 0].double()
+        """
+    done = rehearse_reference(script).expect(0)
+    sizes = done["assumed_sizes"]
+    assert sizes["lines"] == 1
+    assert sizes["allocated_bytes"] == done["peak_allocated_bytes"]
+    assert sizes["half_allocated_bytes"] < sizes["allocated_bytes"] - (4 << 20)
+    assert "allocated, assumed " in done["assumptions"][0]
+    assert rehearse_reference(script, "--no-retry").expect(0)["assumed_sizes"] is None

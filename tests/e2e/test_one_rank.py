@@ -68,7 +68,10 @@ def test_a_value_is_not_read_from_before_it_was_written_on_the_card(rehearse: Re
         print("sent", on_card.tolist())
         on_card.mul_(2)
         print("computed", on_card.tolist())
+        on_card.mul_(torch.nn.Parameter(sent).cuda().detach())
+        print("not known", on_card.tolist())
         """
     ).expect(0)
     assert "sent [1.5, 2.5]" in done.stdout
-    assert "computed [0.0, 0.0]" in done.stdout
+    assert "computed [3.0, 5.0]" in done.stdout
+    assert "not known [0.5, 0.5]" in done.stdout

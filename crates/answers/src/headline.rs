@@ -30,8 +30,8 @@ impl Headline {
 
     /// Of a job that ended, by its verdict.
     pub fn judged(verdict: Verdict, needed_bytes: u64, card: &str, total_bytes: u64) -> Self {
-        let mut line = Self::fitting(needed_bytes, card, total_bytes, 1);
-        (line.word, line.colour) = word(verdict);
+        let fitting = Self::fitting(needed_bytes, card, total_bytes, 1);
+        let mut line = Self::plain(verdict, fitting.text);
         match verdict {
             Verdict::NotKnown => line.text = line.text.replacen("needs", "needs at least", 1),
             Verdict::WillRunOut => line.text += " so far",

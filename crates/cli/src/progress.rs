@@ -208,6 +208,7 @@ fn in_words(purpose: &Purpose) -> String {
     match purpose {
         Purpose::AsItIs => "rehearsing the script as it is".to_owned(),
         Purpose::Need => "rehearsing with unlimited memory, to find the need".to_owned(),
+        Purpose::AssumedSizes => "rehearsing with half of the sizes that were assumed".to_owned(),
         Purpose::SmallestMemory { bytes } => {
             format!("rehearsing with {}, the least it may need", human(*bytes))
         }

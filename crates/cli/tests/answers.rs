@@ -274,6 +274,8 @@ fn the_session_carries_what_was_asked_for() {
         "5",
         "--no-cudnn",
         "--full-init",
+        "--values",
+        "zero",
         "--keep-checkpoints",
         "--verbose",
         "--call-log",
@@ -295,6 +297,7 @@ fn the_session_carries_what_was_asked_for() {
     assert_eq!(session["steps"], 5);
     assert_eq!(session["cudnn"], "recorded");
     assert_eq!(session["full_initialisation"], true);
+    assert_eq!(session["values"], "zero");
     assert_eq!(session["keep_checkpoints"], true);
     assert!(
         session["call_log"]

@@ -31,6 +31,7 @@
 //! # }
 //! ```
 
+mod assumed_sizes;
 pub mod candidates;
 pub mod fixes;
 pub mod growth;
@@ -41,6 +42,7 @@ mod step_growth;
 pub mod verdict;
 mod words;
 
+pub use assumed_sizes::assumed_sizes;
 pub use need::{MeasuredNeed, Need, Smallest, UnknownNeed, need, peak_ranges};
 pub use step_growth::{KeepingLine, StepGrowth};
 

@@ -55,6 +55,8 @@ pub struct Answer {
     pub gpu: Gpu,
     pub torch: Option<String>,
     pub versions: Versions,
+    /// What hangs on sizes that depend on values; null where none were assumed, or it was not looked for.
+    pub assumed_sizes: Option<AssumedSizes>,
     /// Sentences on which the figures rest.
     pub assumptions: Vec<String>,
     /// Remarks on which they do not.
@@ -75,6 +77,18 @@ pub struct Answer {
     pub exit_code: u8,
     /// What to do about it.
     pub next: Option<NextCommand>,
+}
+
+/// Sizes that depend on values nobody knows: the largest were assumed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AssumedSizes {
+    /// How many lines of the script make something of such a size.
+    pub lines: u64,
+    /// The most that is allocated, as it was assumed.
+    pub allocated_bytes: u64,
+    /// The same with half of the assumed sizes.
+    pub half_allocated_bytes: u64,
 }
 
 /// A command that leads on from an answer.

@@ -33,6 +33,8 @@ pub enum Change {
     UnlimitedMemory,
     /// Cards with so many bytes less.
     LessMemory(u64),
+    /// Sizes that depend on values nobody knows are half as large as they are assumed to be otherwise.
+    HalfOfAssumedSizes,
     /// Only so many optimizer steps, however much of a training the job asks for.
     Steps(u64),
 }
@@ -124,6 +126,7 @@ impl Prepared {
                 }
             }
             Change::UnlimitedMemory => self.session.unlimited_memory = true,
+            Change::HalfOfAssumedSizes => self.session.halves_sizes = true,
             Change::LessMemory(bytes) => {
                 for device in &mut self.session.devices {
                     device.total_bytes = device.total_bytes.saturating_sub(*bytes);
@@ -177,6 +180,8 @@ mod tests {
                 full_initialisation: false,
                 attribution: false,
                 size_point: None,
+                values: ghostgpu_session::UnknownValues::default(),
+                halves_sizes: false,
                 changes: Vec::new(),
             },
             timeout: None,
@@ -237,6 +242,7 @@ mod tests {
     fn other_changes_reach_the_session() {
         let changed = with(&[
             Change::UnlimitedMemory,
+            Change::HalfOfAssumedSizes,
             Change::Card(Box::new(sheet("h200"))),
             Change::Code(CodeChange::Autocast),
             Change::Sizes {
@@ -245,7 +251,7 @@ mod tests {
             },
         ]);
         let session = changed.session;
-        assert!(session.unlimited_memory);
+        assert!(session.unlimited_memory && session.halves_sizes);
         assert_eq!(session.devices, [sheet("h200")]);
         assert_eq!(session.changes, [CodeChange::Autocast]);
         let request = session.size_point.expect("sizes are set");

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ghostgpu_session::UnknownValues;
+
 use crate::CodeChange;
 
 /// A command on a card, with its limits.
@@ -27,6 +29,8 @@ pub struct Job {
     pub timeout: Option<Duration>,
     /// Weight initialisation runs in full, even where it only feeds the virtual card.
     pub has_full_initialisation: bool,
+    /// What values read as that nobody knows.
+    pub values: UnknownValues,
     /// The installed cuDNN is asked for workspace sizes.
     pub asks_cudnn: bool,
     /// Sizes that libraries answered on a real card, the most important last.
@@ -88,6 +92,7 @@ impl Default for Job {
             python: None,
             timeout: None,
             has_full_initialisation: false,
+            values: UnknownValues::default(),
             asks_cudnn: true,
             library_sizes: Vec::new(),
             call_log: None,

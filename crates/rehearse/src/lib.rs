@@ -65,4 +65,4 @@ pub use ghostgpu_whatif::History;
 /// What the agent changes in what a script does.
 pub use ghostgpu_session::Change as CodeChange;
 /// Where in a script a size is set, and what the agent saw there.
-pub use ghostgpu_session::{SizePoint, SizePointReport};
+pub use ghostgpu_session::{SizePoint, SizePointReport, UnknownValues};

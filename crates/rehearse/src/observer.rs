@@ -26,6 +26,8 @@ pub enum Purpose {
     AsItIs,
     /// How much memory it needs, on cards with unlimited memory.
     Need,
+    /// How much memory hangs on sizes that were assumed.
+    AssumedSizes,
     /// Whether it ends on cards with so much memory.
     SmallestMemory { bytes: u64 },
     /// The way to the place where a size is set.

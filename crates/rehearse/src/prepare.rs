@@ -143,6 +143,8 @@ impl Job {
             full_initialisation: self.has_full_initialisation,
             attribution: self.records_memory,
             size_point: None,
+            values: self.values,
+            halves_sizes: false,
             changes: self.changes.clone(),
         };
         Ok(Prepared {

@@ -17,5 +17,5 @@ pub use report::{
 };
 pub use request::{
     Change, CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,
-    SizePointRequest,
+    SizePointRequest, UnknownValues,
 };

@@ -113,6 +113,10 @@ pub struct ProcessReport {
     pub training_data: Option<TrainingData>,
     /// Everything that was ever allocated, freed or not: equal only in runs that do the same.
     pub total_allocated_bytes: u64,
+    /// How many lines made something whose size depends on values that are not known.
+    pub assumed_sizes: u64,
+    /// The line of a loop that waits for a value, at which the agent ended the script.
+    pub waits_at: Option<String>,
 }
 
 /// The data of a training.

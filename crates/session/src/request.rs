@@ -21,6 +21,17 @@ pub enum CudnnSource {
     Recorded,
 }
 
+/// What values read as that do not follow from the host: the policy itself is the agent's
+/// (`plausible.py`), and `docs/values.md` describes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnknownValues {
+    /// Ordinary numbers, and checks that find nothing unusual.
+    #[default]
+    Plausible,
+    Zero,
+}
+
 /// One rehearsal, as the command line describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
@@ -56,6 +67,12 @@ pub struct Session {
     /// The script is to be tried with other sizes than its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_point: Option<SizePointRequest>,
+    /// What values read as that nobody knows.
+    #[serde(default)]
+    pub values: UnknownValues,
+    /// Sizes that depend on values are assumed to be half as large as otherwise.
+    #[serde(default)]
+    pub halves_sizes: bool,
     /// Changes that the agent makes to what the script does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,

@@ -17,14 +17,13 @@ from .dynamo_shield import shielded
 from .ending import Ending
 from .guard import install, quietly
 from .initialisation import InitialisationSkipper
-from .known_arithmetic import KnownArithmetic
+from .known_calls import KnownCalls
 from .known_copies import KnownCopies
-from .known_factories import KnownFactories
-from .known_logic import KnownLogic
 from .known_values import KnownValues
 from .memory_fraction import UnlimitedFraction
 from .oom import OomObserver
 from .peaks import PeakTracker
+from .plausible import Plausible
 from .readbacks import Readbacks
 from .report import RECORD, RefusedCall
 from .sequence_lengths import SequenceLengths
@@ -80,7 +79,7 @@ def _start(torch: Any) -> None:
     install("checkpoints", "checkpoints of the script are not protected", guard.install)
     on_sent = recorder.note_sent if recorder is not None else _nothing
     unknown = "every value that is read from the card is zero"
-    install("values", unknown, _install_assumptions, torch, ending, quietly(on_sent))
+    install("values", unknown, _install_assumptions, torch, current, ending, quietly(on_sent))
     if not current.full_initialisation:
         skipper = InitialisationSkipper(torch)
         install("initialisation", "weights are initialised in full", skipper.install)
@@ -152,9 +151,14 @@ def _install_recorder(
     return recorder
 
 
-def _install_assumptions(torch: Any, ending: Ending, on_sent: Callable[[Any], object]) -> None:
+def _install_assumptions(
+    torch: Any, current: session.Session, ending: Ending, on_sent: Callable[[Any], object]
+) -> None:
     known = KnownValues(torch)
-    readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known)
+    share = 0.5 if current.halves_sizes else 1.0
+    plausible = Plausible(torch, known, is_zero=current.values == "zero", share=share)
+    readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known, plausible)
+    copies = KnownCopies(torch, known, plausible, readbacks.remember_line, on_sent)
     _after_import.append(quietly(TritonKernels(torch, known).after_import))
     ending.add_last_act(readbacks.tell)
     ending.add_explanation(readbacks.explain)
@@ -162,18 +166,12 @@ def _install_assumptions(torch: Any, ending: Ending, on_sent: Callable[[Any], ob
     values = "values that the script sends to the card are zeros"
     sizes = "results whose size depends on values are empty"
     for part, unknown, make in (
-        ("known values", values, lambda: known),
         ("reads of values", "lines that read values are not named", lambda: readbacks),
-        (
-            *("known copies", values),
-            lambda: KnownCopies(torch, known, readbacks.remember_line, on_sent),
-        ),
-        ("known factories", values, lambda: KnownFactories(torch, known)),
-        ("known arithmetic", values, lambda: KnownArithmetic(torch, known)),
-        ("known logic", values, lambda: KnownLogic(torch, known)),
+        ("known copies", values, lambda: copies),
+        ("known calls", values, lambda: KnownCalls(torch, known, plausible, copies.bring_back)),
         ("collectives", values, lambda: OneRankCollectives(torch, known)),
         ("sequence lengths", sizes, lambda: SequenceLengths(torch, known)),
-        ("sizes by value", sizes, lambda: ShapeAssumptions(torch, readbacks, known)),
+        ("sizes by value", sizes, lambda: ShapeAssumptions(torch, readbacks, known, plausible)),
         ("argument checks", "checks of arguments fail", lambda: ArgumentChecks(torch, readbacks)),
     ):
         install(part, unknown, lambda make=make: make().install())

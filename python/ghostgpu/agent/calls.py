@@ -33,11 +33,11 @@ def _put_around(torch: Any, owner: Any, name: str, wrap: Wrap) -> None:
     if isinstance(owner, ModuleType):
         # Where to find it again: `pickle` and `torch.fx` look a function up by its name.
         replacement.__module__, replacement.__qualname__ = owner.__name__, name
-        _tell_torchscript(torch, original, replacement)
+        tell_torchscript(torch, original, replacement)
     setattr(owner, name, replacement)
 
 
-def _tell_torchscript(torch: Any, original: Any, replacement: Any) -> None:
+def tell_torchscript(torch: Any, original: Any, replacement: Any) -> None:
     """Make the replacement stand for the same operator as the original in compiled functions."""
     builtins = torch.jit._builtins
     # Without a table there is nothing to do: it is made of what the modules hold at that time.

@@ -1,11 +1,14 @@
 """Results whose shape depends on values: assumes a shape, and says so.
 
 The card holds no values, so `nonzero` would find nothing and a boolean mask would select nothing.
-Instead the largest result is assumed: every element is selected, every element is unique. The real
-kernels still run, so that their allocations are the real ones; only the one number that they read
-back from the card, the length of the result, is decided here and given to them by the stand-in
-library. The sizes of those reads are PyTorch's: `Nonzero.cu`, `Unique.cu` and `Repeat.h` in
-`aten/src/ATen/native`, the same from 2.6 to 2.15.
+Where the values follow from the host (`known_values`), so does the size. Otherwise the largest
+result is assumed: every element is selected, every element is unique. With a `share` less than one
+(`plausible`) it is that part of the largest, to show how much memory hangs on the assumption.
+
+The real kernels still run, so that their allocations are the real ones; only the one number that
+they read back from the card, the length of the result, is decided here and given to them by the
+stand-in library. The sizes of those reads are PyTorch's: `Nonzero.cu`, `Unique.cu` and `Repeat.h`
+in `aten/src/ATen/native`, the same from 2.6 to 2.15.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from .calls import put_around
 from .guard import quietly
 from .kernels import put_in_front
 from .known_values import KnownValues
+from .plausible import Plausible
 from .readbacks import Readbacks
 from .report import RECORD
 from .stacks import users_line
@@ -29,11 +33,15 @@ INT32_BYTES = 4
 class ShapeAssumptions:
     """Decides the lengths of results that depend on values."""
 
-    def __init__(self, torch: Any, readbacks: Readbacks, known: KnownValues) -> None:
+    def __init__(
+        self, torch: Any, readbacks: Readbacks, known: KnownValues, plausible: Plausible
+    ) -> None:
         self._torch = torch
         self._readbacks = readbacks
         self._known = known
+        self._plausible = plausible
         self._certain = threading.local()
+        self._lines: set[str] = set()
         # Thrust, which counts what is unique along a dimension, reads an `int` or, since the
         # version in CUDA 13.1, a 64-bit number.
         self._thrust_length_bytes = 8 if _cuda_version(torch) >= (13, 1) else INT32_BYTES
@@ -62,7 +70,7 @@ class ShapeAssumptions:
                 f"all {count} entries of a sparse tensor are for different places in coalesce(): "
                 f"{_shape(tensor)}, the largest case"
             )
-        with self._readbacks.answering_copy(count, INT32_BYTES):
+        with self._readbacks.answering_copy(self._plausible.selected(count), INT32_BYTES):
             return original(tensor)
 
     def _nonzero(self, original: Any, tensor: Any, **options: Any) -> Any:
@@ -88,7 +96,7 @@ class ShapeAssumptions:
                 f"{_shape(tensor)}, the largest case"
             )
         # Not through `item()`: the kernel copies one `int` itself.
-        with self._readbacks.answering_copy(count, INT32_BYTES):
+        with self._readbacks.answering_copy(self._plausible.selected(count), INT32_BYTES):
             return original(tensor, **options)
 
     def _combinations(self, original: Any) -> Any:
@@ -106,11 +114,15 @@ class ShapeAssumptions:
 
     def _unique(self, original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
         values = self._known.of(tensor)
-        if values is None:
-            self._assume_unique(tensor, tensor.numel(), "elements")
-        count = tensor.numel() if values is None else values.unique().numel()
+        count = self._count_unique(tensor, None if values is None else values.unique())
         with self._readbacks.answering(count):
             return original(tensor, *arguments, **options)
+
+    def _count_unique(self, tensor: Any, values: Any) -> int:
+        if values is not None:
+            return int(values.numel())
+        self._assume_unique(tensor, tensor.numel(), "elements")
+        return self._plausible.selected(tensor.numel())
 
     def _unique_consecutive(
         self,
@@ -124,15 +136,22 @@ class ShapeAssumptions:
             return original(tensor, return_inverse, return_counts, dim)
 
         if dim is None:
-            return self._unique(consecutive, tensor)
+            values = self._known.of(tensor)
+            found = None if values is None else values.unique_consecutive()
+            with self._readbacks.answering(self._count_unique(tensor, found)):
+                return consecutive(tensor)
         return self._unique_dim(consecutive, tensor, dim)
 
     def _unique_dim(
         self, original: Any, tensor: Any, dim: int, *arguments: Any, **options: Any
     ) -> Any:
-        count = tensor.size(dim)
-        if tensor.numel():
-            self._assume_unique(tensor, count, f"slices along dimension {dim}")
+        values = self._known.of(tensor) if tensor.numel() else None
+        if values is not None:
+            count = values.unique(dim=dim).size(dim)
+        else:
+            count = self._plausible.selected(tensor.size(dim))
+            if tensor.numel():
+                self._assume_unique(tensor, tensor.size(dim), f"slices along dimension {dim}")
         with self._readbacks.answering_copy(count, self._thrust_length_bytes):
             return original(tensor, dim, *arguments, **options)
 
@@ -166,7 +185,10 @@ class ShapeAssumptions:
 
     @quietly
     def _assume(self, sentence: str) -> None:
-        RECORD.assume(f"{users_line()}: {sentence}")
+        line = users_line()
+        self._lines.add(line)
+        RECORD.report.assumed_sizes = len(self._lines)
+        RECORD.assume(f"{line}: {sentence}")
 
 
 def _shape(tensor: Any) -> str:

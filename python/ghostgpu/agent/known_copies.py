@@ -3,7 +3,7 @@
 PyTorch's kernel for copies with a conversion would see all of them, but a Python function in front
 of it costs several microseconds for each of the hundreds of weights and activations that autocast
 converts in a step. So this wraps what Python calls (`ids.to("cuda")`, `mask.bool()`,
-`lengths.tolist()`), where the integers of scripts and models go through, and autocast does not.
+`lengths.tolist()`), where the values of scripts and models go through, and autocast does not.
 """
 
 from __future__ import annotations
@@ -11,15 +11,21 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from .calls import put_around
+from .host_values import Call, Geometry, Shown
 from .known_values import KnownValues
+from .plausible import Plausible
 
 _COPIES = (
     *("to", "cuda", "cpu", "type", "type_as", "clone", "contiguous"),
     *("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double"),
 )
 """Methods of tensors whose result has the values of the tensor, as its type can hold them."""
-_FROM_HOST = ("tensor", "as_tensor", "asarray")
+_FUNCTIONS = ("clone",)
+_FROM_HOST = ("tensor", "as_tensor", "asarray", "scalar_tensor")
 """Functions of `torch` that make a tensor, on the card if asked to, of something on the host."""
+
+MAX_FILLED_BYTES = 256 << 20
+"""Larger copies to the host (weights for a file) stay zeros: filling them takes time."""
 
 
 class KnownCopies:
@@ -29,11 +35,13 @@ class KnownCopies:
         self,
         torch: Any,
         known: KnownValues,
+        plausible: Plausible,
         on_unknown_read: Callable[[], object],
         on_sent: Callable[[Any], object],
     ) -> None:
         self._torch = torch
         self._known = known
+        self._plausible = plausible
         self._on_unknown_read = on_unknown_read
         self._on_sent = on_sent
 
@@ -42,6 +50,8 @@ class KnownCopies:
         torch = self._torch
         for name in _COPIES:
             put_around(torch, torch.Tensor, name, self._copied)
+        for name in _FUNCTIONS:
+            put_around(torch, torch, name, self._copied)
         put_around(torch, torch.Tensor, "tolist", self._listed)
         put_around(torch, torch.Tensor, "new_tensor", self._made_like)
         for name in _FROM_HOST:
@@ -49,7 +59,6 @@ class KnownCopies:
 
     def _copied(self, original: Callable[..., Any]) -> Callable[..., Any]:
         known = self._known
-        kinds = known.kinds
         tensor_type = self._torch.Tensor
 
         def copied(tensor: Any, *arguments: Any, **options: Any) -> Any:
@@ -57,32 +66,43 @@ class KnownCopies:
             # Nearly always the same tensor, or weights and activations.
             if result is tensor or type(result) is not tensor_type:
                 return result
-            if tensor.is_cuda and not result.is_cuda:
-                known.attempt(self._bring_back, tensor, result)
-                return result
-            if result.is_cuda and not tensor.is_cuda:
-                self._on_sent(result)
-            # Floats from the host are weights, too: what an optimizer does to them is not known.
-            if result.dtype in kinds or (tensor.is_cuda and known.is_followed(result)):
-                known.attempt(self._pass_on, tensor, result)
+            if result.is_cuda:
+                if not tensor.is_cuda:
+                    self._on_sent(result)
+                if not result.requires_grad:
+                    known.attempt(self._pass_on, tensor, result)
+            elif tensor.is_cuda:
+                known.attempt(self.bring_back, tensor, result)
             return result
 
         return copied
 
     def _pass_on(self, tensor: Any, result: Any) -> None:
-        if not result.is_cuda:
+        known = self._known
+        if not known.can_hold(result) or known.has_entry(result):
             return
-        values = self._known.of(tensor) if tensor.is_cuda else tensor
-        # A view of the same memory is as well known as that memory.
-        if values is not None and not _shares_memory(tensor, result):
-            self._known.learn(result, values)
+        # Weights are nobody's business: most are never initialised, and all of them change.
+        if type(tensor) is not self._torch.Tensor:
+            return
+        content = known.content_of(tensor) if tensor.is_cuda else known.content_of_host(tensor)
+        if content is None:
+            self._plausible.copied(tensor, result)
+            return
+        shown = Shown(content, Geometry.of(tensor))
+        known.made(result, Call(known.host, _itself, (shown,), {}))
 
-    def _bring_back(self, tensor: Any, result: Any) -> None:
+    def bring_back(self, tensor: Any, result: Any) -> None:
+        """Values of a tensor on the card arrive in one on the host."""
+        if not tensor.is_cuda or result.is_cuda:
+            return
         values = self._known.of(tensor)
         if values is not None:
             # Past autograd, which would take a copy into the result for a step of the script.
             result.data.copy_(values)
         elif result.numel():
+            value = self._plausible.of(tensor)
+            if value and result.nbytes <= MAX_FILLED_BYTES:
+                result.data.fill_(value)
             self._on_unknown_read()
 
     def _listed(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,11 +112,12 @@ class KnownCopies:
             if not tensor.is_cuda:
                 return result
             values = self._known.attempt(self._known.of, tensor)
-            if values is not None:
-                return original(values)
-            if tensor.numel():
+            if values is None and tensor.numel():
                 self._on_unknown_read()
-            return result
+                value = self._known.attempt(self._plausible.of, tensor)
+                if value:
+                    values = self._torch.full(tensor.shape, value, dtype=tensor.dtype, device="cpu")
+            return result if values is None else original(values)
 
         return tolist
 
@@ -120,9 +141,10 @@ class KnownCopies:
         if type(result) is not self._torch.Tensor or not result.is_cuda:
             return
         self._on_sent(result)
-        if self._known.is_followed(result):
+        if self._known.can_hold(result):
             # Positional or by one of the names that the functions have for it.
-            data = arguments[0] if arguments else options.get("data", options.get("obj"))
+            named = options.get("data", options.get("obj", options.get("s")))
+            data = arguments[0] if arguments else named
             self._known.attempt(self._learn_data, result, data)
 
     def _learn_data(self, result: Any, data: Any) -> None:
@@ -133,5 +155,5 @@ class KnownCopies:
             self._known.learn(result, values)
 
 
-def _shares_memory(tensor: Any, other: Any) -> bool:
-    return bool(tensor.untyped_storage()._cdata == other.untyped_storage()._cdata)
+def _itself(values: Any) -> Any:
+    return values

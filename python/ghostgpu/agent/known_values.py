@@ -1,16 +1,12 @@
-"""Values on the card that are known after all, because they came from the host.
+"""Values on the card that are known after all, because they follow from the host.
 
-The card holds no values, but a script sends some there: token numbers, attention masks, lengths.
-For small integer and boolean tensors this module keeps a copy on the host, follows it through the
-few operations that models apply before they branch (`mask.to(torch.bool)[:, :n].all()`), and
-answers with the true value when one is read. The models of `transformers` choose their attention by
-such a branch, and with it a good part of their memory. Floating-point constants are remembered,
-too, because some masks are made of ones; what is computed from them is followed where it is not a
-float, or where it is a few of them: relative positions are counted in floats, and lengths of
-tensors follow from them.
+The card holds no values, but a script sends some there: token numbers, masks, lengths. It makes
+others with `torch.eye` or `torch.arange`, and computes with both. For every storage on the card
+whose content follows from such, this module knows how to work it out (`host_values`), and answers
+with the true value, or the true size of a result, when the script asks.
 
-A copy belongs to a storage and is good as long as nobody wrote to it: PyTorch counts that in the
-version of every tensor. All views of a storage share its copy.
+What is known of a storage is good as long as nobody else wrote to it: PyTorch counts writes in the
+version of every tensor. All views of a storage share what is known of it.
 """
 
 from __future__ import annotations
@@ -18,163 +14,233 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .guard import install
-from .kernels import put_in_front
+from .host_values import (
+    MAX_DEPTH,
+    SMALL_BYTES,
+    Blank,
+    Call,
+    Content,
+    Geometry,
+    Host,
+    NotKnown,
+    Shown,
+)
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 64 << 20
 """Larger tensors are not followed."""
 
-FEW_BYTES = 16 << 10
-"""Results of floating-point numbers are followed up to this size: activations are larger."""
+MAX_FLOAT_BYTES = 16 << 20
+"""The same of floating-point numbers, of which activations and weights are made."""
 
-_FOLLOWED = (
-    *(
-        f"{name}.{kind}"
-        for name in ("eq", "ne", "lt", "le", "gt", "ge")
-        for kind in ("Scalar", "Tensor")
-    ),
-    *("all", "all.dim", "any", "any.dim", "logical_not", "logical_and", "logical_or"),
-    *("bitwise_not", "bitwise_and.Tensor", "bitwise_or.Tensor"),
-    *("max", "min", "amax", "amin", "cumsum"),
-)
-"""Operations whose result is known when all their tensors are.
-
-A Python function in front of a kernel costs several microseconds a call, for any dtype. Operations
-that a training step runs many times on floating-point tensors (sums, copies) are followed where
-Python calls them instead: see `known_arithmetic` and `known_copies`.
-"""
+HELD_BYTES = 256 << 20
+"""Host memory for small contents; the oldest are forgotten first."""
 
 
 @dataclass
-class _Copy:
-    """The bytes of a storage on the card, and the state of the storage that they belong to."""
+class _Entry:
+    """What is known of a storage, and the state of the storage that it belongs to."""
 
     storage: Any
     version: int
-    content: Any
+    content: Content | None
+    guess: Any
+    """Where no content is known: what every element is taken to be, if there is a reason."""
 
 
 class KnownValues:
-    """Remembers what the script sent to the card."""
+    """Remembers what storages on the card hold."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        # The types of numbers that are followed.
+        self.host = Host(torch)
         self.kinds = frozenset(
             (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
         )
-        self.held = self.kinds | {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+        """Types of numbers that are not floating-point numbers."""
+        floats = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+        self.held = self.kinds.union(floats, (torch.complex64, torch.complex128))
         # By address of the storage object. The weak reference keeps that address from being reused.
-        self._copies: dict[int, _Copy] = {}
-        self._next_purge = 256
-
-    def install(self) -> None:
-        """Watch what goes to the card and what is made of it there."""
-        for operator in _FOLLOWED:
-            unknown = "values that depend on it are not known"
-            install(f"values of {operator}", unknown, self._follow, operator)
-
-    def _follow(self, operator: str) -> None:
-        followed = self._followed(operator)
-        put_in_front(self._torch, operator, "CUDA", followed, dtypes=self.held)
+        self._entries: dict[int, _Entry] = {}
+        self._next_purge = 1024
+        self.on_draw: Callable[[], object] = lambda: None
+        """Called when somebody asks for values that random numbers are in."""
 
     def of(self, tensor: Any) -> Any:
         """The values of a tensor on the card, as a CPU tensor; None if they are not known."""
-        if tensor.dtype not in self.held or not self._copies:
+        content = self.content_of(tensor)
+        if content is None:
             return None
-        copy = self._copies.get(tensor.untyped_storage()._cdata)
-        if copy is None or copy.storage.expired() or copy.version != _version(tensor):
+        values = self.attempt(self._view, content, tensor)
+        if values is not None and content.draws:
+            self.on_draw()
+        return values
+
+    def _view(self, content: Content, tensor: Any) -> Any:
+        with self.host.working():
+            return Geometry.of(tensor).view(content.bytes())
+
+    def content_of(self, tensor: Any) -> Content | None:
+        """What a tensor's storage holds, if it is known."""
+        entry = self._entry(tensor)
+        return None if entry is None else entry.content
+
+    def guess_of(self, tensor: Any) -> Any:
+        """What every element of a tensor is taken to be; None without a reason."""
+        entry = self._entry(tensor)
+        return None if entry is None else entry.guess
+
+    def has_entry(self, tensor: Any) -> bool:
+        """Whether something is said about a tensor's storage already."""
+        return self._entry(tensor) is not None
+
+    def _entry(self, tensor: Any) -> _Entry | None:
+        if not self._entries:
             return None
-        return self._view(copy.content, tensor)
+        entry = self._entries.get(tensor.untyped_storage()._cdata)
+        if entry is None or entry.version != _version(tensor) or entry.storage.expired():
+            return None
+        return entry
 
-    def on_host(self, value: Any) -> Any:
-        """An argument with every tensor on the card replaced by its values.
+    def can_hold(self, tensor: Any) -> bool:
+        """Whether a dense tensor on the card is of a kind and a size to remember."""
+        kind = tensor.dtype
+        limit = MAX_BYTES if kind in self.kinds else MAX_FLOAT_BYTES
+        return kind in self.held and 0 < tensor.nbytes <= limit
 
-        Raises ValueError if one of them is not known.
-        """
+    def argument(self, value: Any) -> Any:
+        """An argument of a call in a form to keep; raises `NotKnown` if that cannot be."""
+        kind = type(value)
+        if kind in (list, tuple):
+            return kind(self.argument(each) for each in value)
+        if kind is slice:
+            return slice(*(self.argument(each) for each in (value.start, value.stop, value.step)))
         if isinstance(value, self._torch.Tensor):
-            if not value.is_cuda:
-                return value
-            values = self.of(value)
-            if values is None:
-                raise ValueError("not known")
-            return values
-        if type(value) in (list, tuple):
-            return type(value)(self.on_host(each) for each in value)
+            content = self.content_of(value) if value.is_cuda else self.content_of_host(value)
+            if content is None:
+                raise NotKnown
+            return Shown(content, Geometry.of(value))
+        if kind is self._torch.device:
+            return self._torch.device("cpu")
+        if kind is self._torch.Generator:
+            return None
         return value
 
-    def can_hold(self, tensor: Any, kinds: frozenset[Any]) -> bool:
-        """Whether a tensor on the card is of one of these kinds, and of a size to remember."""
-        return tensor.dtype in kinds and 0 < tensor.nbytes <= MAX_BYTES
+    def options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Named arguments of a call in a form to keep."""
+        if not options:
+            return options
+        kept = {name: self.argument(value) for name, value in options.items()}
+        if kept.get("device") is not None:
+            kept["device"] = "cpu"
+        for name in ("pin_memory", "generator", "non_blocking"):
+            kept.pop(name, None)
+        return kept
 
-    def is_followed(self, result: Any) -> bool:
-        """Whether a result is of a kind whose values are worked out."""
-        kind = result.dtype
-        return kind in self.kinds or (kind in self.held and 0 < result.nbytes <= FEW_BYTES)
+    def blank(self, tensor: Any) -> Blank:
+        """An argument of which only shape and type count."""
+        return Blank(tensor.dtype, tuple(tensor.size()))
 
-    def may_follow(self, result: Any) -> bool:
-        """Whether the values of a result could be worked out, as something is known at all."""
-        return bool(self._copies) and bool(result.is_cuda) and self.is_followed(result)
+    def content_of_host(self, tensor: Any) -> Content | None:
+        """The content of a CPU tensor's storage as it is now."""
+        storage = tensor.untyped_storage()
+        size_bytes = storage.nbytes()
+        if tensor.device.type != "cpu" or tensor.dtype not in self.held or not size_bytes:
+            return None
+        if type(tensor) is not self._torch.Tensor or tensor.requires_grad:
+            return None
+        if size_bytes > MAX_BYTES:
+            return None
+        whole = self._torch.empty(0, dtype=self._torch.uint8, device="cpu").set_(storage)
+        if size_bytes <= SMALL_BYTES:
+            copy = self.host.blank(size_bytes)
+            copy.copy_(whole)
+            content = Content(self.host, size_bytes, lambda: copy)
+            content.bytes()
+            return content
+        if not storage.resizable():
+            return None  # numpy's or another process's memory: nothing counts writes to it
+        version = _version(tensor)
+
+        def make() -> Any:
+            if _version(tensor) != version:
+                raise NotKnown
+            copy = self.host.blank(size_bytes)
+            copy.copy_(whole)
+            return copy
+
+        return Content(self.host, size_bytes, make)
+
+    def made(self, results: Any, call: Call) -> None:
+        """`results` were just made on the card by this call."""
+        if isinstance(results, self._torch.Tensor):
+            self._note_result(results, call, None)
+        else:
+            for place, result in enumerate(results):
+                if isinstance(result, self._torch.Tensor):
+                    self._note_result(result, call, place)
+
+    def _note_result(self, result: Any, call: Call, place: int | None) -> None:
+        # A view of what was known before is still known by that.
+        if self.can_hold(result) and self._entry(result) is None:
+            size_bytes = result.untyped_storage().nbytes()
+            if size_bytes <= 2 * result.nbytes + 64:
+                self.keep(result, call.content(place, Geometry.of(result), size_bytes))
+
+    def keep(self, tensor: Any, content: Content | None, guess: Any = None) -> None:
+        """From now on, the storage of `tensor` holds this."""
+        from torch.multiprocessing.reductions import StorageWeakRef
+
+        if content is not None and content.depth > MAX_DEPTH:
+            if content.size_bytes > SMALL_BYTES:
+                content = None
+            else:
+                self.attempt(content.bytes)
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        # The newest last: the oldest are forgotten first.
+        self._entries.pop(key, None)
+        reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+        self._entries[key] = _Entry(reference, _version(tensor), content, guess)
+        if len(self._entries) >= self._next_purge or self.host.held_bytes > HELD_BYTES:
+            self._purge()
+
+    def forget(self, tensor: Any) -> None:
+        """`tensor` was written, and nobody knows what."""
+        if self._entries:
+            self._entries.pop(tensor.untyped_storage()._cdata, None)
 
     def learn(self, tensor: Any, values: Any) -> None:
         """From now on, `tensor`, which was just made on the card, has these values."""
-        from torch.multiprocessing.reductions import StorageWeakRef
-
-        storage = tensor.untyped_storage()
-        if tensor.dtype not in self.held or not 0 < storage.nbytes() <= MAX_BYTES:
-            return
-        # Not `torch.zeros`, which starts PyTorch's threads for it and waits for them: this happens
-        # in the middle of the script's backward pass.
-        content = self._torch.frombuffer(bytearray(storage.nbytes()), dtype=self._torch.uint8)
-        self._view(content, tensor).copy_(values)
-        reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-        self._copies[storage._cdata] = _Copy(reference, _version(tensor), content)
-        if len(self._copies) >= self._next_purge:
-            self._purge()
+        if self.can_hold(tensor):
+            self.made(tensor, Call(self.host, lambda: values, (), {}))
 
     def overwrite(self, tensor: Any, values: Any) -> None:
         """`tensor` was written behind PyTorch's back; with None, nobody knows what."""
-        storage = tensor.untyped_storage()
-        known_before = self.of(tensor)
-        if values is not None and known_before is not None:
-            known_before.copy_(values.reshape(tensor.shape))
-        else:
-            self._copies.pop(storage._cdata, None)
-            # Of a part alone nothing is kept: a copy is that of a whole storage.
-            if values is not None and tensor.nbytes == storage.nbytes():
-                self.learn(tensor, values.reshape(tensor.shape))
+        before = self.content_of(tensor)
+        self.forget(tensor)
+        if values is None or not self.can_hold(tensor):
+            return
+        size_bytes = tensor.untyped_storage().nbytes()
+        # Of a part alone nothing is kept: a content is that of a whole storage.
+        if before is not None or tensor.nbytes == size_bytes:
+            source = values.clone()
+
+            def write(target: Any) -> None:
+                target.copy_(source.reshape(target.shape))
+
+            call = Call(self.host, write, (), {})
+            self.keep(tensor, call.written(before, Geometry.of(tensor), size_bytes))
 
     def _purge(self) -> None:
-        dead = [key for key, copy in self._copies.items() if copy.storage.expired()]
-        for key in dead:
-            del self._copies[key]
-        self._next_purge = 2 * len(self._copies) + 256
-
-    def _view(self, content: Any, tensor: Any) -> Any:
-        """The part of a storage's copy that a tensor on the card shows of the storage."""
-        return content.view(tensor.dtype).as_strided(
-            tensor.size(), tensor.stride(), tensor.storage_offset()
-        )
-
-    def _followed(self, operator: str) -> Callable[..., Any]:
-        name, _, overload = operator.partition(".")
-        operation = getattr(getattr(self._torch.ops.aten, name), overload or "default")
-
-        def compute(result: Any, arguments: Any, options: Any) -> None:
-            known = [
-                self.of(each) if isinstance(each, self._torch.Tensor) and each.is_cuda else each
-                for each in arguments
-            ]
-            if all(each is not None for each in known):
-                self.learn(result, operation(*known, **options))
-
-        def followed(original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
-            result = original(tensor, *arguments, **options)
-            if self._copies and result.dtype in self.kinds:
-                self.attempt(compute, result, (tensor, *arguments), options)
-            return result
-
-        return followed
+        living = {key: it for key, it in self._entries.items() if not it.storage.expired()}
+        self._entries = living
+        for key in list(living):
+            if self.host.held_bytes <= HELD_BYTES // 2:
+                break
+            content = living[key].content
+            if content is not None and content.is_made:
+                del living[key], content
+        self._next_purge = 2 * len(living) + 1024
 
     def attempt(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What cannot be worked out on the host (an odd overload, a lazy tensor) is not known."""
@@ -185,5 +251,5 @@ class KnownValues:
 
 
 def _version(tensor: Any) -> int:
-    # Tensors of the inference mode are not counted; scripts do not write into them after a read.
+    # Tensors of the inference mode are not counted; the agent sees writes that Python makes.
     return 0 if tensor.is_inference() else int(tensor._version)

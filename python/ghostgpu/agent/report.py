@@ -161,6 +161,10 @@ class ProcessReport:
     training_data: TrainingData | None = None
     total_allocated_bytes: int = 0
     """Everything that was ever allocated, freed or not: equal only in runs that do the same."""
+    assumed_sizes: int = 0
+    """How many lines made something whose size depends on values that are not known."""
+    waits_at: str | None = None
+    """The line of a loop that waits for a value, at which the script was ended."""
 
 
 class Record:

@@ -55,6 +55,10 @@ class Session:
     unlimited_memory: bool
     """No allocation may fail."""
     size_point: SizePointRequest | None
+    values: str
+    """What values read as that nobody knows: `plausible` or `zero`."""
+    halves_sizes: bool
+    """Sizes that depend on values are assumed to be half as large."""
     changes: tuple[str, ...]
     """Changes that are made to what the script does, by their names in `changes`."""
 
@@ -74,6 +78,8 @@ def load() -> Session:
         attribution=bool(fields.get("attribution", False)),
         unlimited_memory=bool(fields.get("unlimited_memory", False)),
         size_point=_size_point(fields.get("size_point")),
+        values=str(fields.get("values", "plausible")),
+        halves_sizes=bool(fields.get("halves_sizes", False)),
         changes=tuple(str(name) for name in fields.get("changes", ())),
     )
 

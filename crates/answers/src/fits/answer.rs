@@ -3,7 +3,7 @@
 use ghostgpu_device::DeviceSheet;
 use ghostgpu_plan::Smallest;
 use ghostgpu_plan::verdict::Judgement;
-use ghostgpu_recording::{DevicePeak, Gpu, Verdict, Versions};
+use ghostgpu_recording::{AssumedSizes, DevicePeak, Gpu, Verdict, Versions};
 use ghostgpu_rehearse::{Completion, Findings, Prepared, Run};
 use ghostgpu_session::Note;
 use ghostgpu_text::{grouped, human};
@@ -148,6 +148,7 @@ pub fn answer(
                 .map(|process| process.code_architectures.clone())
                 .unwrap_or_default(),
         },
+        assumed_sizes: None,
         assumptions: assumptions(run, circumstances),
         notes: notes(run),
         refused: run.refused_calls(),
@@ -200,6 +201,29 @@ pub fn add_peak_ranges(answer: &mut Answer, ranges: &PeakRanges) {
         "the peak is {}, depending on where the driver puts segments, which differs from machine to machine",
         sentence.join(" and ")
     ));
+}
+
+/// How much memory hangs on sizes that depend on values, as a sentence.
+pub fn assumed_sizes_in_words(sizes: &AssumedSizes) -> String {
+    let AssumedSizes {
+        lines,
+        allocated_bytes,
+        half_allocated_bytes,
+    } = *sizes;
+    let lines = match lines {
+        1 => "one line".to_owned(),
+        lines => format!("{lines} lines"),
+    };
+    if allocated_bytes == half_allocated_bytes {
+        return format!("sizes at {lines} depend on values, but the peak does not");
+    }
+    let (most, half) = (human(allocated_bytes), human(half_allocated_bytes));
+    let (low, high) = match half_allocated_bytes < allocated_bytes {
+        true => (&half, &most),
+        false => (&most, &half),
+    };
+    // The figures come first: one screen shows the beginning of a sentence.
+    format!("between {low} and {high} allocated, assumed {most}: sizes at {lines} depend on values")
 }
 
 /// A script that never touched the card has peaks of zero, not unknown ones.
@@ -355,6 +379,34 @@ mod tests {
                 })
                 .collect(),
             ..Findings::default()
+        }
+    }
+
+    #[test]
+    fn what_hangs_on_assumed_sizes_is_said_in_a_sentence() {
+        for (lines, half_allocated_bytes, sentence) in [
+            (
+                2,
+                3 << 30,
+                "between 3.00 GiB and 4.00 GiB allocated, assumed 4.00 GiB: sizes at 2 lines depend on values",
+            ),
+            (
+                1,
+                4 << 30,
+                "sizes at one line depend on values, but the peak does not",
+            ),
+            (
+                1,
+                5 << 30,
+                "between 4.00 GiB and 5.00 GiB allocated, assumed 4.00 GiB: sizes at one line depend on values",
+            ),
+        ] {
+            let sizes = AssumedSizes {
+                lines,
+                allocated_bytes: 4 << 30,
+                half_allocated_bytes,
+            };
+            assert_eq!(assumed_sizes_in_words(&sizes), sentence);
         }
     }
 

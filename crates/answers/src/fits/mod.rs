@@ -7,7 +7,7 @@ mod next;
 mod short;
 mod text;
 
-pub use answer::{Answer, Circumstances, Need, add_peak_ranges, answer};
+pub use answer::{Answer, Circumstances, Need, add_peak_ranges, answer, assumed_sizes_in_words};
 pub use json::json_answer;
 pub use next::FollowUps;
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::rehearsal_options::RehearsalOptions;
+use super::rehearsal_options::{RehearsalOptions, ValuesOption};
 use super::run::Arguments;
 use ghostgpu_answers::fits::FollowUps;
 use ghostgpu_plan::verdict::Margin;
@@ -98,6 +98,9 @@ fn options(options: &RehearsalOptions) -> Vec<String> {
     }
     if options.full_init {
         words.push("--full-init".to_owned());
+    }
+    if options.values != ValuesOption::default() {
+        words.extend(["--values".to_owned(), options.values.to_string()]);
     }
     if options.no_cudnn {
         words.push("--no-cudnn".to_owned());

@@ -1,12 +1,13 @@
 //! The options that every command shares which rehearses something: the card, and how.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ghostgpu_device::Catalogue;
 use ghostgpu_plan::verdict::Margin;
-use ghostgpu_rehearse::Job;
+use ghostgpu_rehearse::{Job, UnknownValues};
 use ghostgpu_text::{parse_card_memory, parse_duration, parse_size};
 
 use super::margin::parse_margin;
@@ -43,6 +44,10 @@ pub struct RehearsalOptions {
     #[arg(long)]
     pub full_init: bool,
 
+    /// What values read as that do not follow from the host: ordinary ones, or zeros
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
+    pub values: ValuesOption,
+
     /// Do not ask the installed cuDNN for workspace sizes: use recorded and modelled ones
     #[arg(long)]
     pub no_cudnn: bool,
@@ -50,6 +55,34 @@ pub struct RehearsalOptions {
     /// Take workspace sizes from this file first, which `ghostgpu calibrate` wrote on a real card
     #[arg(long, value_name = "FILE", alias = "table")]
     pub library_sizes: Vec<PathBuf>,
+}
+
+/// The policy for unknown values, as it is typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ValuesOption {
+    /// Ordinary numbers, and checks that find nothing unusual
+    #[default]
+    Plausible,
+    /// Zeros, and checks that fail
+    Zero,
+}
+
+impl fmt::Display for ValuesOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plausible => "plausible",
+            Self::Zero => "zero",
+        })
+    }
+}
+
+impl ValuesOption {
+    pub fn policy(self) -> UnknownValues {
+        match self {
+            Self::Plausible => UnknownValues::Plausible,
+            Self::Zero => UnknownValues::Zero,
+        }
+    }
 }
 
 impl RehearsalOptions {
@@ -79,6 +112,7 @@ impl RehearsalOptions {
             python: self.python.clone(),
             timeout: self.timeout,
             has_full_initialisation: self.full_init,
+            values: self.values.policy(),
             asks_cudnn: !self.no_cudnn,
             library_sizes: self.library_sizes.clone(),
             ..Job::default()
@@ -101,6 +135,19 @@ mod tests {
     fn what_nobody_says_is_the_default_of_a_job() {
         let options = Line::parse_from(["ghostgpu"]).options;
         assert_eq!(options.job(Vec::new()), Job::default());
+    }
+
+    #[test]
+    fn unknown_values_are_ordinary_unless_zeros_are_asked_for() {
+        for (line, policy) in [
+            (&["x"][..], UnknownValues::Plausible),
+            (&["x", "--values", "plausible"], UnknownValues::Plausible),
+            (&["x", "--values", "zero"], UnknownValues::Zero),
+        ] {
+            let options = Line::parse_from(line).options;
+            assert_eq!(options.job(Vec::new()).values, policy, "{line:?}");
+        }
+        assert!(Line::try_parse_from(["x", "--values", "random"]).is_err());
     }
 
     #[test]

@@ -16,9 +16,10 @@ use crate::questions::fits::{DoesItFit, answer};
 
 /// Rehearse a script on a virtual card and say whether it fits
 ///
-/// The script runs unmodified, with the torch of your own Python. Nothing is computed and every
-/// value read back from the card is 0, but every allocation is the real one: what is printed at the
-/// end is what the real card would have seen. A real GPU in this machine is never touched.
+/// The script runs unmodified, with the torch of your own Python. Nothing is computed on the card, but
+/// every allocation is the real one: what is printed at the end is what the real card would have
+/// seen. Values that do not follow from the host read as ordinary ones. A real GPU in this machine is
+/// never touched.
 #[derive(Clone, Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "\

@@ -5,16 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ghostgpu_answers::fits::{
-    Answer, Circumstances, FollowUps, Need, add_peak_ranges, json_answer, next_command, text_answer,
+    Answer, Circumstances, FollowUps, Need, add_peak_ranges, assumed_sizes_in_words, json_answer,
+    next_command, text_answer,
 };
 use ghostgpu_answers::growth::Scaling;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
-use ghostgpu_plan::{StepGrowth, need, peak_ranges};
+use ghostgpu_plan::{StepGrowth, assumed_sizes, need, peak_ranges};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
     Completion, Job, Memory, Prepared, Records, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint,
-    Stop, WholeRuns, user_frame,
+    Stop, UnknownValues, WholeRuns, user_frame,
 };
 use ghostgpu_report::write_html;
 use ghostgpu_text::seconds;
@@ -52,7 +53,10 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let page = prepare(question.page)?;
     let file = prepare(question.recording)?;
     let prepared = question.job.prepare()?;
-    let promise = "nothing is computed, every value read back is 0";
+    let promise = match question.job.values {
+        UnknownValues::Plausible => "nothing is computed, unknown values read as ordinary ones",
+        UnknownValues::Zero => "nothing is computed, unknown values read as 0",
+    };
     announce(&prepared, "running", promise);
     let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
     let mut runner = Declining::new(runs, question.declines);
@@ -70,6 +74,16 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let mut run = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
     runner.send_output_to(ScriptOutput::Kept);
     let (need, measured) = need_of(question, &run, &mut runner)?;
+    let assumed = match question.measures_need {
+        true => {
+            let most = match run.completion() {
+                Completion::Completed => run.findings.peak_allocated_bytes(),
+                _ => need.smallest().and_then(|need| need.allocated_bytes),
+            };
+            assumed_sizes(&mut runner, &run, most)?
+        }
+        false => None,
+    };
     let current_dir = std::env::current_dir().ok();
     let on_card = OnCard::of(&prepared, question.margin);
     let growth = StepGrowth::of(&run);
@@ -90,6 +104,10 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
     if let Some(ranges) = peak_ranges(&run) {
         add_peak_ranges(&mut answer, &ranges);
+    }
+    if let Some(sizes) = assumed {
+        answer.assumptions.insert(0, assumed_sizes_in_words(&sizes));
+        answer.assumed_sizes = Some(sizes);
     }
     answer.next = next_command(&answer, &memory, &question.follow_ups);
     complete(&mut memory, &answer, &prepared);

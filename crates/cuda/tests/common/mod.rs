@@ -29,6 +29,8 @@ pub fn prepare_run(run_dir: &Path, devices: Vec<DeviceSheet>) {
         full_initialisation: false,
         attribution: false,
         size_point: None,
+        values: ghostgpu_session::UnknownValues::default(),
+        halves_sizes: false,
         changes: Vec::new(),
     };
     let text = serde_json::to_string(&session).expect("a session can be written as JSON");

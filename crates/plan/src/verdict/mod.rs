@@ -203,6 +203,13 @@ pub fn not_known(run: &Run) -> Option<String> {
                 .to_owned(),
         );
     }
+    if let Some(line) = findings
+        .processes
+        .iter()
+        .find_map(|it| it.waits_at.as_ref())
+    {
+        return Some(reasons::waits(line));
+    }
     let coverages = findings.processes.iter();
     let coverages = coverages.filter_map(|process| process.coverage.as_ref());
     // Several ranks do the same.

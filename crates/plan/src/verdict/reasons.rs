@@ -92,6 +92,13 @@ pub fn will_run_out(growth: &StepGrowth, steps: u64) -> String {
     )
 }
 
+/// A loop that goes on until the card computes something.
+pub fn waits(line: &str) -> String {
+    format!(
+        "the loop at {line} waits for a value that only a real card computes, and the rehearsal ended there"
+    )
+}
+
 pub fn not_reached(part: &NotReached) -> String {
     let what = match part.part {
         TrainingPart::Steps => "no optimizer step was reached",

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::commands::AnswerOptions;
 use crate::commands::extent_options::ExtentOptions;
+use crate::commands::rehearsal_options::ValuesOption;
 use crate::commands::script_options::BatchArgument;
 
 /// Say what a log with an out-of-memory error means, and what to do
@@ -75,6 +76,16 @@ pub struct Arguments {
     /// End a try that runs longer than this: `90s`, `5m`
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "script")]
     pub timeout: Option<Duration>,
+
+    /// What values read as that do not follow from the host: ordinary ones, or zeros
+    #[arg(
+        long,
+        value_name = "POLICY",
+        value_enum,
+        default_value_t,
+        requires = "script"
+    )]
+    pub values: ValuesOption,
 
     /// Arguments of the script
     #[arg(value_name = "ARGUMENTS", last = true, requires = "script")]

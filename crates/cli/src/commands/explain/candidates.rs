@@ -34,6 +34,7 @@ pub fn rehearse(
         extent: arguments.extent.extent(),
         python: arguments.python.clone(),
         timeout: arguments.timeout,
+        values: arguments.values.policy(),
         records_memory: false,
         ..Job::default()
     };

@@ -16,6 +16,7 @@ use ghostgpu_lint::formats::{self, Totals};
 use ghostgpu_lint::{FileReport, diagnostic::Diagnostic};
 use ghostgpu_lint_files::{Checked, Files, Fixing, Found, check, on_all_cores};
 
+use crate::commands::rehearsal_options::ValuesOption;
 use crate::failure::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
 use crate::output::print_all;
 use crate::progress::Progress;
@@ -92,6 +93,7 @@ fn refuse_options_of_measuring(arguments: &Arguments) -> Result<(), Failure> {
         (arguments.extent.steps.is_some(), "--steps"),
         (arguments.extent.full, "--full"),
         (options.full_init, "--full-init"),
+        (options.values != ValuesOption::default(), "--values"),
         (options.no_cudnn, "--no-cudnn"),
         (!options.library_sizes.is_empty(), "--library-sizes"),
         (!arguments.script_arguments.is_empty(), "--"),

@@ -1,0 +1,70 @@
+//! How much memory hangs on sizes that depend on values: they are assumed to be the largest possible, and the job
+//! is rehearsed once more with half of that.
+
+use ghostgpu_recording::AssumedSizes;
+use ghostgpu_rehearse::{Change, Completion, Purpose, Rehearsal, Rehearse, Run, Stop};
+
+/// What the sizes that `run` assumed cost; none if it assumed none, or the two cannot be compared.
+///
+/// `allocated_bytes` is the most that the job allocates as it is, in `run` or in a rehearsal with enough memory.
+pub fn assumed_sizes(
+    runner: &mut dyn Rehearse,
+    run: &Run,
+    allocated_bytes: Option<u64>,
+) -> Result<Option<AssumedSizes>, Stop> {
+    let processes = &run.findings.processes;
+    let lines = processes.iter().map(|process| process.assumed_sizes).sum();
+    let Some(allocated_bytes) = allocated_bytes.filter(|_| lines > 0) else {
+        return Ok(None);
+    };
+    let changes = vec![Change::HalfOfAssumedSizes, Change::UnlimitedMemory];
+    let rehearsal = Rehearsal::figures(Purpose::AssumedSizes, changes);
+    let half = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
+    // A script may fail with other sizes than the largest: then nothing is said.
+    let is_whole = half.completion() == Completion::Completed;
+    let half_bytes = half.findings.peak_allocated_bytes();
+    Ok(half_bytes
+        .filter(|_| is_whole)
+        .map(|half_allocated_bytes| AssumedSizes {
+            lines,
+            allocated_bytes,
+            half_allocated_bytes,
+        }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made_up::{MadeUp, fits};
+
+    fn assuming(lines: u64, allocated_bytes: u64) -> Run {
+        let mut run = fits(allocated_bytes).expect("a run");
+        run.findings.processes[0].assumed_sizes = lines;
+        run
+    }
+
+    #[test]
+    fn a_job_without_assumed_sizes_is_not_rehearsed_again() {
+        let mut runner = MadeUp::new(|_| fits(1));
+        let found = assumed_sizes(&mut runner, &assuming(0, 100), Some(100));
+        assert_eq!(found.expect("no stop"), None);
+        assert!(runner.seen.is_empty());
+    }
+
+    #[test]
+    fn half_of_the_sizes_says_how_much_hangs_on_them() {
+        let mut runner = MadeUp::new(|rehearsal| {
+            assert!(rehearsal.changes.contains(&Change::HalfOfAssumedSizes));
+            Ok(assuming(2, 70))
+        });
+        let found = assumed_sizes(&mut runner, &assuming(2, 100), Some(100));
+        let expected = AssumedSizes {
+            lines: 2,
+            allocated_bytes: 100,
+            half_allocated_bytes: 70,
+        };
+        assert_eq!(found.expect("no stop"), Some(expected));
+        let unknown = assumed_sizes(&mut runner, &assuming(2, 100), None);
+        assert_eq!(unknown.expect("no stop"), None);
+    }
+}

@@ -1,0 +1,298 @@
+"""Follows known values through everything that a script calls in Python.
+
+A mask is made by `torch.eye`, turned round, compared and used as an index; positions are counted
+with `torch.arange`, shifted and sorted. So the agent stands around all of PyTorch's functions that
+make or write tensors (`followed_functions`), above the dispatcher: a kernel's Python function would
+cost several microseconds for each of the thousands of calls in a step, and see numbers without what
+makes them numbers. A call that works on activations pays one look at its result.
+
+Nothing is computed here. A call whose arguments are all known is remembered (`host_values`), and
+repeated on the host when somebody asks for what it made.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import gc
+from types import ModuleType
+from typing import Any, Callable
+
+from .calls import tell_torchscript
+from .dynamo_shield import shielded
+from .followed_functions import Followed, followed_functions
+from .guard import install
+from .host_values import SMALL_BYTES, Blank, Call, Geometry, NotKnown, Shown
+from .kernels import put_in_front
+from .known_values import KnownValues
+from .operators import Operators
+from .plausible import WITHOUT_EFFECT, Plausible
+
+_OVERWRITES = frozenset(
+    (
+        *(
+            "fill_",
+            "zero_",
+            "copy_",
+            "normal_",
+            "uniform_",
+            "random_",
+            "bernoulli_",
+            "exponential_",
+        ),
+        *("log_normal_", "cauchy_", "geometric_"),
+    )
+)
+"""Writes after which it does not matter what was there before."""
+
+
+_READ_BY_PYTORCH = ("all", "any", "max", "min")
+"""Operators whose results PyTorch's own functions read in C++, where calls are not seen: the number
+of classes for `one_hot`, the answer of `equal`."""
+
+
+class KnownCalls:
+    """Stands around what Python calls."""
+
+    def __init__(
+        self,
+        torch: Any,
+        known: KnownValues,
+        plausible: Plausible,
+        on_copy: Callable[[Any, Any], object],
+    ) -> None:
+        self._torch = torch
+        self._on_copy = on_copy
+        """Called with source and target of a copy into a tensor on the host."""
+        self._known = known
+        self._plausible = plausible
+        self._operators = Operators(torch)
+        self._replacements: dict[int, tuple[Any, Any]] = {}
+        """By the function's address: itself, which keeps the address, and what stands around it."""
+
+    def install(self) -> None:
+        """Stand around everything that follows values."""
+        torch = self._torch
+        table = _variable_functions(torch)
+        for each in followed_functions(torch):
+            unknown = "values and sizes that depend on it are not known"
+            install(f"call of {each.name}", unknown, self._put_around, each, table)
+        for operator in _READ_BY_PYTORCH:
+            put_in_front(torch, operator, "CUDA", self._kernel(operator))
+        # Python caches attributes of classes.
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(type(torch._C._VariableFunctions)))
+
+    def _put_around(self, each: Followed, table: dict[str, Any]) -> None:
+        owner, name = each.owner, each.name
+        original = getattr(owner, name)
+        if id(original) in self._replacements:
+            _, replacement = self._replacements[id(original)]
+        else:
+            wrap = self._written if each.is_in_place else self._made
+            function = wrap(original, each.operator)
+            replacement = shielded(self._torch, functools.wraps(original)(function))
+            self._replacements[id(original)] = (original, replacement)
+            if isinstance(owner, ModuleType):
+                # Where to find it again: `pickle` and `torch.fx` look functions up by their names.
+                replacement.__module__, replacement.__qualname__ = owner.__name__, name
+                tell_torchscript(self._torch, original, replacement)
+        if owner is self._torch and name in table:
+            # Tensors of the script's own kind are told which function was called by what C++ finds
+            # there, and compare it with what is found in `torch`.
+            table[name] = staticmethod(replacement)
+        if owner is self._torch._C._VariableFunctions:
+            table[name] = staticmethod(replacement)
+        else:
+            setattr(owner, name, replacement)
+
+    def _kernel(self, operator: str) -> Callable[..., Any]:
+        function = getattr(self._torch.ops.aten, operator).default
+
+        def kernel(original: Any, tensor: Any) -> Any:
+            result = original(tensor)
+            self._note_made(function, operator, result, (tensor,), {})
+            return result
+
+        return kernel
+
+    def _made(self, original: Callable[..., Any], operator: str) -> Callable[..., Any]:
+        tensor_type = self._torch.Tensor
+        note = self._note_made
+        note_other = self._note_other
+
+        def made(*arguments: Any, **options: Any) -> Any:
+            if options and options.get("out") is not None:
+                return self._into(original, operator, arguments, options)
+            result = original(*arguments, **options)
+            if type(result) is tensor_type:
+                if result.is_cuda and not result.requires_grad:
+                    note(original, operator, result, arguments, options)
+            elif result is not NotImplemented:
+                return note_other(original, operator, result, arguments, options)
+            return result
+
+        return made
+
+    def _note_other(
+        self, original: Any, operator: str, result: Any, arguments: Any, options: Any
+    ) -> Any:
+        """What is not one plain tensor: several, a truth value, a tensor of the script's kind."""
+        first = result[0] if isinstance(result, (tuple, list)) and result else None
+        if first is not None:
+            if type(first) is self._torch.Tensor and first.is_cuda and not first.requires_grad:
+                self._note_made(original, operator, result, arguments, options)
+        elif type(result) is bool:
+            return self._truth(original, operator, result, arguments, options)
+        return result
+
+    def _truth(
+        self, original: Any, operator: str, result: bool, arguments: Any, options: Any
+    ) -> bool:
+        if not any(isinstance(it, self._torch.Tensor) and it.is_cuda for it in arguments):
+            return result
+        try:
+            call = self._call(original, operator, arguments, options)
+            with self._known.host.working():
+                return bool(call.results())
+        except Exception:
+            return self._plausible.truth_of(operator, result)
+
+    def _note_made(
+        self, original: Any, operator: str, result: Any, arguments: Any, options: Any
+    ) -> None:
+        known = self._known
+        try:
+            if type(result) is self._torch.Tensor:
+                if not known.can_hold(result) or known.has_entry(result):
+                    return
+                size_bytes = result.nbytes
+            else:
+                size_bytes = max(each.nbytes for each in result)
+            if self._operators.leaves_unset(operator):
+                return
+            if size_bytes > SMALL_BYTES and self._operators.is_costly(operator):
+                return
+            known.made(result, self._call(original, operator, arguments, options))
+        except NotKnown:
+            self._plausible.note_result(original, operator, result, arguments, options)
+        except Exception:
+            return  # an odd overload, a lazy tensor: not known
+
+    def _call(self, original: Any, operator: str, arguments: Any, options: Any) -> Call:
+        known = self._known
+        if operator.startswith("new_") or operator.endswith("_like"):
+            # Of the first tensor, only shape and type count.
+            first, *others = arguments
+            kept = (known.blank(first), *known.argument(tuple(others)))
+        else:
+            kept = known.argument(arguments)
+        named = known.options(options)
+        if not _has_tensor(kept, named) and "device" not in options:
+            # Made on the card by the script's default.
+            named = {**named, "device": "cpu"}
+        is_random = self._operators.is_random(operator)
+        return Call(known.host, original, kept, named, is_random=is_random)
+
+    def _into(self, original: Any, operator: str, arguments: Any, options: Any) -> Any:
+        """A result that is written into a tensor of the script's."""
+        known = self._known
+        rest = {name: value for name, value in options.items() if name != "out"}
+        # Before the call: the result may be one of the arguments.
+        call = known.attempt(self._call, original, operator, arguments, rest)
+        result = original(*arguments, **options)
+        known.attempt(self._note_out, operator, call, options["out"])
+        return result
+
+    def _note_out(self, operator: str, call: Call | None, out: Any) -> None:
+        known = self._known
+        targets = (out,) if isinstance(out, self._torch.Tensor) else out
+        for place, target in enumerate(targets):
+            if not target.is_cuda:
+                continue
+            known.forget(target)
+            size_bytes = target.untyped_storage().nbytes()
+            if call is None or not known.can_hold(target) or target.nbytes != size_bytes:
+                continue
+            if not self._operators.leaves_unset(operator):
+                of_several = None if targets is not out else place
+                content = call.content(of_several, Geometry.of(target), size_bytes)
+                known.keep(target, content)
+
+    def _written(self, original: Callable[..., Any], operator: str) -> Callable[..., Any]:
+        known = self._known
+        tensor_type = self._torch.Tensor
+        if operator in WITHOUT_EFFECT:
+            return self._without_effect(original)
+        brings_back = operator == "copy_"
+
+        def written(*arguments: Any, **options: Any) -> Any:
+            target: Any = arguments[0] if arguments else None
+            if type(target) is not tensor_type or not target.is_cuda:
+                result = original(*arguments, **options)
+                if brings_back:
+                    known.attempt(self._on_copy, arguments[1], target)
+                return result
+            # Read before it is written: a write makes what is known of a tensor stale.
+            content = self._content_after(original, operator, target, arguments, options)
+            result = original(*arguments, **options)
+            if content is None:
+                known.forget(target)
+            else:
+                known.attempt(known.keep, target, content)
+            return result
+
+        return written
+
+    def _without_effect(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        known = self._known
+        tensor_type = self._torch.Tensor
+
+        def kept(*arguments: Any, **options: Any) -> Any:
+            tensors = [it for it in arguments if type(it) is tensor_type and it.is_cuda]
+            before = [(it, known.attempt(known.content_of, it)) for it in tensors]
+            result = original(*arguments, **options)
+            for tensor, content in before:
+                if content is not None:
+                    known.attempt(known.keep, tensor, content)
+            return result
+
+        return kept
+
+    def _content_after(
+        self, original: Any, operator: str, target: Any, arguments: Any, options: Any
+    ) -> Any:
+        """What the storage of `target` holds after it is written; None if that is not known."""
+        known = self._known
+        try:
+            before = known.content_of(target)
+            covers = operator in _OVERWRITES and target.nbytes == target.untyped_storage().nbytes()
+            if before is None and not covers:
+                return None
+            if target.requires_grad or not known.can_hold(target):
+                return None
+            if self._operators.leaves_unset(operator):
+                return None
+            call = Call(
+                *(known.host, original, known.argument(arguments[1:]), known.options(options)),
+                is_random=self._operators.is_random(operator),
+            )
+            size_bytes = target.untyped_storage().nbytes()
+            return call.written(None if covers else before, Geometry.of(target), size_bytes)
+        except Exception:
+            return None
+
+
+def _has_tensor(arguments: Any, options: dict[str, Any]) -> bool:
+    def is_one(value: Any) -> bool:
+        if type(value) in (list, tuple):
+            return any(is_one(each) for each in value)
+        return type(value) in (Shown, Blank)
+
+    return is_one(arguments) or any(is_one(each) for each in options.values())
+
+
+def _variable_functions(torch: Any) -> dict[str, Any]:
+    """The functions of `torch` as C++ finds them: the dictionary behind a class of C."""
+    (table,) = gc.get_referents(type(torch._C._VariableFunctions).__dict__)
+    assert isinstance(table, dict)
+    return table

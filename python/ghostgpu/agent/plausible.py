@@ -1,0 +1,129 @@
+"""The policy for values that nobody knows: what they read as. All of it is in this file.
+
+Nothing is computed on the card, but scripts look at what should be there. Zeros would lead many of
+them astray: `log10(1 / mse.item())` divides by zero, and a check such as `(scale > 0).all()` fails.
+So an unknown value reads as something ordinary:
+
+* a floating-point number is 0.5;
+* a whole number is 0, which is in range as a class, a token or a position;
+* a comparison is made with such numbers, and so is any other question about single elements
+  (`isnan`, `isfinite`, `~`, `&`);
+* `all` is true and `any` is false: checks find nothing unusual; `equal` and `allclose` are true;
+* how many elements of a mask are true is what the sizes of selections are assumed to be: all;
+* what PyTorch's own functions check about their arguments (`torch.normal`: no negative deviation)
+  is in order;
+* overflow checks of a gradient scaler find nothing.
+
+With `--values zero`, every unknown value is zero, false, or the empty answer.
+`docs/values.md` has this for users.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .known_values import KnownValues
+from .operators import Operators
+
+ORDINARY = 0.5
+"""What a floating-point number reads as: positive, less than one, neither a logarithm nor a
+quotient of it is out of range, and neither is that of its difference to one."""
+
+WITHOUT_EFFECT = frozenset(("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"))
+"""Writes that change nothing when nothing unusual happens: of the flag for an overflow, of the
+scale of gradients."""
+
+_TRUE = frozenset(("all", "_is_all_true", "isclose", "isreal"))
+_FALSE = frozenset(("any", "_is_any_true", "isin"))
+_COUNTS = frozenset(("sum", "count_nonzero", "nansum"))
+_PICKS = frozenset(("max", "min", "amax", "amin", "median", "mode", "getitem", "index_select"))
+"""Results that are elements of what went in."""
+_TRUTHS = {"equal": True, "allclose": True}
+
+MAX_ELEMENTS = 1 << 24
+
+
+class Plausible:
+    """Answers for values that are not known."""
+
+    def __init__(self, torch: Any, known: KnownValues, *, is_zero: bool, share: float) -> None:
+        self._torch = torch
+        self._known = known
+        self._operators = Operators(torch)
+        self.is_zero = is_zero
+        self.share = share
+        """How much of a selection is assumed to be selected."""
+
+    def selected(self, count: int) -> int:
+        """How many of so many elements are taken to be selected by a mask that is not known."""
+        return max(int(count * self.share), 1) if count else 0
+
+    def of(self, tensor: Any, *, is_check: bool = False) -> Any:
+        """What each element of a tensor on the card, which is not known, reads as.
+
+        `is_check`: one of PyTorch's own functions asks, to see whether its arguments are in order.
+        """
+        if self.is_zero:
+            return 0
+        guess = self._known.guess_of(tensor)
+        if guess is not None:
+            return guess
+        if tensor.dtype is self._torch.bool:
+            return is_check
+        return ORDINARY if tensor.is_floating_point() or tensor.is_complex() else 0
+
+    def truth_of(self, operator: str, answer: bool) -> bool:
+        """What a function that reads a truth value itself returns."""
+        return answer if self.is_zero else _TRUTHS.get(operator, answer)
+
+    def note_result(
+        self, original: Any, operator: str, result: Any, arguments: Any, options: Any
+    ) -> None:
+        """Something was made of values that are not known."""
+        if self.is_zero:
+            return
+        values = result if isinstance(result, self._torch.Tensor) else result[0]
+        if values.dtype not in self._known.kinds or not 0 < values.numel() <= MAX_ELEMENTS:
+            return
+        guess = self._known.attempt(self._guess, original, operator, values, arguments, options)
+        if guess is not None and not self._known.has_entry(values):
+            self._known.keep(values, None, guess)
+
+    def _guess(
+        self, original: Any, operator: str, result: Any, arguments: Any, options: Any
+    ) -> Any:
+        if operator in _TRUE:
+            return True
+        if operator in _FALSE:
+            return False
+        first = arguments[0]
+        if operator in _COUNTS:
+            if first.dtype is self._torch.bool:
+                return self.selected(first.numel() // result.numel())
+            return None
+        if operator in _PICKS:
+            return self._known.guess_of(first)
+        if self._operators.is_pointwise(operator):
+            with self._known.host.working():
+                answer = original(*map(self._one, arguments), **options)
+            return answer.item()
+        return None
+
+    def _one(self, argument: Any) -> Any:
+        """One element for a tensor, as it would be read."""
+        if not isinstance(argument, self._torch.Tensor):
+            return argument
+        element = self._known.content_of(argument) if argument.is_cuda else None
+        value = self.of(argument)
+        if element is not None or not argument.is_cuda:
+            values = self._known.of(argument) if argument.is_cuda else argument
+            value = values.reshape(-1)[0].item()
+        return self._torch.tensor(value, dtype=argument.dtype, device="cpu")
+
+    def copied(self, source: Any, result: Any) -> None:
+        """A copy on the card of a tensor with a guess has the same."""
+        guess = self._known.guess_of(source)
+        if guess is not None and not self._known.has_entry(result):
+            if not result.is_floating_point():
+                guess = int(guess) if result.dtype is not self._torch.bool else bool(guess)
+            self._known.keep(result, None, guess)

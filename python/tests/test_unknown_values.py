@@ -1,0 +1,147 @@
+"""Values that nobody knows read as ordinary ones: checks pass, and arithmetic works."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from conftest import Rehearse, needs_torch
+
+from ghostgpu.agent.waiting_loops import loop_depends_on
+
+# An expression over `x` (8x4 on the card, of a layer), its value, and its value with zeros.
+READS = [
+    ("x.mean().item()", "0.5", "0.0"),
+    ("round(math.log10(1 / x[0, 0].item()), 3)", "0.301", "ZeroDivisionError"),
+    ("x.half().sum().item()", "0.5", "0.0"),
+    ("x[0].tolist()", "[0.5, 0.5, 0.5, 0.5]", "[0.0, 0.0, 0.0, 0.0]"),
+    ("x[0].cpu().tolist()", "[0.5, 0.5, 0.5, 0.5]", "[0.0, 0.0, 0.0, 0.0]"),
+    ("x.argmax(1).tolist()", "[0, 0, 0, 0, 0, 0, 0, 0]", "[0, 0, 0, 0, 0, 0, 0, 0]"),
+    ("torch.multinomial(x.softmax(1), 1).max().item()", "0", "0"),
+    ("torch.isfinite(x).all().item()", "True", "False"),
+    ("torch.isnan(x).any().item()", "False", "False"),
+    ("bool(torch.isnan(x.sum()))", "False", "False"),
+    ("bool(torch.isfinite(x.sum()))", "True", "False"),
+    ("bool(~torch.isnan(x.sum()))", "True", "False"),
+    ("bool((x.min() >= 0) & (x.max() <= 1))", "True", "False"),
+    ("bool(x.min() >= 0), bool(x.sum() > 1e4), bool(x.sum() == x.mean())", "*", "*"),
+    ("bool((x > 3).all()), bool((x > 0).any())", "(True, False)", "(False, False)"),
+    ("torch.equal(x, x + 1), torch.allclose(x, x + 1)", "(True, True)", "(False, False)"),
+    ("(x > 0).sum().item(), (x > 0).sum(1)[0].item()", "(32, 4)", "(0, 0)"),
+    ("len(x[x > 0]) == (x > 0).sum().item()", "True", "False"),
+    ("(x > 0).sum(1).max().item()", "4", "0"),
+    ("(x > 0).sum().float().item()", "32.0", "0.0"),
+    ("tuple(torch.normal(x, x).shape)", "(8, 4)", "RuntimeError"),
+]
+
+SCRIPT = """
+import math, torch
+x = torch.nn.Linear(4, 4).cuda()(torch.ones(8, 4).cuda()).detach()
+for expression in EXPRESSIONS:
+    try:
+        print(eval(expression))
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+@needs_torch
+@pytest.mark.parametrize("policy", ["plausible", "zero"])
+def test_unknown_values_read_as_the_policy_says(rehearse_on_card: Rehearse, policy: str) -> None:
+    column = 1 if policy == "plausible" else 2
+    script = f"EXPRESSIONS = {[each[0] for each in READS]!r}\n{SCRIPT}"
+    done = rehearse_on_card(script, values=policy)
+    wanted = [each[column] for each in READS]
+    found = ["*" if want == "*" else line for want, line in zip(wanted, done.stdout.splitlines())]
+    assert found == wanted, done.stderr
+
+
+@needs_torch
+def test_a_gradient_scaler_skips_no_step_and_keeps_its_scale(rehearse_on_card: Rehearse) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        net = torch.nn.Linear(4, 4).cuda()
+        optimizer = torch.optim.Adam(net.parameters())
+        scaler = torch.amp.GradScaler("cuda")
+        for _ in range(3):
+            scaler.scale(net(torch.ones(2, 4).cuda()).sum()).backward()
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0, error_if_nonfinite=True)
+            scaler.step(optimizer)
+            scaler.update()
+            print(int(optimizer.state[net.weight]["step"]), scaler.get_scale())
+        """,
+        steps=0,
+    )
+    assert done.stdout.splitlines() == [f"{step} 65536.0" for step in (1, 2, 3)], done.stderr
+
+
+@needs_torch
+def test_distributions_take_what_a_network_gives_them(rehearse_on_card: Rehearse) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        from torch.distributions import Beta, Categorical, Dirichlet, MultivariateNormal, Normal
+        x = torch.nn.Linear(4, 4).cuda()(torch.ones(8, 4).cuda())
+        for made in (
+            Categorical(logits=x), Categorical(probs=x.softmax(-1)), Normal(x, x.exp()),
+            Beta(x.exp(), x.exp()), Dirichlet(x.exp()),
+            MultivariateNormal(x, torch.diag_embed(x.exp())),
+        ):
+            sample = made.sample()
+            made.log_prob(sample).sum().backward(retain_graph=True)
+            print(type(made).__name__, made.entropy().mean().item())
+        """
+    )
+    assert len(done.stdout.splitlines()) == 6, done.stderr
+
+
+# The text of a function, the number of the line that reads, whether the loop waits for it, and
+# whether that loop lies in another one.
+LOOPS = {
+    "its condition": ("while x.item() > 1:\n    step()", 1, True, False),
+    "a condition before break": ("while True:\n    if f(x.item()):\n        break", 2, True, False),
+    "a condition before return": ("while 1:\n    if x.item():\n        return 3", 2, True, False),
+    "a name in its condition": ("while y > 1:\n    y = x.item()", 2, True, False),
+    "by way of other names": ("while y > 1:\n    z = x.item()\n    y = z + 1", 2, True, False),
+    "only a print": ("while n < 9:\n    print(x.item())\n    n += 1", 2, False, False),
+    "a list": ("while n < 9:\n    losses.append(x.item())\n    n += 1", 2, False, False),
+    "a for loop": ("for n in range(9):\n    if x.item() > 1:\n        break", 2, False, False),
+    "no loop": ("if x.item():\n    return", 1, False, False),
+    "in another": ("for b in c:\n    while x.item() > 1:\n        step()", 2, True, True),
+    "another function's": ("while y:\n    def f():\n        return x.item()", 3, False, False),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_waits_for_a_value_that_decides_its_end(name: str, tmp_path: Path) -> None:
+    text, line, waits, is_inside_another = LOOPS[name]
+    file = tmp_path / "script.py"
+    file.write_text("def function():\n" + textwrap.indent(text, "    ") + "\n")
+    assert loop_depends_on(str(file), line + 1) == (waits, is_inside_another)
+
+
+@needs_torch
+def test_a_loop_that_waits_for_a_value_is_given_others_and_ended(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        net = torch.nn.Linear(4, 9).cuda()
+        x = torch.ones(1, 4).cuda()
+        while net(x).mean() > 0.01:
+            pass
+        print("left")
+        while True:
+            if net(x).argmax().item() == 7:
+                break
+        print("never")
+        """
+    )
+    assert (done.code, done.stdout.split()) == (0, ["left"]), done.stderr
+    assert done.report["waits_at"] == "script.py:9"
+    sentence = "script.py:5: the loop is assumed to end by a value that only a real card computes"
+    assert sentence in done.report["assumptions"]
