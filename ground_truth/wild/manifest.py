@@ -117,8 +117,9 @@ def _script(
         options = {key: value for key, value in item.items() if key not in ("recipe", "at")}
         if item["recipe"] not in RECIPES:
             raise ManifestError(f"{name}: there is no recipe {item['recipe']}")
-        if PurePosixPath(item["at"]).is_absolute() or ".." in PurePosixPath(item["at"]).parts:
-            raise ManifestError(f"{name}: {item['at']} is outside the checkout")
+        # Some scripts read `../data`: the run's folder is the one above the checkout.
+        if PurePosixPath(item["at"]).is_absolute() or ".." in PurePosixPath(item["at"]).parts[1:]:
+            raise ManifestError(f"{name}: {item['at']} is outside the run's folder")
         data.append(Data(item["recipe"], item["at"], options))
     return Script(
         name=name,

@@ -7,12 +7,10 @@ seeded; what matters to memory are the numbers of samples and their shapes.
 from __future__ import annotations
 
 import array
-import csv
-import json
+import gzip
 import pickle
 import random
 import struct
-import wave
 from pathlib import Path
 from typing import Any, Callable
 
@@ -175,80 +173,22 @@ def tokens(file: Path, count: int = 20_000, vocabulary: int = 50, header: bool =
 
 
 @recipe
-def pickled(file: Path, content: Any) -> None:
-    """A pickle of what `scripts.toml` says."""
-    file.write_bytes(pickle.dumps(content))
-
-
-@recipe
 def written(file: Path, content: str) -> None:
     """A text file with this content."""
     file.write_text(content)
 
 
 @recipe
-def json_file(file: Path, content: Any) -> None:
-    file.write_text(json.dumps(content))
-
-
-@recipe
-def table(file: Path, columns: list[str], rows: int = 200) -> None:
-    """A CSV file of numbers between 0 and 1."""
-    generator = random.Random(SEED)
-    with file.open("w", newline="") as opened:
-        writer = csv.writer(opened)
-        writer.writerow(columns)
-        for _ in range(rows):
-            writer.writerow([f"{generator.random():.4f}" for _ in columns])
-
-
-@recipe
-def sounds(folder: Path, names: list[str], each: int = 8, rate: int = 16_000) -> None:
-    """A second of noise in 16-bit mono for each file, one folder for each word."""
-    generator = random.Random(SEED)
-    for name in names:
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        for index in range(each):
-            with wave.open(str(folder / name / f"{index:04}.wav"), "wb") as file:
-                file.setnchannels(1)
-                file.setsampwidth(2)
-                file.setframerate(rate)
-                file.writeframes(generator.randbytes(rate * 2))
-
-
-@recipe
-def arrays(file: Path, shapes: dict[str, list[int]], top: int | None = None) -> None:
-    """A `.npz` file of floats between 0 and 1, or of integers below `top`."""
-    import numpy
-
-    generator = numpy.random.default_rng(SEED)
-    made: Any = {
-        name: generator.random(shape, dtype=numpy.float32)
-        if top is None
-        else generator.integers(0, top, shape)
-        for name, shape in shapes.items()
-    }
-    numpy.savez(file, **made)
-
-
-@recipe
-def tensor(file: Path, shape: list[int], kind: str = "float64") -> None:
-    """What `torch.save` writes for one array of numpy, or one tensor if `kind` is "tensor"."""
-    import numpy
-    import torch
-
-    values = numpy.random.default_rng(SEED).random(shape)
-    torch.save(torch.tensor(values) if kind == "tensor" else values.astype(kind), file)
-
-
-@recipe
 def weights(file: Path, model: str) -> None:
-    """Random weights of one of torchvision's models, under the name that its download has."""
+    """Weights of one of torchvision's models, all alike, in the file that its download would be."""
     import torch
     import torchvision
 
-    torch.manual_seed(SEED)
-    torch.save(torchvision.models.get_model(model, weights=None).state_dict(), file)
+    with torch.device("meta"):
+        shapes = torchvision.models.get_model(model, weights=None).state_dict()
+    torch.save(
+        {key: torch.full_like(value, 0.01, device="cpu") for key, value in shapes.items()}, file
+    )
 
 
 @recipe
@@ -270,3 +210,11 @@ def point_clouds(root: Path, classes: list[str], each: int = 12, points: int = 1
         (root / f"modelnet{size}_shape_names.txt").write_text("\n".join(classes) + "\n")
         (root / f"modelnet{size}_train.txt").write_text("\n".join(train) + "\n")
         (root / f"modelnet{size}_test.txt").write_text("\n".join(test) + "\n")
+
+
+@recipe
+def enwik8(file: Path, size: int = 92_000_000) -> None:
+    """Compressed bytes of text, as many as scripts count on when they split off the last ones."""
+    line = b"In the wild there are words of every kind, and markup [[between]] them.\n"
+    content = (line * (size // len(line) + 1))[:size]
+    file.write_bytes(gzip.compress(content, compresslevel=1, mtime=0))
