@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import gzip
 import json
 import os
 import subprocess
@@ -43,6 +44,9 @@ def main(words: list[str]) -> int:
     parser.add_argument(
         "--keep", action="store_true", help="keep what --out has about other scripts"
     )
+    parser.add_argument(
+        "--events", type=Path, help="write the allocator's history of first runs to this .json.gz"
+    )
     arguments = parser.parse_args(words)
 
     chosen = [
@@ -53,15 +57,24 @@ def main(words: list[str]) -> int:
     results: dict[str, Any] = {}
     if arguments.keep and arguments.out.exists():
         results = json.loads(arguments.out.read_text())["scripts"]
+    events: dict[str, Any] = {}
     began = time.monotonic()
 
     def run(script: Script) -> tuple[str, list[dict[str, Any]]]:
-        runs = []
+        runs: list[dict[str, Any]] = []
         for _ in range(arguments.repeat):
             if time.monotonic() - began > arguments.deadline:
                 break
             prefix = _prefix(script, arguments.python, arguments.virtual)
-            runs.append(run_script(script, arguments.bundle, prefix, arguments.limit))
+            runs.append(
+                run_script(
+                    script,
+                    arguments.bundle,
+                    prefix,
+                    arguments.limit,
+                    with_events=arguments.events is not None and not runs,
+                )
+            )
             say(f"{script.name}: {runs[-1]['outcome']} in {runs[-1]['seconds']} s")
         return script.name, runs
 
@@ -70,10 +83,13 @@ def main(words: list[str]) -> int:
         # Written after each script, so that a run which is cut off leaves what it has.
         for name, runs in pool.map(run, chosen):
             if runs:
+                events[name] = [process.pop("events", []) for process in runs[0]["processes"]]
                 results[name] = summarise(runs)
                 arguments.out.write_text(
                     json.dumps({**head, "scripts": dict(sorted(results.items()))}, indent=1) + "\n"
                 )
+    if arguments.events is not None:
+        arguments.events.write_bytes(gzip.compress(json.dumps(events).encode(), mtime=0))
     return 0
 
 

@@ -23,12 +23,10 @@ KEPT_OUTPUT = 4000
 
 
 def run_script(
-    script: Script, bundle: Path, prefix: list[str], limit_s: float, jobs_folder: Path | None = None
+    script: Script, bundle: Path, prefix: list[str], limit_s: float, with_events: bool = False
 ) -> dict[str, Any]:
     """`prefix` is what stands before the script: a python, or `ghostgpu run … --`."""
-    with tempfile.TemporaryDirectory(
-        prefix="wild-", dir=jobs_folder, ignore_cleanup_errors=True
-    ) as name:
+    with tempfile.TemporaryDirectory(prefix="wild-", ignore_cleanup_errors=True) as name:
         room = Path(name)
         checkout = room / "checkout"
         shutil.copytree(bundle / "repositories" / script.repository, checkout)
@@ -44,7 +42,7 @@ def run_script(
             process = subprocess.Popen(
                 [*prefix, *script.command],
                 cwd=checkout / script.folder,
-                env=_environment(script, bundle, room),
+                env=_environment(script, bundle, room, with_events),
                 stdin=stdin,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -64,7 +62,7 @@ def run_script(
     return result_of(code, seconds, records, output_end)
 
 
-def _environment(script: Script, bundle: Path, room: Path) -> dict[str, str]:
+def _environment(script: Script, bundle: Path, room: Path, with_events: bool) -> dict[str, str]:
     checkout = room / "checkout"
     places = [STARTUP, *(bundle / "packages" / package for package in script.packages)]
     environment = {
@@ -82,6 +80,7 @@ def _environment(script: Script, bundle: Path, room: Path) -> dict[str, str]:
         "WILD_RECORD": str(room / "record"),
         "WILD_SILENT": ",".join(script.silent),
         "WILD_STEPS": str(script.steps),
+        "WILD_EVENTS": "1" if with_events else "",
     }
     for key, value in script.environment.items():
         environment[key] = value.replace("{checkout}", str(checkout))

@@ -6,6 +6,7 @@ only draw or log, and writes down at the end what PyTorch's allocator counted.
 
     WILD_RECORD   the folder that every process with a card writes its figures to, as <pid>.json
     WILD_SILENT   names of modules to replace, separated by commas
+    WILD_EVENTS   if set, the allocator's history is written too
     WILD_STEPS    ends the script after this many optimizer steps, where no argument of its own does
 """
 
@@ -140,7 +141,41 @@ def _seed_and_record(torch: Any) -> None:
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     register_optimizer_step_post_hook(count)
+    if os.environ.get("WILD_EVENTS"):
+        # Once the script itself has come to use the card, and not before.
+        torch.cuda._lazy_call(lambda: _keep_history(torch))
     atexit.register(_record, torch, steps)
+
+
+def _keep_history(torch: Any) -> None:
+    torch.cuda.memory._record_memory_history(context=None, max_entries=2_000_000)
+
+
+#: One letter for each kind of event. Memory is freed when no stream uses it any more.
+LETTERS = {
+    "alloc": "a",
+    "free_requested": "r",
+    "free_completed": "f",
+    "segment_alloc": "S",
+    "segment_free": "F",
+    "segment_map": "M",
+    "segment_unmap": "U",
+    "oom": "O",
+    "snapshot": "",
+}
+
+
+def _history(torch: Any) -> list[str]:
+    """The events of each card: letters with sizes, separated by blanks."""
+    traces = torch.cuda.memory._snapshot()["device_traces"]
+    return [
+        " ".join(
+            f"{LETTERS[event['action']]}{event['size']}"
+            for event in trace
+            if LETTERS.get(event["action"])
+        )
+        for trace in traces
+    ]
 
 
 def _record(torch: Any, steps: list[int]) -> None:
@@ -163,7 +198,9 @@ def _record(torch: Any, steps: list[int]) -> None:
                 "out_of_memory": counted["num_ooms"],
             }
         )
-    figures = {"optimizer_steps": steps[0], "cards": cards}
+    figures: dict[str, Any] = {"optimizer_steps": steps[0], "cards": cards}
+    if os.environ.get("WILD_EVENTS"):
+        figures["events"] = _history(torch)
     with open(os.path.join(folder, f"{os.getpid()}.json"), "w") as file:
         json.dump(figures, file)
 
