@@ -21,6 +21,7 @@ torch = pytest.importorskip("torch")
 datasets = pytest.importorskip("torchvision.datasets")
 
 from wild.compare import as_table, compare, compare_script
+from wild.events import first_difference
 from wild.manifest import MANIFEST, Data, ManifestError, Script, read_manifest
 from wild.one_run import result_of, run_script
 from wild.prepare import collect_script
@@ -306,6 +307,30 @@ def test_a_script_that_is_not_like_itself_is_compared_with_the_nearest_run() -> 
     found = compare_script("x", real, result(process(1000, 2200)))
     assert found.verdict == "equal"
     assert found.is_unsteady
+
+
+@pytest.mark.parametrize(
+    ("virtual", "said"),
+    [
+        ("S20 a1 a2 r1 f1 r2 f2", ""),
+        ("S20 a1 a3 r1 f1 r2 f2", "asks for another size at event 1 of 2: a1 a2 | a1 a3"),
+        (
+            "S20 a1 a2 r2 f2 r1 f1",
+            "gives memory back in another order at event 2 of 4: a1 a2 r1 r2 | a1 a2 r2 r1",
+        ),
+        (
+            "S20 a1 S20 a2 r1 f1 r2 f2",
+            "another segment at event 2 of 5: S20 a1 a2 r1 r2 | S20 a1 S20 a2 r1 r2",
+        ),
+        (
+            "S20 a1 a2 r1 r2 f1 f2",
+            "memory is free at another moment at event 4 of 7:"
+            " S20 a1 a2 r1 f1 r2 f2 | S20 a1 a2 r1 r2 f1 f2",
+        ),
+    ],
+)
+def test_two_histories_part_where_the_first_event_differs(virtual: str, said: str) -> None:
+    assert first_difference("S20 a1 a2 r1 f1 r2 f2", virtual) == said
 
 
 def test_the_table_counts_verdicts() -> None:

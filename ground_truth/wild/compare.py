@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
+from .events import differences, read_events
+
 EXACT = ("peak_allocated_bytes", "peak_reserved_bytes")
 RAN = ("completed", "out of memory")
 
@@ -133,11 +135,23 @@ def main(words: list[str]) -> int:
         default=0.0,
         help="the share of measured scripts that must be equal",
     )
+    parser.add_argument(
+        "--events",
+        type=Path,
+        nargs=2,
+        metavar=("REAL", "VIRTUAL"),
+        help="what `measure --events` wrote: shows where the two histories part",
+    )
     arguments = parser.parse_args(words)
     comparisons = compare(
         json.loads(arguments.real.read_text()), json.loads(arguments.virtual.read_text())
     )
     print(as_table(comparisons))
+    if arguments.events is not None:
+        real, virtual = (read_events(path) for path in arguments.events)
+        for found in comparisons:
+            for line in differences(found.script, real, virtual):
+                print(f"{found.script}: {line}")
     measured = [found for found in comparisons if found.verdict != "not measured"]
     equal = sum(found.verdict == "equal" for found in measured)
     has_failed = any(found.verdict == "failed" for found in measured)
