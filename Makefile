@@ -105,7 +105,7 @@ lint-python: ## ruff and mypy
 	done; \
 	"$$reference" -m mypy --untyped-calls-exclude torch examples bench; \
 	"$$reference" -m mypy --untyped-calls-exclude torch attacks fuzz crates/pickle/tests crates/snapshot/tests; \
-	for part in ground_truth/harness ground_truth/cudnn ground_truth/tables ground_truth/allocator \
+	for part in ground_truth/harness ground_truth/cudnn ground_truth/tables ground_truth/allocator ground_truth/wild \
 		ground_truth/verdicts/smallest_limits.py \
 		ground_truth/test_*.py; do \
 		"$$reference" -m mypy --config-file ground_truth/mypy.ini "$$part"; \
@@ -162,6 +162,15 @@ prove-allocator: build ## Drive PyTorch's own allocator at length, with every op
 .PHONY: test-ground-truth
 test-ground-truth: build ## Replay what was measured on a real card, and compare to the byte
 	$(first_python); "$$reference" -m pytest -n 2 --dist loadfile ground_truth
+
+.PHONY: wild
+wild: build ## Run public scripts on the virtual card and compare with a real one: SOURCES=clones at OWNER/NAME
+	@test -n "$(SOURCES)" || { echo "make wild needs SOURCES, a folder of clones" >&2; exit 2; }
+	$(first_python); \
+	"$$reference" ground_truth/wild prepare --sources "$(SOURCES)" --out target/wild/bundle; \
+	"$$reference" ground_truth/wild measure --bundle target/wild/bundle --out target/wild/virtual.json \
+		--virtual h200 --jobs 2 --limit 600; \
+	"$$reference" ground_truth/wild compare --at-least 0.9 ground_truth/wild/h200.json target/wild/virtual.json
 
 .PHONY: test-package
 test-package: ## `pip install .` into an empty environment

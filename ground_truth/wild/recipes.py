@@ -1,0 +1,220 @@
+"""Made-up data: files in the formats that public scripts read, the same on every machine.
+
+A recipe takes the folder or file to write and options from `scripts.toml`. Values are arbitrary but
+seeded; what matters to memory are the numbers of samples and their shapes.
+"""
+
+from __future__ import annotations
+
+import array
+import gzip
+import pickle
+import random
+import struct
+from pathlib import Path
+from typing import Any, Callable
+
+SEED = 7
+
+RECIPES: dict[str, Callable[..., None]] = {}
+
+
+def recipe(function: Callable[..., None]) -> Callable[..., None]:
+    RECIPES[function.__name__.replace("_", "-")] = function
+    return function
+
+
+def make(name: str, target: Path, options: dict[str, Any]) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    RECIPES[name](target, **options)
+
+
+@recipe
+def mnist(root: Path, train: int = 256, test: int = 64, name: str = "MNIST") -> None:
+    """The four raw files that `torchvision.datasets.MNIST` and its likes read."""
+    raw = root / name / "raw"
+    raw.mkdir(parents=True, exist_ok=True)
+    generator = random.Random(SEED)
+    for prefix, count in (("train", train), ("t10k", test)):
+        images = struct.pack(">IIII", 0x803, count, 28, 28) + generator.randbytes(count * 784)
+        labels = struct.pack(">II", 0x801, count) + bytes(index % 10 for index in range(count))
+        (raw / f"{prefix}-images-idx3-ubyte").write_bytes(images)
+        (raw / f"{prefix}-labels-idx1-ubyte").write_bytes(labels)
+
+
+@recipe
+def cifar(root: Path, train: int = 256, test: int = 64, classes: int = 10) -> None:
+    """The pickled batches of CIFAR-10 or CIFAR-100."""
+    generator = random.Random(SEED)
+
+    def batch(count: int) -> dict[str, Any]:
+        import numpy
+
+        pixels = numpy.frombuffer(generator.randbytes(count * 3072), dtype=numpy.uint8)
+        labels = [index % classes for index in range(count)]
+        key = "labels" if classes == 10 else "fine_labels"
+        return {"data": pixels.reshape(count, 3072), key: labels}
+
+    names = [f"class{index}" for index in range(classes)]
+    if classes == 10:
+        folder = root / "cifar-10-batches-py"
+        parts = [train // 5 + (1 if index < train % 5 else 0) for index in range(5)]
+        contents: dict[str, Any] = {
+            f"data_batch_{index + 1}": batch(count) for index, count in enumerate(parts)
+        }
+        contents["test_batch"] = batch(test)
+        contents["batches.meta"] = {"label_names": names}
+    else:
+        folder = root / "cifar-100-python"
+        contents = {"train": batch(train), "test": batch(test)}
+        contents["meta"] = {"fine_label_names": names}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        (folder / name).write_bytes(pickle.dumps(content))
+
+
+def _picture(width: int, height: int, mode: str, generator: random.Random) -> Any:
+    from PIL import Image
+
+    # A small random picture, enlarged: as smooth as a photograph, and quick to make.
+    channels = {"L": 1, "RGB": 3}[mode]
+    small = Image.frombytes(mode, (8, 8), generator.randbytes(64 * channels))
+    return small.resize((width, height), Image.Resampling.BICUBIC)
+
+
+@recipe
+def pictures(
+    folder: Path, count: int = 16, width: int = 64, height: int = 64, kind: str = "jpg"
+) -> None:
+    """A flat folder of pictures: 0001.jpg, 0002.jpg, …"""
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = random.Random(SEED)
+    for index in range(1, count + 1):
+        _picture(width, height, "RGB", generator).save(folder / f"{index:04}.{kind}")
+
+
+@recipe
+def picture_folders(
+    root: Path,
+    classes: int = 2,
+    each: int = 16,
+    width: int = 64,
+    height: int = 64,
+    kind: str = "jpg",
+    names: list[str] | None = None,
+) -> None:
+    """One folder of pictures for each class, as `ImageFolder` reads them."""
+    generator = random.Random(SEED)
+    for label in names or [f"class{index:03}" for index in range(classes)]:
+        folder = root / label
+        folder.mkdir(parents=True, exist_ok=True)
+        for index in range(1, each + 1):
+            _picture(width, height, "RGB", generator).save(folder / f"{label}_{index:04}.{kind}")
+
+
+@recipe
+def masks(
+    folder: Path,
+    count: int = 16,
+    width: int = 64,
+    height: int = 64,
+    values: int = 2,
+    suffix: str = "",
+) -> None:
+    """Pictures of class numbers: 0001.png, 0002.png, …, a rectangle for each class."""
+    from PIL import Image
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for index in range(1, count + 1):
+        mask = Image.new("L", (width, height), 0)
+        for value in range(1, values):
+            left = value * width // values
+            mask.paste(value, (left, 0, (value + 1) * width // values, height))
+        mask.save(folder / f"{index:04}{suffix}.png")
+
+
+@recipe
+def text(file: Path, lines: int = 200, words: int = 12, vocabulary: int = 200) -> None:
+    """Lines of words from a small vocabulary."""
+    generator = random.Random(SEED)
+    known = _vocabulary(vocabulary, generator)
+    written = [" ".join(generator.choice(known) for _ in range(words)) for _ in range(lines)]
+    file.write_text("\n".join(written) + "\n")
+
+
+@recipe
+def name_list(file: Path, lines: int = 500, longest: int = 10) -> None:
+    """One lower-case name on each line; the first is the longest that there can be."""
+    generator = random.Random(SEED)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    names = [letters[:longest]]
+    while len(names) < lines:
+        length = generator.randint(3, longest)
+        names.append("".join(generator.choice(letters) for _ in range(length)))
+    file.write_text("\n".join(names) + "\n")
+
+
+def _vocabulary(size: int, generator: random.Random) -> list[str]:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    known: dict[str, None] = {}
+    while len(known) < size:
+        known["".join(generator.choice(letters) for _ in range(generator.randint(2, 8)))] = None
+    return list(known)
+
+
+@recipe
+def tokens(file: Path, count: int = 20_000, vocabulary: int = 50, header: bool = False) -> None:
+    """Token numbers as 16-bit integers, with the header of llm.c's files if asked for."""
+    generator = random.Random(SEED)
+    content = array.array("H", (generator.randrange(vocabulary) for _ in range(count))).tobytes()
+    if header:
+        content = struct.pack("<256i", 20240520, 1, count, *[0] * 253) + content
+    file.write_bytes(content)
+
+
+@recipe
+def written(file: Path, content: str) -> None:
+    """A text file with this content."""
+    file.write_text(content)
+
+
+@recipe
+def weights(file: Path, model: str) -> None:
+    """Weights of one of torchvision's models, all alike, in the file that its download would be."""
+    import torch
+    import torchvision
+
+    with torch.device("meta"):
+        shapes = torchvision.models.get_model(model, weights=None).state_dict()
+    torch.save(
+        {key: torch.full_like(value, 0.01, device="cpu") for key, value in shapes.items()}, file
+    )
+
+
+@recipe
+def point_clouds(root: Path, classes: list[str], each: int = 12, points: int = 1024) -> None:
+    """ModelNet40 as text files of points with normals, with its lists of names."""
+    generator = random.Random(SEED)
+    train: list[str] = []
+    test: list[str] = []
+    for label in classes:
+        (root / label).mkdir(parents=True, exist_ok=True)
+        for index in range(1, each + 1):
+            name = f"{label}_{index:04}"
+            (train if index <= each * 2 // 3 else test).append(name)
+            rows = (
+                ",".join(f"{generator.uniform(-1, 1):.5f}" for _ in range(6)) for _ in range(points)
+            )
+            (root / label / f"{name}.txt").write_text("\n".join(rows) + "\n")
+    for size in ("10", "40"):
+        (root / f"modelnet{size}_shape_names.txt").write_text("\n".join(classes) + "\n")
+        (root / f"modelnet{size}_train.txt").write_text("\n".join(train) + "\n")
+        (root / f"modelnet{size}_test.txt").write_text("\n".join(test) + "\n")
+
+
+@recipe
+def enwik8(file: Path, size: int = 92_000_000) -> None:
+    """Compressed bytes of text, as many as scripts count on when they split off the last ones."""
+    line = b"In the wild there are words of every kind, and markup [[between]] them.\n"
+    content = (line * (size // len(line) + 1))[:size]
+    file.write_bytes(gzip.compress(content, compresslevel=1, mtime=0))
