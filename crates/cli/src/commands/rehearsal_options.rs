@@ -86,22 +86,6 @@ impl ValuesOption {
 }
 
 impl RehearsalOptions {
-    /// The same with the margin in use too: what fits then fits with that much to spare.
-    pub fn job_with_margin(&self, command: Vec<OsString>) -> Job {
-        let job = self.job(command);
-        let card = job.card.as_deref();
-        // A card that does not exist is refused when the job is prepared.
-        let card = card.and_then(|name| Catalogue::builtin().find(name).ok());
-        let total = job.memory_bytes.or(card.map(|card| card.total_bytes));
-        let margin = self
-            .margin
-            .map_or(0, |margin| margin.bytes_of(total.unwrap_or(0)));
-        Job {
-            reserve_bytes: job.reserve_bytes.saturating_add(margin),
-            ..job
-        }
-    }
-
     /// The job of rehearsing a command with these options.
     pub fn job(&self, command: Vec<OsString>) -> Job {
         Job {
