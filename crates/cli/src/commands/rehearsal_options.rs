@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ghostgpu_device::Catalogue;
 use ghostgpu_plan::verdict::Margin;
 use ghostgpu_rehearse::{Job, UnknownValues};
 use ghostgpu_text::{parse_card_memory, parse_duration, parse_size};
