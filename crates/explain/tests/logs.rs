@@ -242,7 +242,11 @@ fn a_log_full_of_errors_is_bounded_and_its_end_is_read() {
 #[test]
 fn common_advice_that_does_not_help_is_named() {
     let answer = explained(ERROR);
-    let what: Vec<&str> = answer.does_not_help.iter().map(|each| each.what).collect();
+    let what: Vec<&str> = answer
+        .does_not_help
+        .iter()
+        .map(|each| each.what.as_str())
+        .collect();
     assert!(what.contains(&"torch.cuda.empty_cache()"));
     assert!(what.contains(&"max_split_size_mb, expandable_segments"));
 }
