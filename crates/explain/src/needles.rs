@@ -1,6 +1,5 @@
 //! One pass over a line that decides which readers need it.
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -69,8 +68,9 @@ struct Automaton {
     search: AhoCorasick,
     /// For each needle, the readers that need it.
     readers: Vec<u32>,
-    /// The letters before and after each blank of a family's needles.
-    around_blanks: BTreeSet<(u8, u8)>,
+    /// For each pair of bytes, whether they stand before and after a blank of some family's needle: every
+    /// line of a log is asked.
+    around_blanks: Vec<bool>,
 }
 
 static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
@@ -110,18 +110,15 @@ static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
         .match_kind(MatchKind::Standard)
         .build(&needles)
         .ok()?;
-    let around_blanks = FAMILIES
+    let mut around_blanks = vec![false; 1 << 16];
+    let pairs = FAMILIES
         .iter()
         .flat_map(|family| family.needles)
         .flat_map(|needle| needle.as_bytes().windows(3))
-        .filter(|letters| letters[1] == b' ')
-        .map(|letters| {
-            (
-                letters[0].to_ascii_lowercase(),
-                letters[2].to_ascii_lowercase(),
-            )
-        })
-        .collect();
+        .filter(|letters| letters[1] == b' ');
+    for letters in pairs {
+        around_blanks[pair(letters[0], letters[2])] = true;
+    }
     Some(Automaton {
         search,
         readers,
@@ -131,9 +128,12 @@ static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
 
 /// Whether some needle may have been wrapped between these letters.
 pub fn may_continue(last: u8, first: u8) -> bool {
-    let pair = (last.to_ascii_lowercase(), first.to_ascii_lowercase());
     let automaton = AUTOMATON.as_ref();
-    automaton.is_some_and(|automaton| automaton.around_blanks.contains(&pair))
+    automaton.is_some_and(|automaton| automaton.around_blanks[pair(last, first)])
+}
+
+fn pair(last: u8, first: u8) -> usize {
+    usize::from(last.to_ascii_lowercase()) << 8 | usize::from(first.to_ascii_lowercase())
 }
 
 /// The readers that need this line.

@@ -207,7 +207,7 @@ fn a_message_that_is_cut_off_gives_no_other_figures() {
             .char_indices()
             .filter(|(_, character)| *character == ' ');
         for (end, _) in ends {
-            let Some((_, part, _)) = essence(message.text[..end].as_bytes()) else {
+            let Some((_, part, _)) = essence(&message.text.as_bytes()[..end]) else {
                 continue;
             };
             let pairs = [

@@ -23,10 +23,11 @@ fn read(window: &Window) -> Vec<Message> {
         let (start, end) = range(&found);
         let mut message = Message::new(Kind::KernelSharedMemory, start, end);
         let figures = &mut message.figures;
-        let what = match found[1].to_ascii_lowercase().as_str() {
+        let resource = found[1].to_ascii_lowercase();
+        let what = match resource.as_str() {
             "sharedmemory" => "shared memory",
             "tensormemory" => "tensor memory",
-            other => &other.to_owned(),
+            other => other,
         };
         figures.add("resource", FigureValue::Text(what.to_owned()));
         figures.requested = number(&found, 2).map(Amount::exact);
