@@ -43,7 +43,7 @@ fn check_source(source: Source) {
         .iter()
         .for_each(|remark| check_remark(&source, remark));
     let is_python = !remarks.iter().any(|it| it.origin.name() == "syntax-error");
-    let again = source.reread(before.as_bytes()).expect("read before");
+    let again = source.reread(&before).expect("read before");
     assert_eq!(
         again.contents(),
         before,
