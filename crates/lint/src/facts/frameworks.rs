@@ -109,6 +109,6 @@ impl<'a> Facts<'a> {
         self.returns_loss_to_a_framework(unit)
             && returned_losses(&self.structure, unit)
                 .iter()
-                .any(|loss| self.path(*loss) == Some(path))
+                .any(|loss| self.path(loss) == Some(path))
     }
 }

@@ -326,7 +326,7 @@ fn operands(facts: &Facts<'_>, collected: &[String], both: [&Expr; 2]) -> bool {
     both.iter().enumerate().any(|(index, operand)| {
         let other = both[1 - index];
         facts
-            .path(*operand)
+            .path(operand)
             .is_some_and(|path| collected.iter().any(|each| each == path))
             && !matches!(other, Expr::List(_) | Expr::NumberLiteral(_))
     })

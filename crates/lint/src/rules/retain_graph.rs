@@ -111,7 +111,7 @@ fn outlives_its_loop<'a>(facts: &Facts<'a>, steps: BlockId, loss: &'a Expr) -> b
     let parts = facts.made_of(loss);
     let with_graph: Vec<&str> = parts
         .iter()
-        .filter(|part| facts.value(**part).is_tensor() && facts.value(**part).graph.is_yes())
+        .filter(|part| facts.value(part).is_tensor() && facts.value(part).graph.is_yes())
         .filter_map(|part| facts.path(part))
         .filter(|path| facts.is_bound_inside(steps, path))
         .collect();

@@ -60,7 +60,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             .iter()
             .copied()
             .filter(|added| {
-                let value = facts.value(*added);
+                let value = facts.value(added);
                 value.is_tensor() && value.graph.is_yes()
             })
             .collect();
