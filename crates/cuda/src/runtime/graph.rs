@@ -1,7 +1,6 @@
 //! Stream capture and graphs: enough state that PyTorch's own logic (private pools, warnings about
 //! empty graphs, replays) takes the paths it takes on a real card.
 
-use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +11,7 @@ use super::errors::{
 use super::stream::{self, capture_on, is_stream, with_stream};
 use crate::handles::Handles;
 use crate::refuse::refuse;
-use crate::{call_log, clock, handed_on, real_library, with_threads_own, write_out};
+use crate::{call_log, clock, handed_on, real_library, write_out};
 
 /// A capture in progress on a stream.
 #[derive(Clone, Debug)]
@@ -20,7 +19,7 @@ pub struct Capture {
     pub id: u64,
     /// The graph being built.
     pub graph: usize,
-    /// The nodes of the graph behind which the stream's next one comes, by their numbers.
+    /// The nodes of the graph behind which the stream's next one comes.
     last: Vec<usize>,
     /// The capture began on this stream; others joined it by waiting for its events.
     is_origin: bool,
@@ -74,7 +73,7 @@ impl Node {
 #[derive(Default)]
 struct Graph {
     nodes: Vec<Node>,
-    /// For each node, those that it comes behind, by their numbers.
+    /// For each node, the handles of those that it comes behind.
     dependencies: Vec<Vec<usize>>,
     /// Something was done in its capture that cannot be captured.
     is_invalid: bool,
@@ -110,8 +109,9 @@ pub fn take_up(handle: usize, node: Node) -> bool {
     let taken_up = with_stream(handle, |stream| {
         let capture = stream.capture.as_mut()?;
         GRAPHS.with(capture.graph, |graph| {
+            let handle = node_handle(capture.graph, graph.nodes.len());
             graph.nodes.push(node);
-            let before = std::mem::replace(&mut capture.last, vec![graph.nodes.len() - 1]);
+            let before = std::mem::replace(&mut capture.last, vec![handle]);
             graph.dependencies.push(before);
         })
     });
@@ -202,20 +202,14 @@ fn capture_status(stream: usize) -> c_int {
     }
 }
 
-thread_local! {
-    /// What a thread was last answered: the caller gets a pointer to it, which the next call ends.
-    static ANSWERED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-}
-
-fn answered(nodes: Vec<usize>) -> *const usize {
-    if nodes.is_empty() {
-        return std::ptr::null();
-    }
-    with_threads_own(&ANSWERED, |kept| {
-        *kept = nodes;
-        kept.as_ptr()
-    })
-    .unwrap_or(std::ptr::null())
+/// Where the nodes lie behind which a stream's next one comes, and how many they are. They stay there
+/// until the stream takes up something.
+fn last_nodes(stream: usize) -> (*const usize, usize) {
+    let found = with_stream(stream, |stream| {
+        let last = &stream.capture.as_ref()?.last;
+        (!last.is_empty()).then_some((last.as_ptr(), last.len()))
+    });
+    found.flatten().unwrap_or((std::ptr::null(), 0))
 }
 
 /// # Safety
@@ -232,17 +226,13 @@ unsafe fn capture_info(
     // SAFETY: promised by the caller.
     unsafe {
         write_out(status, capture_status(stream));
-        let mut last = Vec::new();
         if let Some(capture) = capture {
             write_out(id, capture.id);
             write_out(graph, capture.graph);
-            let handles = capture.last.iter();
-            last = handles
-                .map(|&node| node_handle(capture.graph, node))
-                .collect();
         }
-        write_out(dependency_count, last.len());
-        write_out(dependencies, answered(last));
+        let (last, count) = last_nodes(stream);
+        write_out(dependencies, last);
+        write_out(dependency_count, count);
     }
     report(if is_stream(stream) {
         SUCCESS
@@ -397,10 +387,9 @@ pub unsafe extern "C" fn cudaGraphExecGetFlags(exec: usize, flags: *mut u64) -> 
 /// `count` is null or valid; `nodes` is null or has room for `*count` handles.
 unsafe fn node_dependencies(node: usize, nodes: *mut usize, count: *mut usize) -> c_int {
     let found = place_of(node).and_then(|(graph, index)| {
-        let before = GRAPHS.with(graph, |graph| graph.dependencies.get(index).cloned());
-        Some((graph, before??))
+        GRAPHS.with(graph, |graph| graph.dependencies.get(index).cloned())?
     });
-    let Some((graph, before)) = found else {
+    let Some(before) = found else {
         return report(INVALID_VALUE);
     };
     if count.is_null() {
@@ -413,8 +402,8 @@ unsafe fn node_dependencies(node: usize, nodes: *mut usize, count: *mut usize) -
             return SUCCESS;
         }
         let wanted = count.read().min(before.len());
-        for (place, &index) in before.iter().take(wanted).enumerate() {
-            nodes.add(place).write(node_handle(graph, index));
+        for (place, &handle) in before.iter().take(wanted).enumerate() {
+            nodes.add(place).write(handle);
         }
         count.write(wanted);
     }
