@@ -208,7 +208,10 @@ def test_a_loop_that_waits_for_a_value_is_not_known_and_named(rehearse_reference
         while True:
             if net(torch.ones(3, device="cuda")).argmax().item() == 7:
                 break
-        """
+        """,
+        "--budget",
+        "60s",
     ).expect(8)
+    assert done["covered"] == []
     assert done["verdict"] == "not-known"
     assert "the loop at train.py:5 waits for a value" in done["reason"]
