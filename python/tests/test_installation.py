@@ -21,7 +21,7 @@ TRAINING = """
     [
         ("peaks", "PeakTracker", "part `peaks` (RuntimeError: other at broken, line 5): peaks"),
         ("oom", "OomObserver", "part `out of memory` (RuntimeError: other at broken, line 5): the"),
-        ("known_values", "KnownValues", "part `known values` (RuntimeError: other at broken"),
+        ("known_calls", "KnownCalls", "part `known calls` (RuntimeError: other at broken"),
         ("data_dependent", "ShapeAssumptions", "part `sizes by value` (RuntimeError: other"),
     ],
 )
@@ -49,9 +49,9 @@ def test_a_part_that_cannot_be_installed_is_named_and_the_others_work(
 def test_an_operator_that_torch_no_longer_has_costs_no_other(rehearse_on_card: Rehearse) -> None:
     done = rehearse_on_card(
         f"""
-        import _ghostgpu_agent.known_values as values
+        import _ghostgpu_agent.known_calls as calls
 
-        values._FOLLOWED = ("no_such_operator", *values._FOLLOWED)
+        calls._READ_BY_PYTORCH = ("no_such_operator", *calls._READ_BY_PYTORCH)
         {TRAINING}
         from _ghostgpu_agent import kernels
         print(sorted(kernels._chains))
@@ -63,7 +63,7 @@ def test_an_operator_that_torch_no_longer_has_costs_no_other(rehearse_on_card: R
     assert fault.startswith(
         "GhostGPU's agent could not install its part `values of no_such_operator` ("
     )
-    assert "eq.Scalar" in done.stdout
+    assert "'max'" in done.stdout
 
 
 def test_an_agent_that_cannot_start_at_all_is_reported(rehearse_on_card: Rehearse) -> None:

@@ -208,22 +208,10 @@ def test_a_loop_that_waits_for_a_value_is_not_known_and_named(rehearse_reference
         while True:
             if net(torch.ones(3, device="cuda")).argmax().item() == 7:
                 break
-        """
+        """,
+        "--budget",
+        "60s",
     ).expect(8)
+    assert done["covered"] == []
     assert done["verdict"] == "not-known"
     assert "the loop at train.py:5 waits for a value" in done["reason"]
-
-
-def test_what_hangs_on_assumed_sizes_is_found_by_half_of_them(rehearse_reference: Rehearse) -> None:
-    script = """
-        import torch
-        scores = torch.nn.Linear(64, 1 << 20).cuda()(torch.ones(64, device="cuda")).detach()
-        chosen = scores[scores > 0].double()
-        """
-    done = rehearse_reference(script).expect(0)
-    sizes = done["assumed_sizes"]
-    assert sizes["lines"] == 1
-    assert sizes["allocated_bytes"] == done["peak_allocated_bytes"]
-    assert sizes["half_allocated_bytes"] < sizes["allocated_bytes"] - (4 << 20)
-    assert "allocated, assumed " in done["assumptions"][0]
-    assert rehearse_reference(script, "--no-retry").expect(0)["assumed_sizes"] is None

@@ -58,3 +58,18 @@ def test_without_further_rehearsals_the_need_is_what_the_job_took(
 ) -> None:
     done = rehearse_reference(SIZES, "--no-retry").expect(0)
     assert done["needed_device_bytes"] == done["peak_device_bytes"]
+
+
+def test_what_hangs_on_assumed_sizes_is_found_by_half_of_them(rehearse_reference: Rehearse) -> None:
+    script = """
+        import torch
+        scores = torch.nn.Linear(64, 64).cuda()(torch.ones(1 << 16, 64, device="cuda")).detach()
+        chosen = scores[scores > 0].double()
+        """
+    done = rehearse_reference(script).expect(0)
+    sizes = done["assumed_sizes"]
+    assert sizes["lines"] == 1
+    assert sizes["allocated_bytes"] == done["peak_allocated_bytes"]
+    assert sizes["half_allocated_bytes"] < sizes["allocated_bytes"] - 32 * MIB
+    assert "allocated, assumed " in done["assumptions"][0]
+    assert rehearse_reference(script, "--no-retry").expect(0)["assumed_sizes"] is None

@@ -78,7 +78,8 @@ class KnownCalls:
             unknown = "values and sizes that depend on it are not known"
             install(f"call of {each.name}", unknown, self._put_around, each, table)
         for operator in _READ_BY_PYTORCH:
-            put_in_front(torch, operator, "CUDA", self._kernel(operator))
+            unknown = "values that depend on it are not known"
+            install(f"values of {operator}", unknown, self._stand_before, operator)
         # Python caches attributes of classes.
         ctypes.pythonapi.PyType_Modified(ctypes.py_object(type(torch._C._VariableFunctions)))
 
@@ -104,6 +105,9 @@ class KnownCalls:
             table[name] = staticmethod(replacement)
         else:
             setattr(owner, name, replacement)
+
+    def _stand_before(self, operator: str) -> None:
+        put_in_front(self._torch, operator, "CUDA", self._kernel(operator))
 
     def _kernel(self, operator: str) -> Callable[..., Any]:
         function = getattr(self._torch.ops.aten, operator).default

@@ -257,7 +257,8 @@ class Coverage:
             covered.append(Covered("checkpoint", f"at {self._saved_at}"))
         if self._steps_at_first_end is not None and steps > self._steps_at_first_end:
             covered.append(Covered("next-epoch", f"{steps - self._steps_at_first_end:,} steps"))
-        if not self._was_stopped and RECORD.report.exception is None:
+        ended_by_itself = not self._was_stopped and RECORD.report.waits_at is None
+        if ended_by_itself and RECORD.report.exception is None:
             covered.append(Covered("end-of-script", ""))
         return covered
 
