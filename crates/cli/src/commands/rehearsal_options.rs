@@ -132,13 +132,4 @@ mod tests {
         }
         assert!(Line::try_parse_from(["x", "--values", "random"]).is_err());
     }
-
-    #[test]
-    fn a_margin_is_left_beside_what_others_use() {
-        let line = ["ghostgpu", "--gpu", "h200", "--memory", "10GiB"];
-        let more = ["--reserve", "1GiB", "--margin", "10%"];
-        let options = Line::parse_from(line.iter().chain(&more)).options;
-        assert_eq!(options.job(Vec::new()).reserve_bytes, 1 << 30);
-        assert_eq!(options.job_with_margin(Vec::new()).reserve_bytes, 2 << 30);
-    }
 }
