@@ -3,7 +3,7 @@
 The command is taken from `GHOSTGPU_COMMAND`, else from `target/release`; the pythons from
 `GHOSTGPU_TEST_PYTHON` (separated by colons, the reference first), else the one that runs the tests.
 `make test-e2e` sets both. Where `GHOSTGPU_TEST_SCOPE` is `short`, pythons after the first run only
-what is marked `every_torch`.
+what is marked `every_torch`, and what is marked `at_length` does not run.
 """
 
 from __future__ import annotations
@@ -84,6 +84,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         is_marked = metafunc.definition.get_closest_marker("every_torch") is not None
         pythons = PYTHONS if is_marked or not IS_SHORT else PYTHONS[:1]
         metafunc.parametrize("any_python", pythons, ids=[_torch_version(each) for each in pythons])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In the short scope, what is marked `at_length` is left to `make test-all`."""
+    if not IS_SHORT:
+        return
+    left = [item for item in items if item.get_closest_marker("at_length") is not None]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
 
 
 @cache

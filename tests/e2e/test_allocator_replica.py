@@ -62,7 +62,6 @@ def compare() -> str:
     return str(program)
 
 
-@pytest.mark.every_torch
 @pytest.mark.parametrize("plan", SOME_PLANS + (MORE_PLANS if AT_LENGTH else ()))
 def test_the_replica_does_what_pytorchs_allocator_did(
     plan: str, any_python: str, compare: str, tmp_path: Path

@@ -98,7 +98,7 @@ def peaks(answer: Answered) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("loop", "most_steps"),
     [
-        pytest.param(EPOCHS, 25, id="epochs"),
+        pytest.param(EPOCHS, 25, id="epochs", marks=pytest.mark.at_length),
         pytest.param(LONGEST_IN_THE_MIDDLE, 20, id="lengths"),
         pytest.param(EVALUATION_KEEPS_ITS_RESULTS, 15, id="kept-results"),
         pytest.param(EVALUATION_AT_THE_VERY_END, 75, id="evaluation-at-the-end"),

@@ -137,8 +137,8 @@ def test_a_script_that_gives_up_is_named_with_its_line_its_words_and_the_values_
     done = rehearse_reference(
         """
         import sys, torch
-        norm = torch.ones(3, device="cuda").norm().item()
-        if norm == 0:
+        norm = torch.nn.Linear(3, 3).cuda().weight.norm().item()
+        if norm < 1:
             sys.exit("the gradient vanished")
         """
     ).expect(1)

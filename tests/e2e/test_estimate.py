@@ -112,6 +112,7 @@ def test_a_configuration_in_a_file_is_built_for_the_task_that_is_asked_for(
     assert done["peak_allocated_bytes"] > 4 * parameters
 
 
+@pytest.mark.at_length
 def test_growth_is_told_for_batch_and_sequence(ask: Ask) -> None:
     words = ("bert-base", "--layers", "1", "--batch", "16", "--seq", "64", "--gpu", "a100")
     done = ask("estimate", *words, "--grow").expect(0)

@@ -260,8 +260,18 @@ def by_hand(script: str, edits: dict[str, str]) -> str:
     return script
 
 
+QUICK = (
+    "an optimizer whose state is too large",
+    "a script that grows and fits for as long as it is watched",
+)
+"""Cases that also run in `make test`."""
+
+
 @pytest.mark.reference
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.at_length) for name in CASES],
+)
 def test_what_works_has_the_figures_of_the_script_changed_by_hand(
     name: str, tmp_path: Path, rehearse_reference: Rehearse
 ) -> None:
@@ -306,7 +316,7 @@ def test_growth_is_seen_where_the_card_is_large_enough(tmp_path: Path) -> None:
     assert "no more growth of " in works["did"]
 
 
-def test_evaluation_is_reached_and_mended(tmp_path: Path, rehearse_reference: Rehearse) -> None:
+def test_evaluation_is_reached_and_fixed(tmp_path: Path, rehearse_reference: Rehearse) -> None:
     case = Case(EVALUATING, EVALUATION, "4GiB", {})
     code, answer = explain(tmp_path, case)
     rehearsed = answer["rehearsed"]

@@ -27,7 +27,13 @@ for batch in DataLoader(rows, batch_size=options.batch_size):
 ARGUMENTS = ("--grow", "--arg", "--batch-size", "--seq-arg", "--max-length")
 
 
-@pytest.mark.parametrize("words", [("--grow",), ARGUMENTS], ids=["loader", "arguments"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("--grow",), id="loader"),
+        pytest.param(ARGUMENTS, id="arguments", marks=pytest.mark.at_length),
+    ],
+)
 def test_bytes_for_each_sample_and_token_are_told_as_text_and_json(
     rehearse_reference: Rehearse, words: tuple[str, ...]
 ) -> None:

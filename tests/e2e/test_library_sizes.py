@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from conftest import MIB, PROGRAM, PYTHONS, Rehearse
 
 FACTORISATIONS = """
@@ -58,7 +57,6 @@ print("reached the end")
 """
 
 
-@pytest.mark.every_torch
 def test_factorisations_and_solvers_run(rehearse: Rehearse) -> None:
     done = rehearse(FACTORISATIONS).expect(0)
     assert "reached the end" in done.stdout

@@ -51,6 +51,7 @@ def test_the_batch_of_the_loader_is_found_and_equals_plain_runs(
             assert [plain[name] for name in PEAKS] == [rehearsed[batch][name] for name in PEAKS]
 
 
+@pytest.mark.at_length
 def test_an_argument_leads_to_the_same_batch_forked_or_not(ask: Ask) -> None:
     by_argument = ask(
         "max-batch", *CARD, "--arg", "--batch-size", "train.py", script=TRAINING
@@ -67,6 +68,7 @@ def test_an_argument_leads_to_the_same_batch_forked_or_not(ask: Ask) -> None:
 
 
 @pytest.mark.reference
+@pytest.mark.at_length
 def test_the_trainer_of_transformers_is_searched_through_its_loader(ask: Ask) -> None:
     script = """
 import torch
@@ -117,6 +119,7 @@ trainer.fit(Model(), DataLoader(data, batch_size=16), DataLoader(data, batch_siz
     assert done["confirmation"] == "equal"
 
 
+@pytest.mark.at_length
 def test_a_setting_that_is_read_in_the_script_s_own_way_is_tried_in_whole_runs(ask: Ask) -> None:
     script = """
 import sys, torch
@@ -148,6 +151,7 @@ def test_data_that_ends_before_the_memory_does_is_the_limit(ask: Ask) -> None:
     assert "all 50 samples of the data set are one batch" in done.stdout
 
 
+@pytest.mark.at_length
 def test_an_argument_is_bounded_by_the_data_too(ask: Ask) -> None:
     script = TRAINING.replace("3000", "50")
     words = ("--gpu", "h200", "--arg", "--batch-size", "train.py")
@@ -195,7 +199,9 @@ for epoch in range(args.epochs):
 """
 
 
-@pytest.mark.parametrize("words", [(), ("--arg", "--batch-size")])
+@pytest.mark.parametrize(
+    "words", [(), pytest.param(("--arg", "--batch-size"), marks=pytest.mark.at_length)]
+)
 def test_an_evaluation_that_needs_more_than_training_limits_the_batch(
     ask: Ask, rehearse_reference: Rehearse, words: tuple[str, ...]
 ) -> None:

@@ -26,8 +26,9 @@ from .host_values import SMALL_BYTES, Blank, Call, Geometry, NotKnown, Shown
 from .kernels import put_in_front
 from .known_values import KnownValues
 from .operators import Operators
-from .plausible import WITHOUT_EFFECT, Plausible
+from .plausible import ASK_FOR_TROUBLE, WITHOUT_EFFECT, Plausible
 
+_RESIZES = frozenset(("resize_", "resize_as_"))
 _OVERWRITES = frozenset(
     (
         *(
@@ -135,7 +136,11 @@ class KnownCalls:
                 return note_other(original, operator, result, arguments, options)
             return result
 
-        return made
+        def asking(*arguments: Any, **options: Any) -> Any:
+            with self._plausible.asked_for_trouble():
+                return made(*arguments, **options)
+
+        return asking if operator in ASK_FOR_TROUBLE else made
 
     def _note_other(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
@@ -227,6 +232,8 @@ class KnownCalls:
         tensor_type = self._torch.Tensor
         if operator in WITHOUT_EFFECT:
             return self._without_effect(original)
+        if operator in _RESIZES:
+            return self._resized(original)
         brings_back = operator == "copy_"
 
         def written(*arguments: Any, **options: Any) -> Any:
@@ -246,6 +253,24 @@ class KnownCalls:
             return result
 
         return written
+
+    def _resized(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A tensor that gets another shape keeps what it holds, unless its storage has to grow."""
+        known = self._known
+        tensor_type = self._torch.Tensor
+
+        def resized(target: Any, *arguments: Any, **options: Any) -> Any:
+            if type(target) is not tensor_type or not target.is_cuda:
+                return original(target, *arguments, **options)
+            before = known.attempt(known.content_of, target)
+            size_bytes = target.untyped_storage().nbytes()
+            result = original(target, *arguments, **options)
+            known.forget(target)
+            if before is not None and target.untyped_storage().nbytes() == size_bytes:
+                known.attempt(known.keep, target, before)
+            return result
+
+        return resized
 
     def _without_effect(self, original: Callable[..., Any]) -> Callable[..., Any]:
         known = self._known

@@ -20,6 +20,8 @@ With `--values zero`, every unknown value is zero, false, or the empty answer.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from .known_values import KnownValues
@@ -40,6 +42,9 @@ _PICKS = frozenset(("max", "min", "amax", "amin", "median", "mode", "getitem", "
 """Results that are elements of what went in."""
 _TRUTHS = {"equal": True, "allclose": True}
 
+ASK_FOR_TROUBLE = frozenset(("istft",))
+"""Functions of PyTorch whose check is true when an argument is not in order."""
+
 MAX_ELEMENTS = 1 << 24
 
 
@@ -53,6 +58,16 @@ class Plausible:
         self.is_zero = is_zero
         self.share = share
         """How much of a selection is assumed to be selected."""
+        self._is_asked_for_trouble = False
+
+    @contextlib.contextmanager
+    def asked_for_trouble(self) -> Iterator[None]:
+        """Meanwhile, a function asks whether something is wrong, and true would mean that it is."""
+        self._is_asked_for_trouble = True
+        try:
+            yield
+        finally:
+            self._is_asked_for_trouble = False
 
     def selected(self, count: int) -> int:
         """How many of so many elements are taken to be selected by a mask that is not known."""
@@ -69,7 +84,7 @@ class Plausible:
         if guess is not None:
             return guess
         if tensor.dtype is self._torch.bool:
-            return is_check
+            return is_check and not self._is_asked_for_trouble
         return ORDINARY if tensor.is_floating_point() or tensor.is_complex() else 0
 
     def truth_of(self, operator: str, answer: bool) -> bool:
@@ -93,7 +108,7 @@ class Plausible:
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
     ) -> Any:
         if operator in _TRUE:
-            return True
+            return not self._is_asked_for_trouble
         if operator in _FALSE:
             return False
         first = arguments[0]
