@@ -29,7 +29,9 @@ OTHERS = {
     "--gradient-checkpointing",
     "--image-size",
     "--locked",
+    "--lowvram",
     "--max-length",
+    "--medvram",
     "--nproc-per-node",
     "--seq-len",
 }
