@@ -58,6 +58,26 @@ def test_unknown_values_read_as_the_policy_says(rehearse_on_card: Rehearse, poli
 
 
 @needs_torch
+@pytest.mark.parametrize(("policy", "ending"), [("plausible", "held"), ("zero", "AssertionError")])
+def test_assertions_hold(rehearse_on_card: Rehearse, policy: str, ending: str) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        total = torch.nn.Linear(4, 4).cuda().weight.detach().sum()
+        try:
+            assert total + total > total, "a step of no size"
+            assert not total > 0.1
+            assert (not total > 0.1)
+            print("held")
+        except AssertionError:
+            print("AssertionError")
+        """,
+        values=policy,
+    )
+    assert done.stdout.strip() == ending, done.stderr
+
+
+@needs_torch
 def test_a_gradient_scaler_skips_no_step_and_keeps_its_scale(rehearse_on_card: Rehearse) -> None:
     done = rehearse_on_card(
         """

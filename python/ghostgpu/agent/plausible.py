@@ -10,6 +10,7 @@ So an unknown value reads as something ordinary:
   (`isnan`, `isfinite`, `~`, `&`);
 * `all` is true and `any` is false: checks find nothing unusual; `equal` and `allclose` are true;
 * how many elements of a mask are true is what the sizes of selections are assumed to be: all;
+* what an `assert` looks at is what it hopes for;
 * what PyTorch's own functions check about their arguments (`torch.normal`: no negative deviation)
   is in order;
 * overflow checks of a gradient scaler find nothing.
@@ -73,13 +74,16 @@ class Plausible:
         """How many of so many elements are taken to be selected by a mask that is not known."""
         return max(int(count * self.share), 1) if count else 0
 
-    def of(self, tensor: Any, *, is_check: bool = False) -> Any:
+    def of(self, tensor: Any, *, is_check: bool = False, asserted: bool | None = None) -> Any:
         """What each element of a tensor on the card, which is not known, reads as.
 
         `is_check`: one of PyTorch's own functions asks, to see whether its arguments are in order.
+        `asserted`: an `assert` asks, and hopes for this.
         """
         if self.is_zero:
             return 0
+        if asserted is not None and tensor.dtype is self._torch.bool:
+            return asserted
         guess = self._known.guess_of(tensor)
         if guess is not None:
             return guess
