@@ -53,8 +53,8 @@ pub enum HostLayout {
 }
 
 impl HostLayout {
-    /// Those that are not the one of a rehearsal.
-    pub const OTHERS: [Self; 2] = [Self::ThreadHeaps, Self::WideGap];
+    /// The one of a rehearsal first.
+    pub const ALL: [Self; 3] = [Self::Packed, Self::ThreadHeaps, Self::WideGap];
 
     /// The gaps, the lowest first.
     fn gaps(self) -> &'static [u64] {

@@ -16,9 +16,9 @@ impl History {
     /// changes nothing.
     pub fn peak_ranges(&self) -> Option<PeakRanges> {
         let mut ranges: Option<PeakRanges> = None;
-        for layout in [HostLayout::default()].iter().chain(&HostLayout::OTHERS) {
+        for layout in HostLayout::ALL {
             let answer = self.ask(&Question {
-                layout: *layout,
+                layout,
                 ..self.question()
             });
             if answer.failure.is_some() {

@@ -29,9 +29,10 @@ impl History {
     /// Whether the program also ends with this much where the host's own memory lies differently, and segments
     /// with it.
     pub fn ends_in_other_layouts(&self, bytes: u64) -> bool {
-        HostLayout::OTHERS
-            .iter()
-            .all(|&layout| self.with_memory_in(bytes, layout).failure.is_none())
+        HostLayout::ALL
+            .into_iter()
+            .filter(|layout| *layout != HostLayout::default())
+            .all(|layout| self.with_memory_in(bytes, layout).failure.is_none())
     }
 
     /// The least memory from which on the program ends, a multiple of 2 MiB, wherever the driver puts its
@@ -45,10 +46,10 @@ impl History {
         let enough = unlimited.peak_reserved_bytes().div_ceil(GRANULE_BYTES);
         let mut too_little = (unlimited.peak_allocated_bytes() / GRANULE_BYTES).checked_sub(1);
         let mut smallest = 0;
-        for layout in [HostLayout::default()].iter().chain(&HostLayout::OTHERS) {
+        for layout in HostLayout::ALL {
             let ends = |granules: u64| {
                 let bytes = granules * GRANULE_BYTES;
-                granules >= enough || self.with_memory_in(bytes, *layout).failure.is_none()
+                granules >= enough || self.with_memory_in(bytes, layout).failure.is_none()
             };
             // Of the other layouts only matters whether they take more.
             if smallest == 0 || !ends(smallest) {

@@ -204,8 +204,8 @@ fn ends_in_other_layouts(run: &Run, goal: &Goal) -> Option<bool> {
     if flushes(run) == Some(0) {
         return None;
     }
-    let proposal = Proposal::outside_bytes_of(run)?;
-    let memory = goal.memory_bytes().saturating_sub(proposal);
+    let outside = Proposal::outside_bytes_of(run)?;
+    let memory = goal.memory_bytes().saturating_sub(outside);
     Some(run.history.as_ref()?.ends_in_other_layouts(memory))
 }
 
