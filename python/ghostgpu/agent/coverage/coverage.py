@@ -13,7 +13,7 @@ from ..guard import quietly
 from ..peaks import PeakTracker
 from ..report import RECORD, CoverageReport, Covered, NotReached
 from ..session import CoverageRequest
-from ..stacks import current_frames, is_user_code, users_line
+from ..stacks import current_frames, is_backward, is_user_code, users_line
 from . import frameworks
 from .batch_shapes import elements, in_words
 from .evaluation_ahead import EvaluationLine, main_file, reachable_evaluations, users_sources
@@ -88,7 +88,11 @@ class Coverage:
         """What part of a training a stack belongs to, if it is not one of the first steps."""
         if self.progress.steps == 0:
             return None
-        if not self.torch.is_grad_enabled() or self._is_in_evaluation_mode(frames):
+        # A backward pass records no gradients either.
+        is_training = any(is_backward(frame) for frame in frames)
+        if not is_training and (
+            not self.torch.is_grad_enabled() or self._is_in_evaluation_mode(frames)
+        ):
             return "evaluation"
         latest = self._latest_pass
         if latest is None:
