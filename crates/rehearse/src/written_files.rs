@@ -1,6 +1,7 @@
 //! Removes what the script wrote during a rehearsal: checkpoints full of zeros.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,9 +16,12 @@ use crate::run_dir::is_own;
 /// ended too hard for that. Nothing older than the run's start is touched, whatever the list says, and
 /// nothing that another rehearsal works with.
 pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf> {
+    // In this order: of two rehearsals that end together, the later one finds the list of the other
+    // closed, and removes what both worked with.
+    let own = close_list(run_dir);
     let others = files_of_others(run_dir);
     let mut listed: BTreeMap<PathBuf, (bool, SystemTime)> = BTreeMap::new();
-    for file in read_list(run_dir) {
+    for file in own {
         if file.is_redirected || !file.path.is_absolute() {
             continue;
         }
@@ -39,8 +43,25 @@ pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf>
 }
 
 fn read_list(run_dir: &Path) -> Vec<WrittenFile> {
-    let text = std::fs::read(run_dir.join(WRITTEN_FILES)).unwrap_or_default();
-    String::from_utf8_lossy(&text)
+    parse_list(&std::fs::read(run_dir.join(WRITTEN_FILES)).unwrap_or_default())
+}
+
+/// Reads the list for the last time and removes it, so that no other rehearsal leaves a folder to a
+/// run that would not look again. The lock is the one that `other_rehearsals.py` takes.
+fn close_list(run_dir: &Path) -> Vec<WrittenFile> {
+    let path = run_dir.join(WRITTEN_FILES);
+    let mut text = Vec::new();
+    if let Ok(mut file) = std::fs::File::open(&path) {
+        // Without the lock the list is read all the same: only what another adds now is missed.
+        let _ = file.lock();
+        let _ = file.read_to_end(&mut text);
+        let _ = std::fs::remove_file(&path);
+    }
+    parse_list(&text)
+}
+
+fn parse_list(text: &[u8]) -> Vec<WrittenFile> {
+    String::from_utf8_lossy(text)
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect()

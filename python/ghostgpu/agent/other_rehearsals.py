@@ -5,6 +5,7 @@ The folders of all rehearsals of a machine lie beside each other (`crates/rehear
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -40,11 +41,7 @@ class OtherRehearsals:
         written = self.in_folder(folder)
         if written is None:
             return False
-        try:
-            append_line(written, {"path": folder, "is_folder": True, "since": since})
-        except OSError:
-            return False  # it has just ended
-        return True
+        return _append_if_open(written, {"path": folder, "is_folder": True, "since": since})
 
     def _lists(self) -> Iterator[str]:
         if self._own is None:
@@ -56,6 +53,24 @@ class OtherRehearsals:
                 written = os.path.join(folder, WRITTEN_FILES)
                 if _is_own_file(written):
                     yield written
+
+
+def _append_if_open(path: str, fields: dict[str, object]) -> bool:
+    """Add a line to another rehearsal's list; False if it was read for the last time.
+
+    The one who reads it then removes it while it holds the lock (`written_files.rs`).
+    """
+    try:
+        with open(path, "r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if os.fstat(file.fileno()).st_nlink == 0:
+                return False
+            file.seek(0, os.SEEK_END)
+            file.write(json.dumps(fields) + "\n")
+            file.flush()
+    except OSError:
+        return False  # it has just ended
+    return True
 
 
 def _is_own_file(path: str) -> bool:
