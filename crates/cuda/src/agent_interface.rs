@@ -86,6 +86,17 @@ pub unsafe extern "C" fn ghostgpu_continue_in(run_dir: *const c_char) -> c_int {
     0
 }
 
+/// Has this process, a forked copy of a script that had not used the cards yet, begin in the run that
+/// `GHOSTGPU_SESSION` names now. Returns 0, or 1 if the cards have been used.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_begin_anew() -> c_int {
+    if !state::begin_anew() {
+        return 1;
+    }
+    notes::say_again();
+    0
+}
+
 thread_local! {
     static NEXT_READBACK: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
 }

@@ -168,6 +168,35 @@ pub fn continue_in(run_dir: PathBuf) -> bool {
     is_moved
 }
 
+/// Has this process, a forked copy of a script that had not used the cards yet, begin in the run whose session the
+/// environment names now. False if the cards were used before the copy was made, or in it.
+pub fn begin_anew() -> bool {
+    if HAS_LEFT_PARENT.load(Ordering::Acquire) {
+        return false;
+    }
+    // SAFETY: a room is leaked when it is opened.
+    let parents = unsafe { PARENTS_ROOM.load(Ordering::Acquire).as_ref() };
+    let Some(parents) = parents.and_then(Option::as_ref) else {
+        return true; // nobody asked for the cards yet
+    };
+    if parents.devices.iter().any(VirtualDevice::has_context) {
+        return false;
+    }
+    let Some(mut room) = open_room(Some(parents)) else {
+        return false;
+    };
+    let limits = room.session.devices.iter().zip(&parents.devices);
+    room.devices = limits
+        .map(|(sheet, card)| card.with_sheet(sheet, room.session.unlimited_memory))
+        .collect();
+    if let Some(visible) = parents.visible.get() {
+        let _ = room.visible.set(visible.clone());
+    }
+    PARENTS_ROOM.store(null_mut(), Ordering::Release);
+    ROOM.store(Box::into_raw(Box::new(Some(room))), Ordering::Release);
+    true
+}
+
 /// What this process holds on the cards, in the file that it shares with the run's other processes.
 pub fn usage() -> Option<&'static CardUsage> {
     room().map(|room| &room.usage)

@@ -80,6 +80,11 @@ impl VirtualDevice {
         }
     }
 
+    /// A card at the same addresses, empty and with another sheet.
+    pub fn with_sheet(&self, sheet: &DeviceSheet, has_unlimited_memory: bool) -> Self {
+        Self::new(self.ordinal, sheet, self.window, has_unlimited_memory)
+    }
+
     pub fn owns(&self, address: u64) -> bool {
         address >= self.window.start && address - self.window.start < self.window.bytes
     }

@@ -180,6 +180,7 @@ mod tests {
                 full_initialisation: false,
                 attribution: false,
                 size_point: None,
+                copy_socket: None,
                 values: ghostgpu_session::UnknownValues::default(),
                 halves_sizes: false,
                 changes: Vec::new(),

@@ -12,6 +12,7 @@
 
 mod architectures;
 mod change;
+mod copies;
 mod environment;
 mod failure;
 mod findings;

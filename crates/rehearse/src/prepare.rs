@@ -143,6 +143,7 @@ impl Job {
             full_initialisation: self.has_full_initialisation,
             attribution: self.records_memory,
             size_point: None,
+            copy_socket: None,
             values: self.values,
             halves_sizes: false,
             changes: self.changes.clone(),

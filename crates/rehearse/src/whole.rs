@@ -6,10 +6,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use ghostgpu_session::TrainingPart;
+use ghostgpu_session::{Session, TrainingPart};
 
 use crate::SizePoint;
 use crate::change::Change;
+use crate::copies::{Listener, WaitingCopy, is_for_copies};
 use crate::environment;
 use crate::failure::Failure;
 use crate::findings::Findings;
@@ -18,7 +19,7 @@ use crate::judge::{Completion, Run};
 use crate::last_lines::last_lines;
 use crate::observer::{Observer, Purpose};
 use crate::prepare::Prepared;
-use crate::process::{Cause, supervise};
+use crate::process::{Cause, Supervised, supervise_and_keep};
 use crate::recorded_memory::{self, Memory};
 use crate::rehearse::{Held, Records, Rehearsal, Rehearse, Runner};
 use crate::run_dir::{RunDir, TICK};
@@ -47,6 +48,8 @@ pub struct WholeRuns {
     prepared: Prepared,
     observer: Arc<dyn Observer>,
     output: ScriptOutput,
+    /// The script as it was before it first used the card.
+    copy: Option<WaitingCopy>,
 }
 
 impl WholeRuns {
@@ -56,6 +59,7 @@ impl WholeRuns {
             prepared,
             observer,
             output: ScriptOutput::Kept,
+            copy: None,
         }
     }
 
@@ -81,7 +85,7 @@ impl Rehearse for WholeRuns {
 }
 
 impl WholeRuns {
-    fn once(&self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
+    fn once(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         let run_dir = RunDir::create(&self.prepared.layout).map_err(Stop::Failed)?;
         let mut prepared = changed(&self.prepared, &rehearsal.changes, &run_dir)?;
         let wants_memory = prepared.session.attribution;
@@ -92,11 +96,15 @@ impl WholeRuns {
         };
         let mut run = if self.output.is_seen() {
             let mut tick = |elapsed| self.observer.goes_on_in_sight(elapsed);
-            start(&prepared, run_dir, self.output, &mut tick)
+            let makes_copy = self.makes_copy(&prepared);
+            let result = start_with_copy(&prepared, run_dir, self.output, makes_copy, &mut tick);
+            result.map(|(run, copy)| {
+                self.copy = copy;
+                run
+            })
         } else {
             self.observer.begins(&rehearsal.purpose);
-            let mut tick = |_| self.observer.goes_on();
-            let result = start(&prepared, run_dir, self.output, &mut tick);
+            let result = self.out_of_sight(&prepared, run_dir, rehearsal);
             self.observer.ends();
             result
         }?;
@@ -104,6 +112,45 @@ impl WholeRuns {
             run.memory = Memory::Unwanted;
         }
         Ok(run)
+    }
+
+    /// In the copy that waits, if there is one and it can do this; else from the script's first line.
+    fn out_of_sight(
+        &mut self,
+        prepared: &Prepared,
+        run_dir: RunDir,
+        rehearsal: &Rehearsal,
+    ) -> Result<Run, Stop> {
+        let observer = Arc::clone(&self.observer);
+        let mut tick = |_| observer.goes_on();
+        if let Some(copy) = &mut self.copy
+            && is_for_copies(&rehearsal.changes)
+            && copy.can_be(&prepared.session)
+        {
+            if let Some(run) = copy.rehearse(prepared, &mut tick)? {
+                return Ok(run);
+            }
+            // What a copy cannot do, the script itself may.
+            self.copy = None;
+            return start(prepared, run_dir, self.output, &mut tick);
+        }
+        let makes_copy = self.copy.is_none() && self.makes_copy(prepared);
+        let result = start_with_copy(prepared, run_dir, self.output, makes_copy, &mut tick);
+        result.map(|(run, copy)| {
+            self.copy = self.copy.take().or(copy);
+            run
+        })
+    }
+
+    /// Whether a copy of this rehearsal would be the script as it is, for others to continue.
+    fn makes_copy(&self, prepared: &Prepared) -> bool {
+        prepared.words == self.prepared.words
+            && prepared.variables == self.prepared.variables
+            && prepared.session.size_point.is_none()
+            && prepared.session.changes == self.prepared.session.changes
+            && !prepared.session.halves_sizes
+            && !prepared.session.unlimited_memory
+            && prepared.session.call_log.is_none()
     }
 
     /// Why a script has to be rehearsed again with passes that are not shortened, as the end of a sentence.
@@ -159,17 +206,29 @@ pub(crate) fn start(
     output: ScriptOutput,
     tick: &mut dyn FnMut(Duration),
 ) -> Result<Run, Stop> {
+    start_with_copy(prepared, run_dir, output, false, tick).map(|(run, _)| run)
+}
+
+/// The same; if `makes_copy`, a copy of the script may be left that further rehearsals can continue.
+fn start_with_copy(
+    prepared: &Prepared,
+    run_dir: RunDir,
+    output: ScriptOutput,
+    makes_copy: bool,
+    tick: &mut dyn FnMut(Duration),
+) -> Result<(Run, Option<WaitingCopy>), Stop> {
     let mut session = prepared.session.clone();
     session.run_dir = run_dir.path().to_owned();
     if session.unlimited_memory || !output.is_seen() {
         // The call log is that of the run the user sees.
         session.call_log = None;
     }
-    run_dir
-        .write_session(&session, prepared.reserve_bytes)
-        .map_err(|error| {
-            Stop::failed("cannot write into the run's folder", format!("{error:#}"))
-        })?;
+    let listener = match makes_copy {
+        true => Listener::in_folder(run_dir.path()),
+        false => None,
+    };
+    session.copy_socket = listener.as_ref().map(|listener| listener.socket.clone());
+    write_session(&run_dir, &session, prepared.reserve_bytes)?;
     let mut command = Command::new(&prepared.program);
     command.args(&prepared.words);
     set_environment(&mut command, prepared, &run_dir);
@@ -185,12 +244,40 @@ pub(crate) fn start(
         }
     }
     let started = SystemTime::now() - TICK;
-    let supervised = supervise(&mut command, prepared.timeout, tick).map_err(|error| {
-        Stop::failed(
-            format!("cannot start `{}`", prepared.program.display()),
-            error,
-        )
-    })?;
+    let mut line = None;
+    let mut at_end = || line = listener.as_ref().and_then(Listener::accept);
+    let supervised = supervise_and_keep(&mut command, prepared.timeout, tick, &mut at_end)
+        .map_err(|error| {
+            Stop::failed(
+                format!("cannot start `{}`", prepared.program.display()),
+                error,
+            )
+        })?;
+    let run = gather(prepared, &session, &run_dir, supervised, started)?;
+    Ok((
+        run,
+        line.map(|line| WaitingCopy::new(line, session, run_dir)),
+    ))
+}
+
+pub(crate) fn write_session(
+    run_dir: &RunDir,
+    session: &Session,
+    reserve_bytes: u64,
+) -> Result<(), Stop> {
+    run_dir
+        .write_session(session, reserve_bytes)
+        .map_err(|error| Stop::failed("cannot write into the run's folder", format!("{error:#}")))
+}
+
+/// What a rehearsal that has ended left in its folder.
+pub(crate) fn gather(
+    prepared: &Prepared,
+    session: &Session,
+    run_dir: &RunDir,
+    supervised: Supervised,
+    started: SystemTime,
+) -> Result<Run, Stop> {
     let findings = Findings::gather(run_dir.path());
     let (memory, history) = match session.attribution {
         true => recorded_memory::gather(run_dir.path(), &findings),
@@ -204,11 +291,11 @@ pub(crate) fn start(
         ending: supervised.ending,
         has_timed_out: supervised.cause == Cause::TimedOut,
         findings,
-        capacity_bytes: capacity(&session, prepared.reserve_bytes),
+        capacity_bytes: capacity(session, prepared.reserve_bytes),
         memory,
         history,
         removed_files,
-        last_lines: last_lines(&log),
+        last_lines: last_lines(&log_of(run_dir)),
         whole_passes_because: None,
     };
     match (supervised.cause, run.completion()) {
@@ -225,7 +312,7 @@ pub(crate) fn log_of(run_dir: &RunDir) -> PathBuf {
 }
 
 /// What one card of a run has for the script; none if its memory is unlimited.
-pub(crate) fn capacity(session: &ghostgpu_session::Session, reserve_bytes: u64) -> Option<u64> {
+pub(crate) fn capacity(session: &Session, reserve_bytes: u64) -> Option<u64> {
     let card = session.devices.first()?;
     (!session.unlimited_memory).then_some(card.total_bytes.saturating_sub(reserve_bytes))
 }

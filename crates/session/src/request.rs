@@ -67,6 +67,10 @@ pub struct Session {
     /// The script is to be tried with other sizes than its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_point: Option<SizePointRequest>,
+    /// Where a copy of the script calls, made before the script first uses the card; it waits there, and
+    /// continues in a copy of its own for every further rehearsal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_socket: Option<PathBuf>,
     /// What values read as that nobody knows.
     #[serde(default)]
     pub values: UnknownValues,

@@ -73,9 +73,13 @@ def _start(torch: Any) -> None:
     on_oom = recorder.note_out_of_memory if recorder is not None else _nothing
     observer = OomObserver(torch, quietly(on_oom))
     install("out of memory", "the line that ran out of memory is not known", observer.install)
-    if current.unlimited_memory:
+
+    def lift_fraction() -> None:
         unknown = "a memory fraction that the script sets limits the run with unlimited memory"
         install("memory fraction", unknown, UnlimitedFraction(torch).install)
+
+    if current.unlimited_memory:
+        lift_fraction()
     install("checkpoints", "checkpoints of the script are not protected", guard.install)
     on_sent = recorder.note_sent if recorder is not None else _nothing
     unknown = "every value that is read from the card is zero"
@@ -85,6 +89,11 @@ def _start(torch: Any) -> None:
         install("initialisation", "weights are initialised in full", skipper.install)
         ending.add_last_act(skipper.tell)
     ending.add_last_act(guard.clean_up)
+
+    def make_changes(names: tuple[str, ...]) -> None:
+        if names:
+            unknown = "the changes that were asked for were not made"
+            install("changes", unknown, _install_changes, torch, names, ending)
 
     data = TrainingDataObserver(torch)
     install("training data", "how many samples there are is not known", data.install)
@@ -111,12 +120,31 @@ def _start(torch: Any) -> None:
                     lambda steps: coverage.switch_off() if steps else coverage.go_on_in_copy()
                 )
 
-    if current.changes:
-        unknown = "the changes that were asked for were not made"
-        install("changes", unknown, _install_changes, torch, current.changes, ending)
+    make_changes(current.changes)
+
+    def begin_in_copy(run_dir: str) -> None:
+        """In a copy of the script that goes on as another rehearsal: do what that one asks for."""
+        wanted = session.load()
+        RECORD.report.pid = os.getpid()
+        ending.move_to(run_dir)
+        guard.paths.move_to(run_dir, wanted.started_at)
+        counter.limit = wanted.steps
+        if recorder is not None:
+            recorder.move_to(run_dir if wanted.attribution else None)
+        if wanted.unlimited_memory:
+            lift_fraction()
+        if coverage is not None:
+            coverage.begin_in_copy(wanted.coverage)
+        make_changes(wanted.changes[len(current.changes) :])
+
+    if current.copy_socket is not None:
+        from .card_point import CardPoint
+
+        point = CardPoint(torch, current.copy_socket, begin_in_copy)
+        install("copies", "every rehearsal begins with the script's first line", point.install)
 
     def forget_parent() -> None:
-        if current.size_point is not None and _is_made_by_the_fork_server():
+        if _is_made_by_the_fork_server():
             return
         RECORD.forget_parent()
         peaks.forget_parent()

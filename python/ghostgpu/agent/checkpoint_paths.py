@@ -62,6 +62,13 @@ class CheckpointPaths:
         """In a forked child: the parent's files are the parent's to delete."""
         self._made = {}
 
+    def move_to(self, run_dir: str, started_at: float) -> None:
+        """In a copy of the script that goes on as another rehearsal."""
+        self._run_dir = run_dir
+        self._started_at = started_at
+        self._others = OtherRehearsals(run_dir)
+        self.forget_parent()
+
     def note_new_folder(self, path: AnyPath) -> None:
         """The script made a folder that was not there before."""
         self._new_folders.add(absolute(path))

@@ -1,4 +1,4 @@
-"""Goes on in a forked copy of the script for each batch that the command line wants tried.
+"""Goes on in a forked copy of the script for each rehearsal that the command line wants.
 
 A copy has everything the script had built: imported modules, the model, the optimizer, what lies on
 the virtual card, PyTorch's allocator in its present state. PyTorch forbids CUDA in such a copy,
@@ -76,6 +76,10 @@ class ForkServer:
     def send(self, message: dict[str, Any]) -> None:
         self._line.sendall(json.dumps(message).encode() + b"\n")
 
+    def close(self) -> None:
+        """Leave the line to a copy."""
+        self._line.close()
+
     def serve(self) -> dict[str, Any] | None:
         """Fork for each request. Returns a request in each copy, and None here, at the end."""
         while True:
@@ -83,10 +87,9 @@ class ForkServer:
             if request is None or "run_dir" not in request:
                 return None
             started = time.monotonic()
-            child = _fork()
+            child = fork()
             if child == 0:
                 self._line.close()
-                _settle_in(str(request["run_dir"]))
                 return request
             status = self._wait_for(child)
             if status is None:
@@ -119,7 +122,8 @@ class ForkServer:
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-def _fork() -> int:
+def fork() -> int:
+    """Make a copy that goes on as the script itself."""
     global _forking
     # What is still in buffers would be written by every copy.
     for stream in (sys.stdout, sys.stderr):
@@ -132,14 +136,12 @@ def _fork() -> int:
         _forking = False
 
 
-def _settle_in(run_dir: str) -> None:
+def settle_in(torch: Any, run_dir: str, *, has_used_card: bool) -> None:
     """Make this copy a process of its own run, which may use CUDA."""
-    if not preload.continue_in(run_dir):
-        sys.stderr.write("ghostgpu: the fork's usage file cannot be opened\n")
-        os._exit(preload.EXIT_OWN_FAILURE)
     os.environ[SESSION_VARIABLE] = os.path.join(run_dir, SESSION_FILE)
-    import torch
-
+    if not (preload.continue_in(run_dir) if has_used_card else preload.begin_anew()):
+        sys.stderr.write("ghostgpu: the copy cannot use the cards of its own run\n")
+        os._exit(preload.EXIT_OWN_FAILURE)
     anything: Any = torch
     anything._C._cuda_isInBadFork = anything.cuda._is_in_bad_fork = lambda: False
     # The threads of the pool did not come along, and OpenMP would wait for them.

@@ -74,6 +74,12 @@ def continue_in(run_dir: str) -> bool:
     return function is not None and function(ctypes.c_char_p(os.fsencode(run_dir))) == 0
 
 
+def begin_anew() -> bool:
+    """Have this forked copy, in which CUDA was not used yet, begin in the run of its session."""
+    function = _exported("ghostgpu_begin_anew")
+    return function is not None and function() == 0
+
+
 def set_refusal_callback(callback: Callable[[str], None]) -> None:
     """Have the library call back when the script uses a function that is not simulated."""
     function = _exported("ghostgpu_set_refusal_callback")

@@ -55,6 +55,8 @@ class Session:
     unlimited_memory: bool
     """No allocation may fail."""
     size_point: SizePointRequest | None
+    copy_socket: str | None
+    """Where a copy calls that is made before the script first uses the card."""
     values: str
     """What values read as that nobody knows: `plausible` or `zero`."""
     halves_sizes: bool
@@ -78,6 +80,7 @@ def load() -> Session:
         attribution=bool(fields.get("attribution", False)),
         unlimited_memory=bool(fields.get("unlimited_memory", False)),
         size_point=_size_point(fields.get("size_point")),
+        copy_socket=fields.get("copy_socket"),
         values=str(fields.get("values", "plausible")),
         halves_sizes=bool(fields.get("halves_sizes", False)),
         changes=tuple(str(name) for name in fields.get("changes", ())),

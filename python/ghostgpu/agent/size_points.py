@@ -76,6 +76,7 @@ class SizeSetter:
             RECORD.report.stopped_by_step_limit = True
             self._ending.write()
             os._exit(0)
+        fork_server.settle_in(self._torch, str(sizes["run_dir"]), has_used_card=True)
         self._process = os.getpid()
         self._sizes = sizes
         self._become_fork(str(sizes["run_dir"]), sizes.get("steps"))

@@ -29,6 +29,7 @@ pub fn prepare_run(run_dir: &Path, devices: Vec<DeviceSheet>) {
         full_initialisation: false,
         attribution: false,
         size_point: None,
+        copy_socket: None,
         values: ghostgpu_session::UnknownValues::default(),
         halves_sizes: false,
         changes: Vec::new(),

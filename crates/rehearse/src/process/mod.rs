@@ -4,8 +4,12 @@
 //! without us. What it leaves behind comes back to us, because we are its subreaper, and is ended.
 
 mod descendants;
+mod kept;
 mod signals;
 mod supervise;
 
+pub use kept::{keep, let_go};
 pub use signals::hold_signals;
-pub use supervise::{Cause, Ending, Supervised, capture, supervise};
+pub use supervise::{
+    Cause, Ending, Supervised, capture, supervise, supervise_and_keep, supervise_other,
+};

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::descendants::living_descendants;
+use super::kept::kept;
 use super::signals::{become_subreaper, next_signal, prepare_child, reap_one, send};
 
 /// How a process ended.
@@ -56,23 +57,62 @@ pub struct Supervised {
 
 /// Runs `command`, for at most `timeout`; `tick` hears the time gone by, about once a second.
 ///
-/// When this returns, the command and everything it started has ended. Signals must be held
-/// (see [`hold_signals`](super::hold_signals)).
+/// When this returns, the command and everything it started has ended, but for what is
+/// [kept](super::keep). Signals must be held (see [`hold_signals`](super::hold_signals)).
 pub fn supervise(
     command: &mut Command,
     timeout: Option<Duration>,
     tick: &mut dyn FnMut(Duration),
 ) -> io::Result<Supervised> {
+    supervise_and_keep(command, timeout, tick, &mut || {})
+}
+
+/// The same; `at_end` is called when the command has ended by itself, and may keep a process that it left.
+pub fn supervise_and_keep(
+    command: &mut Command,
+    timeout: Option<Duration>,
+    tick: &mut dyn FnMut(Duration),
+    at_end: &mut dyn FnMut(),
+) -> io::Result<Supervised> {
     become_subreaper()?;
     prepare_child(command);
-    let started = Instant::now();
     let child = command.spawn()?.id() as i32;
+    let supervised = watch(&mut || reap_until(child), None, timeout, tick);
+    if supervised.cause == Cause::Own {
+        at_end();
+    }
+    end_what_is_left();
+    Ok(supervised)
+}
+
+/// The same for a process that is not our own child, and about whose end `ended` knows.
+pub fn supervise_other(
+    ended: &mut dyn FnMut() -> Option<Ending>,
+    timeout: Option<Duration>,
+    tick: &mut dyn FnMut(Duration),
+) -> Supervised {
+    /// Its end sends us no signal.
+    const PAUSE: Duration = Duration::from_millis(10);
+    let supervised = watch(ended, Some(PAUSE), timeout, tick);
+    end_what_is_left();
+    supervised
+}
+
+/// Waits until `ended` says how it did, and ends it when its time is over or somebody asks for it. `ended` is
+/// asked after every signal, and every `pause`.
+fn watch(
+    ended: &mut dyn FnMut() -> Option<Ending>,
+    pause: Option<Duration>,
+    timeout: Option<Duration>,
+    tick: &mut dyn FnMut(Duration),
+) -> Supervised {
+    let started = Instant::now();
     let mut cause = Cause::Own;
     let mut requests = 0;
     let mut escalation: Option<Escalation> = None;
     let mut next_tick = Duration::from_secs(1);
     let ending = loop {
-        if let Some(ending) = reap_until(child) {
+        if let Some(ending) = ended() {
             break ending;
         }
         let elapsed = started.elapsed();
@@ -94,6 +134,9 @@ pub fn supervise(
         if let Some(escalation) = &escalation {
             patience = escalation.patience();
         }
+        if let Some(pause) = pause {
+            patience = patience.min(pause);
+        }
         let Some(received) = next_signal(patience) else {
             continue;
         };
@@ -111,8 +154,7 @@ pub fn supervise(
             _ => Escalation::at_once(),
         });
     };
-    end_what_is_left();
-    Ok(Supervised { ending, cause })
+    Supervised { ending, cause }
 }
 
 /// Runs a short command and returns its end, standard output and standard error.
@@ -153,6 +195,14 @@ fn send_to_all(signal: i32) {
     }
 }
 
+/// What has to end: kept processes have nothing below them while they wait.
+fn leftovers() -> Vec<i32> {
+    let kept = kept();
+    let mut left = living_descendants();
+    left.retain(|pid| !kept.contains(pid));
+    left
+}
+
 /// Ends the processes that outlived the command.
 ///
 /// Python's helpers (its resource tracker, a data loader's workers) need a moment to notice that
@@ -161,7 +211,7 @@ fn end_what_is_left() {
     let mut escalation = Escalation::for_leftovers();
     loop {
         while reap_one().is_some() {}
-        if living_descendants().is_empty() {
+        if leftovers().is_empty() {
             return;
         }
         escalation.advance();
@@ -177,6 +227,7 @@ fn end_what_is_left() {
 struct Escalation {
     started: Instant,
     pending: Vec<(Duration, i32)>,
+    spares_kept: bool,
 }
 
 impl Escalation {
@@ -193,6 +244,7 @@ impl Escalation {
                 .iter()
                 .map(|&(milliseconds, signal)| (Duration::from_millis(milliseconds), signal))
                 .collect(),
+            spares_kept: false,
         }
     }
 
@@ -215,7 +267,10 @@ impl Escalation {
     }
 
     fn for_leftovers() -> Self {
-        Self::new(&[(500, libc::SIGTERM), (2_500, libc::SIGKILL)])
+        Self {
+            spares_kept: true,
+            ..Self::new(&[(500, libc::SIGTERM), (2_500, libc::SIGKILL)])
+        }
     }
 
     /// Sends what is due.
@@ -224,7 +279,10 @@ impl Escalation {
             if self.started.elapsed() < due {
                 return;
             }
-            send_to_all(signal);
+            match self.spares_kept {
+                true => leftovers().into_iter().for_each(|pid| send(pid, signal)),
+                false => send_to_all(signal),
+            }
             if self.pending.len() == 1 {
                 self.pending[0].0 = self.started.elapsed() + Self::REPEAT;
                 return;

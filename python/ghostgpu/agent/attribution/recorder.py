@@ -34,6 +34,7 @@ class MemoryRecorder:
         self._torch = torch
         self._last_step = last_step
         self._run_dir = run_dir
+        self._is_wanted = True
         self._log = MemoryLog()
         self._modules = Modules(torch, self._log)
         self._stages = Stages(torch, self._log)
@@ -86,10 +87,17 @@ class MemoryRecorder:
         """A forked child records nothing: its parent's memory is not its own."""
         self._log.stop()
 
+    def move_to(self, run_dir: str | None) -> None:
+        """Before CUDA has started: record into another folder, or not at all."""
+        self._is_wanted = run_dir is not None
+        self._run_dir = run_dir or self._run_dir
+
     def _path(self, prefix: str, ending: str) -> str:
         return os.path.join(self._run_dir, f"{prefix}{os.getpid()}.{ending}")
 
     def _start(self) -> None:
+        if not self._is_wanted:
+            return
         try:
             self._history.start()
         except RuntimeError:

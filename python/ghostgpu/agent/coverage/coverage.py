@@ -79,6 +79,14 @@ class Coverage:
         """This is a copy of the script that goes on by itself: it has the whole budget."""
         self.progress.restart_clock()
 
+    def begin_in_copy(self, request: CoverageRequest | None) -> None:
+        """This is a copy of the script, made before it trained, that goes on by itself."""
+        if request is None:
+            self.switch_off()
+            return
+        self.shortens = request.shortens_passes
+        self.go_on_in_copy()
+
     def switch_off(self) -> None:
         """Only steps are counted in this process: passes are left as they are."""
         self.shortens = False
