@@ -11,10 +11,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable
@@ -124,15 +126,95 @@ def run_python(
     return Rehearsal(done.returncode, done.stdout, done.stderr, run_dir)
 
 
+class TorchServer:
+    """A process in which torch has been imported, and that runs scripts in copies of itself."""
+
+    TIMEOUT_S = 300
+
+    def __init__(self, library_dir: Path | None) -> None:
+        self._has_library = library_dir is not None
+        variables = {**os.environ, "GHOSTGPU_SESSION": ""}
+        if library_dir is not None:
+            variables["LD_PRELOAD"] = str(library_dir / "libghostgpu.so")
+            variables["LD_LIBRARY_PATH"] = str(library_dir)
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("torch_server.py"))],
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, folder: Path, variables: dict[str, str], run_dir: Path) -> Rehearsal:
+        """Run `script.py` in `folder`."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        outputs = {name: folder / f"{name}.txt" for name in ("stdout", "stderr")}
+        for path in outputs.values():
+            path.unlink(missing_ok=True)
+        request = {
+            "folder": str(folder),
+            "script": "script.py",
+            "environment": variables,
+            "inject": str(INJECT),
+            "has_library": self._has_library,
+            **{name: str(path) for name, path in outputs.items()},
+        }
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        readable, _, _ = select.select([self._process.stdout], [], [], self.TIMEOUT_S)
+        assert readable, "the script does not end"
+        code = int(self._process.stdout.readline())
+        texts = [path.read_text(errors="replace") for path in outputs.values()]
+        return Rehearsal(code, *texts, run_dir)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture(scope="session")
+def server_on_host() -> Iterator[TorchServer]:
+    server = TorchServer(None)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def library_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library under the names by which programs look for it."""
+    library = built("libghostgpu.so", "GHOSTGPU_LIBRARY")
+    links = tmp_path_factory.mktemp("lib")
+    for name in ("libghostgpu.so", "libcuda.so.1", "libnvidia-ml.so.1"):
+        (links / name).symlink_to(library)
+    return links
+
+
+@pytest.fixture(scope="session")
+def server_on_card(library_dir: Path) -> Iterator[TorchServer]:
+    server = TorchServer(library_dir)
+    yield server
+    server.close()
+
+
+def begins_with_torch(script: str) -> bool:
+    """Whether nothing comes before the import of torch that may matter to it."""
+    lines = (line.strip() for line in script.splitlines())
+    first = next((line for line in lines if line and not line.startswith("#")), "")
+    return first.startswith(("import ", "from torch")) and "torch" in first
+
+
 @pytest.fixture
-def rehearse(tmp_path: Path) -> Rehearse:
+def rehearse(tmp_path: Path, request: pytest.FixtureRequest) -> Rehearse:
     """Run a script (its text) on the CPU under the agent; keywords change the session."""
 
     def run(script: str, **changes: Any) -> Rehearsal:
         session = make_session(tmp_path, **changes)
         (tmp_path / "script.py").write_text(textwrap.dedent(script))
-        arguments = ["-c", DRIVER, str(tmp_path / "script.py")]
         # Without the library some parts cannot be installed: faults are not looked at.
+        if begins_with_torch(script):
+            server: TorchServer = request.getfixturevalue("server_on_host")
+            return server.run(tmp_path, environment(session), session.parent)
+        arguments = ["-c", DRIVER, str(tmp_path / "script.py")]
         return run_python(arguments, tmp_path, environment(session), session.parent)
 
     return run
@@ -164,13 +246,13 @@ def h200_session() -> dict[str, Any]:
 
 
 @pytest.fixture
-def rehearse_on_card(tmp_path: Path, h200_session: dict[str, Any]) -> Rehearse:
+def rehearse_on_card(
+    tmp_path: Path,
+    h200_session: dict[str, Any],
+    library_dir: Path,
+    request: pytest.FixtureRequest,
+) -> Rehearse:
     """Run a script (its text) on a virtual H200; keywords change the session, `card` the card."""
-    library = built("libghostgpu.so", "GHOSTGPU_LIBRARY")
-    links = tmp_path / "lib"
-    links.mkdir()
-    for name in ("libghostgpu.so", "libcuda.so.1", "libnvidia-ml.so.1"):
-        (links / name).symlink_to(library)
 
     def run(
         script: str,
@@ -189,9 +271,15 @@ def rehearse_on_card(tmp_path: Path, h200_session: dict[str, Any]) -> Rehearse:
         (session.parent / USAGE_FILE).write_bytes(usage.ljust(USAGE_BYTES, b"\0"))
         (tmp_path / "script.py").write_text(textwrap.dedent(script))
         variables = environment(
-            session, LD_PRELOAD=str(links / "libghostgpu.so"), LD_LIBRARY_PATH=str(links)
+            session,
+            LD_PRELOAD=str(library_dir / "libghostgpu.so"),
+            LD_LIBRARY_PATH=str(library_dir),
         )
-        done = run_python(["script.py"], tmp_path, variables, session.parent)
+        if begins_with_torch(script):
+            server: TorchServer = request.getfixturevalue("server_on_card")
+            done = server.run(tmp_path, variables, session.parent)
+        else:
+            done = run_python(["script.py"], tmp_path, variables, session.parent)
         assert breaks_agent or not done.faults
         return done
 
