@@ -150,6 +150,8 @@ def test_a_loop_that_waits_for_a_value_is_given_others_and_ended(
     done = rehearse_on_card(
         """
         import torch
+        from _ghostgpu_agent import waiting_loops
+        waiting_loops.OTHERS_AFTER_SECONDS, waiting_loops.ENDS_AFTER_SECONDS = 0.2, 1.0
         net = torch.nn.Linear(4, 9).cuda()
         x = torch.ones(1, 4).cuda()
         while net(x).mean() > 0.01:
@@ -162,6 +164,6 @@ def test_a_loop_that_waits_for_a_value_is_given_others_and_ended(
         """
     )
     assert (done.code, done.stdout.split()) == (0, ["left"]), done.stderr
-    assert done.report["waits_at"] == "script.py:9"
-    sentence = "script.py:5: the loop is assumed to end by a value that only a real card computes"
+    assert done.report["waits_at"] == "script.py:11"
+    sentence = "script.py:7: the loop is assumed to end by a value that only a real card computes"
     assert sentence in done.report["assumptions"]

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 import torch
-import torch.utils.data  # noqa: F401  (Dynamo has to come after the agent)
+import torch.utils.data
 
 INJECTED = "sitecustomize.py"
 

@@ -204,6 +204,8 @@ def test_a_loop_that_waits_for_a_value_is_not_known_and_named(rehearse_reference
     done = rehearse_reference(
         """
         import torch
+        from _ghostgpu_agent import waiting_loops
+        waiting_loops.OTHERS_AFTER_SECONDS, waiting_loops.ENDS_AFTER_SECONDS = 0.2, 1.0
         net = torch.nn.Linear(3, 9).cuda()
         while True:
             if net(torch.ones(3, device="cuda")).argmax().item() == 7:
@@ -214,4 +216,4 @@ def test_a_loop_that_waits_for_a_value_is_not_known_and_named(rehearse_reference
     ).expect(8)
     assert done["covered"] == []
     assert done["verdict"] == "not-known"
-    assert "the loop at train.py:5 waits for a value" in done["reason"]
+    assert "the loop at train.py:7 waits for a value" in done["reason"]
