@@ -62,7 +62,7 @@ pub use words::{present_value, with_value};
 /// The allocator's history of a run, which can be replayed with other memory.
 pub use ghostgpu_whatif::History;
 
-/// What the agent changes in what a script does.
-pub use ghostgpu_session::Change as CodeChange;
+/// What the agent applies to what a script does.
+pub use ghostgpu_session::TrickRequest;
 /// Where in a script a size is set, and what the agent saw there.
 pub use ghostgpu_session::{SizePoint, SizePointReport, UnknownValues};

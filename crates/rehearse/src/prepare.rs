@@ -145,7 +145,7 @@ impl Job {
             size_point: None,
             values: self.values,
             halves_sizes: false,
-            changes: self.changes.clone(),
+            tricks: self.tricks.clone(),
         };
         Ok(Prepared {
             program,

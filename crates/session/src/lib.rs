@@ -16,6 +16,6 @@ pub use report::{
     RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData, TrainingPart, WrittenFile,
 };
 pub use request::{
-    Change, CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,
-    SizePointRequest, UnknownValues,
+    CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,
+    SizePointRequest, TrickRequest, UnknownValues,
 };

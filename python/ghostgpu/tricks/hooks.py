@@ -1,4 +1,4 @@
-"""The places at which changes are made: calls of models, backward passes, steps and loaders."""
+"""The places at which tricks take effect: calls of models, backward passes, steps and loaders."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import functools
 import threading
 from typing import Any, Callable
 
-from ..dynamo_shield import shielded
-from ..module_calls import put_around_calls
+from .dynamo_shield import shielded
+from .module_calls import put_around_calls
+from .refusal import Refusal, Refused
 
 AroundCall = Callable[[Callable[..., Any], Any, Any, Any], Any]
 """Gets the call that is left to make, the module, its arguments and options; returns the result."""
 
 
 class Hooks:
-    """Changes put themselves into these lists before `install`; what is empty is not wrapped."""
+    """Tricks put themselves into these lists before `install`; what is empty is not wrapped."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._threads = threading.local()
         self._backward_passes = 0
+        self.is_rehearsed = False
+        """Whether nothing is computed: then no value needs to be right."""
+        self.refusal: Refusal = Refused
+        """Makes what a trick raises that cannot be right, of a reason and an alternative."""
         self.around_models: list[AroundCall] = []
         """Calls of modules that no other module makes."""
         self.around_modules: list[AroundCall] = []

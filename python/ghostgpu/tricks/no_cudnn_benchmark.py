@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
-from ..stacks import users_line
-from .change import Change
 from .hooks import Hooks
+from .trick import Trick
+from .user_code import users_line
 
 
-class NoCudnnBenchmark(Change):
+class NoCudnnBenchmark(Trick):
     """The script's request for a search is not passed on."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
-        super().__init__(torch, hooks)
+    name = "no-cudnn-benchmark"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
         self._place: str | None = None
 
     def install(self) -> None:

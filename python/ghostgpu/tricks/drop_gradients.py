@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ..stacks import users_line
-from .change import Change
 from .hooks import Hooks
+from .trick import Trick
+from .user_code import users_line
 
 
-class DropGradients(Change):
+class DropGradients(Trick):
     """Drops a model's gradients where it is put into `eval()`."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
-        super().__init__(torch, hooks)
+    name = "drop-gradients"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
         self._place: str | None = None
 
     def install(self) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ..guard import quietly
-from ..loader_size_point import why_not_settable
-from ..stacks import users_line
-from .change import Change
+from .faults import quietly
 from .hooks import Hooks
+from .loader_batch import why_not_settable
+from .trick import Trick
+from .user_code import users_line
 
 
-class DropLast(Change):
+class DropLast(Trick):
     """Leaves the last batch out where it would be smaller than the others."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
-        super().__init__(torch, hooks)
+    name = "drop-last"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
         self._place: str | None = None
 
     def install(self) -> None:

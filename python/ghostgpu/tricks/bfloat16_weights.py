@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Mapping
 from typing import Any, Callable
 
-from ..dynamo_shield import shielded
-from .change import Change
+from .dynamo_shield import shielded
 from .hooks import Hooks
+from .trick import Trick
 
 _MAX_DEPTH = 3
 
@@ -20,11 +21,13 @@ _LARGE = 1 << 20
 """Elements from which on casting would take time and the machine's memory."""
 
 
-class Bfloat16Weights(Change):
+class Bfloat16Weights(Trick):
     """Parameters and buffers in bfloat16."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
-        super().__init__(torch, hooks)
+    name = "bfloat16-weights"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
         self._seen: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._cast_parameters: list[str] = []
 
@@ -61,8 +64,9 @@ class Bfloat16Weights(Change):
         def cast(tensor: Any) -> Any:
             if tensor.dtype != torch.float32:
                 return tensor
-            if tensor.device.type == "cpu" and tensor.numel() >= _LARGE:
-                # On its way to the card, where there are no values: nothing needs to be written.
+            is_large = tensor.device.type == "cpu" and tensor.numel() >= _LARGE
+            if is_large and self.hooks.is_rehearsed:
+                # On its way to a card without values: nothing needs to be written.
                 return torch.empty_like(tensor, dtype=torch.bfloat16)
             return tensor.to(torch.bfloat16)
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Callable
 
-from ..stacks import users_line
-from .change import Change
 from .hooks import Hooks
+from .trick import Trick
+from .user_code import users_line
 
 
-class NoGradEvaluation(Change):
+class NoGradEvaluation(Trick):
     """No graph where a model evaluates."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
-        super().__init__(torch, hooks)
+    name = "no-grad-evaluation"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
         self._place: str | None = None
         self._model = ""
 

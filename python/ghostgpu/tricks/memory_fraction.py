@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from ..stacks import users_line
-from .change import Change
 from .hooks import Hooks
+from .trick import Trick
+from .user_code import users_line
 
 
-class LeaveRoom(Change):
+class LeaveRoom(Trick):
     """A limit of nine tenths, set as soon as CUDA starts."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
-        super().__init__(torch, hooks)
+    name = "leave-room"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
         self._is_set = False
 
     def install(self) -> None:
@@ -33,11 +36,13 @@ class LeaveRoom(Change):
         return "torch.cuda.set_per_process_memory_fraction(0.9)   # right at the start"
 
 
-class NoLimit(Change):
+class NoLimit(Trick):
     """The script's own limit is not set."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
-        super().__init__(torch, hooks)
+    name = "no-limit"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
         self._place: str | None = None
         self._fraction = 1.0
 

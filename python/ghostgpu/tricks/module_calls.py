@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import sys
 from types import MethodType
-from typing import Any
+from typing import Any, Callable
 
-from .calls import Wrap
 from .dynamo_shield import shielded
+
+Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Makes the function to call instead of one that it is given."""
 
 
 class _WatchedCall:

@@ -10,22 +10,24 @@ from __future__ import annotations
 import math
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Callable
 
-from ..guard import quietly
-from .change import Change, counted
+from .faults import quietly
 from .hooks import Hooks
+from .trick import Trick, counted
 
 _FEWEST_LAYERS = 4
 """A row of fewer plain layers has nothing to save between its ends."""
 
 
-class Checkpointing(Change):
+class Checkpointing(Trick):
     """Activations are computed again in backward."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
-        super().__init__(torch, hooks)
+    name = "checkpointing"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
         self._models: weakref.WeakSet[Any] = weakref.WeakSet()
         self._blocks: weakref.WeakSet[Any] = weakref.WeakSet()
         self._rows: weakref.WeakSet[Any] = weakref.WeakSet()

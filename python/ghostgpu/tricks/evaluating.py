@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .hooks import Hooks
@@ -10,7 +11,7 @@ from .hooks import Hooks
 class Evaluating:
     """Follows the script's own calls of `train()` and `eval()`."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
         self._torch = torch
         self._last_mode = True
         hooks.before_mode.append(self._note_mode)

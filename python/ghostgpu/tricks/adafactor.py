@@ -6,18 +6,20 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from .change import Change
 from .hooks import Hooks
+from .trick import Trick
 
 _KEPT = ("lr", "weight_decay", "maximize")
 """What the two have in common; momentum and its like have no counterpart."""
 
 
-class LeanOptimizer(Change):
+class Adafactor(Trick):
     """Adafactor wherever the script asks for Adam."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
-        super().__init__(torch, hooks)
+    name = "adafactor"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
         self._replaced: Counter[str] = Counter()
 
     def install(self) -> None:

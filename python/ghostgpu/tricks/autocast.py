@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Mapping
 from typing import Any, Callable
 
-from .change import Change
 from .hooks import Hooks
+from .trick import Trick
 
 
-class Autocast(Change):
+class Autocast(Trick):
     """Bfloat16 autocast over the script's forward passes."""
 
-    def __init__(self, torch: Any, hooks: Hooks) -> None:
-        super().__init__(torch, hooks)
+    name = "autocast"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
         self._threads = threading.local()
         self._has_float32: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._model: str | None = None
