@@ -39,14 +39,14 @@ mod written_files;
 
 pub use architectures::runs_on;
 pub use change::{Change, Sizes};
-pub use environment::preload_value;
+pub use environment::{preload_value, prepended};
 pub use failure::Failure;
 pub use findings::Findings;
 pub use forks::Forks;
 pub use in_place_of::runnable;
 pub use job::{Extent, Job};
 pub use judge::{Completion, EXIT_DOES_NOT_FIT, EXIT_FAILURE, Run, user_frame};
-pub use layout::{CALIBRATOR_NAME, Layout, calibrator_library};
+pub use layout::{CALIBRATOR_NAME, Layout, calibrator_library, tricks_inject_dir};
 pub use observer::{Dimension, Observer, Purpose};
 pub use outcome::{OutOfMemory, Outcome, Peaks, Reason};
 pub use prepare::{Prepared, hides_every_card};

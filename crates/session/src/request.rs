@@ -1,9 +1,9 @@
 //! What the command line asks of the library and the agent.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ghostgpu_device::DeviceSheet;
+use ghostgpu_tricks::Request as TrickRequest;
 use serde::{Deserialize, Serialize};
 
 /// The environment variable that holds the path of the session file.
@@ -86,25 +86,6 @@ pub struct CoverageRequest {
     pub budget_ms: u64,
     /// Passes over data are cut in the middle; not in a script that fails then.
     pub shortens_passes: bool,
-}
-
-/// A trick that the agent applies while the script runs: its name in the catalogue, and its options as text.
-/// What is not given is the catalogue's default.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrickRequest {
-    pub name: String,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub options: BTreeMap<String, String>,
-}
-
-impl TrickRequest {
-    /// A trick with every option as the catalogue has it.
-    pub fn named(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            options: BTreeMap::new(),
-        }
-    }
 }
 
 /// How the agent changes what the script does.

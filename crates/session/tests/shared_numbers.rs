@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ghostgpu_recording::Stage;
+use ghostgpu_session::SESSION_VARIABLE;
 use ghostgpu_session::card_usage::{USAGE_BYTES, USAGE_FILE, USAGE_MAGIC};
 use ghostgpu_session::files::{
     AGENT_REPORT_PREFIX, PRELOAD_BLOCKED_FILE, RUN_FOLDER_PREFIX, SESSION_FILE, WRITTEN_FILES,
 };
 use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX, OwnerKind};
-use ghostgpu_session::SESSION_VARIABLE;
 
 #[test]
 fn the_agents_numbers_are_those_of_this_crate() {

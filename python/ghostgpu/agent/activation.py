@@ -208,6 +208,11 @@ def _install_tricks(torch: Any, current: session.Session, ending: Ending) -> Non
         for each in started.accounts():
             report = ChangeReport(each.name, each.did, each.line, each.other_results)
             RECORD.report.changes.append(report)
+            RECORD.assume(
+                f"the trick {each.name} was applied: {each.did}"
+                if each.did
+                else f"the trick {each.name} found no place: {each.nothing_because}"
+            )
 
     ending.add_last_act(tell)
 

@@ -1,4 +1,10 @@
-"""`torch.optim.Adafactor` in place of Adam: a row and a column of state for each matrix."""
+"""`torch.optim.Adafactor` in place of Adam: a row and a column of state for each matrix.
+
+Saves: almost all optimizer state.
+Costs: another optimizer: learning rates may need tuning.
+Numerics: training.
+Conflicts: optimizer-form, eight-bit-optimizer.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .hooks import Hooks
+from .replaced_optimizer import groups_without, replace_adam
 from .trick import Trick
 
 _KEPT = ("lr", "weight_decay", "maximize")
 """What the two have in common; momentum and its like have no counterpart."""
+
+_FOREIGN = ("betas", "eps", "amsgrad", "foreach", "fused", "capturable", "differentiable")
 
 
 class Adafactor(Trick):
@@ -23,43 +32,25 @@ class Adafactor(Trick):
         self._replaced: Counter[str] = Counter()
 
     def install(self) -> None:
-        lean = getattr(self.torch.optim, "Adafactor", None)
-        if lean is None:
-            return  # before 2.5
-        for kind in (self.torch.optim.Adam, self.torch.optim.AdamW):
-            kind.__new__ = staticmethod(self._making(kind, lean))
+        if not hasattr(self.torch.optim, "Adafactor"):
+            raise self.refused(
+                f"torch {self.torch.__version__} has no Adafactor", "torch 2.5 and newer have it"
+            )
+        replace_adam(self.torch, self._make)
 
-    def _making(self, kind: Any, lean: Any) -> Any:
-        def new(cls: Any, *arguments: Any, **options: Any) -> Any:
-            # A class below it counts on what it inherits; and copies are made without parameters.
-            if cls is not kind or not (arguments or "params" in options):
-                return object.__new__(cls)
-            # What is no Adam is not initialised as one by Python.
-            named = dict(zip(("params", "lr"), arguments))
-            named.update({name: value for name, value in options.items() if name == "params"})
-            named.update({name: options[name] for name in _KEPT if name in options})
-            named["params"] = _groups(named["params"])
-            self._replaced[kind.__name__] += 1
-            return lean(**named)
-
-        return new
+    def _make(self, kind: Any, given: dict[str, Any]) -> Any:
+        kept = {name: given[name] for name in _KEPT if name in given}
+        self._replaced[kind.__name__] += 1
+        parameters = groups_without(given["params"], _FOREIGN)
+        return self.torch.optim.Adafactor(parameters, **kept)
 
     def did(self) -> str | None:
         if not self._replaced:
             return None
         return f"{' and '.join(sorted(self._replaced))} replaced by Adafactor"
 
+    def nothing_because(self) -> str:
+        return "the script made no Adam or AdamW"
+
     def line(self) -> str:
         return "optimizer = torch.optim.Adafactor(model.parameters(), lr=...)"
-
-
-def _groups(parameters: Any) -> Any:
-    if isinstance(parameters, Mapping):
-        return parameters
-    listed = list(parameters)
-    if not listed or not isinstance(listed[0], Mapping):
-        return listed
-    foreign = ("betas", "eps", "amsgrad", "foreach", "fused", "capturable", "differentiable")
-    return [
-        {name: value for name, value in group.items() if name not in foreign} for group in listed
-    ]

@@ -121,3 +121,29 @@ def _refuse_conflicts(wanted: Mapping[str, Mapping[str, str]]) -> None:
                     f"{one[0]} and {other[0]} exclude each other: {found['because']}",
                     str(found["instead"]),
                 )
+
+
+def of_flag(flag: str, value: str) -> Request:
+    """What a flag of the command line asks for; its value is empty where it has none."""
+    candidates = [trick for trick in tricks().values() if trick["flag"] == flag]
+    for trick in candidates:
+        if trick.get("value", {}).get("word") == value:
+            return trick["name"], {}
+    for trick in candidates:
+        if "value" not in trick:
+            return trick["name"], {}
+        option = trick["value"].get("option")
+        if option is None:
+            continue
+        described = next(each for each in trick["options"] if each["name"] == option)
+        if len(candidates) == 1 or value in described.get("choices", ()):
+            return trick["name"], {option: value} if value else {}
+    words = [each for trick in candidates for each in _words(trick)]
+    raise Refused(f"`{value}` is no value of {flag}", f"it is one of {', '.join(words)}")
+
+
+def _words(trick: Mapping[str, Any]) -> list[str]:
+    if "word" in trick["value"]:
+        return [trick["value"]["word"]]
+    option = next(each for each in trick["options"] if each["name"] == trick["value"]["option"])
+    return list(option["choices"])

@@ -19,10 +19,12 @@ class Account:
     name: str
     did: str | None
     """What was done, in words; None if there was no place for it."""
+    nothing_because: str
+    """Why nothing was done, where nothing was."""
     line: str | None
     """What to write in the script to the same effect."""
     other_results: str | None
-    """Why this script's results are others with it, though they usually are the same."""
+    """Why this script's results are others with that line, though they usually are the same."""
 
 
 class Started:
@@ -35,7 +37,13 @@ class Started:
     def accounts(self) -> list[Account]:
         """What each trick has done so far, in the order in which they were installed."""
         return [
-            Account(trick.name, trick.did(), trick.line(), trick.other_results())
+            Account(
+                trick.name,
+                trick.did(),
+                trick.nothing_because(),
+                trick.line(),
+                trick.other_results(),
+            )
             for trick in self.tricks
         ]
 

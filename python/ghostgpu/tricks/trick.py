@@ -32,12 +32,16 @@ class Trick:
         """What was done, in words; None if there was no place for it."""
         raise NotImplementedError
 
+    def nothing_because(self) -> str:
+        """Why nothing was done, where nothing was."""
+        return "the script has nothing of the kind"
+
     def line(self) -> str | None:
         """What to write in the script instead, on one line; None where advice has said it."""
         return None
 
     def other_results(self) -> str | None:
-        """Why this script's results are others with it, where the trick promises the same."""
+        """Why this script's results are others with `line`, where the trick promises the same."""
         return None
 
     def refused(self, reason: str, alternative: str) -> BaseException:

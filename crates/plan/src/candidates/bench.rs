@@ -2,9 +2,7 @@
 
 use ghostgpu_device::{Card, Catalogue};
 use ghostgpu_explain::{Advice, Candidate, Effect};
-use ghostgpu_rehearse::{
-    Change, Outcome, Purpose, Rehearsal, Run, Runner, Stop, TrickRequest,
-};
+use ghostgpu_rehearse::{Change, Outcome, Purpose, Rehearsal, Run, Runner, Stop, TrickRequest};
 
 use super::Question;
 use super::fixed_lines::{self, Fixing, Kept, LOSSES, rules_for};

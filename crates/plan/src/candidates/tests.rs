@@ -1,7 +1,5 @@
 use ghostgpu_explain::{Candidate, Effect};
-use ghostgpu_rehearse::{
-    Change, Dimension, Purpose, Rehearsal, Run, SizePointReport, Stop,
-};
+use ghostgpu_rehearse::{Change, Dimension, Purpose, Rehearsal, Run, SizePointReport, Stop};
 use ghostgpu_session::{ChangeReport, Coverage, NotReached, ProcessReport, TrainingPart};
 
 use super::*;
