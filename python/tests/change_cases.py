@@ -277,14 +277,14 @@ CASES = {
         "10 parameters of Sequential cast to bfloat16",
     ),
     "Adafactor instead of AdamW": Case(
-        "lean-optimizer",
+        "adafactor",
         BLOCKS + TRAINING,
         {"AdamW": "Adafactor"},
         "AdamW replaced by Adafactor",
         "torch.optim.Adafactor(",
     ),
     "Adafactor instead of Adam in groups": Case(
-        "lean-optimizer",
+        "adafactor",
         LAYERS.replace(
             "Adam(model.parameters())",
             "Adam([{'params': model[0].parameters(), 'betas': (0.5, 0.9), 'lr': 0.1}, "
@@ -351,7 +351,7 @@ NOTHING_TO_CHANGE = {
     "autocast": BLOCKS + TRAINING.replace("out = model(x)", f"out = {AUTOCAST}(model)(x)"),
     "checkpointing": "import torch\ntorch.nn.Linear(9, 9).cuda()(torch.ones(9).cuda())",
     "bfloat16-weights": "import torch\ntorch.ones(9, device='cuda')",
-    "lean-optimizer": VISION,
+    "adafactor": VISION,
     "no-grad-evaluation": BLOCKS + EVALUATION + TRAINING,
     "small-evaluation-batch": BLOCKS + TRAINING,
     "drop-gradients": BLOCKS + EVALUATION + TRAINING,

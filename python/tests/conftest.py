@@ -79,8 +79,8 @@ Rehearse = Callable[..., Rehearsal]
 # Runs a script with the check for the preloaded library switched off.
 DRIVER = """
 import runpy, sys
-import _ghostgpu_agent.preload
-_ghostgpu_agent.preload.require = lambda: None
+import _ghostgpu.agent.preload
+_ghostgpu.agent.preload.require = lambda: None
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """

@@ -8,8 +8,7 @@ import pytest
 from change_cases import BLOCKS, CASES, NOTHING_TO_CHANGE, TRAINING
 from conftest import Rehearsal, Rehearse, needs_torch
 
-from ghostgpu.agent import changes
-from ghostgpu.agent.shared_numbers import CHANGES, USAGE_FILE
+from ghostgpu.agent.shared_numbers import USAGE_FILE
 
 pytestmark = needs_torch
 
@@ -35,7 +34,7 @@ def test_a_change_has_the_figures_of_the_line_it_stands_for(
     case = CASES[name]
     if importlib.util.find_spec(case.needs) is None:
         pytest.skip(f"{case.needs} is not installed")
-    changed = rehearse_on_card(case.script, changes=[case.change], steps=0)
+    changed = rehearse_on_card(case.script, tricks=[{"name": case.change}], steps=0)
     figures_of_change = figures(changed)
     (report,) = changed.report["changes"]
     assert report["name"] == case.change
@@ -56,7 +55,7 @@ def test_a_change_has_the_figures_of_the_line_it_stands_for(
 def test_a_change_without_a_place_says_so_and_changes_nothing(
     change: str, rehearse_on_card: Rehearse
 ) -> None:
-    done = rehearse_on_card(NOTHING_TO_CHANGE[change], changes=[change], steps=0)
+    done = rehearse_on_card(NOTHING_TO_CHANGE[change], tricks=[{"name": change}], steps=0)
     assert (done.code, done.report["changes"][0]["did"]) == (0, None), done.stderr
     before = figures(done)
     forget(done)
@@ -65,16 +64,12 @@ def test_a_change_without_a_place_says_so_and_changes_nothing(
 
 def test_a_change_that_the_script_cannot_bear_lets_it_fail(rehearse_on_card: Rehearse) -> None:
     script = BLOCKS + "model.eval()\n" + TRAINING
-    done = rehearse_on_card(script, changes=["no-grad-evaluation"], steps=0)
+    done = rehearse_on_card(script, tricks=[{"name": "no-grad-evaluation"}], steps=0)
     assert done.code == 1
     assert "does not require grad" in done.report["exception"]
 
 
-def test_an_unknown_change_is_noted(rehearse_on_card: Rehearse) -> None:
-    done = rehearse_on_card("import torch", changes=["nonsense"])
-    assert done.report["notes"] == ["there is no change `nonsense`"]
-    assert done.report["changes"] == []
-
-
-def test_the_agent_can_make_every_change_that_a_session_may_name() -> None:
-    assert tuple(changes._ALL) == CHANGES
+def test_an_unknown_trick_ends_the_script(rehearse_on_card: Rehearse) -> None:
+    done = rehearse_on_card("import torch\nprint('went on')", tricks=[{"name": "nonsense"}])
+    assert (done.code, done.stdout) == (2, "")
+    assert "there is no trick `nonsense`\n\nhint: " in done.stderr

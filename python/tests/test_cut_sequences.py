@@ -9,8 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ghostgpu.agent.cut_sequences import CutBatches, cut, sequence_length  # noqa: E402
+from ghostgpu.agent.cut_sequences import CutBatches  # noqa: E402
 from ghostgpu.agent.report import SizePointReport  # noqa: E402
+from ghostgpu.tricks.sequences import cut, sequence_length  # noqa: E402
 
 Pair = namedtuple("Pair", ["tokens", "labels"])
 

@@ -12,7 +12,7 @@ def test_a_process_without_torch_loads_next_to_nothing(tmp_path: Path) -> None:
     session = make_session(tmp_path)
     code = "import sys; print([m for m in sys.modules if 'ghostgpu' in m])"
     done = run_python(["-c", code], tmp_path, environment(session), session.parent)
-    assert done.stdout.strip() == "['_ghostgpu_agent', '_ghostgpu_agent.hooks']"
+    assert done.stdout.strip() == "['_ghostgpu', '_ghostgpu.agent', '_ghostgpu.agent.hooks']"
     assert done.stderr == ""
     assert done.reports == []
 
@@ -22,7 +22,7 @@ def test_the_script_sees_its_own_path_and_children_get_the_agent(tmp_path: Path)
     code = """
 import os, subprocess, sys
 print(any("inject" in entry for entry in sys.path), "inject" in os.environ["PYTHONPATH"])
-child = "import sys; print('_ghostgpu_agent' in sys.modules)"
+child = "import sys; print('_ghostgpu.agent' in sys.modules)"
 print(subprocess.check_output([sys.executable, "-c", child], text=True).strip())
 """
     done = run_python(["-c", code], tmp_path, environment(session), session.parent)
@@ -35,7 +35,7 @@ def test_the_next_sitecustomize_runs_and_is_the_one_that_stays(tmp_path: Path) -
     (tmp_path / "theirs" / "sitecustomize.py").write_text("MARK = 'theirs'\n")
     path = f"{INJECT}{os.pathsep}{tmp_path / 'theirs'}"
     variables = environment(session, PYTHONPATH=path)
-    code = "import sys, sitecustomize; print(sitecustomize.MARK, '_ghostgpu_agent' in sys.modules)"
+    code = "import sys, sitecustomize; print(sitecustomize.MARK, '_ghostgpu.agent' in sys.modules)"
     done = run_python(["-c", code], tmp_path, variables, session.parent)
     assert done.stdout.split() == ["theirs", "True"], done.stderr
 
@@ -44,7 +44,7 @@ def test_without_a_session_the_agent_stays_out(tmp_path: Path) -> None:
     session = make_session(tmp_path)
     variables = environment(session)
     del variables["GHOSTGPU_SESSION"]
-    code = "import sys; print('_ghostgpu_agent' in sys.modules)"
+    code = "import sys; print('_ghostgpu.agent' in sys.modules)"
     assert run_python(["-c", code], tmp_path, variables, session.parent).stdout.strip() == "False"
 
 
@@ -77,8 +77,8 @@ def test_an_unreadable_session_is_said_and_does_not_break_the_script(tmp_path: P
     session = make_session(tmp_path)
     session.write_text("{")
     code = """
-import _ghostgpu_agent.preload
-_ghostgpu_agent.preload.require = lambda: None
+import _ghostgpu.agent.preload
+_ghostgpu.agent.preload.require = lambda: None
 import torch
 print("went on")
 """

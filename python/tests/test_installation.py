@@ -30,12 +30,12 @@ def test_a_part_that_cannot_be_installed_is_named_and_the_others_work(
 ) -> None:
     done = rehearse_on_card(
         f"""
-        import _ghostgpu_agent.{module}
+        import _ghostgpu.agent.{module}
 
         def broken(*arguments):
             raise RuntimeError("other")
 
-        _ghostgpu_agent.{module}.{name}.install = broken
+        _ghostgpu.agent.{module}.{name}.install = broken
         {TRAINING}
         """,
         breaks_agent=True,
@@ -49,11 +49,11 @@ def test_a_part_that_cannot_be_installed_is_named_and_the_others_work(
 def test_an_operator_that_torch_no_longer_has_costs_no_other(rehearse_on_card: Rehearse) -> None:
     done = rehearse_on_card(
         f"""
-        import _ghostgpu_agent.known_calls as calls
+        import _ghostgpu.agent.known_calls as calls
 
         calls._READ_BY_PYTORCH = ("no_such_operator", *calls._READ_BY_PYTORCH)
         {TRAINING}
-        from _ghostgpu_agent import kernels
+        from _ghostgpu.agent import kernels
         print(sorted(kernels._chains))
         """,
         breaks_agent=True,
@@ -69,12 +69,12 @@ def test_an_operator_that_torch_no_longer_has_costs_no_other(rehearse_on_card: R
 def test_an_agent_that_cannot_start_at_all_is_reported(rehearse_on_card: Rehearse) -> None:
     done = rehearse_on_card(
         f"""
-        import _ghostgpu_agent.session
+        import _ghostgpu.agent.session
 
         def broken():
             raise RuntimeError("another format")
 
-        _ghostgpu_agent.session.load = broken
+        _ghostgpu.agent.session.load = broken
         {TRAINING}
         """,
         breaks_agent=True,

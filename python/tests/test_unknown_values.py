@@ -150,7 +150,7 @@ def test_a_loop_that_waits_for_a_value_is_given_others_and_ended(
     done = rehearse_on_card(
         """
         import torch
-        from _ghostgpu_agent import waiting_loops
+        from _ghostgpu.agent import waiting_loops
         waiting_loops.OTHERS_AFTER_SECONDS, waiting_loops.ENDS_AFTER_SECONDS = 0.2, 1.0
         net = torch.nn.Linear(4, 9).cuda()
         x = torch.ones(1, 4).cuda()

@@ -8,7 +8,7 @@
 //! - [`growth`], [`largest_batch`], [`fixes`]: what several rehearsals say together
 //! - [`explain`]: what an out-of-memory error means, and what to do about it
 //! - [`snapshot`], [`replay`]: what a memory snapshot says, and what another setting would have made of it
-//! - [`doctor`], [`gpus`]: what is installed, and which cards there are
+//! - [`doctor`], [`gpus`], [`tricks`]: what is installed, and which cards and tricks there are
 //!
 //! Nothing here knows arguments, opens a file, starts a process or looks at a terminal: how wide text is, and
 //! whether it may have colour, is in the [`Look`].
@@ -37,6 +37,7 @@ mod one_line;
 mod peak;
 pub mod replay;
 pub mod snapshot;
+pub mod tricks;
 
 pub use breakdown::breakdown_answer;
 pub use look::{Detail, Look};

@@ -8,7 +8,7 @@ use ghostgpu_session::SizePointRequest;
 use crate::in_place_of::in_place_of_the_script;
 use crate::prepare::Prepared;
 use crate::words::with_value;
-use crate::{CodeChange, SizePoint};
+use crate::{SizePoint, TrickRequest};
 
 /// One thing that a rehearsal does differently.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,8 +23,8 @@ pub enum Change {
     Sizes { point: SizePoint, sizes: Sizes },
     /// This text runs in place of the script's.
     Text(String),
-    /// A change in the code, which the agent makes while the script runs.
-    Code(CodeChange),
+    /// A trick, which the agent applies while the script runs.
+    Trick(TrickRequest),
     /// Another card.
     Card(Box<DeviceSheet>),
     /// Cards with so much memory.
@@ -116,7 +116,7 @@ impl Prepared {
                 std::fs::write(&file, contents)?;
                 self.words = in_place_of_the_script(&self.words, &file);
             }
-            Change::Code(change) => self.session.changes.push(*change),
+            Change::Trick(request) => self.session.tricks.push(request.clone()),
             Change::Card(sheet) => self.session.devices = vec![(**sheet).clone()],
             Change::Memory(bytes) => {
                 // All of it is the job's: what others use is not part of what it needs.
@@ -183,7 +183,7 @@ mod tests {
                 copy_socket: None,
                 values: ghostgpu_session::UnknownValues::default(),
                 halves_sizes: false,
-                changes: Vec::new(),
+                tricks: Vec::new(),
             },
             timeout: None,
             is_notebook: false,
@@ -245,7 +245,7 @@ mod tests {
             Change::UnlimitedMemory,
             Change::HalfOfAssumedSizes,
             Change::Card(Box::new(sheet("h200"))),
-            Change::Code(CodeChange::Autocast),
+            Change::Trick(TrickRequest::named("autocast")),
             Change::Sizes {
                 point: SizePoint::TrainingLoader,
                 sizes: Sizes::sequence(64),
@@ -254,7 +254,7 @@ mod tests {
         let session = changed.session;
         assert!(session.unlimited_memory && session.halves_sizes);
         assert_eq!(session.devices, [sheet("h200")]);
-        assert_eq!(session.changes, [CodeChange::Autocast]);
+        assert_eq!(session.tricks, [TrickRequest::named("autocast")]);
         let request = session.size_point.expect("sizes are set");
         assert_eq!((request.batch, request.seq), (None, Some(64)));
         assert_eq!(changed.words, prepared().words);

@@ -29,15 +29,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Whether a copy can differ from its script in all of this: what is decided before the card is first used cannot
 /// change any more.
 pub(crate) fn is_for_copies(changes: &[Change]) -> bool {
-    changes.iter().all(|change| {
-        matches!(
-            change,
-            Change::Memory(_)
-                | Change::LessMemory(_)
-                | Change::UnlimitedMemory
-                | Change::Code(_)
-                | Change::Steps(_)
-        )
+    changes.iter().all(|change| match change {
+        Change::Memory(_) | Change::LessMemory(_) | Change::UnlimitedMemory | Change::Steps(_) => {
+            true
+        }
+        // PyTorch reads the allocator's settings when it is imported.
+        Change::Trick(request) => request.name != "allocator",
+        _ => false,
     })
 }
 
@@ -141,13 +139,12 @@ impl WaitingCopy {
     /// Whether a copy can do what this session asks for: parts of the agent can be left out in it, not added.
     pub fn can_be(&self, session: &Session) -> bool {
         let own = &self.session;
-        let has_all_changes = session.changes.starts_with(&own.changes);
         session.devices.len() == own.devices.len()
             && (own.attribution || !session.attribution)
             && (own.coverage.is_some() || session.coverage.is_none())
             && session.size_point.is_none()
             && session.halves_sizes == own.halves_sizes
-            && has_all_changes
+            && (own.tricks.is_empty() || session.tricks == own.tricks)
     }
 
     /// One rehearsal in a copy; none if it has to be made with the script itself.

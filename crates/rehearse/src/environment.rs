@@ -130,7 +130,7 @@ pub fn preload_value(library: &Path) -> OsString {
 }
 
 /// `first:rest`, without a lone colon, which would stand for the current folder.
-fn prepended(first: &OsStr, rest: Option<OsString>) -> OsString {
+pub fn prepended(first: &OsStr, rest: Option<OsString>) -> OsString {
     let mut value = first.to_owned();
     if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
         value.push(":");

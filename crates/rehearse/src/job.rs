@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ghostgpu_session::UnknownValues;
 
-use crate::CodeChange;
+use crate::TrickRequest;
 
 /// A command on a card, with its limits.
 ///
@@ -41,8 +41,8 @@ pub struct Job {
     pub keeps_checkpoints: bool,
     /// Whose memory it is, is recorded.
     pub records_memory: bool,
-    /// Changes that the agent makes in every rehearsal of this job.
-    pub changes: Vec<CodeChange>,
+    /// Tricks that the agent applies in every rehearsal of this job.
+    pub tricks: Vec<TrickRequest>,
 }
 
 /// How much of a training one rehearsal goes through.
@@ -98,7 +98,7 @@ impl Default for Job {
             call_log: None,
             keeps_checkpoints: false,
             records_memory: true,
-            changes: Vec::new(),
+            tricks: Vec::new(),
         }
     }
 }

@@ -83,6 +83,23 @@ impl Layout {
     }
 }
 
+/// The folder that brings tricks into a launched training, which needs none of the other parts.
+pub fn tricks_inject_dir() -> Result<PathBuf, Failure> {
+    let program = own_program()?;
+    let program_dir = program.parent().unwrap_or(Path::new("/"));
+    let given = std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty());
+    let agent_dir = given
+        .map(PathBuf::from)
+        .or_else(|| installed_agent(program_dir))
+        .or_else(|| checkout_agent(program_dir));
+    agent_dir
+        .and_then(|folder| std::fs::canonicalize(folder.parent()?.join("tricks/inject")).ok())
+        .ok_or_else(|| {
+            Failure::new("the tricks are missing: no folder `tricks/inject` was found")
+                .with_hint("reinstall the package, or run the program from inside a checkout")
+        })
+}
+
 fn own_program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .and_then(std::fs::canonicalize)

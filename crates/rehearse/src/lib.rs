@@ -40,14 +40,14 @@ mod written_files;
 
 pub use architectures::runs_on;
 pub use change::{Change, Sizes};
-pub use environment::preload_value;
+pub use environment::{preload_value, prepended};
 pub use failure::Failure;
 pub use findings::Findings;
 pub use forks::Forks;
 pub use in_place_of::runnable;
 pub use job::{Extent, Job};
 pub use judge::{Completion, EXIT_DOES_NOT_FIT, EXIT_FAILURE, Run, user_frame};
-pub use layout::{CALIBRATOR_NAME, Layout, calibrator_library};
+pub use layout::{CALIBRATOR_NAME, Layout, calibrator_library, tricks_inject_dir};
 pub use observer::{Dimension, Observer, Purpose};
 pub use outcome::{OutOfMemory, Outcome, Peaks, Reason};
 pub use prepare::{Prepared, hides_every_card};
@@ -63,7 +63,7 @@ pub use words::{present_value, with_value};
 /// The allocator's history of a run, which can be replayed with other memory.
 pub use ghostgpu_whatif::History;
 
-/// What the agent changes in what a script does.
-pub use ghostgpu_session::Change as CodeChange;
+/// What the agent applies to what a script does.
+pub use ghostgpu_session::TrickRequest;
 /// Where in a script a size is set, and what the agent saw there.
 pub use ghostgpu_session::{SizePoint, SizePointReport, UnknownValues};

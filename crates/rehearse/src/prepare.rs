@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ghostgpu_device::{Card, Catalogue, DeviceSheet, Uncertainty, uuid_of, visible_devices};
-use ghostgpu_session::{CoverageRequest, CudnnSource, Session};
+use ghostgpu_session::{CoverageRequest, CudnnSource, Session, TrickRequest};
 use ghostgpu_symbols::SymbolSurvey;
 
 use crate::environment::USUAL_PATH;
@@ -146,7 +146,7 @@ impl Job {
             copy_socket: None,
             values: self.values,
             halves_sizes: false,
-            changes: self.changes.clone(),
+            tricks: self.tricks.clone(),
         };
         Ok(Prepared {
             program,
@@ -156,7 +156,11 @@ impl Job {
             timeout: self.timeout,
             is_notebook,
             ignores_python_variables,
-            variables: path_with(self.python.as_deref()),
+            variables: [
+                path_with(self.python.as_deref()),
+                allocator_settings(&self.tricks, |name| std::env::var(name).ok()),
+            ]
+            .concat(),
             reserve_bytes: self.reserve_bytes,
             uncertainty: match self.memory_bytes {
                 Some(_) => card.uncertainty_of_overhead(),
@@ -167,6 +171,29 @@ impl Job {
             remarks,
         })
     }
+}
+
+/// The allocator reads its settings when it starts, so they are in the environment before.
+fn allocator_settings(
+    tricks: &[TrickRequest],
+    present: impl Fn(&str) -> Option<String>,
+) -> Vec<(OsString, OsString)> {
+    let Some(trick) = tricks.iter().find(|trick| trick.name == "allocator") else {
+        return Vec::new();
+    };
+    let settings = trick.value("settings").unwrap_or_default();
+    // PyTorch prefers the newer name where both are set.
+    let newer = present("PYTORCH_ALLOC_CONF").filter(|value| !value.is_empty());
+    let name = match newer {
+        Some(_) => "PYTORCH_ALLOC_CONF",
+        None => "PYTORCH_CUDA_ALLOC_CONF",
+    };
+    // Of a setting that stands twice the last counts.
+    let value = match present(name).filter(|value| !value.is_empty()) {
+        Some(present) => format!("{present},{settings}"),
+        None => settings.to_owned(),
+    };
+    vec![(name.into(), value.into())]
 }
 
 /// The target without options of python's that would keep the agent out, and whether it had them.

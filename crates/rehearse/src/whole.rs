@@ -147,7 +147,7 @@ impl WholeRuns {
         prepared.words == self.prepared.words
             && prepared.variables == self.prepared.variables
             && prepared.session.size_point.is_none()
-            && prepared.session.changes == self.prepared.session.changes
+            && prepared.session.tricks == self.prepared.session.tricks
             && !prepared.session.halves_sizes
             && !prepared.session.unlimited_memory
             && prepared.session.call_log.is_none()

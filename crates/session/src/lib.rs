@@ -11,11 +11,13 @@ pub mod memory_log;
 mod report;
 mod request;
 
+/// A trick that the agent applies while the script runs.
+pub use ghostgpu_tricks::Request as TrickRequest;
 pub use report::{
     AllocatorPeaks, ChangeReport, Coverage, Covered, NotReached, Note, OomReport, ProcessReport,
     RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData, TrainingPart, WrittenFile,
 };
 pub use request::{
-    Change, CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,
+    CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,
     SizePointRequest, UnknownValues,
 };

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ghostgpu_device::DeviceSheet;
+use ghostgpu_tricks::Request as TrickRequest;
 use serde::{Deserialize, Serialize};
 
 /// The environment variable that holds the path of the session file.
@@ -77,9 +78,9 @@ pub struct Session {
     /// Sizes that depend on values are assumed to be half as large as otherwise.
     #[serde(default)]
     pub halves_sizes: bool,
-    /// Changes that the agent makes to what the script does.
+    /// Tricks that the agent applies to what the script does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<Change>,
+    pub tricks: Vec<TrickRequest>,
 }
 
 /// How far the agent goes to see everything that a training does.
@@ -89,52 +90,6 @@ pub struct CoverageRequest {
     pub budget_ms: u64,
     /// Passes over data are cut in the middle; not in a script that fails then.
     pub shortens_passes: bool,
-}
-
-/// A change that the agent makes while the script runs, in place of a line that a user would write:
-/// one file each in `python/ghostgpu/agent/changes`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    /// Bfloat16 autocast over forward and loss.
-    Autocast,
-    /// Weights in bfloat16 before they go to the card.
-    #[serde(rename = "bfloat16-weights")]
-    Bfloat16Weights,
-    /// Blocks of the model run again in backward.
-    Checkpointing,
-    /// Gradients go before evaluation.
-    DropGradients,
-    /// No smaller batch at the end of a pass.
-    DropLast,
-    /// Adafactor in place of Adam.
-    LeanOptimizer,
-    /// A limit of nine tenths of the card.
-    LeaveRoom,
-    /// `torch.backends.cudnn.benchmark` stays off.
-    NoCudnnBenchmark,
-    /// No graph where a model in `eval()` is called.
-    NoGradEvaluation,
-    /// The script's own limit for the process is not set.
-    NoLimit,
-    /// A batch of 1 for evaluation.
-    SmallEvaluationBatch,
-}
-
-impl Change {
-    pub const ALL: [Self; 11] = [
-        Self::Autocast,
-        Self::Bfloat16Weights,
-        Self::Checkpointing,
-        Self::DropGradients,
-        Self::DropLast,
-        Self::LeanOptimizer,
-        Self::LeaveRoom,
-        Self::NoCudnnBenchmark,
-        Self::NoGradEvaluation,
-        Self::NoLimit,
-        Self::SmallEvaluationBatch,
-    ];
 }
 
 /// How the agent changes what the script does.

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ghostgpu_recording::Stage;
+use ghostgpu_session::SESSION_VARIABLE;
 use ghostgpu_session::card_usage::{USAGE_BYTES, USAGE_FILE, USAGE_MAGIC};
 use ghostgpu_session::files::{
     AGENT_REPORT_PREFIX, PRELOAD_BLOCKED_FILE, RUN_FOLDER_PREFIX, SESSION_FILE, WRITTEN_FILES,
 };
 use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX, OwnerKind};
-use ghostgpu_session::{Change, SESSION_VARIABLE};
 
 #[test]
 fn the_agents_numbers_are_those_of_this_crate() {
@@ -89,12 +89,6 @@ fn python_module() -> String {
         .map(|(number, stage)| (constant(&format!("{stage:?}")), number.to_string()))
         .collect();
     group("`Stage`: what a script is doing.", &stages);
-    let changes: String = Change::ALL
-        .iter()
-        .map(|change| format!("    {},\n", serde_json::to_string(change).expect("a word")))
-        .collect();
-    let changes = [("CHANGES".to_owned(), format!("(\n{changes})"))];
-    group("`Change`: changes that the agent can make.", &changes);
     module
 }
 

@@ -8,14 +8,14 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
+from ..tricks.dynamo_shield import shielded
 from . import checkpoints, oom, preload, session
 from .attribution import MemoryRecorder
 from .checks import ArgumentChecks
 from .collectives import OneRankCollectives
 from .data_dependent import ShapeAssumptions
-from .dynamo_shield import shielded
 from .ending import Ending
-from .guard import install, quietly
+from .guard import install, note_fault, quietly
 from .initialisation import InitialisationSkipper
 from .known_calls import KnownCalls
 from .known_copies import KnownCopies
@@ -25,7 +25,7 @@ from .oom import OomObserver
 from .peaks import PeakTracker
 from .plausible import Plausible
 from .readbacks import Readbacks
-from .report import RECORD, RefusedCall
+from .report import RECORD, ChangeReport, RefusedCall
 from .sequence_lengths import SequenceLengths
 from .stacks import current_frames, describe
 from .steps import StepCounter
@@ -90,10 +90,10 @@ def _start(torch: Any) -> None:
         ending.add_last_act(skipper.tell)
     ending.add_last_act(guard.clean_up)
 
-    def make_changes(names: tuple[str, ...]) -> None:
-        if names:
-            unknown = "the changes that were asked for were not made"
-            install("changes", unknown, _install_changes, torch, names, ending)
+    def apply_tricks(wanted: session.Session) -> None:
+        if wanted.tricks:
+            unknown = "the tricks that were asked for were not applied"
+            install("tricks", unknown, _install_tricks, torch, wanted, ending)
 
     data = TrainingDataObserver(torch)
     install("training data", "how many samples there are is not known", data.install)
@@ -120,7 +120,7 @@ def _start(torch: Any) -> None:
                     lambda steps: coverage.switch_off() if steps else coverage.go_on_in_copy()
                 )
 
-    make_changes(current.changes)
+    apply_tricks(current)
 
     def begin_in_copy(run_dir: str) -> None:
         """In a copy of the script that goes on as another rehearsal: do what that one asks for."""
@@ -135,7 +135,8 @@ def _start(torch: Any) -> None:
             lift_fraction()
         if coverage is not None:
             coverage.begin_in_copy(wanted.coverage)
-        make_changes(wanted.changes[len(current.changes) :])
+        if not current.tricks:
+            apply_tricks(wanted)
 
     if current.copy_socket is not None:
         from .card_point import CardPoint
@@ -224,10 +225,25 @@ def _install_coverage(torch: Any, current: session.Session, peaks: PeakTracker) 
     return coverage
 
 
-def _install_changes(torch: Any, names: tuple[str, ...], ending: Ending) -> None:
-    from . import changes
+def _install_tricks(torch: Any, current: session.Session, ending: Ending) -> None:
+    from .. import tricks
+    from ..tricks.faults import tell_faults_to
+    from ..tricks.refusal import ending_the_script
 
-    changes.start(torch, names, ending)
+    tell_faults_to(note_fault)
+    started = tricks.start(torch, current.tricks, ending_the_script, is_rehearsed=True)
+
+    def tell() -> None:
+        for each in started.accounts():
+            report = ChangeReport(each.name, each.did, each.line, each.other_results)
+            RECORD.report.changes.append(report)
+            RECORD.assume(
+                f"the trick {each.name} was applied: {each.did}"
+                if each.did
+                else f"the trick {each.name} found no place: {each.nothing_because}"
+            )
+
+    ending.add_last_act(tell)
 
 
 def _is_made_by_the_fork_server() -> bool:

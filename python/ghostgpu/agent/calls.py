@@ -10,7 +10,7 @@ import functools
 from types import ModuleType
 from typing import Any, Callable
 
-from .dynamo_shield import shielded
+from ..tricks.dynamo_shield import shielded
 from .guard import install
 
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]

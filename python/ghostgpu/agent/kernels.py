@@ -11,7 +11,7 @@ import functools
 import warnings
 from typing import Any, Callable
 
-from .dynamo_shield import shielded
+from ..tricks.dynamo_shield import shielded
 from .guard import install
 
 Replacement = Callable[..., Any]

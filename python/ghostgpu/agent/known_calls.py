@@ -18,8 +18,8 @@ import gc
 from types import ModuleType
 from typing import Any, Callable
 
+from ..tricks.dynamo_shield import shielded
 from .calls import tell_torchscript
-from .dynamo_shield import shielded
 from .followed_functions import Followed, followed_functions
 from .guard import install
 from .host_values import SMALL_BYTES, Blank, Call, Geometry, NotKnown, Shown

@@ -11,6 +11,7 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from ..tricks.loader_batch import set_batch, why_not_settable
 from .cut_sequences import CutBatches
 from .guard import quietly
 from .report import RECORD
@@ -84,36 +85,6 @@ class LoaderSizePoint:
         if loader not in self._cut_loaders or not self._setter.is_active:
             return batches
         return CutBatches(self._torch, batches, self._setter.report, self._length)
-
-
-def why_not_settable(loader: Any) -> str | None:
-    """Why this loader's batch cannot be changed, as the end of a sentence; None if it can."""
-    sampler = loader.batch_sampler
-    if sampler is None:
-        return "has no batch of its own (batch_size=None): the dataset makes the batches"
-    size = getattr(sampler, "batch_size", None)
-    if isinstance(size, bool) or not isinstance(size, int):
-        return f"takes its batches from a {type(sampler).__name__}, which has no `batch_size`"
-    return None
-
-
-def set_batch(loader: Any, batch: int) -> None:
-    """Give a loader another batch; only for those that `why_not_settable` lets pass."""
-    sampler = loader.batch_sampler
-    # A sampler that wraps another one shows the inner one's batch.
-    while not _has_own_batch(sampler) and hasattr(sampler, "batch_sampler"):
-        sampler = sampler.batch_sampler
-    sampler.batch_size = batch
-    # `DataLoader.__setattr__` refuses changes after construction.
-    if loader.__dict__.get("batch_size") is not None:
-        loader.__dict__["batch_size"] = batch
-    inner = loader.__dict__.get("base_dataloader")
-    if inner is not None and inner.__dict__.get("batch_size") is not None:
-        inner.__dict__["batch_size"] = batch
-
-
-def _has_own_batch(sampler: Any) -> bool:
-    return "batch_size" in getattr(sampler, "__dict__", {})
 
 
 @quietly

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Callable
 
+from ..tricks.dynamo_shield import shielded
 from . import stages
-from .dynamo_shield import shielded
 from .guard import quietly
 from .report import RECORD, Oom
 from .stacks import current_frames, describe

@@ -61,8 +61,8 @@ class Session:
     """What values read as that nobody knows: `plausible` or `zero`."""
     halves_sizes: bool
     """Sizes that depend on values are assumed to be half as large."""
-    changes: tuple[str, ...]
-    """Changes that are made to what the script does, by their names in `changes`."""
+    tricks: tuple[tuple[str, dict[str, str]], ...]
+    """Tricks that are applied to what the script does, by name, with their options."""
 
 
 def load() -> Session:
@@ -83,8 +83,13 @@ def load() -> Session:
         copy_socket=fields.get("copy_socket"),
         values=str(fields.get("values", "plausible")),
         halves_sizes=bool(fields.get("halves_sizes", False)),
-        changes=tuple(str(name) for name in fields.get("changes", ())),
+        tricks=tuple(_trick(request) for request in fields.get("tricks", ())),
     )
+
+
+def _trick(request: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    options = request.get("options", {})
+    return str(request["name"]), {str(name): str(value) for name, value in options.items()}
 
 
 def _coverage(fields: dict[str, Any] | None) -> CoverageRequest | None:

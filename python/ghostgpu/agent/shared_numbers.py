@@ -39,18 +39,3 @@ BACKWARD = 3
 OPTIMIZER_STEP = 4
 ZERO_GRAD = 5
 EVALUATION = 6
-
-# `Change`: changes that the agent can make.
-CHANGES = (
-    "autocast",
-    "bfloat16-weights",
-    "checkpointing",
-    "drop-gradients",
-    "drop-last",
-    "lean-optimizer",
-    "leave-room",
-    "no-cudnn-benchmark",
-    "no-grad-evaluation",
-    "no-limit",
-    "small-evaluation-batch",
-)

@@ -28,8 +28,8 @@ pub struct AnswerOptions {
 }
 
 /// Commands whose words are all their own: none of them belongs to a script.
-const WITHOUT_SCRIPT: [&str; 7] = [
-    "doctor", "estimate", "explain", "gpus", "lint", "replay", "snapshot",
+const WITHOUT_SCRIPT: [&str; 8] = [
+    "doctor", "estimate", "explain", "gpus", "lint", "replay", "snapshot", "tricks",
 ];
 
 /// The command line with `--json` made unambiguous: in `explain --json error.log` the log is no value of it.

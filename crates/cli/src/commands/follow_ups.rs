@@ -36,6 +36,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
         }
         words.extend(more.iter().map(|&word| word.to_owned()));
         words.extend(options(&arguments.options));
+        words.extend(arguments.tricks.words());
         words.extend(extent.iter().cloned());
         words.extend(job.iter().cloned());
         words
@@ -51,6 +52,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
         .filter(|word| word.ends_with(".py") || word.ends_with(".ipynb"));
     let mut rehearsed: Vec<String> = cards.iter().map(|&word| word.to_owned()).collect();
     rehearsed.extend(options(&arguments.options));
+    rehearsed.extend(arguments.tricks.words());
     rehearsed.extend(extent.iter().cloned());
     rehearsed.extend(job.iter().cloned());
     FollowUps {

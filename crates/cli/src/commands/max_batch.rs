@@ -6,6 +6,8 @@ use super::AnswerOptions;
 use super::extent_options::ExtentOptions;
 use super::rehearsal_options::RehearsalOptions;
 use super::script_options::{BatchArgument, ScriptWords};
+use super::trick_options::TrickOptions;
+use crate::failure::Failure;
 use crate::questions::largest_batch::{WhichBatch, answer};
 
 /// Find the largest batch with which a script fits on a virtual card
@@ -54,13 +56,24 @@ pub struct Arguments {
     pub no_fork: bool,
 
     #[command(flatten)]
+    pub tricks: TrickOptions,
+
+    #[command(flatten)]
     pub script: ScriptWords,
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let tricks = arguments.tricks.requests()?;
+    if tricks.iter().any(|trick| trick.name == "smaller-batch") {
+        let message = "--smaller-batch sets the batch that max-batch is to find";
+        return Err(Failure::new(message)
+            .with_hint("leave it out, or use --at-most N")
+            .into());
+    }
     answer(&WhichBatch {
         job: Job {
             extent: arguments.extent.extent(),
+            tricks,
             ..arguments.options.job(arguments.script.command())
         },
         output: &arguments.answer,

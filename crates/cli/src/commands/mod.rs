@@ -10,6 +10,7 @@ mod explain;
 mod extent_options;
 mod follow_ups;
 mod gpus;
+mod launch;
 mod lint;
 mod margin;
 mod max_batch;
@@ -19,6 +20,8 @@ mod report;
 mod run;
 mod script_options;
 mod snapshot;
+mod trick_options;
+mod tricks;
 
 pub use answer_options::{AnswerOptions, Destination, with_clear_json};
 use clap::{Parser, Subcommand};
@@ -37,6 +40,7 @@ Examples:
   ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
   ghostgpu estimate bert-base --batch 32 --seq 128 --dtype bf16 --gpu t4
   ghostgpu max-batch --gpu 3060 train.py
+  ghostgpu launch --amp bf16 --checkpoint auto train.py
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
   ghostgpu report train.ghost
@@ -61,6 +65,8 @@ enum Command {
     Run(run::Arguments),
     Estimate(estimate::Arguments),
     MaxBatch(max_batch::Arguments),
+    Launch(launch::Arguments),
+    Tricks(tricks::Arguments),
     #[command(alias = "record")]
     Calibrate(calibrate::Arguments),
     Snapshot(snapshot::Arguments),
@@ -81,6 +87,8 @@ impl CommandLine {
             Command::Run(arguments) => run::execute(&arguments),
             Command::Estimate(arguments) => estimate::execute(&arguments),
             Command::MaxBatch(arguments) => max_batch::execute(&arguments),
+            Command::Launch(arguments) => launch::execute(&arguments),
+            Command::Tricks(arguments) => tricks::execute(&arguments),
             Command::Calibrate(arguments) => calibrate::execute(&arguments),
             Command::Snapshot(arguments) => snapshot::execute(&arguments),
             Command::Replay(arguments) => replay::execute(&arguments),
@@ -132,6 +140,16 @@ mod tests {
     #[test]
     fn help_of_max_batch() {
         insta::assert_snapshot!(help(&["max-batch"]));
+    }
+
+    #[test]
+    fn help_of_launch() {
+        insta::assert_snapshot!(help(&["launch"]));
+    }
+
+    #[test]
+    fn help_of_tricks() {
+        insta::assert_snapshot!(help(&["tricks"]));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::extent_options::ExtentOptions;
 use super::follow_ups::follow_ups;
 use super::rehearsal_options::RehearsalOptions;
 use super::script_options::{BatchArgument, ScriptWords};
+use super::trick_options::TrickOptions;
 use crate::output::prepare_appendable;
 use crate::questions::fits::{DoesItFit, answer};
 
@@ -93,6 +94,9 @@ pub struct Arguments {
     )]
     pub seq_arg: Option<String>,
 
+    #[command(flatten)]
+    pub tricks: TrickOptions,
+
     /// Do not rehearse again to find the smallest memory at which the job ends
     #[arg(long)]
     pub no_retry: bool,
@@ -110,6 +114,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         call_log: call_log.transpose()?,
         keeps_checkpoints: arguments.keep_checkpoints,
         records_memory: !arguments.breakdown.no_breakdown,
+        tricks: arguments.tricks.requests()?,
         ..arguments.options.job(arguments.script.command())
     };
     let batch = arguments.batch.point();

@@ -32,7 +32,7 @@ pub fn prepare_run(run_dir: &Path, devices: Vec<DeviceSheet>) {
         copy_socket: None,
         values: ghostgpu_session::UnknownValues::default(),
         halves_sizes: false,
-        changes: Vec::new(),
+        tricks: Vec::new(),
     };
     let text = serde_json::to_string(&session).expect("a session can be written as JSON");
     let path = run_dir.join(SESSION_FILE);

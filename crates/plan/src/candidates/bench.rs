@@ -2,7 +2,7 @@
 
 use ghostgpu_device::{Card, Catalogue};
 use ghostgpu_explain::{Advice, Candidate, Effect};
-use ghostgpu_rehearse::{Change, CodeChange, Outcome, Purpose, Rehearsal, Run, Runner, Stop};
+use ghostgpu_rehearse::{Change, Outcome, Purpose, Rehearsal, Run, Runner, Stop, TrickRequest};
 
 use super::Question;
 use super::fixed_lines::{self, Fixing, Kept, LOSSES, rules_for};
@@ -93,17 +93,17 @@ impl<'a> Bench<'a> {
             Candidate::FixedLosses | Candidate::FixedOutputs | Candidate::FixedState => {
                 self.fixes(advice, rules_for(candidate).unwrap_or_default(), None)
             }
-            Candidate::Autocast => self.code(advice, CodeChange::Autocast),
-            Candidate::Checkpointing => self.code(advice, CodeChange::Checkpointing),
-            Candidate::Bfloat16Weights => self.code(advice, CodeChange::Bfloat16Weights),
-            Candidate::LeanOptimizer => self.code(advice, CodeChange::LeanOptimizer),
-            Candidate::NoGradEvaluation => self.code(advice, CodeChange::NoGradEvaluation),
-            Candidate::SmallEvaluationBatch => self.code(advice, CodeChange::SmallEvaluationBatch),
-            Candidate::DropGradients => self.code(advice, CodeChange::DropGradients),
-            Candidate::DropLast => self.code(advice, CodeChange::DropLast),
-            Candidate::NoCudnnBenchmark => self.code(advice, CodeChange::NoCudnnBenchmark),
-            Candidate::LeaveRoom => self.code(advice, CodeChange::LeaveRoom),
-            Candidate::NoLimit => self.code(advice, CodeChange::NoLimit),
+            Candidate::Autocast => self.trick(advice, "autocast"),
+            Candidate::Checkpointing => self.trick(advice, "checkpointing"),
+            Candidate::Bfloat16Weights => self.trick(advice, "bfloat16-weights"),
+            Candidate::LeanOptimizer => self.trick(advice, "adafactor"),
+            Candidate::NoGradEvaluation => self.trick(advice, "no-grad-evaluation"),
+            Candidate::SmallEvaluationBatch => self.trick(advice, "small-evaluation-batch"),
+            Candidate::DropGradients => self.trick(advice, "drop-gradients"),
+            Candidate::DropLast => self.trick(advice, "drop-last"),
+            Candidate::NoCudnnBenchmark => self.trick(advice, "no-cudnn-benchmark"),
+            Candidate::LeaveRoom => self.trick(advice, "leave-room"),
+            Candidate::NoLimit => self.trick(advice, "no-limit"),
         }
     }
 
@@ -171,9 +171,10 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// A change in the script, made by the agent while it runs.
-    fn code(&mut self, advice: &Advice, change: CodeChange) -> Result<(), Stop> {
-        let run = self.rehearse(&advice.what, vec![Change::Code(change)])?;
+    /// A trick, applied by the agent while the script runs.
+    fn trick(&mut self, advice: &Advice, name: &str) -> Result<(), Stop> {
+        let change = Change::Trick(TrickRequest::named(name));
+        let run = self.rehearse(&advice.what, vec![change])?;
         let processes = &run.findings.processes;
         let mut reports = processes.iter().flat_map(|process| &process.changes);
         let report = reports.find(|report| report.did.is_some()).cloned();

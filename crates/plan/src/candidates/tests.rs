@@ -1,7 +1,5 @@
 use ghostgpu_explain::{Candidate, Effect};
-use ghostgpu_rehearse::{
-    Change, CodeChange, Dimension, Purpose, Rehearsal, Run, SizePointReport, Stop,
-};
+use ghostgpu_rehearse::{Change, Dimension, Purpose, Rehearsal, Run, SizePointReport, Stop};
 use ghostgpu_session::{ChangeReport, Coverage, NotReached, ProcessReport, TrainingPart};
 
 use super::*;
@@ -68,7 +66,7 @@ fn each_piece_of_advice_works_or_fails_or_says_why_it_was_not_rehearsed() {
         advice("8 bits", None),
     ];
     let mut runner = too_large(|rehearsal| match rehearsal.changes.as_slice() {
-        [Change::Code(CodeChange::Checkpointing)] => {
+        [Change::Trick(request)] if request.name == "checkpointing" => {
             let process = ProcessReport {
                 changes: vec![ChangeReport {
                     did: Some("12 blocks".to_owned()),
@@ -294,7 +292,7 @@ fn a_change_that_gives_this_script_other_results_is_not_said_to_give_the_same() 
             ..ProcessReport::default()
         };
         let mut runner = too_large(move |rehearsal| match rehearsal.changes.as_slice() {
-            [Change::Code(_)] => Some(fits_with(6 * GIB, process.clone())),
+            [Change::Trick(_)] => Some(fits_with(6 * GIB, process.clone())),
             _ => None,
         });
         let all = [advice("checkpointing", Some(Candidate::Checkpointing))];

@@ -12,8 +12,8 @@ import itertools
 import weakref
 from typing import Any, Callable
 
+from ...tricks.module_calls import put_around_calls
 from ..guard import quietly
-from ..module_calls import put_around_calls
 from .memory_log import MemoryLog, ThreadCells
 
 

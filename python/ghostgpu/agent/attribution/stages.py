@@ -10,8 +10,8 @@ import functools
 import threading
 from typing import Any, Callable
 
+from ...tricks.dynamo_shield import shielded
 from .. import shared_numbers
-from ..dynamo_shield import shielded
 from ..guard import quietly
 from ..report import RECORD
 from .memory_log import MemoryLog

@@ -10,25 +10,15 @@ import os
 import sys
 
 
-def _install_import_hook(agent_folder: str) -> None:
+def _install_import_hook(package_folder: str) -> None:
     # The agent is loaded under a private name and by its place: the script's environment may hold
-    # another ghostgpu, or none.
-    # `importlib.util` offers the same two functions, but takes 8 ms to import; these are built in.
-    from _frozen_importlib import module_from_spec
-    from _frozen_importlib_external import spec_from_file_location
+    # another ghostgpu, or none. The package around it is never executed: it is only a place.
+    package = type(sys)("_ghostgpu")
+    package.__path__ = [package_folder]
+    sys.modules[package.__name__] = package
+    from _ghostgpu import agent  # type: ignore[import-not-found]
 
-    name = "_ghostgpu_agent"
-    spec = spec_from_file_location(
-        name,
-        os.path.join(agent_folder, "__init__.py"),
-        submodule_search_locations=[agent_folder],
-    )
-    if spec is None or spec.loader is None:
-        return
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    module.install_import_hook()
+    agent.install_import_hook()
 
 
 def _give_way(own_folder: str) -> None:
@@ -48,7 +38,8 @@ def _give_way(own_folder: str) -> None:
 
 if os.environ.get("GHOSTGPU_SESSION"):
     try:
-        _install_import_hook(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        _inject = os.path.dirname(os.path.abspath(__file__))
+        _install_import_hook(os.path.dirname(os.path.dirname(_inject)))
     except Exception as error:  # a broken agent must not break the script's Python
         sys.stderr.write(f"ghostgpu: the agent could not be started: {error!r}\n")
 _give_way(os.path.dirname(os.path.abspath(__file__)))

@@ -1,0 +1,103 @@
+//! `ghostgpu launch`: a training on the real card, with tricks.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use ghostgpu_rehearse::python::{Search, find_interpreter, isolation};
+use ghostgpu_rehearse::{Stop, Target, prepended, runnable, tricks_inject_dir};
+
+use super::script_options::ScriptWords;
+use super::trick_options::TrickOptions;
+use crate::failure::Failure;
+
+/// Tells the tricks to the training's processes; `launching.py` reads it.
+const TRICKS_VARIABLE: &str = "GHOSTGPU_TRICKS";
+
+/// Set for us by the installed command; the script has no use for it.
+const LAUNCHER_VARIABLE: &str = ghostgpu_rehearse::python::LAUNCHER_VARIABLE;
+
+/// Run a script on the real card, with tricks that make it fit
+///
+/// The script is not modified: tricks are applied inside its Python processes, those of `torchrun` and
+/// `accelerate launch` too, by the same code that `ghostgpu run` rehearses. At the end each trick says on
+/// standard error what it did. Without options nothing is changed at all.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "\
+ghostgpu launch [OPTIONS] <SCRIPT> [ARGUMENTS]...
+       ghostgpu launch [OPTIONS] -m <MODULE> [ARGUMENTS]...
+       ghostgpu launch [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
+#[command(after_help = "\
+Everything after the script belongs to the script: options of ghostgpu come before it.
+
+Examples:
+  ghostgpu launch --amp bf16 --checkpoint auto train.py --epochs 3
+      mixed precision, and blocks of the model computed again in backward
+  ghostgpu launch --plan plan.toml -- torchrun --nproc-per-node 2 train.py
+      the tricks of a file, in every rank
+  ghostgpu run --gpu 3060 --amp bf16 train.py
+      the same tricks rehearsed: does it fit?
+
+Exit codes: 2 if tricks exclude each other or cannot be right for this script, otherwise the code of
+the script.")]
+pub struct Arguments {
+    #[command(flatten)]
+    tricks: TrickOptions,
+
+    /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
+    /// one that ghostgpu is installed in]
+    #[arg(long, value_name = "PATH")]
+    python: Option<OsString>,
+
+    #[command(flatten)]
+    script: ScriptWords,
+}
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let requests = arguments.tricks.requests()?;
+    let target = Target::from_words(&arguments.script.command(), arguments.python.as_deref())?;
+    let (program, words) = program_and_words(arguments, target)?;
+    let mut command = Command::new(&program);
+    command.env_remove(LAUNCHER_VARIABLE);
+    if !requests.is_empty() {
+        refuse_isolation(&words)?;
+        let inject = tricks_inject_dir()?;
+        let path = prepended(inject.as_os_str(), std::env::var_os("PYTHONPATH"));
+        command
+            .env(TRICKS_VARIABLE, serde_json::to_string(&requests)?)
+            .env("PYTHONPATH", path);
+    }
+    // From here on this process is the script's own: its signals, its input, its exit code.
+    let error = command.args(words).exec();
+    Err(Failure::new(format!("cannot start `{}`: {error}", program.display())).into())
+}
+
+fn program_and_words(
+    arguments: &Arguments,
+    target: Target,
+) -> Result<(PathBuf, Vec<OsString>), Stop> {
+    let (word, words) = match target {
+        Target::Script { words } => (None, runnable(words)),
+        Target::Python { word, words } => (word, words),
+        Target::Program { program, words, .. } => return Ok((program, words)),
+    };
+    let interpreter = find_interpreter(&Search {
+        named: arguments.python.as_deref(),
+        word: word.as_deref(),
+        ..Search::default()
+    })?;
+    Ok((interpreter.executable, words))
+}
+
+/// `python -I` and `-E` do not read the variables through which tricks get into the process.
+fn refuse_isolation(words: &[OsString]) -> Result<(), Failure> {
+    match isolation::without_isolation(words.to_vec()).ignores_environment {
+        false => Ok(()),
+        true => Err(Failure::new(
+            "tricks cannot get into a Python that ignores its environment (-I, -E)",
+        )
+        .with_hint("leave out -I and -E")),
+    }
+}

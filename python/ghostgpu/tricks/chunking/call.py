@@ -1,0 +1,371 @@
+"""One call of a model in chunks: the first pass, and its repetition in backward.
+
+The first pass keeps the arguments and nothing else. The backward pass gets the gradients of the
+results, computes one chunk after the other again, now with a graph, and sums their gradients.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Optional
+
+import torch
+from torch import nn
+
+from ..refusal import Refused
+from ..surviving_oom_errors import first_line, is_out_of_memory, out_of_memory_error, release
+from .batch import ALTERNATIVE, Batch, bounds
+from .findings import Findings, Model
+from .nested import Nested, flatten
+from .outputs import Outputs
+from .parameters import taken_gradients, versions
+from .surroundings import AutocastState, Buffers, ModuleModes, RandomState, buffers_set
+
+
+class Call:
+    """What is known about a call between its first pass and the end of its backward pass."""
+
+    def __init__(
+        self,
+        model: Model,
+        make: Callable[..., Any],
+        arguments: Nested,
+        batch: Batch,
+        findings: Findings,
+        chunks: int,
+    ) -> None:
+        self.model = model
+        self.batch = batch
+        self.chunks = chunks
+        self.parameters: list[nn.Parameter] = []
+        self._make = make
+        self._form = arguments.without_tensors()
+        self._findings = findings
+        self._autocast = AutocastState.now()
+        self._modes: Optional[ModuleModes] = None
+        self._versions: tuple[int, ...] = ()
+        self._buffers: dict[str, torch.Tensor] = {}
+        self._random: list[RandomState] = []
+        self._draws = False
+        self._bounds: list[tuple[int, int]] = []
+        self._outputs: Optional[Outputs] = None
+        self._wanted = frozenset(
+            at for at in arguments.tensors() if arguments.leaves[at].requires_grad
+        )
+        """Arguments that get a gradient: inside of autograd's functions nothing tells."""
+        self._graph: Optional[_Graph] = None
+        self._tries_again = True
+        self.form: Optional[Nested] = None
+        self.positions: list[int] = []
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    # The first pass
+
+    def run(self, leaves: list[Any], keeps_graph: bool) -> list[torch.Tensor]:
+        """The results of all chunks together; with a graph behind them only in one chunk."""
+        start = RandomState.now(self.model.cards)
+        self._tries_again = True
+        while True:
+            buffers = Buffers(self.model.module, self.model.moving)
+            trouble: Optional[str] = None
+            try:
+                return self._run(leaves, buffers, keeps_graph and self.chunks == 1)
+            except RuntimeError as error:
+                if not self.model.survives or not is_out_of_memory(torch, error):
+                    raise
+                trouble = first_line(error)
+            # Out here nothing holds the frames of the failed attempt any more.
+            self._graph = self._outputs = None
+            buffers.restore()
+            start.restore()
+            self._grow("forward", trouble)
+
+    def _run(self, leaves: list[Any], buffers: Buffers, keeps_graph: bool) -> list[torch.Tensor]:
+        model = self.model
+        self._bounds = bounds(self.batch.samples, self.chunks)
+        self._random = []
+        outputs = Outputs(model.name, self.batch.samples, self._findings.weightings)
+        before = versions(model.module)
+        for begin, end in self._bounds:
+            self._random.append(RandomState.now(model.cards))
+            if self._random[1:]:
+                buffers.restore()
+            chunk = self.batch.chunk(leaves, begin, end)
+            if keeps_graph:
+                value = self._run_with_graph(chunk)
+            else:
+                arguments, options = self._form.with_leaves(chunk)
+                value = self._make(*arguments, **options)
+            differing = buffers.note(model.moving is None and not model.is_rehearsed)
+            if differing is not None:
+                raise self._refused(
+                    f"it keeps statistics of the batch in {differing}, and those of chunks are "
+                    "others"
+                )
+            if buffers.unexpected is not None:
+                raise self._refused(f"it changed its buffer {buffers.unexpected} for the first time")
+            outputs.add(value, end - begin, self._form, chunk, is_alias=keeps_graph)
+            del value
+        if versions(model.module) != before:
+            raise self._refused("it changes its own parameters while it runs")
+        self._versions = before
+        self._draws = not self._random[0].equals(RandomState.now(model.cards))
+        self._buffers = buffers.before_moving()
+        model.moving = (model.moving or set()) | set(self._buffers)
+        self.form, self.positions, tensors = outputs.finished()
+        self._outputs = outputs
+        if self._autocast.is_on:
+            # Weights that were cast without a graph must not be found by a pass with one.
+            torch.clear_autocast_cache()
+        return tensors
+
+    def _run_with_graph(self, chunk: list[Any]) -> Any:
+        stand_ins = self.model.stand_ins.of(self.parameters)
+        inputs = self._with_gradients(chunk)
+        arguments, options = self._form.with_leaves(inputs)
+        with torch.enable_grad(), self.model.stand_ins.in_place(self.parameters):
+            value = self._make(*arguments, **options)
+        self._graph = _Graph(flatten(value, "output"), inputs, stand_ins)
+        return value
+
+    def _with_gradients(
+        self, leaves: list[Any], shared: Optional[dict[int, torch.Tensor]] = None
+    ) -> list[Any]:
+        """The same leaves, as beginnings of a graph of their own."""
+        beginnings = list(leaves)
+        for at in self._wanted:
+            known = (shared or {}).get(at)
+            beginnings[at] = leaves[at].detach().requires_grad_() if known is None else known
+        return beginnings
+
+    def note_surroundings(self) -> None:
+        """Keep what the repetition needs, in a call that is going to be differentiated."""
+        self._modes = ModuleModes(self.model.module)
+
+    def is_differentiable(self, position: int) -> bool:
+        """Whether gradients flow through this leaf of the result."""
+        assert self.form is not None
+        leaf = self.form.leaves[position]
+        can = leaf.is_floating_point() or leaf.is_complex()
+        return can and self.form.paths[position] not in self._findings.without_gradient
+
+    # The backward pass
+
+    def gradients(
+        self, leaves: list[Any], outer: dict[int, torch.Tensor]
+    ) -> tuple[dict[int, torch.Tensor], list[Optional[torch.Tensor]]]:
+        """Gradients of arguments by position and of parameters, from those of the results."""
+        if versions(self.model.module) != self._versions:
+            raise RuntimeError(
+                f"a parameter of {self.name} was changed in place after its forward pass and "
+                "before the backward pass of that, which would compute other activations now"
+            )
+        now = RandomState.now(self.model.cards)
+        offloads = False
+        self._tries_again = True
+        try:
+            while True:
+                trouble: Optional[str] = None
+                try:
+                    return self._gradients(leaves, outer, offloads)
+                except RuntimeError as error:
+                    if not self.model.survives or not is_out_of_memory(torch, error):
+                        raise
+                    trouble = first_line(error)
+                self._graph = None
+                for stand_in in self.model.stand_ins.of(self.parameters):
+                    stand_in.grad = None
+                if not self._draws:
+                    self._grow("backward", trouble)
+                    continue
+                # Other chunks would draw other dropout masks than those behind the loss. So these
+                # chunks stay, and what they keep for backward goes to the host instead.
+                if offloads:
+                    raise self._given_up("backward", trouble)
+                self.model.grow(self.batch.samples, "backward", trouble)
+                release(self.model.cards)
+                offloads = True
+        finally:
+            self._graph = None
+            now.restore()
+
+    def _gradients(
+        self, leaves: list[Any], outer: dict[int, torch.Tensor], offloads: bool
+    ) -> tuple[dict[int, torch.Tensor], list[Optional[torch.Tensor]]]:
+        model = self.model
+        assert self._modes is not None and self._outputs is not None
+        stand_ins = model.stand_ins.of(self.parameters) if self._graph is None else None
+        inner: dict[int, torch.Tensor] = {}
+        shared = {
+            at: leaves[at].detach().requires_grad_() for at in self._wanted - self.batch.cut
+        }
+        pieces = bounds(self.batch.samples, self.chunks)
+        is_repeated = pieces == self._bounds
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._modes.restored())
+            if stand_ins is not None:
+                stack.enter_context(model.stand_ins.in_place(self.parameters))
+            for index, (begin, end) in enumerate(pieces):
+                graph, self._graph = self._graph, None
+                if graph is not None and graph.was_changed():
+                    graph = None  # the script has written over the results
+                    stand_ins = model.stand_ins.of(self.parameters)
+                    stack.enter_context(model.stand_ins.in_place(self.parameters))
+                with buffers_set(model.module, self._buffers):
+                    if graph is None:
+                        chunk = self.batch.chunk(leaves, begin, end)
+                        inputs = self._with_gradients(chunk, shared)
+                        if is_repeated:
+                            self._random[index].restore()
+                        graph = self._repeat(inputs, offloads)
+                    else:
+                        stand_ins = graph.stand_ins
+                    self._differentiate(graph, outer, index, begin, end)
+                for at in self._wanted:
+                    gradient = graph.inputs[at].grad
+                    if gradient is None:
+                        continue
+                    if at in self.batch.cut:
+                        if at not in inner:
+                            inner[at] = torch.zeros_like(leaves[at])
+                        inner[at][begin:end] = gradient
+                    else:
+                        inner[at] = gradient  # of one leaf for all chunks: the sum so far
+                del graph
+        assert stand_ins is not None
+        return inner, taken_gradients(stand_ins)
+
+    def _repeat(self, inputs: list[Any], offloads: bool) -> _Graph:
+        arguments, options = self._form.with_leaves(inputs)
+        keeping: Any = (
+            torch.autograd.graph.save_on_cpu() if offloads else contextlib.nullcontext()
+        )
+        watched = self.model.watch_attributes()
+        with torch.enable_grad(), self._autocast.restored(), keeping:
+            value = self._make(*arguments, **options)
+        if watched is not None:
+            left = watched.left_with_a_graph()
+            if left is not None:
+                raise self._refused(
+                    f"its forward pass leaves {left} behind, which the script may use in its loss"
+                )
+        return _Graph(flatten(value, "output"), inputs, [])
+
+    def _differentiate(
+        self, graph: _Graph, outer: dict[int, torch.Tensor], index: int, begin: int, end: int
+    ) -> None:
+        roots: list[torch.Tensor] = []
+        seeds: list[torch.Tensor] = []
+        outputs = self._outputs
+        assert outputs is not None
+        for at, gradient in outer.items():
+            root = graph.results.leaves[at]
+            if not root.requires_grad:
+                continue
+            if root.dim() == 0:
+                weight = self._weight(at, index, graph, end - begin)
+                seeds.append(gradient * weight)
+            else:
+                first, last = outputs.rows_of(at, begin, end)
+                seeds.append(gradient[first:last])
+            roots.append(root)
+        if roots:
+            torch.autograd.backward(roots, seeds)
+
+    def _weight(self, at: int, index: int, graph: _Graph, samples: int) -> torch.Tensor:
+        """The share of a chunk in a loss that the model computes."""
+        outputs = self._outputs
+        assert outputs is not None
+        return outputs.weight_of(at, graph.inputs, self._form, samples)
+
+    # Running out of memory
+
+    def _grow(self, where: str, trouble: str) -> None:
+        if self.chunks < self.batch.samples:
+            self.chunks = self.model.grow(self.batch.samples, where, trouble, self.chunks)
+        elif self._tries_again:
+            # Once more: what the failed attempt held, or fragmentation, may have been the reason.
+            self._tries_again = False
+        else:
+            raise self._given_up(where, trouble)
+        release(self.model.cards)
+
+    def _given_up(self, where: str, trouble: str) -> RuntimeError:
+        samples, chunks = self.batch.samples, self.chunks
+        held = ""
+        if self.model.cards:
+            card = self.model.cards[0]
+            held = f" {torch.cuda.memory_allocated(card):,} bytes are in use outside of this call."
+        what = (
+            "not even one sample at a time fits"
+            if chunks >= samples
+            else f"it did not fit in {chunks} chunks, even with what they keep on the host"
+        )
+        return out_of_memory_error(torch)(
+            f"{self.name} ran out of memory in {where} with a batch of {samples}: {what}.{held} "
+            f"The last error was: {trouble}"
+        )
+
+    def _refused(self, reason: str) -> Refused:
+        return Refused(f"{self.name} cannot be run in chunks: {reason}.", ALTERNATIVE)
+
+
+class _Graph:
+    """A chunk's results with their graph, and the arguments that it begins with."""
+
+    def __init__(
+        self, results: Nested, inputs: list[Any], stand_ins: list[nn.Parameter]
+    ) -> None:
+        self.results = results
+        self.inputs = inputs
+        self.stand_ins = stand_ins
+        self._versions = self._present()
+
+    def _present(self) -> list[int]:
+        return [self.results.leaves[at]._version for at in self.results.tensors()]
+
+    def was_changed(self) -> bool:
+        return self._versions != self._present()
+
+
+class ChunkedFunction(torch.autograd.Function):
+    """Stands in autograd's graph where the model's own operations would."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Call, keeps_graph: bool, leaves: list[Any], *tensors: Any) -> Any:
+        results = call.run(leaves, keeps_graph)
+        at_tensors = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+        ctx.call = call
+        ctx.at_tensors = at_tensors
+        ctx.others = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        ctx.save_for_backward(*tensors[: len(at_tensors)])
+        ctx.set_materialize_grads(False)
+        fixed = [
+            result
+            for result, at in zip(results, call.positions)
+            if not call.is_differentiable(at)
+        ]
+        ctx.mark_non_differentiable(*fixed)
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        call: Call = ctx.call
+        if torch.is_grad_enabled():
+            raise Refused(
+                f"{call.name} cannot be run in chunks: the script differentiates its gradients "
+                "(create_graph=True).",
+                "leave chunking out for this model",
+            )
+        leaves = list(ctx.others)
+        for at, tensor in zip(ctx.at_tensors, ctx.saved_tensors):
+            leaves[at] = tensor
+        outer = {
+            at: gradient for at, gradient in zip(call.positions, gradients) if gradient is not None
+        }
+        inner, of_parameters = call.gradients(leaves, outer)
+        of_leaves = [inner.get(at) for at in ctx.at_tensors]
+        return (None, None, None, *of_leaves, *of_parameters)

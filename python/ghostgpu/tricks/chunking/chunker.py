@@ -1,0 +1,216 @@
+"""Runs the calls of models in chunks: decides whether, in how many, and keeps what is known."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any, Callable, Optional
+
+import torch
+from torch import nn
+
+from ..refusal import Refused
+from ..surviving_oom_errors import is_out_of_memory, release
+from .batch import ALTERNATIVE, Batch, find_batch, require_openable, same_reading
+from .call import Call, ChunkedFunction
+from .examination import examine, require_independent_samples
+from .findings import Findings, Model
+from .nested import Nested, flatten_arguments
+from .parameters import trainable
+
+_THRASHING_STEPS = 2
+"""After so many steps in a row in which PyTorch had to free its cache, chunks become smaller."""
+
+
+class Chunker:
+    """All models of a process that run in chunks."""
+
+    def __init__(self, is_rehearsed: bool = False) -> None:
+        self.chunks = 1
+        """Into how many chunks a batch is cut while training."""
+        self.evaluation_chunks = 1
+        self.survives = False
+        """Whether a call that runs out of memory is repeated in more chunks."""
+        self.is_rehearsed = is_rehearsed
+        self.chunked: dict[str, int] = {}
+        """Models that ran in chunks, and the largest number of these."""
+        self.left_alone: dict[str, str] = {}
+        """Models that did not, and why."""
+        self._models: weakref.WeakKeyDictionary[nn.Module, Model] = weakref.WeakKeyDictionary()
+        self._largest = 0
+
+    @property
+    def growth(self) -> list[str]:
+        """Why models run in more chunks than they began with."""
+        return [each for model in self._models.values() for each in model.growth]
+
+    def call(
+        self,
+        make: Callable[..., Any],
+        module: nn.Module,
+        arguments: tuple[Any, ...],
+        options: Mapping[str, Any],
+        group: Any = None,
+    ) -> Any:
+        """The result of `make(*arguments, **options)`, a call of `module`.
+
+        `group`: the processes that must agree on the number of chunks before they begin.
+        """
+        size = sum(each.numel() for each in module.parameters())
+        if size == 0:
+            return make(*arguments, **options)
+        nested = flatten_arguments(arguments, options)
+        is_training = torch.is_grad_enabled() and (
+            any(each.requires_grad for each in module.parameters())
+            or any(nested.leaves[at].requires_grad for at in nested.tensors())
+        )
+        chunks = self.chunks if is_training else self.evaluation_chunks
+        if chunks == 1 and not self.survives:
+            return make(*arguments, **options)
+        if chunks == 1 and not is_training:
+            has_failed, result = self._as_it_is(make, arguments, options)
+            if not has_failed:
+                return result
+        try:
+            model, prepared = self._prepared(make, module, arguments, options, is_training, group)
+        except Refused as refused:
+            # What a model is trained for is refused; small helpers beside it, and evaluation,
+            # run as they are, with the same results.
+            if is_training and size * 10 > self._largest:
+                raise
+            self.left_alone[type(module).__name__] = refused.reason
+            return make(*arguments, **options)
+        if prepared is None:
+            return make(*arguments, **options)
+        self._largest = max(self._largest, size)
+        call, leaves = prepared
+        result = self._run(call, leaves, is_training)
+        if call.chunks > 1:
+            name = type(module).__name__
+            self.chunked[name] = max(self.chunked.get(name, 0), call.chunks)
+        if is_training and self.survives:
+            self._look_for_thrashing(model, call.batch.samples)
+        return result
+
+    def _as_it_is(
+        self, make: Callable[..., Any], arguments: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> tuple[bool, Any]:
+        """Call it, without a graph; whether it ran out of memory, and what it returned."""
+        try:
+            return False, make(*arguments, **options)
+        except RuntimeError as error:
+            if not is_out_of_memory(torch, error):
+                raise
+        release((0,) if torch.cuda.is_initialized() else ())
+        return True, None
+
+    def _run(self, call: Call, leaves: list[Any], is_training: bool) -> Any:
+        if is_training:
+            call.parameters = trainable(call.model.module)
+            call.note_surroundings()
+            tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+            keeps_graph = self.survives
+            results = ChunkedFunction.apply(call, keeps_graph, leaves, *tensors, *call.parameters)
+        else:
+            with torch.no_grad():
+                results = call.run(leaves, False)
+        assert call.form is not None
+        joined = list(call.form.leaves)
+        for at, tensor in zip(call.positions, results):
+            joined[at] = tensor
+        return call.form.with_leaves(joined)
+
+    def _prepared(
+        self,
+        make: Callable[..., Any],
+        module: nn.Module,
+        arguments: tuple[Any, ...],
+        options: Mapping[str, Any],
+        is_training: bool,
+        group: Any,
+    ) -> tuple[Model, Optional[tuple[Call, list[Any]]]]:
+        options = without_cache(module, options) if is_training else options
+        nested = flatten_arguments(arguments, options)
+        model = self._model(module, nested)
+        require_openable(nested, model.name)
+        batch = find_batch(nested)
+        if batch is None:
+            raise Refused(
+                f"{model.name} cannot be run in chunks: none of its arguments is a tensor with "
+                "a batch.",
+                ALTERNATIVE,
+            )
+        chunks = model.chunks if is_training else self.evaluation_chunks
+        if self.survives and not is_training:
+            chunks = max(2, chunks)  # as it is it has failed
+        if is_training and self.survives and group is not None:
+            chunks = model.chunks = agreed(chunks, group)
+        if batch.samples < 2 or (chunks == 1 and not self.survives):
+            return model, None
+        require_independent_samples(module)
+        findings, batch = self._findings(model, make, nested, batch, max(2, chunks), is_training)
+        call = Call(model, make, nested, batch, findings, min(chunks, batch.samples))
+        return model, (call, list(nested.leaves))
+
+    def _model(self, module: nn.Module, nested: Nested) -> Model:
+        model = self._models.get(module)
+        if model is None:
+            model = Model(module, self.chunks, self.survives, self.is_rehearsed)
+            self._models[module] = model
+        tensors = [*module.parameters(), *(nested.leaves[at] for at in nested.tensors())]
+        model.cards = tuple(sorted({each.get_device() for each in tensors if each.is_cuda}))
+        return model
+
+    def _findings(
+        self,
+        model: Model,
+        make: Callable[..., Any],
+        nested: Nested,
+        batch: Batch,
+        chunks: int,
+        is_training: bool,
+    ) -> tuple[Findings, Batch]:
+        form = (nested.paths, model.module.training, is_training)
+        known = model.findings.get(form)
+        if known is not None:
+            again = same_reading(nested, known.cut)
+            if again is not None:
+                return known, again
+        found = examine(model, make, nested, batch, chunks, is_training)
+        model.findings[form] = found
+        again = same_reading(nested, found.cut)
+        assert again is not None
+        return found, again
+
+    def _look_for_thrashing(self, model: Model, samples: int) -> None:
+        if not model.cards:
+            return
+        stats = torch.cuda.memory_stats_as_nested_dict(model.cards[0])
+        retries = int(stats.get("num_alloc_retries", 0))
+        is_thrashing = retries > model.retries
+        model.retries = retries
+        model.thrashing_steps = model.thrashing_steps + 1 if is_thrashing else 0
+        if model.thrashing_steps >= _THRASHING_STEPS and model.chunks < samples:
+            model.thrashing_steps = 0
+            trouble = f"PyTorch had to free its cache in {_THRASHING_STEPS} steps in a row"
+            model.grow(samples, "training", trouble)
+
+
+def agreed(chunks: int, group: Any) -> int:
+    """The largest number of chunks that any of these processes needs."""
+    import torch.distributed as distributed
+
+    device = "cuda" if distributed.get_backend(group) == "nccl" else "cpu"
+    number = torch.tensor(chunks, device=device)
+    distributed.all_reduce(number, op=distributed.ReduceOp.MAX, group=group)
+    return int(number.item())
+
+
+def without_cache(module: nn.Module, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Models of transformers return the keys and values of all layers, which training never uses."""
+    config = getattr(module, "config", None)
+    if not getattr(config, "use_cache", False) or "use_cache" in options:
+        return options
+    if not type(module).__module__.startswith(("transformers.", "peft.")):
+        return options
+    return {**options, "use_cache": False}

@@ -1,0 +1,108 @@
+"""What is known about a model from one call to the next."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import torch
+from torch import nn
+
+from .losses import Weighting
+from .parameters import StandIns
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What examining a call of a certain form has shown."""
+
+    cut: frozenset[str]
+    """The paths of the arguments that are a batch."""
+    weightings: dict[str, Weighting]
+    """What each output that is one number is the mean of."""
+    without_gradient: frozenset[str]
+    """Outputs that no gradient flows through, though they are floating-point."""
+
+
+class Model:
+    """One model: how many chunks it runs in, and what was found out about it.
+
+    It does not keep the model alive.
+    """
+
+    def __init__(self, module: nn.Module, chunks: int, survives: bool, is_rehearsed: bool) -> None:
+        self._module = weakref.ref(module)
+        self.name = type(module).__name__
+        self.chunks = chunks
+        self.survives = survives
+        self.is_rehearsed = is_rehearsed
+        self.cards: tuple[int, ...] = ()
+        self.moving: Optional[set[str]] = None
+        """Buffers that its passes change; None before the first."""
+        self.findings: dict[Any, Findings] = {}
+        self.growth: list[str] = []
+        """Why it runs in more chunks than it began with, in words."""
+        self.retries = 0
+        """Allocations that PyTorch had to free its cache for, when this was last looked at."""
+        self.thrashing_steps = 0
+        self.stand_ins = StandIns(module)
+        self._has_watched = False
+
+    @property
+    def module(self) -> nn.Module:
+        module = self._module()
+        assert module is not None, "whoever calls a model keeps it alive"
+        return module
+
+    def grow(self, samples: int, where: str, trouble: str, tried: int | None = None) -> int:
+        """Use more chunks from now on; returns how many."""
+        tried = tried or self.chunks
+        self.chunks = max(self.chunks, min(samples, 2 * tried))
+        self.growth.append(f"{self.name} runs in {self.chunks} chunks: {where}: {trouble}")
+        return min(samples, 2 * tried)
+
+    def watch_attributes(self) -> Optional[Attributes]:
+        """At the first repetition: what attributes are tensors before it."""
+        if self._has_watched:
+            return None
+        self._has_watched = True
+        return Attributes(self.module)
+
+
+class Attributes:
+    """Tensors that a model keeps as plain attributes, such as an auxiliary loss for the script.
+
+    A script would find those of the last chunk, without a graph.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._before = {path: id(value) for path, value in self._present()}
+
+    def _present(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for path, module in self._model.named_modules():
+            made = _made_by_pre_hooks(module)
+            for name, value in vars(module).items():
+                if name in made or name in ("_parameters", "_buffers", "_modules"):
+                    continue
+                values = list(value) if isinstance(value, (list, tuple)) else [value]
+                values = list(value.values()) if isinstance(value, dict) else values
+                for each in values:
+                    if isinstance(each, torch.Tensor) and not isinstance(each, nn.Parameter):
+                        yield f"{path}.{name}" if path else name, each
+
+    def left_with_a_graph(self) -> Optional[str]:
+        """An attribute that has been set since, and through which gradients flow."""
+        for path, value in self._present():
+            if value.grad_fn is not None and self._before.get(path) != id(value):
+                return path
+        return None
+
+
+def _made_by_pre_hooks(module: nn.Module) -> set[str]:
+    """Weights that `weight_norm`, `spectral_norm` and pruning compute before each call."""
+    hooks = module._forward_pre_hooks.values()
+    names = [getattr(hook, "name", None) or getattr(hook, "_tensor_name", None) for hook in hooks]
+    return {name for name in names if isinstance(name, str)}

@@ -1,0 +1,257 @@
+"""The places at which tricks take effect: calls of models, backward passes, steps and loaders."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from typing import Any, Callable
+
+from .dynamo_shield import shielded
+from .module_calls import put_around_calls
+from .refusal import Refusal, Refused
+
+AroundBackward = Callable[[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]], Any]
+"""Gets the pass that is left to make, the losses, and for each a gradient or None."""
+
+AroundCall = Callable[[Callable[..., Any], Any, Any, Any], Any]
+"""Gets the call that is left to make, the module, its arguments and options; returns the result."""
+
+
+class Hooks:
+    """Tricks put themselves into these lists before `install`; what is empty is not wrapped."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._threads = threading.local()
+        self._backward_passes = 0
+        self._optimizers: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
+        self.has_trained = False
+        """Whether an optimizer has made a step in this process."""
+        self.is_rehearsed = False
+        """Whether nothing is computed: then no value needs to be right."""
+        self.refusal: Refusal = Refused
+        """Makes what a trick raises that cannot be right, of a reason and an alternative."""
+        self.around_models: list[AroundCall] = []
+        """Calls of modules that no other module makes."""
+        self.around_modules: list[AroundCall] = []
+        """All calls of modules."""
+        self.before_backward: list[Callable[[], object]] = []
+        self.around_backward: list[AroundBackward] = []
+        """The script's own `backward()`: not `torch.autograd.grad`, and nothing inside of it."""
+        self.around_steps: list[AroundCall] = []
+        """Steps of optimizers; gets the optimizer where others get a module."""
+        self.after_optimizer: list[Callable[[Any], object]] = []
+        """Where the script has made an optimizer."""
+        self.before_step: list[Callable[[], object]] = []
+        self.before_loader: list[Callable[[Any], object]] = []
+        """Where the script begins to iterate a `DataLoader`."""
+        self.around_batches: list[Callable[[Any, Any], Any]] = []
+        """Gets a loader and the batches of a pass over it; returns the batches to have instead."""
+        self.before_batch: list[Callable[[], object]] = []
+        """Where the script takes a batch from a `DataLoader`."""
+        self.before_mode: list[Callable[[Any, bool], object]] = []
+        """Where the script itself calls `train()` or `eval()`, with the module and the mode."""
+
+    @property
+    def is_in_backward(self) -> bool:
+        """Whether a backward pass is under way, in whatever thread."""
+        return self._backward_passes > 0
+
+    @property
+    def optimizers(self) -> list[Any]:
+        """Those that the script has made, in that order; known where something waits at steps."""
+        return list(self._optimizers)
+
+    def install(self) -> None:
+        """Wrap what somebody waits at."""
+        torch = self._torch
+        watches_calls = self.around_models or self.around_modules
+        if watches_calls:
+            put_around_calls(torch, self._calling)
+        if watches_calls or self.before_backward or self.around_backward:
+            for owner, name in (
+                (torch.Tensor, "backward"),
+                (torch.autograd, "backward"),
+                (torch.autograd, "grad"),
+            ):
+                original = getattr(owner, name)
+                setattr(owner, name, self._backward(original, name == "backward"))
+        if self.around_steps or self.after_optimizer:
+            self._watch_optimizers()
+        from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+        register_optimizer_step_pre_hook(shielded(torch, self._stepping()))
+        if self.before_loader or self.around_batches:
+            self._watch_loaders()
+        if self.before_batch:
+            self._watch_batches()
+        if self.before_mode:
+            self._watch_modes()
+
+    def _calling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        threads = self._threads
+
+        def call(module: Any, *arguments: Any, **options: Any) -> Any:
+            # A backward pass calls modules again that are checkpointed: they are inner ones.
+            depth = getattr(threads, "depth", 0)
+            is_inner = depth > 0 or self.is_in_backward
+            around = self.around_modules if is_inner else self.around_modules + self.around_models
+            if not around:
+                return original(module, *arguments, **options)
+            make = functools.partial(original, module)
+            for each in around:
+                make = _within(each, make, module)
+            threads.depth = depth + 1
+            try:
+                return make(*arguments, **options)
+            finally:
+                threads.depth = depth
+
+        return call
+
+    def _backward(self, original: Callable[..., Any], fills: bool) -> Callable[..., Any]:
+        """A backward pass; one that `fills` the `grad` of tensors may have others around it."""
+
+        @functools.wraps(original)
+        def backward(*arguments: Any, **options: Any) -> Any:
+            is_outer = self._backward_passes == 0
+            if is_outer:
+                for each in self.before_backward:
+                    each()
+            make = original
+            if is_outer and fills and self.around_backward:
+                make = self._with_those_around(original)
+            self._backward_passes += 1
+            try:
+                return make(*arguments, **options)
+            finally:
+                self._backward_passes -= 1
+
+        return shielded(self._torch, backward)
+
+    def _with_those_around(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def backward(losses: Any, gradients: Any = None, *rest: Any, **options: Any) -> Any:
+            for name in ("gradient", "grad_tensors"):
+                gradients = options.pop(name, gradients)
+            is_one = isinstance(losses, self._torch.Tensor)
+            all_losses = (losses,) if is_one else tuple(losses)
+            if gradients is None:
+                all_gradients: tuple[Any, ...] = (None,) * len(all_losses)
+            else:
+                is_one_gradient = isinstance(gradients, self._torch.Tensor)
+                all_gradients = (gradients,) if is_one_gradient else tuple(gradients)
+
+            def make(losses: tuple[Any, ...], gradients: tuple[Any, ...]) -> Any:
+                if is_one:
+                    return original(losses[0], gradients[0], *rest, **options)
+                return original(losses, gradients, *rest, **options)
+
+            for each in self.around_backward:
+                make = functools.partial(each, make)
+            return make(all_losses, all_gradients)
+
+        return backward
+
+    def _watch_optimizers(self) -> None:
+        kind = self._torch.optim.Optimizer
+        original = kind.__init__
+
+        @functools.wraps(original)
+        def initialise(optimizer: Any, *arguments: Any, **options: Any) -> None:
+            original(optimizer, *arguments, **options)
+            self._optimizers[optimizer] = None
+            if self.around_steps:
+                self._watch_step(type(optimizer))
+            for each in self.after_optimizer:
+                each(optimizer)
+
+        kind.__init__ = shielded(self._torch, initialise)
+
+    def _watch_step(self, kind: Any) -> None:
+        original = kind.step
+        # A class inherits the step of the one above it, which may be watched already.
+        if getattr(original, "is_watched_by_tricks", False):
+            return
+
+        @functools.wraps(original)
+        def step(optimizer: Any, *arguments: Any, **options: Any) -> Any:
+            # A class that calls the step of the one above it makes one step.
+            if getattr(self._threads, "steps", None) is optimizer:
+                return original(optimizer, *arguments, **options)
+            make: Callable[..., Any] = functools.partial(original, optimizer)
+            for each in self.around_steps:
+                make = _within(each, make, optimizer)
+            self._threads.steps = optimizer
+            try:
+                return make(*arguments, **options)
+            finally:
+                self._threads.steps = None
+
+        step.is_watched_by_tricks = True  # type: ignore[attr-defined]
+        kind.step = shielded(self._torch, step)
+
+    def _stepping(self) -> Callable[..., None]:
+        def before_step(optimizer: Any, arguments: Any, options: Any) -> None:
+            self.has_trained = True
+            for each in self.before_step:
+                each()
+
+        return before_step
+
+    def _watch_loaders(self) -> None:
+        from torch.utils.data import DataLoader
+
+        original = DataLoader.__iter__
+
+        @functools.wraps(original)
+        def iterate(loader: Any) -> Any:
+            for each in self.before_loader:
+                each(loader)
+            batches = original(loader)
+            for around in self.around_batches:
+                batches = around(loader, batches)
+            return batches
+
+        patched: Any = DataLoader
+        patched.__iter__ = iterate
+
+    def _watch_batches(self) -> None:
+        from torch.utils.data import dataloader
+
+        patched: Any = dataloader._BaseDataLoaderIter
+        original = patched.__next__
+
+        @functools.wraps(original)
+        def take(batches: Any) -> Any:
+            for each in self.before_batch:
+                each()
+            return original(batches)
+
+        patched.__next__ = take
+
+    def _watch_modes(self) -> None:
+        module_type = self._torch.nn.Module
+        original = module_type.train
+
+        @functools.wraps(original)
+        def train(module: Any, mode: bool = True) -> Any:
+            is_outer = not getattr(self._threads, "is_in_train", False)
+            if is_outer:
+                for each in self.before_mode:
+                    each(module, bool(mode))
+            self._threads.is_in_train = True
+            try:
+                return original(module, mode)
+            finally:
+                if is_outer:
+                    self._threads.is_in_train = False
+
+        module_type.train = shielded(self._torch, train)
+
+
+def _within(around: AroundCall, make: Callable[..., Any], module: Any) -> Any:
+    def made(*arguments: Any, **options: Any) -> Any:
+        return around(make, module, arguments, options)
+
+    return made

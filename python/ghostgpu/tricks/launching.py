@@ -1,0 +1,103 @@
+"""Tricks in a training on a real card: started when torch has been imported, told at the end.
+
+Loaded by every Python process of `ghostgpu launch`, torch or not, and so imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+    from .starting import Started
+
+VARIABLE = "GHOSTGPU_TRICKS"
+"""Holds the tricks of a launched training, as JSON: a list of names with their options."""
+
+
+class _TorchFinder:
+    """Finds nothing itself; lets the others find torch, and starts the tricks after it has run."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        if fullname != "torch":
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                _call_after_execution(spec)
+                return spec
+        return None
+
+
+def _call_after_execution(spec: ModuleSpec) -> None:
+    loader = spec.loader
+    if loader is None or not hasattr(loader, "exec_module"):
+        return
+    original = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        original(module)
+        _start(module)
+
+    # On the instance, so that `torch.__loader__` stays what it would have been.
+    loader.exec_module = exec_module  # type: ignore[method-assign]
+
+
+def install() -> None:
+    """Wait for torch, once for each process; the allocator reads its settings before that."""
+    sys.meta_path.insert(0, _TorchFinder())  # type: ignore[arg-type]
+    if '"allocator"' in os.environ[VARIABLE]:
+        from .allocator import put_into_environment
+
+        for name, options in _requests():
+            if name == "allocator":
+                put_into_environment(options.get("settings"))
+
+
+def _requests() -> list[tuple[str, dict[str, str]]]:
+    import json
+
+    requests = json.loads(os.environ[VARIABLE])
+    return [(str(each["name"]), dict(each.get("options", {}))) for each in requests]
+
+
+def _start(torch: Any) -> None:
+    import atexit
+
+    from . import start
+    from .refusal import ending_the_script
+
+    try:
+        started = start(torch, _requests(), ending_the_script)
+    except Exception as error:
+        raise ending_the_script(
+            f"the tricks do not work with this torch {torch.__version__} ({error!r})",
+            "leave out the one that the error names, and please report it",
+        ) from error
+    atexit.register(_tell, started, os.getpid())
+
+
+def _tell(started: Started, process: int) -> None:
+    # Of several ranks one speaks; a forked copy leaves it to the process it was copied from.
+    if os.getpid() != process or os.environ.get("RANK", "0") != "0":
+        return
+    accounts = started.accounts()
+    # A launcher such as torchrun imports torch too, and trains nothing.
+    if not started.hooks.has_trained and all(each.did is None for each in accounts):
+        return
+    for each in accounts:
+        did = each.did or f"found no place: {each.nothing_because}"
+        sys.stderr.write(f"ghostgpu: {each.name}: {did}\n")

@@ -1,0 +1,48 @@
+"""Puts a function around the call of every `torch.nn.Module`."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import MethodType
+from typing import Any, Callable
+
+from .dynamo_shield import shielded
+
+Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Makes the function to call instead of one that it is given."""
+
+
+class _WatchedCall:
+    """What stands in the place of `Module.__call__`: our function, but not for `torch.compile`.
+
+    Dynamo compiles `model.__call__` and asks whether it is PyTorch's own: it is shown that one.
+    Only where an optimized module calls itself, from Dynamo's own file, is it a call like others.
+    `torch.fx` takes it away while it traces a model, and puts back what it was given.
+    """
+
+    def __init__(self, original: Any, watched: Any) -> None:
+        self.original = original
+        self.watched = watched
+
+    def __get__(self, module: Any, owner: Any = None) -> Any:
+        frame = sys._getframe(1)
+        caller = frame.f_globals.get("__name__", "")
+        if module is None:
+            return self if caller.startswith("torch.fx") else self.original
+        if caller.startswith("torch._dynamo") and frame.f_code.co_name != "__call__":
+            return MethodType(self.original, module)
+        return MethodType(self.watched, module)
+
+    def __call__(self, module: Any, *arguments: Any, **options: Any) -> Any:
+        return self.original(module, *arguments, **options)
+
+
+def put_around_calls(torch: Any, wrap: Wrap) -> None:
+    """Have every call of a module go through `wrap` of what it went through before."""
+    module_type = torch.nn.Module
+    present = vars(module_type)["__call__"]
+    is_watched = isinstance(present, _WatchedCall)
+    original, inner = (present.original, present.watched) if is_watched else (present, present)
+    outer = shielded(torch, functools.wraps(original)(wrap(inner)))
+    module_type.__call__ = _WatchedCall(original, outer)

@@ -1,0 +1,38 @@
+"""`with torch.no_grad():` around the calls of models that are in `eval()`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Callable
+
+from .hooks import Hooks
+from .trick import Trick
+from .user_code import users_line
+
+
+class NoGradEvaluation(Trick):
+    """No graph where a model evaluates."""
+
+    name = "no-grad-evaluation"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
+        self._place: str | None = None
+        self._model = ""
+
+    def install(self) -> None:
+        self.hooks.around_models.append(self._call)
+
+    def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
+        if module.training or not self.torch.is_grad_enabled():
+            return make(*arguments, **options)
+        if self._place is None and any(each.requires_grad for each in module.parameters()):
+            self._place, self._model = users_line(), type(module).__name__
+        with self.torch.no_grad():
+            return make(*arguments, **options)
+
+    def did(self) -> str | None:
+        return self._place and f"{self._model} in eval() called without a graph at {self._place}"
+
+    def line(self) -> str | None:
+        return self._place and f"{self._place}: with torch.no_grad(): out = model(x)"

@@ -1,0 +1,383 @@
+"""A batch in chunks has the loss and the gradients of the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from training_cases import (  # noqa: E402
+    CASES,
+    SAMPLES,
+    Call,
+    ResNet,
+    assert_same,
+    by_hand,
+    classes,
+    gpt2,
+    mlp,
+    numbers,
+    padded,
+    plain,
+    trained,
+)
+
+from ghostgpu.tricks.chunking.chunker import Chunker  # noqa: E402
+from ghostgpu.tricks.refusal import Refused  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def in_float64() -> Iterator[None]:
+    before, threads = torch.get_default_dtype(), torch.get_num_threads()
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    yield
+    torch.set_default_dtype(before)
+    torch.set_num_threads(threads)
+
+
+def chunker(chunks: int, evaluation_chunks: int = 1) -> Chunker:
+    made = Chunker()
+    made.chunks, made.evaluation_chunks = chunks, evaluation_chunks
+    return made
+
+
+def through(made: Chunker) -> Call:
+    return lambda model, *args, **options: made.call(model.__call__, model, args, options)
+
+
+@pytest.mark.parametrize("chunks", [2, 3, SAMPLES + 5])
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_are_those_of_the_whole_batch(name: str, chunks: int) -> None:
+    case = CASES[name]
+    if not case.is_possible:
+        pytest.skip(f"{case.needs} is not installed")
+    reference = by_hand(min(chunks, SAMPLES)) if case.draws else plain
+    expected = trained(case, reference, 1)
+    made = chunker(chunks)
+    assert_same(trained(case, through(made), 1), expected)
+    assert max(made.chunked.values()) == min(chunks, SAMPLES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_parameters_after_twenty_steps_are_those_of_whole_batches(name: str) -> None:
+    case = CASES[name]
+    if not case.is_possible:
+        pytest.skip(f"{case.needs} is not installed")
+    expected = trained(case, by_hand(3) if case.draws else plain, 20)
+    assert_same(trained(case, through(chunker(3)), 20), expected)
+
+
+def test_random_numbers_go_on_as_if_nothing_had_been_repeated() -> None:
+    model = nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5))
+    x = numbers(0, SAMPLES, 6)
+
+    def drawn(call: Call) -> torch.Tensor:
+        torch.manual_seed(3)
+        call(model, x).sum().backward()
+        return torch.rand(4)
+
+    assert torch.equal(drawn(through(chunker(3))), drawn(by_hand(3)))
+
+
+def test_in_evaluation_chunks_are_not_repeated() -> None:
+    model = nn.Sequential(mlp(), nn.BatchNorm1d(4)).eval()
+    x = numbers(0, SAMPLES, 6)
+    made = chunker(1, 3)
+    with torch.no_grad():
+        out = through(made)(model, x)
+        assert torch.allclose(out, model(x), rtol=1e-14)
+    assert not out.requires_grad
+    assert made.chunked == {"Sequential": 3}
+
+
+def _counting(calls: list[int]) -> Any:
+    def hook(module: nn.Module, arguments: Any, out: Any) -> None:
+        calls.append(1)
+
+    return hook
+
+
+def test_hooks_of_parameters_see_the_gradient_of_the_whole_batch_once() -> None:
+    model, x = mlp(), numbers(0, SAMPLES, 6)
+    seen: list[torch.Tensor] = []
+    model[0].weight.register_hook(lambda gradient: seen.append(gradient.clone()))
+    model(x).square().sum().backward()
+    through(chunker(3))(model, x).square().sum().backward()
+    assert len(seen) == 2
+    assert torch.allclose(*seen, rtol=1e-13)
+
+
+def test_gradients_can_be_asked_for_without_being_kept() -> None:
+    model = mlp()
+    x = numbers(0, SAMPLES, 6).requires_grad_()
+    wanted = [x, model[3].bias]
+    expected = torch.autograd.grad(model(x).square().sum(), wanted)
+    found = torch.autograd.grad(through(chunker(3))(model, x).square().sum(), wanted)
+    assert all(torch.allclose(*pair, rtol=1e-13) for pair in zip(found, expected))
+    assert model[0].weight.grad is None
+
+
+def test_autocast_is_the_same_in_the_repetition() -> None:
+    torch.set_default_dtype(torch.float32)
+    model, x = mlp(), numbers(0, 8, 6).float()
+
+    def gradient(call: Call) -> torch.Tensor:
+        model.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            out = call(model, x)
+        assert out.dtype == torch.bfloat16
+        out.float().sum().backward()
+        assert model[0].weight.grad is not None
+        return model[0].weight.grad
+
+    expected, found = gradient(by_hand(2)).clone(), gradient(through(chunker(2)))
+    # Where a graph holds all chunks, their gradients are summed in bfloat16.
+    assert torch.allclose(found, expected, rtol=2e-2, atol=2e-2)
+
+
+def test_the_mode_of_the_forward_pass_holds_in_the_repetition() -> None:
+    model, x = nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5)), numbers(0, SAMPLES, 6)
+
+    def gradient(call: Call) -> torch.Tensor:
+        torch.manual_seed(0)
+        model.zero_grad()
+        model.train()
+        loss = call(model, x).square().sum()
+        model.eval()
+        loss.backward()
+        assert not model[1].training
+        return model[0].weight.grad.clone()
+
+    assert torch.allclose(gradient(through(chunker(2))), gradient(by_hand(2)), rtol=1e-13)
+
+
+def test_the_graph_is_freed_as_a_plain_one_is() -> None:
+    loss = through(chunker(2))(mlp(), numbers(0, SAMPLES, 6)).sum()
+    loss.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+
+
+def test_a_parameter_that_is_changed_before_backward_is_an_error() -> None:
+    model = mlp()
+    loss = through(chunker(2))(model, numbers(0, SAMPLES, 6)).sum()
+    with torch.no_grad():
+        model[0].weight.mul_(2)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        loss.backward()
+
+
+# What cannot be right is refused, by name, before the first step
+
+
+class Coupled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x - x.mean(0))
+
+
+class Pooled(Coupled):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).mean(0)
+
+
+class Scalar(Coupled):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).square().mean().sqrt()
+
+
+class WithAuxiliaryLoss(Coupled):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = self.layer(x)
+        self.auxiliary = out.square().mean()
+        return out
+
+
+class OwnStatistics(Coupled):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("average", torch.zeros(6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.average.lerp_(x.detach().mean(0), 0.1)
+        return self.layer(x)
+
+
+class MovesItsWeights(Coupled):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            self.layer.weight.mul_(0.99)
+        return self.layer(x)
+
+
+class Opaque:
+    def __init__(self) -> None:
+        self.inside = torch.ones(SAMPLES, 6)
+
+
+class TakesOpaque(Coupled):
+    def forward(self, x: Opaque) -> torch.Tensor:
+        return self.layer(x.inside)
+
+
+class TimeFirst(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(6, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.lstm(x)[0]
+
+
+def with_hook() -> nn.Module:
+    model = mlp()
+    model[1].register_forward_hook(_counting([]))
+    return model
+
+
+def two_terms() -> nn.Module:
+    from transformers import BertConfig, BertForPreTraining
+
+    config = BertConfig(
+        vocab_size=40,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=24,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    return BertForPreTraining(config).train()
+
+
+REFUSED: dict[str, tuple[Any, Any, str]] = {
+    "batch norm": (lambda: ResNet(is_frozen=False), numbers(0, SAMPLES, 3, 6, 6), "BatchNorm2d"),
+    "samples that see each other": (Coupled, numbers(0, SAMPLES, 6), "depend on the other samples"),
+    "one row for all": (Pooled, numbers(0, SAMPLES, 6), "no row for each sample"),
+    "one number": (Scalar, numbers(0, SAMPLES, 6), "one number for all samples"),
+    "statistics of its own": (OwnStatistics, numbers(0, SAMPLES, 6), "statistics of the batch"),
+    "weights that move": (MovesItsWeights, numbers(0, SAMPLES, 6), "its own parameters"),
+    "a sealed object": (TakesOpaque, Opaque(), "argument 1, which is a Opaque"),
+    "a sparse tensor": (mlp, numbers(0, SAMPLES, 6).to_sparse(), "sparse"),
+    "time first": (TimeFirst, numbers(0, SAMPLES, 3, 6), "depend on the other samples"),
+    "a hook of the script": (with_hook, numbers(0, SAMPLES, 6), "forward hook"),
+    "no batch": (mlp, torch.tensor(1.0), "none of its arguments"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_have_other_results_is_refused_by_name(name: str) -> None:
+    make, argument, reason = REFUSED[name]
+    torch.manual_seed(0)
+    model = make()
+    with pytest.raises(Refused, match=reason) as refused:
+        through(chunker(2))(model, argument)
+    assert type(model).__name__ in str(refused.value)
+    assert refused.value.alternative
+
+
+def test_what_forward_leaves_for_the_loss_is_refused_in_the_first_backward_pass() -> None:
+    model = WithAuxiliaryLoss()
+    loss = through(chunker(2))(model, numbers(0, SAMPLES, 6)).sum() + model.auxiliary
+    with pytest.raises(Refused, match="auxiliary"):
+        loss.backward()
+
+
+def test_a_loss_of_two_means_is_refused() -> None:
+    pytest.importorskip("transformers")
+    model = two_terms()
+    options = {
+        "input_ids": classes(0, 40, SAMPLES, 10),
+        "labels": classes(1, 40, SAMPLES, 10),
+        "next_sentence_label": classes(2, 2, SAMPLES),
+    }
+    with pytest.raises(Refused, match="neither their sum nor a mean"):
+        through(chunker(2))(model, **options)
+
+
+def test_gradients_of_gradients_are_refused() -> None:
+    x = numbers(0, SAMPLES, 6).requires_grad_()
+    out = through(chunker(2))(mlp(), x)
+    with pytest.raises(Refused, match="create_graph=True"):
+        torch.autograd.grad(out.sum(), x, create_graph=True)
+
+
+def test_evaluation_that_cannot_be_cut_runs_as_it_is() -> None:
+    model, x = Coupled(), numbers(0, SAMPLES, 6)
+    made = chunker(1, 2)
+    with torch.no_grad():
+        assert torch.equal(through(made)(model, x), model(x))
+    assert "depend on the other samples" in made.left_alone["Coupled"]
+
+
+def test_small_helpers_beside_a_model_run_as_they_are() -> None:
+    made = chunker(2)
+    model = nn.Sequential(nn.Linear(6, 64), nn.Linear(64, 4))
+    out = through(made)(model, numbers(0, SAMPLES, 6))
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.temperature = nn.Parameter(torch.ones(()))
+
+        def forward(self, out: torch.Tensor) -> torch.Tensor:
+            return (out * self.temperature).logsumexp((0, 1))
+
+    through(made)(Scaled(), out).backward()
+    assert "Scaled" in made.left_alone and "Sequential" in made.chunked
+
+
+def test_a_label_that_is_ignored_everywhere_in_a_chunk_does_no_harm() -> None:
+    pytest.importorskip("transformers")
+    model = gpt2()
+    batch = padded(0)
+    batch["labels"][3:] = -100
+
+    def gradient(call: Call) -> torch.Tensor:
+        model.zero_grad()
+        call(model, **batch).loss.backward()
+        return model.transformer.wte.weight.grad.clone()
+
+    expected = gradient(plain)
+    assert torch.isfinite(expected).all()
+    assert torch.allclose(gradient(through(chunker(SAMPLES))), expected, rtol=1e-6)
+
+
+def test_models_are_not_kept_alive() -> None:
+    import gc
+    import weakref
+
+    made, model = chunker(2), mlp()
+    through(made)(model, numbers(0, SAMPLES, 6)).sum().backward()
+    watched = weakref.ref(model[0].weight)
+    del model
+    gc.collect()
+    assert watched() is None
+
+
+def test_the_first_pass_keeps_no_activations() -> None:
+    import weakref
+
+    kept: list[Any] = []
+
+    class Watched(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(6, 6)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            hidden = self.layer(x)
+            kept.append(weakref.ref(hidden))
+            return hidden.tanh()
+
+    out = through(chunker(3))(Watched(), numbers(0, SAMPLES, 6))
+    assert all(each() is None for each in kept)
+    out.sum().backward()

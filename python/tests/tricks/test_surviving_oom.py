@@ -1,0 +1,263 @@
+"""A step that runs out of memory on its way has the gradients of one that did not."""
+
+from __future__ import annotations
+
+import gc
+import random
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from training_cases import (  # noqa: E402
+    CASES,
+    SAMPLES,
+    Call,
+    assert_same,
+    by_hand,
+    mlp,
+    numbers,
+    plain,
+    trained,
+)
+
+from ghostgpu.tricks.chunking.chunker import Chunker  # noqa: E402
+from ghostgpu.tricks.surviving_oom_errors import (  # noqa: E402
+    is_out_of_memory,
+    out_of_memory_error,
+)
+
+
+@pytest.fixture(autouse=True)
+def in_float64() -> Iterator[None]:
+    before, threads = torch.get_default_dtype(), torch.get_num_threads()
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    yield
+    torch.set_default_dtype(before)
+    torch.set_num_threads(threads)
+
+
+def surviving(chunks: int = 1) -> Chunker:
+    made = Chunker()
+    made.survives, made.chunks = True, chunks
+    return made
+
+
+class Faulty(TorchDispatchMode):
+    """Lets some operations of a model fail as if memory had run out, wherever they are."""
+
+    def __init__(self, failing: set[int]) -> None:
+        super().__init__()
+        self._failing = failing
+        self._operations = 0
+        self.is_armed = False
+        self.failures = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._operations += self.is_armed
+        if self.is_armed and self._operations in self._failing:
+            self.failures += 1
+            raise out_of_memory_error(torch)("CUDA out of memory. Tried to allocate 20.00 MiB.")
+        return func(*args, **(kwargs or {}))
+
+
+def faulty(model: nn.Module, faults: Faulty, made: Chunker) -> Call:
+    """Operations fail only inside the model: what the script does itself cannot be repeated."""
+
+    def make(*arguments: Any, **options: Any) -> Any:
+        faults.is_armed = True
+        try:
+            return model(*arguments, **options)
+        finally:
+            faults.is_armed = False
+
+    return lambda *args, **options: made.call(make, model, args, options)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.draws])
+def test_gradients_are_those_of_a_step_that_did_not_fail(name: str) -> None:
+    case = CASES[name]
+    if not case.is_possible:
+        pytest.skip(f"{case.needs} is not installed")
+    expected = trained(case, plain, 2)
+    # The first stands in the trial, the others in steps; far enough apart to get on between them.
+    drawn = random.Random(name)
+    made, faults = surviving(), Faulty({drawn.randint(3, 20), drawn.randint(60, 75)})
+
+    def call(model: nn.Module, *args: Any, **options: Any) -> Any:
+        return faulty(model, faults, made)(*args, **options)
+
+    with faults:
+        found = trained(case, call, 2)
+    assert faults.failures > 0
+    assert_same(found, expected)
+
+
+class FailsInBackward(torch.autograd.Function):
+    """Fails as often as `fuse` says, or while a chunk is too large."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, fuse: list[int], fits: int) -> torch.Tensor:
+        ctx.fuse, ctx.fits = fuse, fits
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        if len(gradient) > ctx.fits and ctx.fuse[0] > 0:
+            ctx.fuse[0] -= 1
+            raise out_of_memory_error(torch)("CUDA out of memory.")
+        return gradient, None, None
+
+
+class Failing(nn.Module):
+    def __init__(self, fuse: int, fits: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.dropout = nn.Dropout(dropout)
+        self.second = nn.Linear(6, 4)
+        self.fuse, self.fits = [fuse], fits
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = FailsInBackward.apply(self.dropout(self.first(x)), self.fuse, self.fits)
+        return self.second(hidden)
+
+
+def gradients(model: nn.Module, call: Call) -> list[torch.Tensor]:
+    model.zero_grad()
+    torch.manual_seed(5)
+    call(model, numbers(0, SAMPLES, 6)).square().sum().backward()
+    return [each.grad.clone() for each in model.parameters()]
+
+
+def through(made: Chunker) -> Call:
+    return lambda model, *args, **options: made.call(model.__call__, model, args, options)
+
+
+def test_a_backward_pass_that_fails_is_repeated_in_more_chunks() -> None:
+    model = Failing(fuse=100, fits=2)
+    made = surviving()
+    found = gradients(model, through(made))
+    model.fuse[0] = 0
+    for one, other in zip(found, gradients(model, plain)):
+        assert torch.allclose(one, other, rtol=1e-12)
+    assert max(model_chunks(made)) == 4
+    assert "backward" in made.growth[0]
+
+
+def model_chunks(made: Chunker) -> list[int]:
+    return [each.chunks for each in made._models.values()]
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_with_dropout_the_masks_of_the_loss_are_kept(chunks: int) -> None:
+    model = Failing(fuse=1, fits=0, dropout=0.5)
+    made = surviving(chunks)
+    found = gradients(model, through(made))
+    model.fuse[0] = 0
+    for one, other in zip(found, gradients(model, by_hand(chunks))):
+        assert torch.allclose(one, other, rtol=1e-12)
+    assert model_chunks(made) == [2 * chunks], "the next step draws its masks in more chunks"
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_it_gives_up_with_a_report_when_nothing_is_left_to_try(dropout: float) -> None:
+    model = Failing(fuse=1000, fits=0, dropout=dropout)
+    error = out_of_memory_error(torch)
+    with pytest.raises(error, match="Failing ran out of memory in backward with a batch of 7"):
+        gradients(model, through(surviving()))
+    assert all(each.grad is None for each in model.parameters()), "no half of a gradient is left"
+
+
+def test_buffers_and_generators_are_those_of_a_step_that_did_not_fail() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(6, 4)
+            self.register_buffer("passes", torch.zeros(()))
+            self.failures = 3
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.passes += 1
+            out = nn.functional.dropout(self.layer(x), 0.5, self.training)
+            if self.failures and len(x) > 2:
+                self.failures -= 1
+                raise out_of_memory_error(torch)("CUDA out of memory.")
+            return out
+
+    model = Counting()
+    torch.manual_seed(5)
+    through(surviving())(model, numbers(0, SAMPLES, 6)).sum().backward()
+    after = torch.rand(3)
+    assert float(model.passes) == 1
+    torch.manual_seed(5)
+    by_hand(4)(model, numbers(0, SAMPLES, 6))
+    assert torch.equal(torch.rand(3), after)
+
+
+def test_what_a_failed_attempt_held_is_let_go_before_the_next() -> None:
+    alive: list[Any] = []
+    held: list[int] = []
+
+    class Holding(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(6, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            held.append(sum(each() is not None for each in alive))
+            large = self.layer(x)
+            alive.append(weakref.ref(large))
+            if len(x) > 3:
+                raise out_of_memory_error(torch)("CUDA out of memory.")
+            return large * 1
+
+    made, model = surviving(), Holding()
+    gc.disable()
+    try:
+        through(made)(model, numbers(0, SAMPLES, 6)).sum().backward()
+    finally:
+        gc.enable()
+    assert held[-1] == 0
+
+
+def test_steps_that_fit_are_not_cut() -> None:
+    made = surviving()
+    gradients(mlp(), through(made))
+    assert made.chunked == {} and made.growth == []
+
+
+OUT_OF_MEMORY = {
+    "CUDA out of memory. Tried to allocate 2.00 GiB": True,
+    "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported": True,
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`": True,
+    "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may appear if you passed in a "
+    "non-contiguous input.": True,
+    "GET was unable to find an engine to execute this computation": True,
+    "FIND was unable to find an engine to execute this computation": True,
+    "cuDNN error: CUDNN_STATUS_ALLOC_FAILED": True,
+    "CUDA driver error: CUDA_ERROR_OUT_OF_MEMORY": True,
+    "CUDA error: an illegal memory access was encountered": False,
+    "CUDA error: device-side assert triggered": False,
+    "mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)": False,
+}
+
+
+@pytest.mark.parametrize("text", OUT_OF_MEMORY)
+def test_errors_that_mean_out_of_memory_are_recognised(text: str) -> None:
+    assert is_out_of_memory(torch, RuntimeError(text)) is OUT_OF_MEMORY[text]
+
+
+def test_an_error_behind_another_is_recognised() -> None:
+    try:
+        try:
+            raise out_of_memory_error(torch)("CUDA out of memory.")
+        except RuntimeError as error:
+            raise RuntimeError("the layer failed") from error
+    except RuntimeError as error:
+        assert is_out_of_memory(torch, error)
