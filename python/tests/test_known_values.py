@@ -62,6 +62,20 @@ EXPRESSIONS = [
     ("torch.full((2,), ids[3]).tolist()", "[7, 7]"),
     ("torch.full((2,), ids[3], device='cuda').tolist()", "[7, 7]"),
     ("torch.full_like(ids, ids[0]).tolist()", "[3, 3, 3, 3]"),
+    (
+        "[piece.tolist() for piece in torch.nn.parallel.comm.scatter(ids.cpu(), (0, 0))]",
+        "[[3, 1], [3, 7]]",
+    ),
+    ("torch.nn.parallel.comm.broadcast(ids.cpu(), (0,))[0].tolist()", "[3, 1, 3, 7]"),
+    (
+        "torch.nn.parallel.comm.broadcast(ids.cpu(), out=[ids + 5])[0].tolist()",
+        "[3, 1, 3, 7]",
+    ),
+    (
+        "list(torch.sparse_coo_tensor(torch.stack([ids, ids // 2]), ids.float()).shape)",
+        "[8, 4]",
+    ),
+    ("torch.sparse_coo_tensor(ids[None], ids.float(), (9,)).coalesce()._nnz()", "3"),
     ("list(torch.combinations(ids).shape)", "[6, 2]"),
     ("list(torch.combinations(ids.float(), 3, with_replacement=True).shape)", "[20, 3]"),
 ]

@@ -12,17 +12,16 @@ pub struct Window {
     pub bytes: u64,
 }
 
-/// The most address space for one card. PyTorch reserves 1⅛ times the card's memory per stream
-/// and pool when its segments are expandable, so a card needs many times its size.
-const LARGEST_WINDOW_BYTES: u64 = 8 << 40;
-/// All cards together stay well below the 128 TiB that a process has.
+/// All cards together stay well below the 128 TiB that a process has. A card needs many times its
+/// size: when PyTorch's segments are expandable, it reserves 1⅛ times the card's memory for each
+/// stream and each pool of a CUDA graph, and a program may have hundreds of these.
 const ALL_WINDOWS_BYTES: u64 = 64 << 40;
 
 pub fn reserve(cards: &[DeviceSheet]) -> Option<Vec<Window>> {
     let share = ALL_WINDOWS_BYTES / (cards.len() as u64).max(1);
     cards
         .iter()
-        .map(|card| reserve_one(share.min(LARGEST_WINDOW_BYTES), card.total_bytes))
+        .map(|card| reserve_one(share, card.total_bytes))
         .collect()
 }
 

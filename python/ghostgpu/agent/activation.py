@@ -19,9 +19,11 @@ from .guard import install, note_fault, quietly
 from .initialisation import InitialisationSkipper
 from .known_calls import KnownCalls
 from .known_copies import KnownCopies
+from .known_spreading import KnownSpreading
 from .known_values import KnownValues
 from .memory_fraction import UnlimitedFraction
 from .oom import OomObserver
+from .own_frames import OwnFrames
 from .peaks import PeakTracker
 from .plausible import Plausible
 from .readbacks import Readbacks
@@ -69,7 +71,12 @@ def _start(torch: Any) -> None:
     install("library", "the lines of refused calls are not known", _tell_library, torch)
     install("peaks", "peaks before a reset of PyTorch's statistics are not known", peaks.install)
     install("steps", "steps are not counted, and the script is not stopped", counter.install)
-    recorder = _install_recorder(torch, current, counter, ending) if current.attribution else None
+    own_frames = OwnFrames(torch)
+    unknown = "snapshots that the script takes have frames of GhostGPU's agent"
+    install("snapshots", unknown, own_frames.install)
+    recorder = None
+    if current.attribution:
+        recorder = _install_recorder(torch, current, own_frames, counter, ending)
     on_oom = recorder.note_out_of_memory if recorder is not None else _nothing
     observer = OomObserver(torch, quietly(on_oom))
     install("out of memory", "the line that ran out of memory is not known", observer.install)
@@ -165,11 +172,15 @@ def _nothing(*arguments: Any) -> None:
 
 
 def _install_recorder(
-    torch: Any, current: session.Session, counter: StepCounter, ending: Ending
+    torch: Any,
+    current: session.Session,
+    own_frames: OwnFrames,
+    counter: StepCounter,
+    ending: Ending,
 ) -> MemoryRecorder | None:
     recorder = install(
         *("recorder", "whose memory it is is not known", MemoryRecorder),
-        *(torch, current.run_dir, current.steps),
+        *(torch, current.run_dir, own_frames, current.steps),
     )
     if recorder is None:
         RECORD.report.unrecorded = "a part of GhostGPU's agent could not be installed"
@@ -198,6 +209,7 @@ def _install_assumptions(
         ("reads of values", "lines that read values are not named", lambda: readbacks),
         ("known copies", values, lambda: copies),
         ("known calls", values, lambda: KnownCalls(torch, known, plausible, copies.bring_back)),
+        ("spreading over cards", values, lambda: KnownSpreading(torch, known)),
         ("collectives", values, lambda: OneRankCollectives(torch, known)),
         ("sequence lengths", sizes, lambda: SequenceLengths(torch, known)),
         ("sizes by value", sizes, lambda: ShapeAssumptions(torch, readbacks, known, plausible)),

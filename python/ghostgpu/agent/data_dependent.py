@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from typing import Any
+from typing import Any, Callable
 
 from .calls import put_around
 from .guard import quietly
@@ -28,6 +28,9 @@ from .report import RECORD
 from .stacks import users_line
 
 INT32_BYTES = 4
+
+MOST_COUNTED_PLACES = 1 << 16
+"""Sparse products may coalesce the same entries in every step: to count more takes too long."""
 
 
 class ShapeAssumptions:
@@ -60,11 +63,18 @@ class ShapeAssumptions:
         ):
             put_in_front(self._torch, operator, "CUDA", replacement)
         put_around(self._torch, self._torch, "combinations", self._combinations)
+        put_around(self._torch, self._torch, "sparse_coo_tensor", self._sparse_coo_tensor)
         put_in_front(self._torch, "_coalesce", "SparseCUDA", self._coalesce)
 
     def _coalesce(self, original: Any, tensor: Any) -> Any:
         """A sparse tensor in coordinates, whose entries for the same place are added up."""
         count = tensor._nnz()
+        is_counted = 1 < count <= MOST_COUNTED_PLACES
+        places = self._known.attempt(self._known.of, tensor._indices()) if is_counted else None
+        if places is not None:
+            count = places.unique(dim=1).shape[1]
+            with self._readbacks.answering_copy(count, INT32_BYTES):
+                return original(tensor)
         if count > 1:
             self._assume(
                 f"all {count} entries of a sparse tensor are for different places in coalesce(): "
@@ -72,6 +82,21 @@ class ShapeAssumptions:
             )
         with self._readbacks.answering_copy(self._plausible.selected(count), INT32_BYTES):
             return original(tensor)
+
+    def _sparse_coo_tensor(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A sparse tensor whose size is not given is as large as its largest indices say."""
+
+        def sparse_coo_tensor(*arguments: Any, **options: Any) -> Any:
+            has_size = len(arguments) != 2 or options.get("size") is not None
+            indices = None if has_size else arguments[0]
+            if isinstance(indices, self._torch.Tensor) and indices.is_cuda and indices.numel():
+                places = self._known.attempt(self._known.of, indices)
+                if places is not None:
+                    dense = tuple(arguments[1].shape[1:])
+                    options["size"] = (*(places.max(dim=1).values + 1).tolist(), *dense)
+            return original(*arguments, **options)
+
+        return sparse_coo_tensor
 
     def _nonzero(self, original: Any, tensor: Any, **options: Any) -> Any:
         count = tensor.numel()

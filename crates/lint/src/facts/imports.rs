@@ -52,8 +52,28 @@ impl<'a> Imports<'a> {
                 _ => {}
             }
         }
+        imports.add_what_stars_bring();
         imports.forget_rebound(structure);
         imports
+    }
+
+    /// Names that are used without being imported come from a star import: `torch` is PyTorch,
+    /// wherever it comes from, and fastai exports the usual short names of its parts.
+    fn add_what_stars_bring(&mut self) {
+        const OF_FASTAI: &[(&str, &str)] = &[("nn", "torch.nn"), ("F", "torch.nn.functional")];
+        let is_fastai = |module: &&str| module.split('.').next() == Some("fastai");
+        if !self.stars.is_empty() {
+            self.names
+                .entry("torch")
+                .or_insert_with(|| "torch".to_owned());
+        }
+        if self.stars.iter().any(is_fastai) {
+            for (name, module) in OF_FASTAI {
+                self.names
+                    .entry(name)
+                    .or_insert_with(|| (*module).to_owned());
+            }
+        }
     }
 
     /// `import model` and later `model = model.Net()`: from then on the name means something else.

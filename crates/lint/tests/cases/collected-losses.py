@@ -334,3 +334,47 @@ def train(model, loader, optimizer):
         loss.backward()
         optimizer.step()
         accuracies.append(accuracy)
+
+# case: a loss of the same name that is made without gradients by a function of unknown origin
+import torch
+from helpers import losses as F
+
+def train(net, train_loader, valid_loader, optimizer):
+    for x, y in train_loader:
+        loss = 0.0
+        loss += F.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    val = []
+    with torch.no_grad():
+        for x, y in valid_loader:
+            loss = F.cross_entropy(net(x), y)
+            val.append(loss)
+    print(sum(val) / len(val))
+
+# case: PyTorch that comes with a star import
+from fastai.vision.all import *
+
+def validate(net, loader, optimizer):
+    val = []
+    with torch.no_grad():
+        for x, y in loader:
+            val.append(F.cross_entropy(net(x), y))
+    print(sum(val) / len(val))
+    for x, y in loader:
+        F.cross_entropy(net(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+# case: the same without leaving gradients out
+from fastai.vision.all import *
+
+def train(net, loader, optimizer):
+    losses = []
+    for x, y in loader:
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss)  # <- found

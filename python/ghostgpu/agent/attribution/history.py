@@ -6,12 +6,15 @@ import pickle
 import sys
 from typing import Any
 
+from ..own_frames import OwnFrames
+
 
 class History:
     """Has PyTorch record, and writes down what it recorded."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, own_frames: OwnFrames) -> None:
         self._torch = torch
+        self._own_frames = own_frames
 
     def start(self) -> None:
         """Record from now on; raises RuntimeError for an allocator that keeps no history."""
@@ -23,7 +26,8 @@ class History:
     def write(self, path: str) -> None:
         """Write the history so far to a file."""
         # The public function takes what this one expects of each release.
-        snapshot = self._torch.cuda.memory._snapshot()
+        with self._own_frames.kept():
+            snapshot = self._torch.cuda.memory._snapshot()
         with open(path, "wb") as file:
             pickle.dump(snapshot, file, protocol=4)
 

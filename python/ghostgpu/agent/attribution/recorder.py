@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import shared_numbers
 from ..guard import install, quietly
+from ..own_frames import OwnFrames
 from ..report import RECORD
 from .history import History
 from .memory_log import MemoryLog
@@ -30,7 +31,7 @@ at about 100,000 entries a second."""
 class MemoryRecorder:
     """Records whose memory it is, in one process."""
 
-    def __init__(self, torch: Any, run_dir: str, last_step: int = 0) -> None:
+    def __init__(self, torch: Any, run_dir: str, own_frames: OwnFrames, last_step: int = 0) -> None:
         self._torch = torch
         self._last_step = last_step
         self._run_dir = run_dir
@@ -39,7 +40,7 @@ class MemoryRecorder:
         self._modules = Modules(torch, self._log)
         self._stages = Stages(torch, self._log)
         self._owners = Owners(torch, self._log, self._modules)
-        self._history = History(torch)
+        self._history = History(torch, own_frames)
         self._operators = Operators(torch)
         self._optimizers: dict[int, Any] = {}
 

@@ -327,6 +327,12 @@ impl<'a> Reader<'_, 'a> {
         let usage = self.usages.usage(self.structure, self.frame.unit, path);
         match usage.value(byte) {
             Some(known) if value.kind == Kind::Unknown => Value {
+                // Made where gradients are disabled, whatever others of this name are used for.
+                graph: if known.is_tensor() && value.graph.is_no() {
+                    Truth::No
+                } else {
+                    known.graph
+                },
                 card: if value.card == Truth::Maybe {
                     known.card
                 } else {
