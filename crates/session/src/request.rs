@@ -85,6 +85,9 @@ pub struct CoverageRequest {
     pub budget_ms: u64,
     /// Passes over data are cut in the middle; not in a script that fails then.
     pub shortens_passes: bool,
+    /// Later epochs are not begun when nothing new is seen any more: another rehearsal has shown that nothing comes in them.
+    #[serde(default)]
+    pub skips_later_passes: bool,
 }
 
 /// A change that the agent makes while the script runs, in place of a line that a user would write:
