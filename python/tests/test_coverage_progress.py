@@ -52,6 +52,29 @@ def test_a_training_is_ended_when_nothing_new_is_seen(
     assert _steps_until_enough(progress, peaks, end_of_pass) == expected
 
 
+@pytest.mark.parametrize(
+    ("peaks", "are_alike"),
+    [
+        pytest.param([5], True, id="nothing new"),
+        pytest.param([5] * 30 + [9], False, id="a peak in a later epoch"),
+        pytest.param(list(range(1, 101)), False, id="never settled"),
+    ],
+)
+def test_later_epochs_are_alike_if_nothing_new_came_in_any(
+    peaks: list[int], are_alike: bool
+) -> None:
+    progress = Progress(60, Clock())
+    _steps_until_enough(progress, peaks, 5)
+    assert progress.later_passes_are_alike == are_alike
+
+
+def test_epochs_that_are_known_to_be_alike_are_left_out() -> None:
+    progress = Progress(60, Clock(), later_passes=0)
+    # Two passes, and three steps without anything new.
+    assert _steps_until_enough(progress, [5], 5) == 13
+    assert progress.later_passes_are_alike
+
+
 def test_three_steps_are_made_however_long_they_take() -> None:
     clock = Clock()
     progress = Progress(10, clock)

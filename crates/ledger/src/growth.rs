@@ -4,7 +4,7 @@
 //! loss, its batch) is made in one step and gone by the end of the next. So what counts is how many things of a place
 //! are older than one step: if they become more and more up to the last step ([`lasting_rise`]), the place grows.
 //! Things are counted, not bytes, since batches differ in size: a long one is no growth, and a short one after it does
-//! not hide any. Optimizer state, cached tables and gradients come once.
+//! not hide any. One tensor that is made longer in each step is found by its bytes (`longer_tensors`). Optimizer state, cached tables and gradients come once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,6 +139,13 @@ impl CardLedger<'_> {
                 count: survivors.count,
             });
         }
+        let longer = self.longer_tensors(&places, ends);
+        let is_counted = |place: &Place| growth.sources.iter().any(|one| one.place == *place);
+        let longer: Vec<GrowthSource> = longer
+            .into_iter()
+            .filter(|source| !is_counted(&source.place))
+            .collect();
+        growth.sources.extend(longer);
         // Stable: those that grow alike stay in the order of their places.
         growth
             .sources
@@ -261,22 +268,22 @@ struct Series {
 }
 
 /// By how much a sum changes at each of a number of points.
-struct Changes(Vec<i128>);
+pub(crate) struct Changes(Vec<i128>);
 
 impl Changes {
-    fn over(points: usize) -> Self {
+    pub(crate) fn over(points: usize) -> Self {
         Self(vec![0; points + 1])
     }
 
     /// Counts from one point on, up to another.
-    fn add(&mut self, amount: u64, from: usize, to: usize) {
+    pub(crate) fn add(&mut self, amount: u64, from: usize, to: usize) {
         if from < to {
             self.0[from] += i128::from(amount);
             self.0[to] -= i128::from(amount);
         }
     }
 
-    fn sums(&self) -> Vec<u64> {
+    pub(crate) fn sums(&self) -> Vec<u64> {
         let sums = self.0.iter().scan(0, |sum: &mut i128, change| {
             *sum += change;
             Some((*sum).clamp(0, u64::MAX.into()) as u64)

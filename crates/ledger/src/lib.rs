@@ -30,6 +30,7 @@ mod held;
 mod held_by;
 mod holders;
 mod lasting_rise;
+mod longer_tensors;
 mod modules;
 mod moment;
 mod operators;

@@ -31,6 +31,8 @@ struct Loop<'a> {
     appends_in: &'a [u32],
     /// The list is emptied before each of these steps.
     empties_in: &'a [u32],
+    /// A tensor to which so many bytes are appended in each step, up to a length in steps.
+    lengthened: Option<(u64, u64)>,
     /// Plain SGD: nothing is allocated in its steps, which leave no phase.
     has_no_state: bool,
 }
@@ -48,6 +50,7 @@ fn training(settings: Loop) -> Recording {
     let (mut batch, mut loss, mut gradient): (Option<AllocationId>, Option<_>, Option<_>) =
         Default::default();
     let mut list = std::collections::VecDeque::new();
+    let mut history: Option<AllocationId> = None;
     for step in 0..settings.steps {
         let batches = settings.batches;
         let bytes = match batches.len() {
@@ -95,6 +98,17 @@ fn training(settings: Loop) -> Recording {
                 card.free(list.pop_front().expect("one"));
             }
         }
+        if let Some((bytes, most)) = settings.lengthened {
+            let origin = Origin {
+                operator: "aten::cat",
+                ..line(&["train.py:35"])
+            };
+            let length = u64::from(step + 1).min(most);
+            let new = card.allocate(bytes * length, Category::Kept, origin);
+            if let Some(old) = history.replace(new) {
+                card.free(old);
+            }
+        }
         card.next_step();
         if !settings.keeps_gradients {
             card.enter(Stage::ZeroGrad);
@@ -122,6 +136,32 @@ fn an_ordinary_training_does_not_grow() {
             }
         }
     }
+}
+
+#[test]
+fn one_tensor_that_becomes_longer_in_each_step_is_found() {
+    let lengthened = |most, batches| {
+        let settings = Loop {
+            steps: 12,
+            batches,
+            lengthened: Some((3 * MIB, most)),
+            ..Loop::default()
+        };
+        growth(&training(settings))
+    };
+    for batches in [&[][..], &[MIB, 2 * MIB]] {
+        let found = lengthened(u64::MAX, batches);
+        let [source] = &found.sources[..] else {
+            panic!("{:?}", found.sources);
+        };
+        assert_eq!(source.label, "train.py:35 in main");
+        assert_eq!(source.bytes_per_step, 3 * MIB);
+        assert_eq!(source.count, 1);
+    }
+    // One that is cut to a length does not grow, nor do results of data that are sorted by length.
+    assert_eq!(lengthened(5, &[]).sources, []);
+    let sorted: Vec<u64> = (1..=12).map(|length| length * MIB).collect();
+    assert_eq!(lengthened(u64::MAX, &sorted).sources, []);
 }
 
 #[test]

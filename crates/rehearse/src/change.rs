@@ -35,6 +35,8 @@ pub enum Change {
     LessMemory(u64),
     /// Sizes that depend on values nobody knows are half as large as they are assumed to be otherwise.
     HalfOfAssumedSizes,
+    /// Epochs that another rehearsal has shown to be like the first ones are left out.
+    WithoutLaterPasses,
     /// Only so many optimizer steps, however much of a training the job asks for.
     Steps(u64),
 }
@@ -130,6 +132,11 @@ impl Prepared {
             Change::LessMemory(bytes) => {
                 for device in &mut self.session.devices {
                     device.total_bytes = device.total_bytes.saturating_sub(*bytes);
+                }
+            }
+            Change::WithoutLaterPasses => {
+                if let Some(coverage) = &mut self.session.coverage {
+                    coverage.skips_later_passes = true;
                 }
             }
             Change::Steps(steps) => {

@@ -125,6 +125,7 @@ impl Job {
                 Extent::Coverage { budget } => Some(CoverageRequest {
                     budget_ms: u64::try_from(budget.as_millis()).unwrap_or(u64::MAX),
                     shortens_passes: true,
+                    skips_later_passes: false,
                 }),
                 Extent::Steps(_) | Extent::Whole => None,
             },

@@ -1,9 +1,11 @@
 //! What PyTorch's allocator did in a run, for its replica: would less memory have been enough?
 
+use std::collections::HashMap;
+
 use ghostgpu_recording::{CardMemory, Category, Recording};
 use ghostgpu_session::memory_log::{LogEntry, LogReader};
 use ghostgpu_snapshot::{DeviceTrace, EventKind, Snapshot};
-use ghostgpu_whatif::{History, Known, OthersMemory, Outside};
+use ghostgpu_whatif::{Choices, History, Known, OthersMemory, Outside};
 
 /// The history of a process that used one card; none where the replica does not lead to what was recorded.
 pub fn replayable_history(
@@ -27,37 +29,108 @@ pub fn replayable_history(
     if history.difference().is_some() {
         return None;
     }
-    let purposes = purposes_of_spare_events(trace, card, &recording.names.operators);
-    history.spare(|event| purposes.get(event).copied().flatten());
+    let mut choices = ChoicesOfEvents::of_log(log, trace);
+    choices.add_unknown(trace, card, &recording.names.operators);
+    history.choose(choices.all, |event| choices.numbers.get(&event).copied());
     if let Some(others) = others_memory(log, trace) {
         history.beside(others);
     }
     Some(history)
 }
 
-/// By event: the purpose of a request that the program can do without. PyTorch asks cuDNN for the algorithms of
-/// a convolution, the quickest first, and where the workspace of one does not fit it takes the next.
-fn purposes_of_spare_events(
-    trace: &DeviceTrace,
-    card: &CardMemory,
-    operators: &[String],
-) -> Vec<Option<u8>> {
-    // A recording has the allocations in the order of the events that made them.
-    let mut allocations = card
-        .allocations
-        .iter()
-        .filter(|allocation| allocation.allocated_at.is_some());
-    let purpose = |kind: &EventKind| {
-        let allocation = match kind {
-            EventKind::Alloc => allocations.next()?,
-            _ => return None,
-        };
-        let operator = operators.get(allocation.operator.0 as usize)?;
-        let is_spare = allocation.category == Category::Workspace && is_convolution(operator);
-        // Forward and backward passes choose for themselves; a model has few such operators.
-        is_spare.then_some(allocation.operator.0 as u8)
-    };
-    trace.events.kinds().iter().map(purpose).collect()
+/// What a program would request instead, where there is no memory for a workspace. PyTorch asks cuDNN for the
+/// algorithms of a convolution, the quickest first, and where the workspace of one does not fit it takes the next.
+#[derive(Debug, Default)]
+struct ChoicesOfEvents {
+    all: Vec<Choices>,
+    /// By event of the trace: the number of its choices.
+    numbers: HashMap<usize, u32>,
+}
+
+impl ChoicesOfEvents {
+    /// What the library has written down about workspaces.
+    fn of_log(log: &[u8], trace: &DeviceTrace) -> Self {
+        let mut found = Self::default();
+        let mut by_operation: HashMap<u32, u32> = HashMap::new();
+        let mut events = allocation_events(trace);
+        let mut latest_at: HashMap<u64, usize> = HashMap::new();
+        for entry in LogReader::new(log) {
+            match entry {
+                Ok(LogEntry::Allocated {
+                    device, address, ..
+                }) if usize::from(device) == trace.device => {
+                    latest_at.extend(events.next().map(|event| (address, event)));
+                }
+                Ok(LogEntry::WorkspaceChoices {
+                    address,
+                    workspace_bytes,
+                    number,
+                    sizes,
+                }) => {
+                    let known: Result<Vec<u64>, _> = sizes.split(',').map(str::parse).collect();
+                    if let Ok(bytes) = known {
+                        by_operation.insert(number, found.all.len() as u32);
+                        found.all.push(Choices {
+                            bytes,
+                            are_known: true,
+                        });
+                    }
+                    // A search for the quickest lends one workspace to all algorithms.
+                    if let (Some(&choices), Some(&event)) =
+                        (by_operation.get(&number), latest_at.get(&address))
+                        && trace.events.bytes()[event] == workspace_bytes
+                        && found.all[choices as usize].bytes.contains(&workspace_bytes)
+                    {
+                        found.numbers.insert(event, choices);
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        found
+    }
+
+    /// Convolutions of which the library says nothing: they can do without their workspaces, but what they take
+    /// instead is not known.
+    fn add_unknown(&mut self, trace: &DeviceTrace, card: &CardMemory, operators: &[String]) {
+        let mut by_use: HashMap<(u32, u64), u32> = HashMap::new();
+        // A recording has the allocations in the order of the events that made them.
+        let allocations = card
+            .allocations
+            .iter()
+            .filter(|allocation| allocation.allocated_at.is_some());
+        for (event, allocation) in allocation_events(trace).zip(allocations) {
+            let operator = operators.get(allocation.operator.0 as usize);
+            let is_workspace = allocation.category == Category::Workspace;
+            if !is_workspace
+                || !operator.is_some_and(|name| is_convolution(name))
+                || self.numbers.contains_key(&event)
+            {
+                continue;
+            }
+            let bytes = trace.events.bytes()[event];
+            // Forward and backward passes choose for themselves.
+            let number = *by_use
+                .entry((allocation.operator.0, bytes))
+                .or_insert_with(|| {
+                    self.all.push(Choices {
+                        bytes: vec![bytes, 0],
+                        are_known: false,
+                    });
+                    self.all.len() as u32 - 1
+                });
+            self.numbers.insert(event, number);
+        }
+    }
+}
+
+/// The events of a trace that hand out memory.
+fn allocation_events(trace: &DeviceTrace) -> impl Iterator<Item = usize> {
+    let kinds = trace.events.kinds().iter().enumerate();
+    kinds
+        .filter(|(_, kind)| **kind == EventKind::Alloc)
+        .map(|(event, _)| event)
 }
 
 /// `aten::conv2d`, `aten::cudnn_convolution_transpose`, `ConvolutionBackward0`.
@@ -68,10 +141,7 @@ fn is_convolution(operator: &str) -> bool {
 /// What the context and libraries took from the driver, each before the event of the next allocation; none
 /// if nobody said.
 fn others_memory(log: &[u8], trace: &DeviceTrace) -> Option<OthersMemory> {
-    let kinds = trace.events.kinds().iter().enumerate();
-    let mut allocations = kinds
-        .filter(|(_, kind)| **kind == EventKind::Alloc)
-        .map(|(event, _)| event);
+    let mut allocations = allocation_events(trace);
     let mut next = allocations.next()?;
     let mut others = OthersMemory::default();
     for entry in LogReader::new(log) {
@@ -179,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn only_workspaces_of_convolutions_can_be_spared() {
+    fn only_workspaces_of_convolutions_can_be_done_without() {
         use EventKind::{Alloc, FreeRequested};
         let operators = ["", "aten::conv2d", "aten::linear", "ConvolutionBackward0"];
         let allocation = |category, operator| Allocation {
@@ -206,11 +276,54 @@ mod tests {
                 allocation(Category::Activation, 1),
                 allocation(Category::Workspace, 2),
                 allocation(Category::Workspace, 3),
+                allocation(Category::Workspace, 1),
             ],
             ..CardMemory::default()
         };
-        let trace = trace(&[FreeRequested, Alloc, Alloc, Alloc, FreeRequested, Alloc]);
-        let purposes = purposes_of_spare_events(&trace, &card, &operators.map(str::to_owned));
-        assert_eq!(purposes, [None, Some(1), None, None, None, Some(3)]);
+        let trace = trace(&[
+            FreeRequested,
+            Alloc,
+            Alloc,
+            Alloc,
+            FreeRequested,
+            Alloc,
+            Alloc,
+        ]);
+        let mut found = ChoicesOfEvents::default();
+        found.add_unknown(&trace, &card, &operators.map(str::to_owned));
+        let numbers = [1, 2, 3, 5, 6].map(|event| found.numbers.get(&event).copied());
+        assert_eq!(numbers, [Some(0), None, None, Some(1), Some(0)]);
+        let unknown = Choices {
+            bytes: vec![512, 0],
+            are_known: false,
+        };
+        assert_eq!(found.all, [unknown.clone(), unknown]);
+    }
+
+    #[test]
+    fn what_the_library_says_of_workspaces_belongs_to_the_latest_allocation_at_their_address() {
+        use EventKind::{Alloc, FreeRequested};
+        let trace = trace(&[Alloc, FreeRequested, Alloc, FreeRequested, Alloc]);
+        let choices = |number, workspace_bytes, sizes| LogEntry::WorkspaceChoices {
+            address: 1 << 40,
+            workspace_bytes,
+            number,
+            sizes,
+        };
+        let entries = [
+            allocated(0),
+            choices(7, 512, "512,64,0"),
+            allocated(1),
+            allocated(0),
+            // A search for the quickest algorithm: the workspace is not this one's.
+            choices(8, 256, "256"),
+            allocated(0),
+            choices(7, 512, ""),
+        ];
+        let found = ChoicesOfEvents::of_log(&log(&entries), &trace);
+        let numbers = [0, 2, 4].map(|event| found.numbers.get(&event).copied());
+        assert_eq!(numbers, [Some(0), None, Some(0)]);
+        assert_eq!(found.all[0].bytes, [512, 64, 0]);
+        assert!(found.all[0].are_known);
     }
 }

@@ -35,6 +35,16 @@ pub enum LogEntry<'a> {
     OutOfMemory { device: u8, requested_bytes: u64 },
     /// A library was given the memory at this address to work in.
     Workspace { address: u64 },
+    /// The memory at this address is the workspace of an operation, for which there are other ways.
+    WorkspaceChoices {
+        address: u64,
+        workspace_bytes: u64,
+        /// Which operation, in which shape.
+        number: u32,
+        /// The workspaces of all ways in the order in which they are tried, separated by commas; empty
+        /// where an earlier entry said so.
+        sizes: &'a str,
+    },
     /// A library took memory of the card for itself.
     LibraryMemory { device: u8, bytes: u64 },
     /// The first kernel was launched: the context's memory moved, and grew by `bytes`.
@@ -118,6 +128,7 @@ const TEXT: u8 = 9;
 const MODULE_OUTPUT: u8 = 10;
 const LIBRARY_MEMORY: u8 = 11;
 const FIRST_KERNEL: u8 = 12;
+const WORKSPACE_CHOICES: u8 = 13;
 
 /// Longer names are cut: a name is shown to people.
 const MAX_TEXT_BYTES: usize = u16::MAX as usize;
@@ -160,6 +171,18 @@ impl LogEntry<'_> {
             Self::Workspace { address } => {
                 log.push(WORKSPACE);
                 log.extend(address.to_le_bytes());
+            }
+            Self::WorkspaceChoices {
+                address,
+                workspace_bytes,
+                number,
+                sizes,
+            } => {
+                log.push(WORKSPACE_CHOICES);
+                log.extend(address.to_le_bytes());
+                log.extend(workspace_bytes.to_le_bytes());
+                log.extend(number.to_le_bytes());
+                write_text(log, sizes);
             }
             Self::LibraryMemory { device, bytes } => {
                 log.extend([LIBRARY_MEMORY, device]);
@@ -266,6 +289,12 @@ impl<'a> LogReader<'a> {
             },
             WORKSPACE => LogEntry::Workspace {
                 address: fields.u64()?,
+            },
+            WORKSPACE_CHOICES => LogEntry::WorkspaceChoices {
+                address: fields.u64()?,
+                workspace_bytes: fields.u64()?,
+                number: fields.u32()?,
+                sizes: fields.text()?.unwrap_or_default(),
             },
             LIBRARY_MEMORY => LogEntry::LibraryMemory {
                 device: fields.byte()?,
@@ -406,6 +435,12 @@ mod tests {
                 device: 0,
                 context_bytes: 552_402_944,
                 bytes: 16 << 20,
+            },
+            LogEntry::WorkspaceChoices {
+                address: 0x7f00_1234_5600,
+                workspace_bytes: 512,
+                number: 7,
+                sizes: "512,0",
             },
             LogEntry::Workspace {
                 address: 0x7f00_1234_5600,

@@ -139,6 +139,8 @@ pub struct Coverage {
     pub is_shortened: bool,
     /// Batches were left out of passes over training data: there are more steps than were made.
     pub is_training_shortened: bool,
+    /// Later epochs were begun when nothing new was seen any more, and showed nothing new either.
+    pub later_passes_are_alike: bool,
 }
 
 /// A part of a training that was rehearsed.

@@ -90,6 +90,9 @@ pub struct CoverageRequest {
     pub budget_ms: u64,
     /// Passes over data are cut in the middle; not in a script that fails then.
     pub shortens_passes: bool,
+    /// Later epochs are not begun when nothing new is seen any more: another rehearsal has shown that nothing comes in them.
+    #[serde(default)]
+    pub skips_later_passes: bool,
 }
 
 /// How the agent changes what the script does.

@@ -1,7 +1,7 @@
 //! The recorded history of one device, for what-if questions.
 
 use ghostgpu_allocator::replay::{
-    Difference, Environment, ExactReplay, Program, Warning, WhatIf, exact, what_if,
+    Choices, Difference, Environment, ExactReplay, Program, Warning, WhatIf, exact, what_if,
 };
 use ghostgpu_allocator::{Outside, Release, Settings, SettingsError, SnapshotSettings};
 use ghostgpu_device::HostLayout;
@@ -197,12 +197,16 @@ impl History {
             .with_outside(taken.map(|(event, taken)| (recording.operation_of(event), taken)));
     }
 
-    /// Lets the program go on without what it requested at the events of the file to which `purpose` gives
-    /// a number, where there is no memory for it: see [`Program::spare`].
-    pub fn spare(&mut self, mut purpose: impl FnMut(usize) -> Option<u8>) {
+    /// Gives the program other sizes to request where there is no memory for what it requested at events of the
+    /// file: see [`Program::choose`].
+    pub fn choose(
+        &mut self,
+        choices: Vec<Choices>,
+        mut number_of: impl FnMut(usize) -> Option<u32>,
+    ) {
         let recording = &self.recording;
         self.program
-            .spare(|entry| purpose(recording.event_of(entry)));
+            .choose(choices, |entry| number_of(recording.event_of(entry)));
     }
 
     /// The first place where the replica did something else than was recorded, in the file's own

@@ -25,5 +25,6 @@ pub use history::{Basis, History, HistoryError, Known, OthersMemory, Question};
 
 /// What others took, for [`OthersMemory`].
 pub use ghostgpu_allocator::Outside;
+pub use ghostgpu_allocator::replay::Choices;
 pub use recorded::Recorded;
 pub use search::{Found, search};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ghostgpu_snapshot::{EventKind, Snapshot};
-use ghostgpu_whatif::{History, Known};
+use ghostgpu_whatif::{Choices, History, Known};
 
 const GRANULE: u64 = 2 << 20;
 
@@ -44,24 +44,58 @@ fn the_program_ends_with_it_and_a_little_more_and_not_with_less() {
     }
 }
 
-#[test]
-fn what_a_program_can_spare_is_not_requested_again() {
+/// A history whose requests that are freed at once are workspaces for which there is another size.
+fn with_choices(bytes: impl Fn(u64) -> Vec<u64>) -> (u64, History) {
     let (snapshot, mut history) = open("unet+default");
     let least = history.smallest_memory().expect("it ended");
-    // As if everything were workspaces that is freed at once.
     let events = &snapshot.traces[0].events;
     let is_freed_next = |event: usize| {
         events.kinds().get(event + 1) == Some(&EventKind::FreeRequested)
             && events.addresses()[event] == events.addresses()[event + 1]
     };
-    assert_eq!(history.with_memory(least).largest_spared_bytes, 0);
-    history.spare(|event| is_freed_next(event).then_some(0));
+    let mut sizes: Vec<u64> = (0..events.len())
+        .filter(|&event| is_freed_next(event))
+        .map(|event| events.bytes()[event])
+        .collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let choices = sizes.iter().map(|&each| Choices {
+        bytes: bytes(each),
+        are_known: true,
+    });
+    history.choose(choices.collect(), |event| {
+        let number = sizes.binary_search(&events.bytes()[event]);
+        number
+            .ok()
+            .filter(|_| is_freed_next(event))
+            .map(|number| number as u32)
+    });
+    (least, history)
+}
+
+#[test]
+fn a_program_that_can_do_without_needs_less() {
+    let (least, history) = with_choices(|bytes| vec![bytes, 0]);
     let without = history.smallest_memory().expect("it ended");
     assert!(without < least, "{without} < {least}");
     let tight = history.with_memory(without);
     assert!(tight.failure.is_none());
-    assert!(tight.largest_spared_bytes > 0);
-    // With enough memory nothing is spared.
+    assert!(tight.largest_replaced_bytes > 0);
+    assert_eq!(tight.largest_unknown_replaced_bytes, 0);
+    // With enough memory nothing is replaced.
     let ample = history.ask(&history.question());
-    assert_eq!(ample.largest_spared_bytes, 0);
+    assert_eq!(ample.largest_replaced_bytes, 0);
+}
+
+#[test]
+fn what_is_taken_instead_counts() {
+    let (_, without) = with_choices(|bytes| vec![bytes, 0]);
+    let (_, half) = with_choices(|bytes| vec![bytes, bytes / 2, 0]);
+    let (least, same) = with_choices(|bytes| vec![bytes, bytes]);
+    assert_eq!(same.smallest_memory(), Some(least));
+    let (without, half) = (without.smallest_memory(), half.smallest_memory());
+    assert!(
+        without <= half && half <= Some(least),
+        "{without:?} {half:?} {least}"
+    );
 }

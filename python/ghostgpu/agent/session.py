@@ -35,6 +35,8 @@ class CoverageRequest:
     budget_seconds: float
     """Time for training steps, from the first on."""
     shortens_passes: bool
+    skips_later_passes: bool
+    """Later epochs are known to show nothing new."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def _coverage(fields: dict[str, Any] | None) -> CoverageRequest | None:
     return CoverageRequest(
         budget_seconds=float(fields["budget_ms"]) / 1000,
         shortens_passes=bool(fields.get("shortens_passes", True)),
+        skips_later_passes=bool(fields.get("skips_later_passes", False)),
     )
 
 

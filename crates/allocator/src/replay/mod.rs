@@ -28,6 +28,6 @@ pub use environment::Environment;
 pub use exact::{ExactRun, exact};
 pub use operations::{Context, Operation, Operations, Recording};
 pub use outcome::{Difference, ExactReplay};
-pub use program::Program;
+pub use program::{Choices, Program};
 pub use warning::Warning;
 pub use what_if::{Failure, HeldEvents, WhatIf, WhatIfRun, what_if};

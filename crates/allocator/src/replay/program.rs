@@ -20,13 +20,12 @@ pub(super) enum ProgramRequest {
         place: u16,
         bytes: u64,
     },
-    /// A request that the program can do without: see [`Program::spare`].
-    AllocateIfPossible {
-        /// What the program does with it, as a number.
-        purpose: u8,
+    /// A request with others in reserve: see [`Program::choose`].
+    AllocateOneOf {
         place: u16,
         slot: u32,
-        bytes: u64,
+        /// The number of the choices among those of the program.
+        choices: u32,
     },
     Free {
         slot: u32,
@@ -50,6 +49,15 @@ pub(super) enum ProgramRequest {
     },
 }
 
+/// What a program requests for one purpose, and what else it would take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// In the order in which they are tried; nothing has to be requested for 0 bytes.
+    pub bytes: Vec<u64>,
+    /// Whether these are all there are, and in this order. Otherwise the program may do better or worse.
+    pub are_known: bool,
+}
+
 /// A recording, reduced to what the program requested. Built once, run under any number of settings.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
@@ -59,6 +67,7 @@ pub struct Program {
     /// Streams and pools.
     pub(super) places: Vec<(StreamId, PoolId)>,
     pub(super) slots: usize,
+    pub(super) choices: Vec<Choices>,
     /// What others took from the driver, each before the request of an entry, in order.
     pub(super) outside: Vec<(u32, Outside)>,
     warnings: Vec<Warning>,
@@ -116,22 +125,27 @@ impl Program {
         (program, groups.is_in_doubt())
     }
 
-    /// Lets the program go on without what it requested at the entries to which `purpose` gives a number,
-    /// where there is no memory for it. Libraries work so: without a workspace they choose an algorithm that
-    /// needs none, and stay with it. What has the same purpose and size is not requested again.
-    pub fn spare(&mut self, mut purpose: impl FnMut(usize) -> Option<u8>) {
+    /// Gives the program other sizes to request where there is no memory for what it requested. `number_of` gives
+    /// an entry the number of its `choices`; entries with one number are for the same purpose. Libraries work so:
+    /// without the workspace of one algorithm they take another, stay with it, and begin with the first again when
+    /// there is no memory for that one either.
+    pub fn choose(
+        &mut self,
+        choices: Vec<Choices>,
+        mut number_of: impl FnMut(usize) -> Option<u32>,
+    ) {
         for (request, &entry) in self.requests.iter_mut().zip(&self.entries) {
-            if let ProgramRequest::Allocate { slot, place, bytes } = *request
-                && let Some(purpose) = purpose(entry as usize)
+            if let ProgramRequest::Allocate { slot, place, .. } = *request
+                && let Some(choices) = number_of(entry as usize)
             {
-                *request = ProgramRequest::AllocateIfPossible {
-                    purpose,
+                *request = ProgramRequest::AllocateOneOf {
                     place,
                     slot,
-                    bytes,
+                    choices,
                 };
             }
         }
+        self.choices = choices;
     }
 
     /// Has others take memory from the driver, each before the request of an entry; in order.

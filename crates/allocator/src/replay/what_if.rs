@@ -77,8 +77,10 @@ pub struct WhatIf {
     pub rescued: Vec<usize>,
     /// Requests that failed in the recording and fail here too.
     pub survived: Vec<Failure>,
-    /// The largest request that the program did without: see [`Program::spare`].
-    pub largest_spared_bytes: u64,
+    /// The largest request in whose place another was made: see [`Program::choose`].
+    pub largest_replaced_bytes: u64,
+    /// The same, of those of which it is not known what would be requested instead.
+    pub largest_unknown_replaced_bytes: u64,
     pub warnings: Vec<Warning>,
 }
 
@@ -152,8 +154,10 @@ pub struct WhatIfRun<'a, D> {
     rescued: Vec<usize>,
     survived: Vec<Failure>,
     failure: Option<Failure>,
-    /// Purposes and sizes of what the program has learned to do without.
-    spared: Vec<(u8, u64)>,
+    /// By number of choices: the one that the program stays with, from the first that succeeded on.
+    chosen: Vec<Option<u32>>,
+    largest_replaced: u64,
+    largest_unknown_replaced: u64,
 }
 
 /// What a slot of the program has.
@@ -194,7 +198,9 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
             rescued: Vec::new(),
             survived: Vec::new(),
             failure: None,
-            spared: Vec::new(),
+            chosen: vec![None; program.choices.len()],
+            largest_replaced: 0,
+            largest_unknown_replaced: 0,
         }
     }
 
@@ -230,12 +236,8 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
             failure: self.failure,
             rescued: self.rescued,
             survived: self.survived,
-            largest_spared_bytes: self
-                .spared
-                .iter()
-                .map(|&(_, bytes)| bytes)
-                .max()
-                .unwrap_or(0),
+            largest_replaced_bytes: self.largest_replaced,
+            largest_unknown_replaced_bytes: self.largest_unknown_replaced,
             warnings,
         }
     }
@@ -258,23 +260,23 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
                 }
                 self.note_peak();
             }
-            ProgramRequest::AllocateIfPossible {
-                purpose,
+            ProgramRequest::AllocateOneOf {
                 place,
                 slot,
-                bytes,
+                choices,
             } => {
-                let served = match self.spared.contains(&(purpose, bytes)) {
-                    true => Allocation::NULL,
-                    false => self.malloc(place, bytes).unwrap_or_else(|_| {
-                        self.spared.push((purpose, bytes));
-                        Allocation::NULL
-                    }),
-                };
-                self.live[slot as usize] = Live {
-                    address: served.address,
-                    block: served.block,
-                };
+                match self.malloc_one_of(place, choices) {
+                    Ok(Allocation { address, block, .. }) => {
+                        self.live[slot as usize] = Live { address, block };
+                    }
+                    Err(error) => {
+                        self.failure = Some(Failure {
+                            index: entry,
+                            error,
+                        });
+                        return Err(());
+                    }
+                }
                 self.note_peak();
             }
             // An earlier request allocated what is freed.
@@ -322,6 +324,37 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
         if stats.reserved_bytes.all.current > self.peak_reserved {
             self.peak_reserved = stats.reserved_bytes.all.current;
             self.allocated_at_peak = stats.allocated_bytes.all.current;
+        }
+    }
+
+    /// What the program stayed with so far; else the first for which there is memory.
+    fn malloc_one_of(&mut self, place: u16, number: u32) -> Result<Allocation, AllocError> {
+        let program = self.program;
+        let choices = &program.choices[number as usize];
+        if let Some(chosen) = self.chosen[number as usize]
+            && let Ok(allocation) = self.malloc_unless_empty(place, choices.bytes[chosen as usize])
+        {
+            return Ok(allocation);
+        }
+        let mut result = Ok(Allocation::NULL);
+        for (index, &bytes) in choices.bytes.iter().enumerate() {
+            result = self.malloc_unless_empty(place, bytes);
+            if result.is_ok() {
+                self.chosen[number as usize] = Some(index as u32);
+                break;
+            }
+            self.largest_replaced = self.largest_replaced.max(bytes);
+            if !choices.are_known {
+                self.largest_unknown_replaced = self.largest_unknown_replaced.max(bytes);
+            }
+        }
+        result
+    }
+
+    fn malloc_unless_empty(&mut self, place: u16, bytes: u64) -> Result<Allocation, AllocError> {
+        match bytes {
+            0 => Ok(Allocation::NULL),
+            bytes => self.malloc(place, bytes),
         }
     }
 

@@ -498,6 +498,7 @@ fn covering() -> ProcessReport {
             not_reached: Vec::new(),
             is_shortened: true,
             is_training_shortened: true,
+            later_passes_are_alike: false,
         }),
         ..process()
     }

@@ -12,6 +12,7 @@
 
 mod backend;
 mod batch_norm;
+mod choices;
 mod convolution;
 mod ctc;
 mod dropout;

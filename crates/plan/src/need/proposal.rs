@@ -13,8 +13,8 @@ pub struct Proposal {
     pub comfortable_bytes: u64,
     /// What is on the card beside it: the context, libraries.
     pub outside_bytes: u64,
-    /// With so little, libraries do without workspaces of some size. What they take instead is not known,
-    /// so that the least may be less.
+    /// With so little, libraries do without workspaces of some size, and what they take instead is not known, so that
+    /// the least may be less.
     pub is_estimate: bool,
 }
 
@@ -28,7 +28,7 @@ impl Proposal {
         let history = run.history.as_ref()?;
         let outside_bytes = Self::outside_bytes_of(run)?;
         let smallest_bytes = history.smallest_memory()?;
-        let spared_bytes = history.with_memory(smallest_bytes).largest_spared_bytes;
+        let tight = history.with_memory(smallest_bytes);
         Some(Self {
             smallest_bytes,
             comfortable_bytes: match flushes(run) {
@@ -36,7 +36,7 @@ impl Proposal {
                 _ => history.ask(&history.question()).peak_reserved_bytes(),
             },
             outside_bytes,
-            is_estimate: spared_bytes > smallest_bytes / MATTERS,
+            is_estimate: tight.largest_unknown_replaced_bytes > smallest_bytes / MATTERS,
         })
     }
 

@@ -144,7 +144,13 @@ impl<'a> Search<'a> {
     /// One rehearsal on cards with so much memory.
     fn try_memory(&mut self, bytes: u64, known: &mut Known) -> Result<Tried, Stop> {
         let purpose = Purpose::SmallestMemory { bytes };
-        let changes = [self.changes, &[Change::Memory(bytes)]].concat();
+        let mut changes = [self.changes, &[Change::Memory(bytes)]].concat();
+        // The replay has gone through them with so much memory.
+        let main = self.run.findings.main_process();
+        let coverage = main.and_then(|process| process.coverage.as_ref());
+        if coverage.is_some_and(|coverage| coverage.later_passes_are_alike) {
+            changes.push(Change::WithoutLaterPasses);
+        }
         let rehearsal = Rehearsal::figures(purpose, changes);
         let run = Run::even_if_timed_out(self.runner.rehearse(&rehearsal))?;
         Ok(match run.completion() {

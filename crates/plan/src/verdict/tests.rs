@@ -77,6 +77,7 @@ impl Seen {
         let coverage = Coverage {
             is_shortened: self.is_shortened,
             is_training_shortened: self.is_shortened,
+            later_passes_are_alike: false,
             covered: self
                 .covered
                 .iter()

@@ -26,7 +26,7 @@ from .passes import (
     Place,
     ShortenedPass,
 )
-from .progress import Progress
+from .progress import LATER_PASSES, Progress
 
 
 class Coverage:
@@ -36,7 +36,8 @@ class Coverage:
         self.torch = torch
         self.shortens = request.shortens_passes
         self._peaks = peaks
-        self.progress = Progress(request.budget_seconds, time.monotonic)
+        later_passes = 0 if request.skips_later_passes else LATER_PASSES
+        self.progress = Progress(request.budget_seconds, time.monotonic, later_passes)
         self.is_at_last_batch = False
         """Whether the batch that was handed on last is the last of its pass."""
         self._places: dict[tuple[str, bool], Place] = {}
@@ -245,6 +246,7 @@ class Coverage:
             not_reached=self._not_reached(),
             is_shortened=self._is_shortened,
             is_training_shortened=any(place.is_shortened for place in training),
+            later_passes_are_alike=self.progress.later_passes_are_alike,
         )
 
     @property

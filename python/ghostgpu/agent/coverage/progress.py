@@ -31,8 +31,17 @@ or frozen layers be trained."""
 class Progress:
     """What has been seen, and whether that is enough."""
 
-    def __init__(self, budget_seconds: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        budget_seconds: float,
+        clock: Callable[[], float],
+        later_passes: int = LATER_PASSES,
+    ) -> None:
         self.budget_seconds = budget_seconds
+        self._later_passes = later_passes
+        self._has_begun_to_hurry = False
+        self._was_surprised = False
+        """Whether something new came when nothing had seemed to come any more."""
         self._clock = clock
         self._began_at: float | None = None
         self._hurries_since: float | None = None
@@ -104,17 +113,24 @@ class Progress:
         if self.is_out_of_time:
             return True
         if not self.is_settled:
+            self._was_surprised |= self._has_begun_to_hurry
             self._hurries_since = None
             return False
+        self._has_begun_to_hurry = True
         if self._hurries_since is None:
             self._hurries_since = self._clock()
             self._passes_when_settled = self.training_passes
         if self._clock() - self._hurries_since >= HURRY_SHARE * self.budget_seconds:
             return True
         later = self.training_passes - self._passes_when_settled
-        if self.has_training_loader and later < LATER_PASSES:
+        if self.has_training_loader and later < self._later_passes:
             return False
         return not is_evaluation_ahead()
+
+    @property
+    def later_passes_are_alike(self) -> bool:
+        """Whether nothing new has come since passes are only begun to see whether something does."""
+        return self._has_begun_to_hurry and self.is_settled and not self._was_surprised
 
     @property
     def is_in_a_hurry(self) -> bool:

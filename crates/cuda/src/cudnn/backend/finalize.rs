@@ -7,7 +7,7 @@ use ghostgpu_oracle::{
     Contents, Descriptor, EngineConfig, KnobRange, Node, Stored, attribute, kind, value_type,
 };
 
-use crate::cudnn::{handle, sizes, status};
+use crate::cudnn::{choices, handle, sizes, status};
 
 /// What `cudnnBackendFinalize` does, and its status.
 pub fn finalize(descriptor: &Descriptor) -> i32 {
@@ -71,6 +71,7 @@ fn finalize_heuristics(contents: &Contents) -> Result<Contents, i32> {
     let mode = contents.number(attribute::HEURISTICS_MODE).unwrap_or(0) as i32;
     let target = contents.number(attribute::HEURISTICS_SM_COUNT_TARGET);
     let configs = sizes::heuristics(&graph, mode, target.map(|count| count as i32))?;
+    choices::note_proposals(&graph, &configs);
     let results = configs
         .iter()
         .map(|config| Arc::new(config_descriptor(&graph, config)))

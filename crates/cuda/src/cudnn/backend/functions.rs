@@ -7,7 +7,7 @@ use ghostgpu_oracle::{Descriptor, Stored, attribute, element_bytes, kind, value_
 
 use super::finalize::{config_workspace, finalize};
 use crate::cudnn::objects::{Registry, write};
-use crate::cudnn::status;
+use crate::cudnn::{choices, status};
 use crate::{call_log, observer, refuse, state};
 
 /// Descriptors are shared: those that refer to one keep it alive after it is destroyed.
@@ -245,7 +245,9 @@ pub extern "C" fn cudnnBackendExecute(
         .get(&attribute::VARIANT_PACK_WORKSPACE)
         && let Some(address) = bytes.first_chunk()
     {
-        observer::workspace(usize::from_le_bytes(*address) as *const c_void);
+        let address = usize::from_le_bytes(*address);
+        observer::workspace(address as *const c_void);
+        choices::note_use(&plan.contents(), address as u64);
     }
     status::SUCCESS
 }

@@ -1,0 +1,82 @@
+//! One tensor that becomes longer with every step: `history = torch.cat([history, output])`.
+//!
+//! There is never more than one thing to count, since each step replaces it by a longer one. So bytes are compared, but only of
+//! what `torch.cat` made, and only where batches do not become longer themselves: data that are sorted by length make
+//! every result longer.
+
+use std::collections::BTreeMap;
+
+use ghostgpu_recording::{Allocation, Category};
+
+use crate::card_ledger::CardLedger;
+use crate::growth::{Changes, GrowthSource};
+use crate::lasting_rise::lasting_rise;
+use crate::moment::Moment;
+use crate::places::{Place, Places};
+
+/// Of fewer steps, batches may by chance be longer each time.
+const FEWEST_STEPS: usize = 6;
+
+/// What puts tensors behind each other; `stack`, `hstack` and their like come to it.
+const PUTTING_TOGETHER: &str = "aten::cat";
+
+struct Tensors<'a> {
+    changes: Changes,
+    /// The last one.
+    last: &'a Allocation,
+}
+
+impl CardLedger<'_> {
+    /// Places whose tensor is longer at the end of each step.
+    pub(crate) fn longer_tensors(&self, places: &Places, ends: &[Moment]) -> Vec<GrowthSource> {
+        let operators = &self.recording.names.operators;
+        let is_put_together = |one: &Allocation| {
+            let operator = operators.get(one.operator.0 as usize);
+            operator.is_some_and(|name| name == PUTTING_TOGETHER)
+        };
+        let mut inputs = Changes::over(ends.len());
+        let mut found: BTreeMap<Place, Tensors> = BTreeMap::new();
+        for one in &self.card.allocations {
+            let passed = |event: u32| ends.partition_point(|end| end.0 <= event as usize);
+            let first = one.allocated_at.map_or(0, passed);
+            let after = one.freed_at.map_or(ends.len(), passed);
+            if first >= after {
+                continue;
+            }
+            match one.category {
+                Category::Input => inputs.add(one.requested_bytes, first, after),
+                Category::Kept | Category::Temporary | Category::Activation
+                    if is_put_together(one) =>
+                {
+                    let tensors = found.entry(places.place(one)).or_insert_with(|| Tensors {
+                        changes: Changes::over(ends.len()),
+                        last: one,
+                    });
+                    tensors.changes.add(one.block_bytes, first, after);
+                    tensors.last = one;
+                }
+                _ => {}
+            }
+        }
+        if ends.len() < FEWEST_STEPS || lasting_rise(&inputs.sums()).is_some() {
+            return Vec::new();
+        }
+        let grows = found.into_iter().filter_map(|(place, tensors)| {
+            let bytes = tensors.changes.sums();
+            let rise = lasting_rise(&bytes)?;
+            let risen = bytes[rise.to].saturating_sub(bytes[rise.from]);
+            Some(GrowthSource {
+                label: places.label(&place),
+                place,
+                category: tensors.last.category,
+                stack: tensors.last.stack,
+                kept_in: String::new(),
+                bytes_at_ends: bytes,
+                bytes_per_step: risen / (rise.to - rise.from).max(1) as u64,
+                period: rise.period,
+                count: 1,
+            })
+        });
+        grows.collect()
+    }
+}
