@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 pub enum Note {
     /// The answer rests on this sentence.
     Assumption { text: String },
+    /// Ranks cannot go on together: what a real job would hang or fail for. `is_consequence` if another rank has
+    /// only ended, which it may have told itself.
+    Ranks { text: String, is_consequence: bool },
     /// The script called a function that is not simulated.
     Refused { function: String, library: String },
 }

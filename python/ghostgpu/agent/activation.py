@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from . import checkpoints, oom, preload, session
 from .attribution import MemoryRecorder
 from .checks import ArgumentChecks
-from .collectives import OneRankCollectives
+from .collectives import Collectives
 from .data_dependent import ShapeAssumptions
 from .dynamo_shield import shielded
 from .ending import Ending
@@ -24,10 +24,11 @@ from .memory_fraction import UnlimitedFraction
 from .oom import OomObserver
 from .peaks import PeakTracker
 from .plausible import Plausible
+from .rank_values import RankValues
 from .readbacks import Readbacks
 from .report import RECORD, RefusedCall
 from .sequence_lengths import SequenceLengths
-from .stacks import current_frames, describe
+from .stacks import current_frames, describe, users_line
 from .steps import StepCounter
 from .training_data import TrainingDataObserver
 from .triton_kernels import TritonKernels
@@ -158,6 +159,7 @@ def _install_assumptions(
     share = 0.5 if current.halves_sizes else 1.0
     plausible = Plausible(torch, known, is_zero=current.values == "zero", share=share)
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known, plausible)
+    rank_values = RankValues(current.run_dir, preload.wait_for_ranks)
     copies = KnownCopies(torch, known, plausible, readbacks.remember_line, on_sent)
     _after_import.append(quietly(TritonKernels(torch, known).after_import))
     ending.add_last_act(readbacks.tell)
@@ -169,7 +171,7 @@ def _install_assumptions(
         ("reads of values", "lines that read values are not named", lambda: readbacks),
         ("known copies", values, lambda: copies),
         ("known calls", values, lambda: KnownCalls(torch, known, plausible, copies.bring_back)),
-        ("collectives", values, lambda: OneRankCollectives(torch, known)),
+        ("collectives", values, lambda: Collectives(torch, known, rank_values)),
         ("sequence lengths", sizes, lambda: SequenceLengths(torch, known)),
         ("sizes by value", sizes, lambda: ShapeAssumptions(torch, readbacks, known, plausible)),
         ("argument checks", "checks of arguments fail", lambda: ArgumentChecks(torch, readbacks)),
@@ -216,6 +218,7 @@ def _note_versions(torch: Any) -> None:
 
 def _tell_library(torch: Any) -> None:
     preload.set_refusal_callback(shielded(torch, quietly(_note_refusal)))
+    preload.set_line_callback(shielded(torch, quietly(users_line)))
     # Asking for the architectures makes PyTorch believe that CUDA is in use, and then a forked
     # child may not use it. So this waits until the script starts CUDA itself.
     torch.cuda._lazy_call(quietly(lambda: _tell_architectures(torch)))
