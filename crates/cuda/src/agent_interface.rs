@@ -53,6 +53,12 @@ pub extern "C" fn ghostgpu_set_line_callback(callback: Option<LineCallback>) {
     ranks::set_line_callback(callback);
 }
 
+/// Tells the library which rank of its job this process is.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_set_rank(rank: u32) {
+    ranks::set_job_rank(rank);
+}
+
 /// Waits until all ranks have made every call that this process has handed in. Returns 0, or an error of the runtime.
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_wait_for_ranks() -> c_int {

@@ -25,6 +25,7 @@ from .oom import OomObserver
 from .peaks import PeakTracker
 from .plausible import Plausible
 from .rank_values import RankValues
+from .ranks import Ranks
 from .readbacks import Readbacks
 from .report import RECORD, RefusedCall
 from .sequence_lengths import SequenceLengths
@@ -68,6 +69,9 @@ def _start(torch: Any) -> None:
     if torch.version.cuda is None:
         return  # nothing to rehearse: the command line tells the user from the report
     install("library", "the lines of refused calls are not known", _tell_library, torch)
+    ranks = Ranks(torch, current.run_dir)
+    install("ranks", "ranks of several processes are not known as such", ranks.install)
+    counter.before_end = ranks.leave
     install("peaks", "peaks before a reset of PyTorch's statistics are not known", peaks.install)
     install("steps", "steps are not counted, and the script is not stopped", counter.install)
     recorder = _install_recorder(torch, current, counter, ending) if current.attribution else None
@@ -103,7 +107,9 @@ def _start(torch: Any) -> None:
         unknown = "passes over data are not shortened, and the script is not stopped"
         coverage = install("coverage", unknown, _install_coverage, torch, current, peaks)
         if coverage is not None:
-            counter.is_covered = lambda: quietly(coverage.is_enough)() or False
+            is_enough = quietly(coverage.is_enough)
+            coverage.in_lockstep = lambda: ranks.are_several
+            counter.is_covered = lambda: ranks.stop_together(is_enough() or False)
             guard.on_save = coverage.note_saved
             oom.moment = quietly(coverage.moment)
             ending.add_last_act(coverage.tell)

@@ -1,10 +1,10 @@
 """Collectives: their results have the values that follow from what all ranks put in.
 
 Scripts for many cards pass numbers around on the card: `all_gather_object` sends a pickle and its
-length, Accelerate the shapes of a batch, experts how many tokens each of them gets. Where every rank
-knows what it puts in, the result is known on every rank, and is worked out when somebody asks for it.
-PyTorch does not count these writes in the version of a tensor, so what was known before is forgotten
-in any case.
+length, Accelerate the shapes of a batch, experts how many tokens each of them gets. Where every
+rank knows what it puts in, the result is known on every rank, and is worked out when somebody asks
+for it. PyTorch does not count these writes in the version of a tensor, so what was known before is
+forgotten in any case.
 
 What C++ sends by itself (`DistributedDataParallel`) is followed by the stand-in library.
 """

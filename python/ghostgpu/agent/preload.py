@@ -107,8 +107,16 @@ def set_line_callback(callback: Callable[[], str | None]) -> None:
     function(pointer)
 
 
+def set_rank(rank: int) -> None:
+    """Tell the library which rank of its job this process is."""
+    function = _exported("ghostgpu_set_rank")
+    if function is not None:
+        function.restype = None
+        function(ctypes.c_uint32(rank))
+
+
 def wait_for_ranks() -> bool:
-    """Wait until all ranks have made the calls that this process has made; false if one never will."""
+    """Wait until all ranks have made the calls that this one has made; false if one never will."""
     function = _exported("ghostgpu_wait_for_ranks")
     return function is not None and function() == 0
 

@@ -1,8 +1,8 @@
 """What ranks know of the values they send each other, passed on through files of the run's folder.
 
 Each rank appends to a file of its own for each process group: the number of the call, and the known
-values that it puts in, piece by piece. Others read that when somebody asks for a result, after
-all ranks have made the call (the stand-in library waits for that, and says what is wrong if one never
+values that it puts in, piece by piece. Others read that when somebody asks for a result, after all
+ranks have made the call (the stand-in library waits for that, and says what is wrong if one never
 comes). Knows nothing of torch.
 """
 
@@ -41,7 +41,7 @@ class _Reader:
         """What was put into a call; None if the file does not have it yet."""
         if self._file is None:
             try:
-                self._file = open(self._path, "rb")
+                self._file = open(self._path, "rb")  # noqa: SIM115 (it stays open)
             except OSError:
                 return None
         if number not in self._places:

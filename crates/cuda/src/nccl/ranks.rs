@@ -62,16 +62,29 @@ pub fn meeting(handle: usize) -> Option<Arc<Meeting>> {
     meetings().get(&handle).cloned()
 }
 
+/// The rank of this process in its job and one; zero until somebody says so.
+static JOB_RANK: AtomicUsize = AtomicUsize::new(0);
+
+pub fn set_job_rank(rank: u32) {
+    JOB_RANK.store(rank as usize + 1, Ordering::Release);
+}
+
+fn job_rank() -> Option<u32> {
+    match JOB_RANK.load(Ordering::Acquire) {
+        0 => std::env::var("RANK").ok()?.parse().ok(),
+        known => u32::try_from(known - 1).ok(),
+    }
+}
+
 /// Takes part in the communicator of this name as `rank` of `size`, without waiting for the others.
 pub fn join(name: &str, rank: c_int, size: c_int) -> Result<Arc<Meeting>, Trouble> {
     let missing = |what: &str| Trouble::Folder(format!("there is no {what}"));
     let run_dir = state::run_dir().ok_or_else(|| missing("run"))?;
     let device = state::current_device().ok_or_else(|| missing("card"))?;
     let pci = &device.sheet.pci;
-    let number = |variable: &str| std::env::var(variable).ok()?.parse().ok();
     let own = Member {
         process: this_process(),
-        job_rank: number("RANK"),
+        job_rank: job_rank(),
         size: size.unsigned_abs(),
         host: std::env::var("NCCL_HOSTID").unwrap_or_default(),
         // As NCCL writes it.
