@@ -7,6 +7,8 @@ use std::path::Path;
 
 use ghostgpu_session::memory_log::LogEntry;
 
+use crate::nccl::awaited;
+use crate::nccl::ranks::{self, LineCallback};
 use crate::observer::{self, ContextCell};
 use crate::refuse::{self, RefusalCallback};
 use crate::{notes, state};
@@ -43,6 +45,26 @@ pub unsafe extern "C" fn ghostgpu_set_code_architectures(numbers: *const i32, co
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_set_refusal_callback(callback: Option<RefusalCallback>) {
     refuse::set_callback(callback);
+}
+
+/// Registers the function to ask which line of the script makes a call that other ranks hear of.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_set_line_callback(callback: Option<LineCallback>) {
+    ranks::set_line_callback(callback);
+}
+
+/// Tells the library which rank of its job this process is.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_set_rank(rank: u32) {
+    ranks::set_job_rank(rank);
+}
+
+/// Waits until all ranks have made every call that this process has handed in. Returns 0, or an error of the runtime.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_wait_for_ranks() -> c_int {
+    let devices = 0..state::visible_count() as c_int;
+    let status = devices.map(|device| ranks::host_waits(&awaited::of_device(device)));
+    status.max().unwrap_or(0)
 }
 
 /// What is used on a card now, and the most that ever was. Returns 0, or 1 for no such device.

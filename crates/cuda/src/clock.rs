@@ -36,6 +36,8 @@ const POLL: Time = MICROSECOND;
 /// Copies between host and card, and within a card.
 const HOST_LINK_BYTES_PER_MICROSECOND: u64 = 25_000;
 const CARD_BYTES_PER_MICROSECOND: u64 = 1_000_000;
+/// Collectives between cards of one machine without a link of their own: slow, as they ever are there.
+const CARDS_LINK_BYTES_PER_MICROSECOND: u64 = 20_000;
 
 static TIMELINE: Mutex<Timeline> = Mutex::new(Timeline::new());
 
@@ -158,6 +160,10 @@ pub fn copy_to_or_from_host(bytes: usize) -> Time {
 
 pub fn copy_on_card(bytes: usize) -> Time {
     bytes as u64 * MICROSECOND / CARD_BYTES_PER_MICROSECOND + MICROSECOND
+}
+
+pub fn copy_between_cards(bytes: usize) -> Time {
+    bytes as u64 * MICROSECOND / CARDS_LINK_BYTES_PER_MICROSECOND + 5 * MICROSECOND
 }
 
 /// What a kernel takes that waits for so many cycles of a card's clock.

@@ -1,34 +1,59 @@
 //! Bytes that go to the card and straight back, with nothing but copies in between.
 //!
 //! `DistributedDataParallel` agrees with the other ranks on shapes and buckets that way, in C++: a
-//! copy to the card, a collective, which with one rank is a copy on it, and a copy back. The answer
-//! is what was sent. It is kept here until anything runs that might write to the card, so that no
-//! old content can be mistaken for new; all other reads are zeros, as ever.
+//! copy to the card, a collective, and a copy back. With one rank the answer is what was sent; with
+//! several it follows from what all of them sent ([`Coming`]). It is kept here until anything runs
+//! that might write to the card, so that no old content can be mistaken for new; all other reads are
+//! zeros, as ever.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Larger copies are data, not agreements.
-const MAX_BYTES: usize = 64 << 10;
+pub const MAX_BYTES: usize = 64 << 10;
 
-/// Copies kept at a time; an agreement takes two.
-const MAX_COPIES: usize = 8;
+/// Copies kept at a time; an agreement takes two, and one more for each rank.
+const MAX_COPIES: usize = 64;
+
+/// The result of a collective, which others have to contribute to.
+pub trait Coming: Send + Sync {
+    /// Waits for it. None if not everybody knows what it sends.
+    fn arrive(&self) -> Option<Vec<u8>>;
+}
+
+#[derive(Clone)]
+enum Bytes {
+    Here(Vec<u8>),
+    /// A part of what is to come, from this byte on.
+    Coming(Arc<dyn Coming>, usize),
+}
 
 /// What lies at an address of the card.
-#[derive(Debug)]
 struct Content {
     address: u64,
-    bytes: Vec<u8>,
+    length: usize,
+    bytes: Bytes,
 }
 
 impl Content {
     fn end(&self) -> u64 {
-        self.address + self.bytes.len() as u64
+        self.address + self.length as u64
     }
 
     fn overlaps(&self, other: &Self) -> bool {
         self.address < other.end() && other.address < self.end()
+    }
+
+    fn part(&self, address: u64, length: usize) -> Option<Bytes> {
+        let start = usize::try_from(address.checked_sub(self.address)?).ok()?;
+        let end = start.checked_add(length)?;
+        match &self.bytes {
+            Bytes::Here(bytes) => Some(Bytes::Here(bytes.get(start..end)?.to_vec())),
+            Bytes::Coming(coming, offset) => {
+                (end <= self.length).then(|| Bytes::Coming(Arc::clone(coming), offset + start))
+            }
+        }
     }
 }
 
@@ -53,7 +78,17 @@ pub fn sent(address: u64, bytes: &[u8]) {
     }
     insert(Content {
         address,
-        bytes: bytes.to_vec(),
+        length: bytes.len(),
+        bytes: Bytes::Here(bytes.to_vec()),
+    });
+}
+
+/// A collective of several ranks writes `length` bytes.
+pub fn comes(address: u64, length: usize, coming: Arc<dyn Coming>) {
+    insert(Content {
+        address,
+        length,
+        bytes: Bytes::Coming(coming, 0),
     });
 }
 
@@ -62,26 +97,41 @@ pub fn handed_on(source: u64, target: u64, length: usize) {
     if !HAS_CONTENTS.load(Ordering::Acquire) {
         return;
     }
-    match read(source, length) {
+    match find(source, length) {
         Some(bytes) => insert(Content {
             address: target,
+            length,
             bytes,
         }),
         None => forget_all(),
     }
 }
 
-/// The host reads from the card: what is known to be there.
-pub fn read(address: u64, length: usize) -> Option<Vec<u8>> {
+fn find(address: u64, length: usize) -> Option<Bytes> {
     if !HAS_CONTENTS.load(Ordering::Acquire) {
         return None;
     }
     let contents = CONTENTS.lock().ok()?;
-    contents.iter().find_map(|each| {
-        let start = usize::try_from(address.checked_sub(each.address)?).ok()?;
-        let part = each.bytes.get(start..start.checked_add(length)?)?;
-        Some(part.to_vec())
-    })
+    contents.iter().find_map(|each| each.part(address, length))
+}
+
+/// The host reads from the card: what is known to be there. Waits for other ranks if they have to say.
+pub fn read(address: u64, length: usize) -> Option<Vec<u8>> {
+    match find(address, length)? {
+        Bytes::Here(bytes) => Some(bytes),
+        Bytes::Coming(coming, start) => {
+            let bytes = coming.arrive()?;
+            Some(bytes.get(start..start.checked_add(length)?)?.to_vec())
+        }
+    }
+}
+
+/// What is known to be at an address without waiting for anybody.
+pub fn read_at_once(address: u64, length: usize) -> Option<Vec<u8>> {
+    match find(address, length)? {
+        Bytes::Here(bytes) => Some(bytes),
+        Bytes::Coming(..) => None,
+    }
 }
 
 /// Something runs on the card, and may write anywhere.
@@ -120,6 +170,25 @@ mod tests {
         assert!(read(0x1000, 6).is_some());
         handed_on(0x9000, 0x1000, 6);
         assert_eq!(read(0x1000, 6), None);
+    }
+
+    #[test]
+    fn what_others_contribute_is_asked_for_when_it_is_read() {
+        struct Gathered;
+        impl Coming for Gathered {
+            fn arrive(&self) -> Option<Vec<u8>> {
+                Some(b"onetwo".to_vec())
+            }
+        }
+        let _alone = ALONE.lock();
+        forget_all();
+        comes(0x1000, 6, Arc::new(Gathered));
+        handed_on(0x1003, 0x2000, 3);
+        assert_eq!(read(0x2000, 3).as_deref(), Some(&b"two"[..]));
+        assert_eq!(read(0x1001, 4).as_deref(), Some(&b"netw"[..]));
+        assert_eq!(read(0x1001, 6), None, "that is more than comes");
+        assert_eq!(read_at_once(0x2000, 3), None);
+        forget_all();
     }
 
     #[test]

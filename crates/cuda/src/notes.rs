@@ -18,6 +18,14 @@ pub fn assume(text: &str) {
     });
 }
 
+/// Records that this rank and others cannot go on together; `is_consequence` if another one only ended.
+pub fn ranks_cannot_go_on(text: &str, is_consequence: bool) {
+    write_once(&Note::Ranks {
+        text: text.to_owned(),
+        is_consequence,
+    });
+}
+
 /// Records that a function was called which is not simulated, once per process.
 pub fn refused(library: &str, function: &str) {
     write_once(&Note::Refused {

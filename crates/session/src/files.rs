@@ -19,3 +19,10 @@ pub const WRITTEN_FILES: &str = "written-files.jsonl";
 /// Left by the agent when the library is not loaded in its process although it was to be
 /// preloaded; its text says what is known about the reason.
 pub const PRELOAD_BLOCKED_FILE: &str = "preload-blocked";
+
+/// The folder in which the ranks of a job meet.
+pub const RANKS_FOLDER: &str = "ranks";
+
+/// A file of this name and a process id, in that folder, says that the rehearsal has ended the process: it takes part
+/// in nothing any more, and nobody waits for it. From the agent.
+pub const RANK_LEFT_PREFIX: &str = "left-";

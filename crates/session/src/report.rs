@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 pub enum Note {
     /// The answer rests on this sentence.
     Assumption { text: String },
+    /// Ranks cannot go on together: what a real job would hang or fail for. `is_consequence` if another rank has
+    /// only ended, which it may have told itself.
+    Ranks { text: String, is_consequence: bool },
     /// The script called a function that is not simulated.
     Refused { function: String, library: String },
 }
@@ -115,6 +118,9 @@ pub struct ProcessReport {
     pub total_allocated_bytes: u64,
     /// How many lines made something whose size depends on values that are not known.
     pub assumed_sizes: u64,
+    /// Which rank of its job the process was, if it made a process group, and how many there were.
+    pub rank: Option<u32>,
+    pub world_size: Option<u32>,
     /// The line of a loop that waits for a value, at which the agent ended the script.
     pub waits_at: Option<String>,
 }

@@ -9,7 +9,8 @@ use ghostgpu_recording::Stage;
 use ghostgpu_session::SESSION_VARIABLE;
 use ghostgpu_session::card_usage::{USAGE_BYTES, USAGE_FILE, USAGE_MAGIC};
 use ghostgpu_session::files::{
-    AGENT_REPORT_PREFIX, PRELOAD_BLOCKED_FILE, RUN_FOLDER_PREFIX, SESSION_FILE, WRITTEN_FILES,
+    AGENT_REPORT_PREFIX, PRELOAD_BLOCKED_FILE, RANK_LEFT_PREFIX, RANKS_FOLDER, RUN_FOLDER_PREFIX,
+    SESSION_FILE, WRITTEN_FILES,
 };
 use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX, OwnerKind};
 
@@ -68,6 +69,8 @@ fn python_module() -> String {
             text("PRELOAD_BLOCKED_FILE", PRELOAD_BLOCKED_FILE),
             text("MEMORY_LOG_PREFIX", MEMORY_LOG_PREFIX),
             text("HISTORY_PREFIX", HISTORY_PREFIX),
+            text("RANKS_FOLDER", RANKS_FOLDER),
+            text("RANK_LEFT_PREFIX", RANK_LEFT_PREFIX),
         ],
     );
     group(

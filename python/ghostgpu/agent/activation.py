@@ -12,7 +12,7 @@ from ..tricks.dynamo_shield import shielded
 from . import checkpoints, oom, preload, session
 from .attribution import MemoryRecorder
 from .checks import ArgumentChecks
-from .collectives import OneRankCollectives
+from .collectives import Collectives
 from .data_dependent import ShapeAssumptions
 from .ending import Ending
 from .guard import install, note_fault, quietly
@@ -26,10 +26,12 @@ from .oom import OomObserver
 from .own_frames import OwnFrames
 from .peaks import PeakTracker
 from .plausible import Plausible
+from .rank_values import RankValues
+from .ranks import Ranks
 from .readbacks import Readbacks
 from .report import RECORD, ChangeReport, RefusedCall
 from .sequence_lengths import SequenceLengths
-from .stacks import current_frames, describe
+from .stacks import current_frames, describe, users_line
 from .steps import StepCounter
 from .training_data import TrainingDataObserver
 from .triton_kernels import TritonKernels
@@ -69,6 +71,9 @@ def _start(torch: Any) -> None:
     if torch.version.cuda is None:
         return  # nothing to rehearse: the command line tells the user from the report
     install("library", "the lines of refused calls are not known", _tell_library, torch)
+    ranks = Ranks(torch, current.run_dir)
+    install("ranks", "ranks of several processes are not known as such", ranks.install)
+    counter.before_end = ranks.leave
     install("peaks", "peaks before a reset of PyTorch's statistics are not known", peaks.install)
     install("steps", "steps are not counted, and the script is not stopped", counter.install)
     own_frames = OwnFrames(torch)
@@ -118,7 +123,9 @@ def _start(torch: Any) -> None:
         unknown = "passes over data are not shortened, and the script is not stopped"
         coverage = install("coverage", unknown, _install_coverage, torch, current, peaks)
         if coverage is not None:
-            counter.is_covered = lambda: quietly(coverage.is_enough)() or False
+            is_enough = quietly(coverage.is_enough)
+            coverage.in_lockstep = lambda: ranks.are_several
+            counter.is_covered = lambda: ranks.stop_together(is_enough() or False)
             guard.on_save = coverage.note_saved
             oom.moment = quietly(coverage.moment)
             ending.add_last_act(coverage.tell)
@@ -198,6 +205,7 @@ def _install_assumptions(
     share = 0.5 if current.halves_sizes else 1.0
     plausible = Plausible(torch, known, is_zero=current.values == "zero", share=share)
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known, plausible)
+    rank_values = RankValues(current.run_dir, preload.wait_for_ranks)
     copies = KnownCopies(torch, known, plausible, readbacks.remember_line, on_sent)
     _after_import.append(quietly(TritonKernels(torch, known).after_import))
     ending.add_last_act(readbacks.tell)
@@ -210,7 +218,7 @@ def _install_assumptions(
         ("known copies", values, lambda: copies),
         ("known calls", values, lambda: KnownCalls(torch, known, plausible, copies.bring_back)),
         ("spreading over cards", values, lambda: KnownSpreading(torch, known)),
-        ("collectives", values, lambda: OneRankCollectives(torch, known)),
+        ("collectives", values, lambda: Collectives(torch, known, rank_values)),
         ("sequence lengths", sizes, lambda: SequenceLengths(torch, known)),
         ("sizes by value", sizes, lambda: ShapeAssumptions(torch, readbacks, known, plausible)),
         ("argument checks", "checks of arguments fail", lambda: ArgumentChecks(torch, readbacks)),
@@ -272,6 +280,7 @@ def _note_versions(torch: Any) -> None:
 
 def _tell_library(torch: Any) -> None:
     preload.set_refusal_callback(shielded(torch, quietly(_note_refusal)))
+    preload.set_line_callback(shielded(torch, quietly(users_line)))
     # Asking for the architectures makes PyTorch believe that CUDA is in use, and then a forked
     # child may not use it. So this waits until the script starts CUDA itself.
     torch.cuda._lazy_call(quietly(lambda: _tell_architectures(torch)))

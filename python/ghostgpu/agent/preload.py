@@ -96,6 +96,37 @@ def set_refusal_callback(callback: Callable[[str], None]) -> None:
     function(pointer)
 
 
+def set_line_callback(callback: Callable[[], str | None]) -> None:
+    """Have the library ask which line of the script makes a call that other ranks hear of."""
+    function = _exported("ghostgpu_set_line_callback")
+    if function is None:
+        return
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32)
+
+    def called(text: int, room: int) -> None:
+        line = (callback() or "").encode("utf-8", "replace")[:room]
+        ctypes.memmove(text, line, len(line))
+
+    pointer = prototype(called)
+    _kept_alive.append(pointer)
+    function.restype = None
+    function(pointer)
+
+
+def set_rank(rank: int) -> None:
+    """Tell the library which rank of its job this process is."""
+    function = _exported("ghostgpu_set_rank")
+    if function is not None:
+        function.restype = None
+        function(ctypes.c_uint32(rank))
+
+
+def wait_for_ranks() -> bool:
+    """Wait until all ranks have made the calls that this one has made; false if one never will."""
+    function = _exported("ghostgpu_wait_for_ranks")
+    return function is not None and function() == 0
+
+
 class ReadbackAnswerer:
     """Decides what the thread's next copy from the card reads."""
 

@@ -165,6 +165,9 @@ class ProcessReport:
     """Everything that was ever allocated, freed or not: equal only in runs that do the same."""
     assumed_sizes: int = 0
     """How many lines made something whose size depends on values that are not known."""
+    rank: int | None = None
+    """Which rank of its job the process was, if a process group was made."""
+    world_size: int | None = None
     waits_at: str | None = None
     """The line of a loop that waits for a value, at which the script was ended."""
 

@@ -16,6 +16,8 @@ WRITTEN_FILES = "written-files.jsonl"
 PRELOAD_BLOCKED_FILE = "preload-blocked"
 MEMORY_LOG_PREFIX = "memory-"
 HISTORY_PREFIX = "history-"
+RANKS_FOLDER = "ranks"
+RANK_LEFT_PREFIX = "left-"
 
 # The file that all processes of a run share.
 USAGE_FILE = "card.usage"

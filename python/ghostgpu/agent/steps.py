@@ -44,6 +44,8 @@ class StepCounter:
         self._peaks = peaks
         self.is_covered: Callable[[], bool] = lambda: False
         """Asked after each step whether enough has been seen, where no number was given."""
+        self.before_end: Callable[[], object] = lambda: None
+        """Called when the script is about to be ended."""
         self.after_count: Callable[[Any], object] = lambda optimizer: None
         """Called with the optimizer of each step, when it has been counted."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -76,10 +78,12 @@ class StepCounter:
         patched.__init__ = init
 
         note = quietly(self._note_step)
+        leave = quietly(lambda: self.before_end())
 
         def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             if note(optimizer):
                 RECORD.report.stopped_by_step_limit = True
+                leave()
                 if self.ends_hard:
                     os._exit(0)
                 # Raised again at every further step, should a bare `except:` swallow it.

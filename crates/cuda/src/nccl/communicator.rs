@@ -1,10 +1,15 @@
-//! Communicators: made for one rank, or for several cards of one process; asked who is in them, ended.
+//! Communicators: made for one rank, for several processes, or for several cards of one; split, shrunk, asked
+//! who is in them, ended.
 
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Communicator, UniqueId, status};
+use ghostgpu_rendezvous::{Call, Communicator as Meeting, Function};
+
+use super::{Communicator, UniqueId, ranks, status};
 use crate::handles::Handles;
-use crate::{device_work, log_call, notes, opaque_objects, refuse, state, write_out};
+use crate::{device_work, log_call, notes, opaque_objects, state, write_out};
 
 /// Who a communicator belongs to, and how many there are.
 #[derive(Clone, Copy, Debug)]
@@ -24,31 +29,34 @@ pub fn is_alone(communicator: Communicator) -> bool {
 /// `NCCL_SPLIT_NOCOLOR`: this rank takes no part in the new communicator.
 const NO_COLOR: c_int = -1;
 
-/// Makes a communicator if it has a single rank, and says so if it has not.
+/// Makes a communicator of `ranks` ranks that find each other by `name`, and waits for all of them.
 ///
 /// # Safety
 /// `communicator` points to writable memory for a handle, or is null.
-unsafe fn create(
-    function: &str,
-    communicator: *mut Communicator,
-    ranks: c_int,
-    rank: c_int,
-) -> i32 {
+unsafe fn create(communicator: *mut Communicator, ranks: c_int, name: &str, rank: c_int) -> i32 {
     if communicator.is_null() || ranks < 1 || rank < 0 || rank >= ranks {
         return status::INVALID_ARGUMENT;
-    }
-    if ranks > 1 {
-        refuse::refuse("NCCL", &format!("{function} with {ranks} ranks"));
-        return status::INVALID_USAGE;
     }
     state::current_with_context();
     let member = Member {
         device: state::current_index(),
-        rank: 0,
-        ranks: 1,
+        rank,
+        ranks,
     };
+    let handle = register(member);
+    if ranks > 1 {
+        let met = ranks::join(name, rank, ranks).and_then(|meeting| {
+            ranks::meet(&meeting)?;
+            ranks::remember(handle as usize, meeting);
+            Ok(())
+        });
+        if let Err(trouble) = met {
+            COMMUNICATORS.remove(handle as usize);
+            return ranks::report(&trouble);
+        }
+    }
     // SAFETY: promised by the caller.
-    unsafe { write_out(communicator, register(member)) };
+    unsafe { write_out(communicator, handle) };
     status::SUCCESS
 }
 
@@ -63,12 +71,12 @@ fn register(member: Member) -> Communicator {
 pub unsafe extern "C" fn ncclCommInitRank(
     communicator: *mut Communicator,
     ranks: c_int,
-    _unique_id: UniqueId,
+    unique_id: UniqueId,
     rank: c_int,
 ) -> i32 {
     log_call!(ncclCommInitRank, communicator, ranks, rank);
     // SAFETY: promised by the caller.
-    unsafe { create("ncclCommInitRank", communicator, ranks, rank) }
+    unsafe { create(communicator, ranks, &unique_id.name(), rank) }
 }
 
 /// # Safety
@@ -77,33 +85,44 @@ pub unsafe extern "C" fn ncclCommInitRank(
 pub unsafe extern "C" fn ncclCommInitRankConfig(
     communicator: *mut Communicator,
     ranks: c_int,
-    _unique_id: UniqueId,
+    unique_id: UniqueId,
     rank: c_int,
     config: *const c_void,
 ) -> i32 {
     log_call!(ncclCommInitRankConfig, communicator, ranks, rank, config);
     // SAFETY: promised by the caller.
-    unsafe { create("ncclCommInitRankConfig", communicator, ranks, rank) }
+    unsafe { create(communicator, ranks, &unique_id.name(), rank) }
 }
 
+/// With many ranks, several ids share the work of making contact. All ranks have the same list.
+///
 /// # Safety
-/// `communicator` points to writable memory for a handle, or is null.
+/// `communicator` points to writable memory for a handle, or is null; `unique_ids` to `id_count` ids.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommInitRankScalable(
     communicator: *mut Communicator,
     ranks: c_int,
     rank: c_int,
-    unique_ids: c_int,
+    id_count: c_int,
+    unique_ids: *const UniqueId,
+    config: *const c_void,
 ) -> i32 {
     log_call!(
         ncclCommInitRankScalable,
         communicator,
         ranks,
         rank,
-        unique_ids
+        id_count,
+        unique_ids,
+        config
     );
+    if unique_ids.is_null() || id_count < 1 {
+        return status::INVALID_ARGUMENT;
+    }
     // SAFETY: promised by the caller.
-    unsafe { create("ncclCommInitRankScalable", communicator, ranks, rank) }
+    let name = unsafe { *unique_ids }.name();
+    // SAFETY: promised by the caller.
+    unsafe { create(communicator, ranks, &name, rank) }
 }
 
 /// One communicator per device of a list, all in this process: `DataParallel` makes them. What they
@@ -143,7 +162,7 @@ pub unsafe extern "C" fn ncclCommInitAll(
     status::SUCCESS
 }
 
-/// A part of one rank is one rank again, or none.
+/// All ranks say which part they go to, and the parts are communicators of their own.
 ///
 /// # Safety
 /// `part` points to writable memory for a handle, or is null.
@@ -156,13 +175,101 @@ pub unsafe extern "C" fn ncclCommSplit(
     config: *const c_void,
 ) -> i32 {
     log_call!(ncclCommSplit, communicator, color, key, part, config);
+    let (ranks, name, rank) = match ranks::meeting(communicator as usize) {
+        Some(meeting) => match split(&meeting, communicator, color, key) {
+            Ok(place) => place,
+            Err(code) => return code,
+        },
+        None => (1, String::new(), 0),
+    };
     if color == NO_COLOR {
         // SAFETY: promised by the caller.
         unsafe { write_out(part, std::ptr::null_mut()) };
         return status::SUCCESS;
     }
     // SAFETY: promised by the caller.
-    unsafe { create("ncclCommSplit", part, 1, 0) }
+    unsafe { create(part, ranks, &name, rank) }
+}
+
+/// How many ranks go to the same part, its name, and the place of this rank in it.
+fn split(
+    meeting: &Arc<Meeting>,
+    communicator: Communicator,
+    color: c_int,
+    key: c_int,
+) -> Result<(c_int, String, c_int), i32> {
+    let call = Call {
+        function: Function::Split,
+        count: 0,
+        data_type: 0,
+        operation: None,
+        root: None,
+        part: Some((color, key)),
+        line: ranks::users_line(),
+    };
+    let waited = meeting.post(call, None).and_then(|ticket| {
+        ranks::wait_for(meeting, ticket)?;
+        Ok(ticket)
+    });
+    let ticket = waited.map_err(|trouble| ranks::report(&trouble))?;
+    let mut places: Vec<(c_int, u32)> = meeting
+        .parts(ticket)
+        .into_iter()
+        .filter(|&(_, its_color, _)| its_color == color)
+        .map(|(rank, _, key)| (key, rank))
+        .collect();
+    places.sort_unstable();
+    let place = places.iter().position(|&(_, rank)| rank == meeting.rank());
+    let count = |number: usize| c_int::try_from(number).map_err(|_| status::INVALID_ARGUMENT);
+    let parent = ranks::name_in_use(communicator as usize);
+    let name = ranks::name_of(format!("{parent}, part {color} of {ticket:?}").as_bytes());
+    Ok((count(places.len())?, name, count(place.unwrap_or(0))?))
+}
+
+/// A communicator without some of its ranks. Those are not asked.
+///
+/// # Safety
+/// `excluded` points to `excluded_count` ranks; `rest` to writable memory for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommShrink(
+    communicator: Communicator,
+    excluded: *const c_int,
+    excluded_count: c_int,
+    rest: *mut Communicator,
+    config: *const c_void,
+    flags: c_int,
+) -> i32 {
+    static SHRUNK: AtomicU64 = AtomicU64::new(0);
+    log_call!(
+        ncclCommShrink,
+        communicator,
+        excluded,
+        excluded_count,
+        rest,
+        config,
+        flags
+    );
+    let Some(meeting) = ranks::meeting(communicator as usize) else {
+        return status::INVALID_ARGUMENT;
+    };
+    let Some(count) = usize::try_from(excluded_count)
+        .ok()
+        .filter(|_| !excluded.is_null())
+    else {
+        return status::INVALID_ARGUMENT;
+    };
+    // SAFETY: promised by the caller.
+    let excluded = unsafe { std::slice::from_raw_parts(excluded, count) };
+    let stays = |rank: &u32| !excluded.iter().any(|&gone| gone.unsigned_abs() == *rank);
+    let left: Vec<u32> = (0..meeting.size()).filter(stays).collect();
+    let Some(place) = left.iter().position(|&rank| rank == meeting.rank()) else {
+        return status::INVALID_ARGUMENT;
+    };
+    let number = SHRUNK.fetch_add(1, Ordering::Relaxed);
+    let parent = ranks::name_in_use(communicator as usize);
+    let name = ranks::name_of(format!("{parent}, {left:?}, {number}").as_bytes());
+    // SAFETY: promised by the caller.
+    unsafe { create(rest, left.len() as c_int, &name, place as c_int) }
 }
 
 /// Answers a question about a communicator.
@@ -305,11 +412,11 @@ mod tests {
     }
 
     #[test]
-    fn several_ranks_are_refused() {
+    fn several_ranks_without_a_run_are_an_error_and_no_communicator() {
         let mut communicator: Communicator = std::ptr::null_mut();
         // SAFETY: the pointer is to a local.
         let code = unsafe { ncclCommInitRank(&raw mut communicator, 8, UniqueId([0; 128]), 3) };
-        assert_eq!(code, status::INVALID_USAGE);
+        assert_ne!(code, status::SUCCESS);
         assert!(communicator.is_null());
     }
 }

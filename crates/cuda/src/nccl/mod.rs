@@ -1,11 +1,15 @@
-//! NCCL for a single process: a communicator of one rank, in which every collective is a copy on the
-//! card, or one for several cards of the process. Ranks in several processes are refused.
+//! NCCL: communicators of one rank, in which every collective is a copy on the card; of several
+//! processes of the run, which meet in its folder (`ranks`, `crates/rendezvous`); and of several
+//! cards of one process.
 //!
 //! Declarations written from NVIDIA's public documentation "NCCL", release 2.28, and its newer
 //! functions from release 2.30.
 
+pub mod awaited;
 mod collectives;
 mod communicator;
+pub mod ranks;
+mod result;
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -15,9 +19,11 @@ use crate::{log_call, real_library, refuse, refused, runtime, write_out};
 mod status {
     pub const SUCCESS: i32 = 0;
     pub const UNHANDLED_CUDA_ERROR: i32 = 1;
+    pub const INTERNAL_ERROR: i32 = 3;
     pub const INVALID_ARGUMENT: i32 = 4;
     /// The closest that NCCL has to "not supported".
     pub const INVALID_USAGE: i32 = 5;
+    pub const REMOTE_ERROR: i32 = 6;
 }
 
 /// `ncclComm_t`.
@@ -47,7 +53,13 @@ pub unsafe extern "C" fn ncclGetVersion(version: *mut c_int) -> i32 {
 #[derive(Clone, Copy)]
 pub struct UniqueId([u8; 128]);
 
-/// A name that differs between processes and between calls. Nobody is ever met under it.
+impl UniqueId {
+    fn name(&self) -> String {
+        ranks::name_of(&self.0)
+    }
+}
+
+/// A name that differs between processes and between calls.
 ///
 /// # Safety
 /// `unique_id` points to 128 writable bytes or is null.
@@ -64,6 +76,7 @@ pub unsafe extern "C" fn ncclGetUniqueId(unique_id: *mut UniqueId) -> i32 {
     bytes[..8].copy_from_slice(b"ghostgpu");
     bytes[8..12].copy_from_slice(&std::process::id().to_le_bytes());
     bytes[12..16].copy_from_slice(&CALLS.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+    bytes[16..24].copy_from_slice(&ghostgpu_rendezvous::this_process().began.to_le_bytes());
     // SAFETY: promised by the caller.
     unsafe { write_out(unique_id, UniqueId(bytes)) };
     status::SUCCESS
@@ -73,8 +86,15 @@ pub unsafe extern "C" fn ncclGetUniqueId(unique_id: *mut UniqueId) -> i32 {
 pub extern "C" fn ncclGetErrorString(code: i32) -> *const c_char {
     let text = match code {
         status::SUCCESS => c"no error",
-        status::INVALID_ARGUMENT => c"invalid argument",
-        status::INVALID_USAGE => c"invalid usage",
+        status::UNHANDLED_CUDA_ERROR => {
+            c"unhandled cuda error (run with NCCL_DEBUG=INFO for details)"
+        }
+        status::INTERNAL_ERROR => {
+            c"internal error - please report this issue to the NCCL developers"
+        }
+        status::INVALID_ARGUMENT => c"invalid argument (run with NCCL_DEBUG=WARN for details)",
+        status::INVALID_USAGE => c"invalid usage (run with NCCL_DEBUG=WARN for details)",
+        status::REMOTE_ERROR => c"remote process exited or there was a network error",
         _ => c"unknown NCCL result",
     };
     text.as_ptr()
@@ -82,7 +102,7 @@ pub extern "C" fn ncclGetErrorString(code: i32) -> *const c_char {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn ncclGetLastError(_communicator: Communicator) -> *const c_char {
-    c"GhostGPU simulates NCCL communicators of one rank".as_ptr()
+    ranks::sentence().unwrap_or(c"".as_ptr())
 }
 
 // Memory of NCCL's own, windows onto it, and access to it from kernels: not measured.
@@ -99,10 +119,10 @@ refused! {
     ncclGroupSimulateEnd,
 }
 
-// Growing needs other ranks; shrinking a communicator of one rank leaves nobody.
+// Ranks that join later.
 refused! {
     "NCCL", status::INVALID_USAGE;
-    ncclCommGetUniqueId, ncclCommGrow, ncclCommShrink,
+    ncclCommGetUniqueId, ncclCommGrow,
 }
 
 /// Memory that ranks can register for faster collectives: whole pages of the card, like any other.

@@ -22,7 +22,7 @@ fn submit_copy(
     source: *const c_void,
     bytes: usize,
     direction: Direction,
-) {
+) -> c_int {
     let (duration, host_side) = match direction {
         Direction::HostToHost => (clock::copy_to_or_from_host(bytes), None),
         Direction::HostToDevice => (clock::copy_to_or_from_host(bytes), Some(source)),
@@ -31,8 +31,9 @@ fn submit_copy(
     };
     submit(stream, Node::Copy, duration);
     if host_side.is_some_and(|address| !is_pinned(address as usize)) {
-        stream::host_waits_for(stream);
+        return report(stream::host_waits_for(stream));
     }
+    SUCCESS
 }
 
 /// # Safety
@@ -54,10 +55,10 @@ unsafe fn copy(
     call_log::call(function, || {
         format!("{target:p}, {source:p}, {bytes} bytes, {direction:?}")
     });
-    submit_copy(stream, target, source, bytes, direction);
+    let status = submit_copy(stream, target, source, bytes, direction);
     // SAFETY: promised by the caller.
     unsafe { readback::copy(target, source, bytes, direction) };
-    SUCCESS
+    status
 }
 
 /// # Safety
@@ -72,7 +73,7 @@ pub unsafe extern "C" fn cudaMemcpy(
     // SAFETY: promised by the caller.
     let status = unsafe { copy("cudaMemcpy", target, source, bytes, kind, DEFAULT_STREAM) };
     if Direction::from_kind(kind, target, source) != Some(Direction::DeviceToDevice) {
-        stream::host_waits_for(DEFAULT_STREAM);
+        return report(stream::host_waits_for(DEFAULT_STREAM));
     }
     status
 }
@@ -110,13 +111,13 @@ pub unsafe extern "C" fn cudaMemcpy2DAsync(
     call_log::call("cudaMemcpy2DAsync", || {
         format!("{target:p}, {source:p}, {height} rows of {width} bytes, {direction:?}")
     });
-    submit_copy(stream, target, source, width * height, direction);
+    let status = submit_copy(stream, target, source, width * height, direction);
     if matches!(
         direction,
         Direction::HostToDevice | Direction::DeviceToDevice
     ) {
         handed_on::forget_all();
-        return SUCCESS;
+        return status;
     }
     for row in 0..height {
         // SAFETY: promised by the caller, row by row.
@@ -130,7 +131,7 @@ pub unsafe extern "C" fn cudaMemcpy2DAsync(
             );
         }
     }
-    SUCCESS
+    status
 }
 
 #[unsafe(no_mangle)]

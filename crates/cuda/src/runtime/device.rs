@@ -7,6 +7,7 @@ use super::errors::{
     report,
 };
 use super::properties;
+use crate::nccl::{awaited, ranks};
 use crate::{call_log, clock, real_library, state, write_out};
 
 /// # Safety
@@ -133,6 +134,10 @@ pub extern "C" fn cudaDeviceSynchronize() -> c_int {
         return report(NO_DEVICE);
     };
     clock::wait_for_device(state::current_index());
+    let waited = ranks::host_waits(&awaited::of_device(state::current_index()));
+    if waited != SUCCESS {
+        return report(waited);
+    }
     card.pool().synchronize(None, card);
     SUCCESS
 }

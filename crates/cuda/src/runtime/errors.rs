@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
+use crate::nccl;
+
 pub const SUCCESS: i32 = 0;
 pub const INVALID_VALUE: i32 = 1;
 pub const MEMORY_ALLOCATION: i32 = 2;
@@ -13,6 +15,8 @@ pub const PEER_ACCESS_UNSUPPORTED: i32 = 217;
 pub const INVALID_RESOURCE_HANDLE: i32 = 400;
 pub const SYMBOL_NOT_FOUND: i32 = 500;
 pub const NOT_READY: i32 = 600;
+/// `cudaErrorLaunchTimeout`: a kernel that waits for other ranks would never end.
+pub const RANKS_CANNOT_GO_ON: i32 = 702;
 pub const PEER_ACCESS_ALREADY_ENABLED: i32 = 704;
 pub const NOT_SUPPORTED: i32 = 801;
 pub const STREAM_CAPTURE_UNSUPPORTED: i32 = 900;
@@ -43,7 +47,7 @@ pub extern "C" fn cudaPeekAtLastError() -> i32 {
 
 /// Code, name in the runtime, name in the driver, text: the codes that this library, or code compiled
 /// into PyTorch, can return.
-const TABLE: [(i32, &CStr, &CStr, &CStr); 18] = [
+const TABLE: [(i32, &CStr, &CStr, &CStr); 19] = [
     (SUCCESS, c"cudaSuccess", c"CUDA_SUCCESS", c"no error"),
     (
         INVALID_VALUE,
@@ -118,6 +122,12 @@ const TABLE: [(i32, &CStr, &CStr, &CStr); 18] = [
         c"device not ready",
     ),
     (
+        RANKS_CANNOT_GO_ON,
+        c"cudaErrorLaunchTimeout",
+        c"CUDA_ERROR_LAUNCH_TIMEOUT",
+        c"the launch timed out and was terminated",
+    ),
+    (
         PEER_ACCESS_ALREADY_ENABLED,
         c"cudaErrorPeerAccessAlreadyEnabled",
         c"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
@@ -166,6 +176,12 @@ pub extern "C" fn cudaGetErrorName(status: i32) -> *const c_char {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaGetErrorString(status: i32) -> *const c_char {
+    // PyTorch raises this text at the user's line.
+    if status == RANKS_CANNOT_GO_ON
+        && let Some(sentence) = nccl::ranks::sentence()
+    {
+        return sentence;
+    }
     let text = entry(status).map_or(c"unrecognized error code", |&(_, _, _, text)| text);
     text.as_ptr()
 }

@@ -10,6 +10,8 @@ use super::errors::{
 use super::graph::{self, Capture, Node};
 use super::stream;
 use crate::handles::Handles;
+use crate::nccl::awaited::Awaited;
+use crate::nccl::ranks;
 use crate::{call_log, clock, state, write_out};
 
 /// `cudaEventDisableTiming`.
@@ -29,6 +31,8 @@ pub struct Recorded {
     /// When that is finished, by the virtual clock.
     pub at: Option<Time>,
     pub stream: usize,
+    /// What other ranks must have called until then.
+    pub awaited: Awaited,
     /// The capture that recorded it, if a capturing stream did.
     pub capture: Option<Capture>,
 }
@@ -43,10 +47,12 @@ pub fn recorded(event: usize) -> Option<Recorded> {
 /// Records an event as of now on a stream, as its node in a graph does.
 pub fn record(event: usize, handle: usize) -> Option<()> {
     let at = Some(stream::end_of(handle));
+    let awaited = stream::awaited_by(handle);
     EVENTS.with(event, |event| {
         event.recorded = Recorded {
             at,
             stream: handle,
+            awaited,
             capture: None,
         };
     })
@@ -136,6 +142,10 @@ pub extern "C" fn cudaEventSynchronize(event: usize) -> c_int {
     };
     if let Some(end) = recorded.at {
         clock::wait_until(end);
+        let waited = ranks::host_waits(&recorded.awaited);
+        if waited != SUCCESS {
+            return report(waited);
+        }
         if let Some(card) = state::current_with_context() {
             card.pool().synchronize(Some(recorded.stream as u64), card);
         }

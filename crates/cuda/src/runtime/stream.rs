@@ -11,6 +11,8 @@ use super::errors::{
 };
 use super::graph::{self, Capture, Node};
 use crate::handles::Handles;
+use crate::nccl::awaited::{self, Awaited};
+use crate::nccl::ranks;
 use crate::{call_log, clock, state, write_out};
 
 pub struct Stream {
@@ -48,7 +50,7 @@ pub fn device_of(handle: usize) -> c_int {
 }
 
 /// How the clock knows a stream.
-fn on_timeline(handle: usize) -> (StreamKey, Order) {
+pub fn on_timeline(handle: usize) -> (StreamKey, Order) {
     let made = with_stream(handle, |stream| (stream.device, stream.flags));
     let (device, order) = match made {
         Some((device, flags)) if flags & NON_BLOCKING != 0 => (device, Order::Independent),
@@ -106,11 +108,19 @@ pub fn wait_until(handle: usize, time: Time) {
     clock::stream_waits_until(key, order, time);
 }
 
+/// Which calls of other ranks everything that was handed to a stream waits for.
+pub fn awaited_by(handle: usize) -> Awaited {
+    let (key, order) = on_timeline(handle);
+    awaited::of_stream(key, order)
+}
+
 /// The host waits for a stream, unless it is capturing: then there is nothing to wait for.
-pub fn host_waits_for(handle: usize) {
-    if capture_on(handle).is_none() {
-        clock::wait_until(end_of(handle));
+pub fn host_waits_for(handle: usize) -> c_int {
+    if capture_on(handle).is_some() {
+        return SUCCESS;
     }
+    clock::wait_until(end_of(handle));
+    ranks::host_waits(&awaited_by(handle))
 }
 
 thread_local! {
@@ -215,7 +225,10 @@ pub extern "C" fn cudaStreamSynchronize(stream: usize) -> c_int {
     if graph::invalidate(stream) {
         return report(STREAM_CAPTURE_UNSUPPORTED);
     }
-    host_waits_for(stream);
+    let waited = host_waits_for(stream);
+    if waited != SUCCESS {
+        return report(waited);
+    }
     if let Some(card) = state::current_with_context() {
         card.pool().synchronize(Some(stream as u64), card);
     }
@@ -245,7 +258,11 @@ pub extern "C" fn cudaStreamWaitEvent(stream: usize, event: usize, flags: u32) -
             with_stream(stream, |stream| stream.capture = Some(own));
         }
         (None, Some(_)) => {}
-        (None, None) => wait_until(stream, recorded.at.unwrap_or(0)),
+        (None, None) => {
+            wait_until(stream, recorded.at.unwrap_or(0));
+            let (key, order) = on_timeline(stream);
+            awaited::stream_waits(key, order, &recorded.awaited);
+        }
     }
     known(stream)
 }

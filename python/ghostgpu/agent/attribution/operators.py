@@ -28,7 +28,7 @@ class Operators:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._profiler: Any = None
+        self._is_on = False
         self._thread = _Thread()
         self._enable: Callable[..., Any] = lambda: None
 
@@ -41,18 +41,20 @@ class Operators:
         )
         self._enable = functools.partial(profiler._enable_profiler, config, set())
         self._disable = profiler._disable_profiler
-        self._profiler = profiler.emit_nvtx(record_shapes=False)
-        self._profiler.__enter__()
+        # Not `emit_nvtx`, which waits for the card: that would make a context on the first card in
+        # a process that is about to choose another, and only the script may wait for other ranks.
+        getattr(profiler, "_run_on_profiler_start", lambda: None)()
+        self._enable()
+        self._is_on = True
         self._thread.is_announcing = True
         for name in ("_prepare_profiler", "_enable_profiler"):
             self._give_way_to(profiler, name)
 
     def begin_call(self) -> None:
         """A thread is about to run a model."""
-        if self._thread.is_announcing or self._profiler is None:
+        if self._thread.is_announcing or not self._is_on:
             return
         try:
-            # Not `emit_nvtx`, which waits for the card: only the script may do that.
             self._enable()
         except RuntimeError:
             return  # it is on: the thread works for a backward pass, or profiles itself
@@ -66,9 +68,10 @@ class Operators:
 
     def stop(self) -> None:
         """Announce no longer."""
-        running, self._profiler = self._profiler, None
-        if running is not None:
-            running.__exit__(None, None, None)
+        if self._is_on:
+            self._is_on = False
+            self._disable()
+            getattr(self._torch.autograd.profiler, "_run_on_profiler_stop", lambda: None)()
 
     def _give_way_to(self, owner: Any, name: str) -> None:
         original = getattr(owner, name, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, Callable
 
 from ..changes.evaluating import Evaluating
 from ..changes.hooks import Hooks
@@ -35,6 +35,8 @@ class Coverage:
     def __init__(self, torch: Any, request: CoverageRequest, peaks: PeakTracker) -> None:
         self.torch = torch
         self.shortens = request.shortens_passes
+        self.in_lockstep: Callable[[], bool] = lambda: False
+        """Whether there are other ranks, which must take the same batches as this one."""
         self._peaks = peaks
         later_passes = 0 if request.skips_later_passes else LATER_PASSES
         self.progress = Progress(request.budget_seconds, time.monotonic, later_passes)

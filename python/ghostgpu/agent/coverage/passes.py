@@ -100,7 +100,8 @@ class ShortenedPass:
     def __next__(self) -> Any:
         self._memory.look()
         self._coverage.progress.begin()
-        if self._coverage.progress.is_in_a_hurry and self.handed_on > 0:
+        is_in_a_hurry = self._coverage.progress.is_in_a_hurry and not self._coverage.in_lockstep()
+        if is_in_a_hurry and self.handed_on > 0:
             self._end(is_complete=False)
             raise StopIteration
         while True:
@@ -155,6 +156,8 @@ class ShortenedPass:
     def _is_cut(self) -> bool:
         # Data that is only read on the host may decide what comes to the card later.
         is_short = self.length is not None and self.length <= WHOLE_BATCHES
+        if self.length is None and self._coverage.in_lockstep():
+            return False
         return self._coverage.shortens and self._memory.was_used and not is_short
 
     def _is_first(self) -> bool:
@@ -167,7 +170,8 @@ class ShortenedPass:
         return steps < (FIRST_STEPS if self.handed_on <= 4 * steps else FIRST_STEPS - 1)
 
     def _is_wanted(self, index: int, shape: Shape) -> bool:
-        if self._is_needed_anyway() or self.place.sizes.is_new(shape):
+        is_new = self.place.sizes.is_new(shape) and not self._coverage.in_lockstep()
+        if self._is_needed_anyway() or is_new:
             return True
         return self.length is not None and index >= self.length - LAST_BATCHES
 
@@ -175,6 +179,8 @@ class ShortenedPass:
         """Whether the next batch is handed on whatever its size is."""
         if self._is_first():
             return True
+        if self._coverage.in_lockstep():
+            return False
         left = None if self.length is None else self.length - self._drawn
         if not self._memory.grows_relevantly(left):
             return False

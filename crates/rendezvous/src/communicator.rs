@@ -1,0 +1,411 @@
+//! A communicator, as one of its ranks sees it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ghostgpu_session::files::{RANK_LEFT_PREFIX, RANKS_FOLDER};
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Call, Function};
+use crate::log::{Bytes, Reader, Writer};
+use crate::machine::{ProcessId, Surroundings};
+use crate::trouble::Trouble;
+use crate::waiting::{Missing, Wait};
+
+/// A rank that does not come for so long, while no other comes either, will not come.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// If the rehearsal has ended a rank, nobody waits longer than this for one that has not come.
+const PATIENCE_FOR_THOSE_WHO_LEFT: Duration = Duration::from_secs(5);
+
+/// Who takes part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    pub process: ProcessId,
+    /// Its rank in the whole job, where that is known.
+    pub job_rank: Option<u32>,
+    /// How many ranks it was told there are.
+    pub size: u32,
+    /// Which machine it takes itself to be on.
+    pub host: String,
+    /// The card, as the bus knows it.
+    pub bus: String,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Record {
+    Joined(Member),
+    Called(Call),
+}
+
+/// A call of this rank's, to wait for or to ask about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ticket {
+    /// The so-many-th collective.
+    Collective(u64),
+    /// The so-many-th message from a rank.
+    Message { from: u32, number: u64 },
+    /// A message to another rank, which is sent whether or not it has been received.
+    Sent,
+}
+
+/// What is known of one rank.
+#[derive(Debug)]
+struct Peer {
+    reader: Reader,
+    member: Option<Member>,
+    collectives: Vec<(Call, Bytes)>,
+    messages: BTreeMap<u32, Vec<(Call, Bytes)>>,
+    /// How many of its collectives were compared with ours.
+    compared: usize,
+    has_left: bool,
+}
+
+#[derive(Debug)]
+struct Inner {
+    own: Writer,
+    /// All ranks, this one included.
+    peers: Vec<Peer>,
+    collectives: Vec<Call>,
+    receptions: BTreeMap<u32, Vec<Call>>,
+}
+
+#[derive(Debug)]
+pub struct Communicator {
+    folder: PathBuf,
+    name: String,
+    rank: u32,
+    own: Member,
+    inner: Mutex<Inner>,
+}
+
+impl Communicator {
+    /// Takes part as `rank`, without waiting for the others.
+    pub fn join(run_dir: &Path, name: &str, rank: u32, own: Member) -> Result<Self, Trouble> {
+        let folder = run_dir.join(RANKS_FOLDER);
+        let logs = folder.join(name);
+        std::fs::create_dir_all(&logs)?;
+        let path_of = |rank: u32| logs.join(format!("{rank}.log"));
+        if path_of(rank).exists() {
+            return Err(Trouble::SameRank { rank });
+        }
+        let peers = (0..own.size).map(|rank| Peer {
+            reader: Reader::new(path_of(rank)),
+            member: None,
+            collectives: Vec::new(),
+            messages: BTreeMap::new(),
+            compared: 0,
+            has_left: false,
+        });
+        let mut writer = Writer::create(&path_of(rank))?;
+        writer.append(&Record::Joined(own.clone()), &[])?;
+        Ok(Self {
+            folder,
+            name: name.to_owned(),
+            rank,
+            inner: Mutex::new(Inner {
+                own: writer,
+                peers: peers.collect(),
+                collectives: Vec::new(),
+                receptions: BTreeMap::new(),
+            }),
+            own,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    pub fn size(&self) -> u32 {
+        self.own.size
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rank in the whole job of one of this communicator's.
+    fn job_rank(&self, inner: &Inner, rank: u32) -> u32 {
+        let member = inner.peers[rank as usize].member.as_ref();
+        member.and_then(|member| member.job_rank).unwrap_or(rank)
+    }
+
+    fn own_job_rank(&self) -> u32 {
+        self.own.job_rank.unwrap_or(self.rank)
+    }
+
+    /// Waits until all ranks have come, and finds out whether they can work together.
+    pub fn meet(&self, surroundings: &impl Surroundings) -> Result<(), Trouble> {
+        let waits_in = "the start of its group".to_owned();
+        let mut wait = Wait::new(
+            &self.folder,
+            surroundings,
+            self.own.process,
+            self.own_job_rank(),
+            waits_in,
+        );
+        let mut since = Instant::now();
+        let mut seen = 0;
+        loop {
+            let missing: Vec<u32> = {
+                let mut inner = self.inner();
+                inner.read(&self.folder)?;
+                self.check_members(&inner)?;
+                let peers = (0..self.size()).zip(&inner.peers);
+                let missing = peers.filter(|(_, peer)| peer.member.is_none());
+                missing.map(|(rank, _)| rank).collect()
+            };
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if missing.len() != seen {
+                (seen, since) = (missing.len(), Instant::now());
+            }
+            if since.elapsed() > PATIENCE_FOR_THOSE_WHO_LEFT && self.somebody_left() {
+                return Ok(());
+            }
+            if since.elapsed() > PATIENCE {
+                return Err(Trouble::NeverCame {
+                    missing,
+                    size: self.size(),
+                    seconds: PATIENCE.as_secs(),
+                });
+            }
+            wait.go_on(&[])?;
+        }
+    }
+
+    fn somebody_left(&self) -> bool {
+        std::fs::read_dir(&self.folder).is_ok_and(|entries| {
+            entries.flatten().any(|entry| {
+                let name = entry.file_name();
+                name.to_str()
+                    .is_some_and(|name| name.starts_with(RANK_LEFT_PREFIX))
+            })
+        })
+    }
+
+    fn check_members(&self, inner: &Inner) -> Result<(), Trouble> {
+        let members = || {
+            let members = inner.peers.iter().map(|peer| peer.member.as_ref());
+            (0u32..)
+                .zip(members)
+                .filter_map(|(rank, member)| Some((rank, member?)))
+        };
+        for (rank, member) in members() {
+            if member.size != self.size() {
+                return Err(Trouble::WorldSizes {
+                    rank: self.rank,
+                    size: self.size(),
+                    other: rank,
+                    other_size: member.size,
+                });
+            }
+            let twin = members().find(|(other, twin)| {
+                *other < rank && twin.host == member.host && twin.bus == member.bus
+            });
+            if let Some((other, _)) = twin {
+                return Err(Trouble::SameCard {
+                    rank,
+                    other,
+                    bus: member.bus.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down a call, with the values that go into it where they are known.
+    pub fn post(&self, call: Call, values: Option<&[u8]>) -> Result<Ticket, Trouble> {
+        let mut inner = self.inner();
+        inner
+            .own
+            .append(&Record::Called(call.clone()), values.unwrap_or_default())?;
+        Ok(match (call.function, call.root) {
+            (Function::Send, _) => Ticket::Sent,
+            (Function::Receive, Some(from)) => {
+                let receptions = inner.receptions.entry(from).or_default();
+                receptions.push(call);
+                Ticket::Message {
+                    from,
+                    number: receptions.len() as u64 - 1,
+                }
+            }
+            _ => {
+                inner.collectives.push(call);
+                Ticket::Collective(inner.collectives.len() as u64 - 1)
+            }
+        })
+    }
+
+    /// Waits until everybody has made the call.
+    pub fn wait(&self, ticket: Ticket, surroundings: &impl Surroundings) -> Result<(), Trouble> {
+        let mut waiting: Option<Wait<'_, _>> = None;
+        loop {
+            let (missing, call) = {
+                let mut inner = self.inner();
+                inner.read(&self.folder)?;
+                self.compare(&mut inner)?;
+                (self.missing(&inner, ticket), inner.own_call(ticket))
+            };
+            if missing.is_empty() {
+                return Ok(());
+            }
+            let wait = waiting.get_or_insert_with(|| {
+                Wait::new(
+                    &self.folder,
+                    surroundings,
+                    self.own.process,
+                    self.own_job_rank(),
+                    call.unwrap_or_default(),
+                )
+            });
+            wait.go_on(&missing)?;
+        }
+    }
+
+    /// Who has not made the call yet, and still may.
+    fn missing(&self, inner: &Inner, ticket: Ticket) -> Vec<Missing> {
+        let has_come = |rank: u32, peer: &Peer| match ticket {
+            Ticket::Sent => true,
+            Ticket::Collective(number) => peer.collectives.len() as u64 > number,
+            Ticket::Message { from, number } => {
+                from != rank
+                    || peer
+                        .messages
+                        .get(&self.rank)
+                        .is_some_and(|sent| sent.len() as u64 > number)
+            }
+        };
+        (0u32..)
+            .zip(&inner.peers)
+            .filter(|(rank, peer)| !peer.has_left && !has_come(*rank, peer))
+            .filter_map(|(rank, peer)| {
+                Some(Missing {
+                    rank: self.job_rank(inner, rank),
+                    process: peer.member.as_ref()?.process,
+                })
+            })
+            .collect()
+    }
+
+    /// Compares what others have called with what this rank has.
+    fn compare(&self, inner: &mut Inner) -> Result<(), Trouble> {
+        for rank in 0..self.size() {
+            let peer = &inner.peers[rank as usize];
+            let common = peer.collectives.len().min(inner.collectives.len());
+            let theirs = &peer.collectives[peer.compared..common];
+            let ours = &inner.collectives[peer.compared..common];
+            let mut pairs = ours.iter().zip(theirs.iter().map(|(call, _)| call));
+            if let Some((own, other)) = pairs.find(|(own, other)| !own.agrees_with(other)) {
+                return Err(self.disagreement(inner, own, rank, other));
+            }
+            if let (Some(received), Some(sent)) =
+                (inner.receptions.get(&rank), peer.messages.get(&self.rank))
+            {
+                let mut pairs = received.iter().zip(sent.iter().map(|(call, _)| call));
+                if let Some((own, other)) = pairs.find(|(own, sent)| !own.is_answered_by(sent)) {
+                    return Err(self.disagreement(inner, own, rank, other));
+                }
+            }
+            inner.peers[rank as usize].compared = common;
+        }
+        Ok(())
+    }
+
+    fn disagreement(&self, inner: &Inner, own: &Call, rank: u32, other: &Call) -> Trouble {
+        let mut sides = [
+            (self.own_job_rank(), own.to_string()),
+            (self.job_rank(inner, rank), other.to_string()),
+        ];
+        // Both ranks tell it in the same words.
+        sides.sort();
+        let [(rank, called), (other, other_called)] = sides;
+        Trouble::Disagreement {
+            rank,
+            called,
+            other,
+            other_called,
+        }
+    }
+
+    /// What a rank put into a call that everybody has made; none if it was not known, or if that rank has left.
+    pub fn values(&self, ticket: Ticket, from: u32) -> Option<Vec<u8>> {
+        let inner = self.inner();
+        let peer = inner.peers.get(from as usize)?;
+        let (_, bytes) = match ticket {
+            Ticket::Collective(number) => peer.collectives.get(usize::try_from(number).ok()?)?,
+            Ticket::Message {
+                from: sender,
+                number,
+            } if sender == from => {
+                let sent = peer.messages.get(&self.rank)?;
+                sent.get(usize::try_from(number).ok()?)?
+            }
+            _ => return None,
+        };
+        (bytes.length > 0).then(|| peer.reader.fetch(*bytes).ok())?
+    }
+
+    /// Which part every rank goes to in a split that everybody has made: ranks and their places.
+    pub fn parts(&self, ticket: Ticket) -> Vec<(u32, i32, i32)> {
+        let inner = self.inner();
+        let Ticket::Collective(number) = ticket else {
+            return Vec::new();
+        };
+        let calls = inner
+            .peers
+            .iter()
+            .map(|peer| peer.collectives.get(number as usize));
+        (0u32..)
+            .zip(calls)
+            .filter_map(|(rank, call)| {
+                let (color, key) = call?.0.part?;
+                Some((rank, color, key))
+            })
+            .collect()
+    }
+}
+
+impl Inner {
+    /// Takes in what has come since the last time.
+    fn read(&mut self, folder: &Path) -> Result<(), Trouble> {
+        for peer in &mut self.peers {
+            for (record, bytes) in peer.reader.read::<Record>()? {
+                match record {
+                    Record::Joined(member) => peer.member = Some(member),
+                    Record::Called(call) => match (call.function, call.root) {
+                        (Function::Send, Some(to)) => {
+                            peer.messages.entry(to).or_default().push((call, bytes));
+                        }
+                        (Function::Receive, _) => {}
+                        _ => peer.collectives.push((call, bytes)),
+                    },
+                }
+            }
+            if let Some(member) = &peer.member
+                && !peer.has_left
+            {
+                let pid = member.process.pid;
+                peer.has_left = folder.join(format!("{RANK_LEFT_PREFIX}{pid}")).exists();
+            }
+        }
+        Ok(())
+    }
+
+    fn own_call(&self, ticket: Ticket) -> Option<String> {
+        let call = match ticket {
+            Ticket::Sent => None,
+            Ticket::Collective(number) => self.collectives.get(number as usize),
+            Ticket::Message { from, number } => self.receptions.get(&from)?.get(number as usize),
+        };
+        call.map(Call::to_string)
+    }
+}

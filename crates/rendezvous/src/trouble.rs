@@ -1,0 +1,144 @@
+//! Why ranks cannot go on together, in a sentence each.
+
+use std::fmt;
+
+/// What keeps a rank from going on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Two ranks made different calls in the same place.
+    Disagreement {
+        rank: u32,
+        called: String,
+        other: u32,
+        other_called: String,
+    },
+    /// A rank has ended without the call that another one waits for.
+    Ended {
+        rank: u32,
+        waits_in: String,
+        ended: u32,
+    },
+    /// Ranks wait for each other: each one, and what it waits in.
+    Circle(Vec<(u32, String)>),
+    /// A rank does nothing.
+    StandsStill {
+        rank: u32,
+        waits_in: String,
+        still: u32,
+        seconds: u64,
+    },
+    /// Ranks were told different numbers of ranks.
+    WorldSizes {
+        rank: u32,
+        size: u32,
+        other: u32,
+        other_size: u32,
+    },
+    /// Two processes are the same rank.
+    SameRank { rank: u32 },
+    /// Two ranks of one machine use the same card.
+    SameCard { rank: u32, other: u32, bus: String },
+    /// Ranks of which nothing was seen.
+    NeverCame {
+        missing: Vec<u32>,
+        size: u32,
+        seconds: u64,
+    },
+    /// The process was asked to stop waiting.
+    Interrupted,
+    /// The run's folder cannot be used.
+    Folder(String),
+}
+
+impl Trouble {
+    /// Whether this only follows from the end of another rank, which may have told why.
+    pub fn is_consequence(&self) -> bool {
+        matches!(self, Self::Ended { .. } | Self::Interrupted)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disagreement {
+                rank,
+                called,
+                other,
+                other_called,
+            } => write!(
+                formatter,
+                "rank {rank} called {called} where rank {other} called {other_called}: a real job would \
+                 hang there, or mix up data"
+            ),
+            Self::Ended {
+                rank,
+                waits_in,
+                ended,
+            } => write!(
+                formatter,
+                "rank {rank} waits in {waits_in} for rank {ended}, which has ended: a real job would hang there"
+            ),
+            Self::Circle(waiting) => {
+                for (place, (rank, waits_in)) in waiting.iter().enumerate() {
+                    let separator = if place == 0 { "" } else { ", " };
+                    let (next, _) = &waiting[(place + 1) % waiting.len()];
+                    write!(
+                        formatter,
+                        "{separator}rank {rank} waits in {waits_in} for rank {next}"
+                    )?;
+                }
+                formatter.write_str(": a real job would hang there")
+            }
+            Self::StandsStill {
+                rank,
+                waits_in,
+                still,
+                seconds,
+            } => write!(
+                formatter,
+                "rank {rank} waits in {waits_in} for rank {still}, which has done nothing for {seconds} s"
+            ),
+            Self::WorldSizes {
+                rank,
+                size,
+                other,
+                other_size,
+            } => write!(
+                formatter,
+                "rank {rank} expects {size} ranks, and rank {other} expects {other_size}"
+            ),
+            Self::SameRank { rank } => {
+                write!(formatter, "two processes take part as rank {rank}")
+            }
+            // NCCL's own words.
+            Self::SameCard { rank, other, bus } => write!(
+                formatter,
+                "Duplicate GPU detected : rank {rank} and rank {other} both on CUDA device {bus}"
+            ),
+            Self::NeverCame {
+                missing,
+                size,
+                seconds,
+            } => {
+                let names: Vec<String> = missing.iter().map(u32::to_string).collect();
+                write!(
+                    formatter,
+                    "rank {} of a group of {size} did not come within {seconds} s: a real job would hang there",
+                    names.join(", ")
+                )
+            }
+            Self::Interrupted => formatter.write_str("interrupted while waiting for other ranks"),
+            Self::Folder(problem) => {
+                write!(formatter, "the ranks' folder cannot be used: {problem}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<std::io::Error> for Trouble {
+    fn from(error: std::io::Error) -> Self {
+        Self::Folder(error.to_string())
+    }
+}

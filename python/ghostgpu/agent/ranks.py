@@ -1,0 +1,141 @@
+"""This process as one rank of a job: which one, and when all of them are ended.
+
+Ranks decide for themselves that enough of the training has been seen, and not at the same step. One
+that ended alone would leave the others waiting for it. So the first rank of the machine names a
+step, a little ahead, when all of them have seen enough; whoever is past it by then ends at once. A
+rank that was ended says so in the run's folder: nobody waits for it any more.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from typing import Any
+
+from . import preload
+from .guard import quietly
+from .report import RECORD
+from .shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
+
+STEPS_AHEAD = 2
+"""Ranks are hardly ever further apart: their gradients keep them together."""
+
+PATIENCE_SECONDS = 30.0
+"""Some ranks never see enough, those without an optimizer, say: nobody waits longer for them."""
+
+FAREWELL_SECONDS = 15.0
+"""A rank that has been ended stays for so long after the last one that left: it may keep the store
+of all of them."""
+
+_ENOUGH_PREFIX = "enough-"
+_STOP_FILE = "stop-at"
+
+
+class Ranks:
+    """Knows this process's rank, and ends it together with the others."""
+
+    def __init__(self, torch: Any, run_dir: str) -> None:
+        self._torch = torch
+        self._folder = os.path.join(run_dir, RANKS_FOLDER)
+        self._enough_since: float | None = None
+        self._has_left = False
+
+    def install(self) -> None:
+        """Learn the rank when a process group is made."""
+        distributed = self._torch.distributed
+        if not distributed.is_available():
+            return
+        from torch.distributed import distributed_c10d
+
+        original = distributed_c10d.init_process_group
+        note = quietly(self._note)
+
+        @functools.wraps(original)
+        def init_process_group(*arguments: Any, **options: Any) -> Any:
+            result = original(*arguments, **options)
+            note()
+            return result
+
+        patched: Any = distributed_c10d
+        patched.init_process_group = init_process_group
+        distributed.init_process_group = init_process_group
+
+    def _note(self) -> None:
+        report = RECORD.report
+        report.rank = int(self._torch.distributed.get_rank())
+        report.world_size = int(self._torch.distributed.get_world_size())
+        preload.set_rank(report.rank)
+
+    @property
+    def are_several(self) -> bool:
+        """Whether there are other ranks, or will be."""
+        known = RECORD.report.world_size
+        return (known if known is not None else _number("WORLD_SIZE", 1)) > 1
+
+    @property
+    def _here(self) -> int:
+        """How many ranks there are on this machine."""
+        return _number("LOCAL_WORLD_SIZE", RECORD.report.world_size or 1)
+
+    def stop_together(self, is_enough: bool) -> bool:
+        """Whether to end this rank after the present step, which it wants if `is_enough`."""
+        if not self.are_several:
+            return is_enough
+        os.makedirs(self._folder, exist_ok=True)
+        step = RECORD.report.steps
+        if is_enough and self._enough_since is None:
+            self._enough_since = time.monotonic()
+            self._touch(f"{_ENOUGH_PREFIX}{os.getpid()}")
+        stop_at = self._stop_at()
+        if stop_at is None and self._is_first and self._count(_ENOUGH_PREFIX) >= self._here:
+            stop_at = step + STEPS_AHEAD
+            self._touch(_STOP_FILE, str(stop_at))
+        if stop_at is not None:
+            return step >= stop_at
+        waited = 0.0 if self._enough_since is None else time.monotonic() - self._enough_since
+        return waited > PATIENCE_SECONDS
+
+    @property
+    def _is_first(self) -> bool:
+        return _number("LOCAL_RANK", RECORD.report.rank or 0) == 0
+
+    def leave(self) -> None:
+        """The rehearsal ends this rank: tell the others, and let them come to their end."""
+        if self._has_left or not self.are_several:
+            return
+        self._has_left = True
+        os.makedirs(self._folder, exist_ok=True)
+        self._touch(f"{RANK_LEFT_PREFIX}{os.getpid()}")
+        seen, since = 0, time.monotonic()
+        while time.monotonic() - since < FAREWELL_SECONDS:
+            left = self._count(RANK_LEFT_PREFIX)
+            if left >= self._here:
+                return
+            if left != seen:
+                seen, since = left, time.monotonic()
+            time.sleep(0.02)
+
+    def _stop_at(self) -> int | None:
+        try:
+            with open(os.path.join(self._folder, _STOP_FILE), encoding="ascii") as file:
+                return int(file.read())
+        except (OSError, ValueError):
+            return None
+
+    def _touch(self, name: str, text: str = "") -> None:
+        path = os.path.join(self._folder, name)
+        with open(f"{path}.unfinished", "w", encoding="ascii") as file:
+            file.write(text)
+        os.replace(f"{path}.unfinished", path)
+
+    def _count(self, prefix: str) -> int:
+        names = os.listdir(self._folder)
+        return sum(name.startswith(prefix) and "." not in name for name in names)
+
+
+def _number(variable: str, otherwise: int) -> int:
+    try:
+        return int(os.environ[variable])
+    except (KeyError, ValueError):
+        return otherwise
