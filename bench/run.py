@@ -69,7 +69,10 @@ class Run:
 
 
 def run(words: list[str], **variables: str) -> Run:
-    """Run a command to its end, with these variables set; a failure ends the benchmark with what the command said."""
+    """Run a command to its end, with these variables set.
+
+    A failure ends the benchmark with what the command said.
+    """
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
         begin = time.perf_counter()
         environment = {**os.environ, **variables}
