@@ -1,11 +1,11 @@
 """The first buckets of `DistributedDataParallel` are gone before the second ones are made.
 
 After its first backward pass the reducer sorts the gradients into new buckets, when the next
-forward pass begins. The old buckets live for as long as somebody refers to them, and that is NCCL's
-watchdog: a thread that lets go of a finished collective when it next looks, ten times a second. On a
-real card the first step takes longer than that, since every kernel and library is loaded in it, so
-the old buckets have gone. A rehearsal is at this place within milliseconds, and would have both at
-once: as many bytes too much as the model has gradients.
+forward pass begins. The old buckets live for as long as somebody refers to them, and that is
+NCCL's watchdog: a thread that lets go of a finished collective when it next looks, ten times a
+second. On a real card the first step takes longer than that, since every kernel and library is
+loaded in it, so the old buckets have gone. A rehearsal is at this place within milliseconds, and
+would have both at once: as many bytes too much as the model has gradients.
 """
 
 from __future__ import annotations
