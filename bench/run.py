@@ -11,6 +11,8 @@
   as much to do with a virtual card.
 * host memory: the most that any process of a rehearsal had in memory.
 * estimate: a decoder of seven billion parameters by its name, from start to end.
+* first run: a rehearsal without any of cuDNN's answers at hand, over the same one with them. With
+  `cudnn.benchmark`, every engine of every layer is asked about: thousands of questions.
 * max-batch: the largest batch of BERT-base on a card of 11 GiB, found and confirmed by a run.
 """
 
@@ -46,6 +48,15 @@ ESTIMATES = (
 )
 ESTIMATE_LIMIT_S, ESTIMATE_LIMIT_GIB = 15.0, 6.0
 MAX_BATCH_LIMIT_S = 30.0
+FIRST_RUNS = (
+    ("resnet50",),
+    ("convnext_tiny",),
+    ("resnet50", "--search"),
+    ("mobilenet_v3_large", "--search"),
+    ("efficientnet_b0", "--search"),
+    ("densenet121", "--search"),
+)
+FIRST_RUN_LIMIT = 2.0
 
 
 @dataclass
@@ -57,11 +68,17 @@ class Run:
     stdout: str
 
 
-def run(words: list[str]) -> Run:
-    """Run a command to its end; a failure ends the benchmark with what the command said."""
+def run(words: list[str], **variables: str) -> Run:
+    """Run a command to its end, with these variables set.
+
+    A failure ends the benchmark with what the command said.
+    """
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
         begin = time.perf_counter()
-        child = subprocess.Popen(words, stdout=stdout, stderr=stderr, cwd=REPOSITORY)
+        environment = {**os.environ, **variables}
+        child = subprocess.Popen(
+            words, stdout=stdout, stderr=stderr, cwd=REPOSITORY, env=environment
+        )
         # Unlike `wait`, this tells the peak of the process and of all that it waited for.
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - begin
@@ -153,6 +170,23 @@ def measure_estimate(words: tuple[str, ...]) -> bool:
     return is_good
 
 
+def measure_first_run(words: tuple[str, ...]) -> bool:
+    command = rehearsal("train_vision.py", *words, options=PLAIN)
+    first, later = [], []
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory() as cache:
+            first.append(run(command, XDG_CACHE_HOME=cache).seconds)
+            later.append(run(command, XDG_CACHE_HOME=cache).seconds)
+    first_s, later_s = statistics.median(first), statistics.median(later)
+    ratio = first_s / later_s
+    show(
+        f"first run   {' '.join(words):<29} later      {later_s:6.2f} s   first {first_s:6.2f} s"
+        f"   ratio {ratio:5.2f}   (at most {FIRST_RUN_LIMIT})",
+        ratio <= FIRST_RUN_LIMIT,
+    )
+    return ratio <= FIRST_RUN_LIMIT
+
+
 def measure_max_batch() -> bool:
     options = ["--gpu", "h200", "--memory", "11GiB", "--json", "-", "--python", sys.executable]
     done = run([PROGRAM, "max-batch", *options, str(BENCH / "train_bert.py")])
@@ -191,6 +225,7 @@ def main() -> None:
     results.append(compare_steps())
     results += [measure_memory(job) for job in MEMORY_LIMITS_GIB]
     results += [measure_estimate(words) for words in ESTIMATES]
+    results += [measure_first_run(words) for words in FIRST_RUNS]
     results.append(measure_max_batch())
     sys.exit(0 if all(results) else 1)
 

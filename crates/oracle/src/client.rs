@@ -1,12 +1,13 @@
 //! The client: starts the process that holds cuDNN, queries it, and survives its crashes.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use crate::installed::{folders_beside, libraries};
 use crate::protocol::{Answer, Node, Question, Request};
 use crate::server::Greeting;
 use crate::store::Store;
@@ -51,8 +52,11 @@ pub(crate) const COMPANIONS_VARIABLE: &str = "GHOSTGPU_ORACLE_COMPANIONS";
 /// Tells the companions which card to answer for.
 const ARCHITECTURE_VARIABLE: &str = "GHOSTGPU_ORACLE_ARCHITECTURE";
 
+/// Names the real NVRTC, in whose place cuDNN finds the companions.
+pub(crate) const COMPILER_VARIABLE: &str = "GHOSTGPU_ORACLE_COMPILER";
+
 /// The library `ghostgpu-oracle-companions`, and a private folder in which cuDNN finds it under the
-/// names of cuBLASLt and the driver.
+/// names of cuBLASLt, NVRTC and the driver.
 #[derive(Debug, Clone)]
 pub struct Companions {
     pub library: PathBuf,
@@ -62,9 +66,11 @@ pub struct Companions {
 }
 
 impl Companions {
-    fn link(&self) -> std::io::Result<()> {
+    /// `compiler` is the real NVRTC, under whose name cuDNN looks for one.
+    fn link(&self, compiler: Option<&Path>) -> std::io::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
-        for name in ["libcublasLt.so.13", "libcublasLt.so.12", "libcuda.so.1"] {
+        let names = ["libcublasLt.so.13", "libcublasLt.so.12", "libcuda.so.1"].map(OsStr::new);
+        for name in names.into_iter().chain(compiler.and_then(Path::file_name)) {
             let link = self.folder.join(name);
             if !link.exists() {
                 std::os::unix::fs::symlink(&self.library, link)?;
@@ -124,17 +130,12 @@ impl Oracle {
             question: question.clone(),
         };
         let answer = self.put(&request)?;
-        let answers = self.known.entry(graph.clone()).or_default();
-        answers.insert(question.clone(), answer.clone());
         // A crash may have had a cause outside cuDNN (memory, a signal): the next run asks again.
         if answer != Answer::Crashed {
-            let lasting = answers
-                .iter()
-                .filter(|(_, answer)| **answer != Answer::Crashed)
-                .map(|(question, answer)| (question.clone(), answer.clone()))
-                .collect();
-            self.store.save(graph, &lasting);
+            self.store.add(graph, question, &answer);
         }
+        let answers = self.known.entry(graph.clone()).or_default();
+        answers.insert(question.clone(), answer.clone());
         Ok(answer)
     }
 
@@ -170,10 +171,12 @@ impl Oracle {
         let mut command = Command::new(&self.program);
         if let Some(companions) = &self.companions {
             // Without the links cuDNN finds the real ones, if any, and answers for fewer engines.
-            if companions.link().is_ok() {
+            let compiler = self.compiler();
+            if companions.link(compiler.as_deref()).is_ok() {
                 folders.push(companions.folder.clone().into_os_string());
                 command.env(COMPANIONS_VARIABLE, "1");
                 command.env(ARCHITECTURE_VARIABLE, companions.architecture.to_string());
+                command.envs(compiler.map(|path| (COMPILER_VARIABLE, path)));
             }
         }
         folders.extend(self.library_folders.iter().map(OsString::from));
@@ -224,6 +227,18 @@ impl Oracle {
                 )))
             }
         }
+    }
+}
+
+impl Oracle {
+    /// The NVRTC that cuDNN would open: beside it, or where the script's own libraries lie.
+    fn compiler(&self) -> Option<PathBuf> {
+        let mut folders = folders_beside(&self.library);
+        folders.extend(self.library_folders.iter().cloned());
+        if let Some(further) = std::env::var_os("LD_LIBRARY_PATH") {
+            folders.extend(std::env::split_paths(&further));
+        }
+        libraries(&folders, "libnvrtc.so.").into_iter().next()
     }
 }
 

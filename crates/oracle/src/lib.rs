@@ -14,6 +14,7 @@
 mod client;
 mod descriptor;
 mod device_text;
+mod installed;
 mod numbers;
 mod protocol;
 mod replay;

@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use crate::client::COMPANIONS_VARIABLE;
+use crate::client::{COMPANIONS_VARIABLE, COMPILER_VARIABLE};
+use crate::installed::{folders_beside, libraries};
 use crate::numbers::{attribute, element_bytes, kind, value_type};
 use crate::protocol::{EngineAnswer, EngineConfig, KnobRange, Node, PlanAnswer, Value};
 
@@ -91,32 +92,16 @@ impl Cudnn {
 
 /// Libraries that cuDNN opens by name: cuBLAS (it aborts without) and NVRTC.
 ///
-/// cuBLAS is left out when the caller has put a stand-in where cuDNN will find it.
-/// In NVIDIA's wheels they lie in sibling folders of cuDNN's, `nvidia/*/lib`.
+/// Those are left out for which the client has put stand-ins where cuDNN will find them.
 fn companions(cudnn: &Path) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = Vec::new();
-    if let Some(own) = cudnn.parent() {
-        folders.push(own.to_owned());
-        if let Some(vendor) = own.parent().and_then(Path::parent) {
-            let packages = std::fs::read_dir(vendor).into_iter().flatten().flatten();
-            folders.extend(packages.map(|package| package.path().join("lib")));
-        }
+    let folders = folders_beside(cudnn);
+    let mut found = libraries(&folders, "libnvJitLink.so.");
+    if std::env::var_os(COMPILER_VARIABLE).is_none() {
+        found.extend(libraries(&folders, "libnvrtc.so."));
     }
-    folders.sort();
-    let mut stems = vec!["libnvJitLink.so.", "libnvrtc.so."];
     if std::env::var_os(COMPANIONS_VARIABLE).is_none() {
-        stems.extend(["libcublasLt.so.", "libcublas.so."]);
-    }
-    let mut found = Vec::new();
-    for stem in stems {
-        for folder in &folders {
-            let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            let fitting = files.map(|file| file.path()).filter(|path| {
-                path.file_name()
-                    .is_some_and(|name| name.as_bytes().starts_with(stem.as_bytes()))
-            });
-            found.extend(fitting);
-        }
+        found.extend(libraries(&folders, "libcublasLt.so."));
+        found.extend(libraries(&folders, "libcublas.so."));
     }
     found
 }

@@ -1,4 +1,8 @@
 //! Answers that outlive the run: one small file per operation graph.
+//!
+//! A file grows by one line for each answer. A search through cuDNN's engines asks thousands of
+//! questions, dozens about one graph, so writing the others again with each would take longer than the
+//! answers do.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,11 +19,13 @@ pub struct Store {
     folder: Option<PathBuf>,
 }
 
-/// Everything known about one graph.
+/// One line of a file. Two runs may write at the same time, so lines come in any order, or twice.
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+struct Line {
     /// Kept to tell apart graphs whose file names collide.
-    graph: Node,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    graph: Option<Node>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     answers: Vec<(Question, Answer)>,
 }
 
@@ -35,36 +41,43 @@ impl Store {
         let Some(path) = self.path(graph) else {
             return BTreeMap::new();
         };
-        // A file that is missing or damaged is only a question to be asked again.
-        let record = fs::read(path)
-            .ok()
-            .and_then(|text| serde_json::from_slice::<Record>(&text).ok());
-        match record {
-            Some(record) if record.graph == *graph => record.answers.into_iter().collect(),
-            _ => BTreeMap::new(),
+        let text = fs::read(&path).unwrap_or_default();
+        let mut graphs = Vec::new();
+        let mut answers = BTreeMap::new();
+        // What is missing or damaged is only a question to be asked again.
+        let lines = text.split(|&byte| byte == b'\n');
+        for line in lines.filter_map(|line| serde_json::from_slice::<Line>(line).ok()) {
+            graphs.extend(line.graph);
+            answers.extend(line.answers);
         }
+        if graphs.is_empty() || graphs.iter().any(|other| other != graph) {
+            // Nothing may be added to what nobody can read, or to what is known of another graph.
+            let _ = fs::remove_file(path);
+            return BTreeMap::new();
+        }
+        answers
     }
 
-    /// Replaces what is known about this graph. A store that cannot be written stays as it was.
-    pub fn save(&self, graph: &Node, answers: &BTreeMap<Question, Answer>) {
+    /// Adds one answer to what is known about this graph. A store that cannot be written stays as it was.
+    pub fn add(&self, graph: &Node, question: &Question, answer: &Answer) {
         let (Some(folder), Some(path)) = (&self.folder, self.path(graph)) else {
             return;
         };
-        let record = Record {
-            graph: graph.clone(),
-            answers: answers
-                .iter()
-                .map(|(question, answer)| (question.clone(), answer.clone()))
-                .collect(),
+        let line = Line {
+            graph: (!path.exists()).then(|| graph.clone()),
+            answers: vec![(question.clone(), answer.clone())],
         };
-        let temporary = folder.join(format!(".{}.tmp", std::process::id()));
-        let written = fs::create_dir_all(folder)
-            .and_then(|()| fs::File::create(&temporary))
-            .and_then(|mut file| file.write_all(&serde_json::to_vec(&record)?))
-            .and_then(|()| fs::rename(&temporary, path));
-        if written.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
+        let Ok(mut text) = serde_json::to_vec(&line) else {
+            return;
+        };
+        // At the beginning too: the last line may be half of one, left by a process that was ended.
+        text.insert(0, b'\n');
+        text.push(b'\n');
+        // One write at the end of the file: lines of two processes do not mix.
+        let append = || fs::OpenOptions::new().append(true).create(true).open(&path);
+        let _ = append()
+            .or_else(|_| fs::create_dir_all(folder).and_then(|()| append()))
+            .and_then(|mut file| file.write_all(&text));
     }
 
     fn path(&self, graph: &Node) -> Option<PathBuf> {
@@ -96,32 +109,49 @@ mod tests {
         }
     }
 
-    fn one_answer() -> BTreeMap<Question, Answer> {
-        let question = Question::Plan {
-            engine: 62,
+    fn question(engine: i64) -> Question {
+        Question::Plan {
+            engine,
             knobs: vec![(2, 1)],
             sm_target: None,
-        };
-        let answer = Answer::Plan(PlanAnswer {
+        }
+    }
+
+    fn answer(workspace_bytes: i64) -> Answer {
+        Answer::Plan(PlanAnswer {
             status: 0,
-            workspace_bytes: 4096,
-        });
-        BTreeMap::from([(question, answer)])
+            workspace_bytes,
+        })
+    }
+
+    fn store(folder: &Path) -> Store {
+        Store::new(Some(folder), 91900, "sm90")
+    }
+
+    fn with_one_answer(folder: &Path) -> Store {
+        let store = store(folder);
+        store.add(&graph(15), &question(62), &answer(4096));
+        store
+    }
+
+    fn one_answer() -> BTreeMap<Question, Answer> {
+        BTreeMap::from([(question(62), answer(4096))])
     }
 
     #[test]
-    fn an_answer_is_found_again_by_a_later_run() {
+    fn answers_are_found_again_by_a_later_run() {
         let folder = tempfile::tempdir().unwrap();
-        Store::new(Some(folder.path()), 91900, "sm90").save(&graph(15), &one_answer());
-        let later = Store::new(Some(folder.path()), 91900, "sm90");
-        assert_eq!(later.load(&graph(15)), one_answer());
+        with_one_answer(folder.path()).add(&graph(15), &question(63), &answer(0));
+        let later = store(folder.path());
+        let expected = BTreeMap::from([(question(62), answer(4096)), (question(63), answer(0))]);
+        assert_eq!(later.load(&graph(15)), expected);
         assert!(later.load(&graph(16)).is_empty());
     }
 
     #[test]
     fn another_card_or_version_knows_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        Store::new(Some(folder.path()), 91900, "sm90").save(&graph(15), &one_answer());
+        with_one_answer(folder.path());
         for (version, card) in [(91900, "sm80"), (91400, "sm90")] {
             let other = Store::new(Some(folder.path()), version, card);
             assert!(other.load(&graph(15)).is_empty());
@@ -131,9 +161,45 @@ mod tests {
     #[test]
     fn a_damaged_file_is_a_question_to_ask_again() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(Some(folder.path()), 91900, "sm90");
-        store.save(&graph(15), &one_answer());
+        let store = with_one_answer(folder.path());
         fs::write(store.path(&graph(15)).unwrap(), b"{\"graph\":").unwrap();
         assert!(store.load(&graph(15)).is_empty());
+        store.add(&graph(15), &question(62), &answer(4096));
+        assert_eq!(store.load(&graph(15)), one_answer());
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_costs_only_its_own_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = with_one_answer(folder.path());
+        let path = store.path(&graph(15)).unwrap();
+        let mut text = fs::read(&path).unwrap();
+        text.extend_from_slice(b"\n{\"answers\":[[{\"pl");
+        fs::write(&path, text).unwrap();
+        store.add(&graph(15), &question(63), &answer(0));
+        let expected = BTreeMap::from([(question(62), answer(4096)), (question(63), answer(0))]);
+        assert_eq!(store.load(&graph(15)), expected);
+    }
+
+    #[test]
+    fn a_file_with_all_answers_in_one_line_is_read_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = with_one_answer(folder.path());
+        let line = Line {
+            graph: Some(graph(15)),
+            answers: one_answer().into_iter().collect(),
+        };
+        let path = store.path(&graph(15)).unwrap();
+        fs::write(path, serde_json::to_vec(&line).unwrap()).unwrap();
+        assert_eq!(store.load(&graph(15)), one_answer());
+    }
+
+    #[test]
+    fn a_file_of_another_graph_with_the_same_name_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = with_one_answer(folder.path());
+        let path = |kind| store.path(&graph(kind)).unwrap();
+        fs::rename(path(15), path(16)).unwrap();
+        assert!(store.load(&graph(16)).is_empty());
     }
 }

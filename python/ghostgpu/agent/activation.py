@@ -29,6 +29,7 @@ from .plausible import Plausible
 from .rank_values import RankValues
 from .ranks import Ranks
 from .readbacks import Readbacks
+from .rebuilt_buckets import RebuiltBuckets
 from .report import RECORD, ChangeReport, RefusedCall
 from .sequence_lengths import SequenceLengths
 from .stacks import current_frames, describe, users_line
@@ -96,6 +97,8 @@ def _start(torch: Any) -> None:
     on_sent = recorder.note_sent if recorder is not None else _nothing
     unknown = "every value that is read from the card is zero"
     install("values", unknown, _install_assumptions, torch, current, ending, quietly(on_sent))
+    unknown = "old gradient buckets may be counted beside the new ones"
+    install("rebuilt buckets", unknown, RebuiltBuckets(torch).install)
     if not current.full_initialisation:
         skipper = InitialisationSkipper(torch)
         install("initialisation", "weights are initialised in full", skipper.install)

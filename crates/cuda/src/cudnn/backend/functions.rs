@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use ghostgpu_oracle::{Descriptor, Stored, attribute, element_bytes, kind, value_type};
 
+use super::duration::moves_much;
 use super::finalize::{config_workspace, finalize};
 use crate::cudnn::objects::{Registry, write};
 use crate::cudnn::{choices, status};
-use crate::{call_log, observer, refuse, state};
+use crate::runtime::stream::submit_library_work;
+use crate::{call_log, clock, observer, refuse, state};
 
 /// Descriptors are shared: those that refer to one keep it alive after it is destroyed.
 static DESCRIPTORS: Registry<Descriptor> = Registry::new();
@@ -223,6 +225,15 @@ fn answer_for_unset(kind: i32, name: i32, count: *mut i64) -> i32 {
     status::BAD_PARAM
 }
 
+fn is_slow(plan: &Descriptor) -> bool {
+    let contents = plan.contents();
+    let workspace_bytes = contents.number(attribute::PLAN_WORKSPACE_BYTES);
+    match (&contents.graph, workspace_bytes) {
+        (Some(graph), Some(bytes)) => moves_much(graph, bytes),
+        _ => false,
+    }
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn cudnnBackendExecute(
     handle: *mut c_void,
@@ -239,6 +250,9 @@ pub extern "C" fn cudnnBackendExecute(
         return status::BAD_PARAM_NOT_FINALIZED;
     }
     state::note_dnn_use();
+    if is_slow(&plan) {
+        submit_library_work(clock::KERNEL);
+    }
     if let Some(Stored::Bytes { bytes, .. }) = variant_pack
         .contents()
         .attributes

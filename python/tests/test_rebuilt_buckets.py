@@ -1,0 +1,69 @@
+"""When a rehearsal waits for NCCL's watchdog to let go of the first gradient buckets."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ghostgpu.agent import rebuilt_buckets
+from ghostgpu.agent.rebuilt_buckets import PATIENCE_S, RebuiltBuckets
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of every wait, none of which takes any time."""
+    made: list[float] = []
+    monkeypatch.setattr(rebuilt_buckets.time, "sleep", made.append)
+    return made
+
+
+def made_up_torch() -> SimpleNamespace:
+    """A torch with a reducer that counts its calls, and a card in use."""
+
+    class Reducer:
+        prepared = rebuilt = 0
+
+        def prepare_for_backward(self, outputs: object) -> None:
+            self.prepared += 1
+
+        def _rebuild_buckets(self) -> bool:
+            self.rebuilt += 1
+            return self.prepared == 1
+
+    cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=lambda: None)
+    bindings = SimpleNamespace(_distributed_c10d=SimpleNamespace(Reducer=Reducer))
+    return SimpleNamespace(_C=bindings, cuda=cuda)
+
+
+def test_only_the_forward_pass_after_the_first_exchange_of_gradients_waits(
+    waits: list[float],
+) -> None:
+    torch = made_up_torch()
+    RebuiltBuckets(torch).install()
+    reducer = torch._C._distributed_c10d.Reducer()
+    # Two passes that accumulate gradients come first: nothing is exchanged in them.
+    for _ in range(2):
+        assert not reducer._rebuild_buckets()
+    assert waits == []
+    reducer.prepare_for_backward([])
+    assert reducer._rebuild_buckets()
+    assert waits == [PATIENCE_S]
+    for _ in range(3):
+        reducer.prepare_for_backward([])
+        reducer._rebuild_buckets()
+    assert waits == [PATIENCE_S]
+    assert (reducer.prepared, reducer.rebuilt) == (4, 6)
+
+
+def test_each_model_waits_for_its_own_buckets(waits: list[float]) -> None:
+    torch = made_up_torch()
+    RebuiltBuckets(torch).install()
+    for reducer in (torch._C._distributed_c10d.Reducer() for _ in range(2)):
+        reducer.prepare_for_backward([])
+        reducer._rebuild_buckets()
+    assert waits == [PATIENCE_S, PATIENCE_S]
+
+
+def test_a_build_without_distributed_training_is_left_alone() -> None:
+    RebuiltBuckets(SimpleNamespace(_C=SimpleNamespace())).install()
