@@ -7,8 +7,8 @@ import time
 from types import FrameType, ModuleType
 from typing import Any, Callable
 
-from ..changes.evaluating import Evaluating
-from ..changes.hooks import Hooks
+from ...tricks.evaluating import Evaluating
+from ...tricks.hooks import Hooks
 from ..guard import quietly
 from ..peaks import PeakTracker
 from ..report import RECORD, CoverageReport, Covered, NotReached
@@ -29,6 +29,10 @@ from .passes import (
 from .progress import LATER_PASSES, Progress
 
 
+def _later_passes(request: CoverageRequest) -> int:
+    return 0 if request.skips_later_passes else LATER_PASSES
+
+
 class Coverage:
     """One for a process."""
 
@@ -38,8 +42,7 @@ class Coverage:
         self.in_lockstep: Callable[[], bool] = lambda: False
         """Whether there are other ranks, which must take the same batches as this one."""
         self._peaks = peaks
-        later_passes = 0 if request.skips_later_passes else LATER_PASSES
-        self.progress = Progress(request.budget_seconds, time.monotonic, later_passes)
+        self.progress = Progress(request.budget_seconds, time.monotonic, _later_passes(request))
         self.is_at_last_batch = False
         """Whether the batch that was handed on last is the last of its pass."""
         self._places: dict[tuple[str, bool], Place] = {}
@@ -88,7 +91,7 @@ class Coverage:
             self.switch_off()
             return
         self.shortens = request.shortens_passes
-        self.go_on_in_copy()
+        self.progress.begin_anew(request.budget_seconds, _later_passes(request))
 
     def switch_off(self) -> None:
         """Only steps are counted in this process: passes are left as they are."""

@@ -59,6 +59,12 @@ class Progress:
         if self._began_at is None:
             self._began_at = self._clock()
 
+    def begin_anew(self, budget_seconds: float, later_passes: int) -> None:
+        """In a copy of a script that has not trained yet, with limits of its own."""
+        self.budget_seconds = budget_seconds
+        self._later_passes = later_passes
+        self.restart_clock()
+
     def restart_clock(self) -> None:
         """Forget the time that has gone by, not what was seen."""
         self._began_at = None
