@@ -2,7 +2,7 @@
 
 Saves: what one of the two has cached in sizes that the other cannot use.
 Costs: calls of cudaMalloc after each change, some milliseconds.
-Numerics: identical.
+Numbers: identical.
 Conflicts: none.
 """
 
