@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Collection
 from typing import Any
 
 _DISGUISES = re.compile(
@@ -57,3 +59,12 @@ def first_line(error: BaseException) -> str:
     """What an error says, short enough for a report."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0] if len(lines[0]) <= 200 else lines[0][:199] + "…"
+
+
+def release(cards: Collection[int]) -> None:
+    """Let go what a failed attempt has left; to be called when its exception is gone."""
+    gc.collect()
+    if cards:
+        import torch
+
+        torch.cuda.empty_cache()

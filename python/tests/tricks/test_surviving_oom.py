@@ -50,17 +50,18 @@ def surviving(chunks: int = 1) -> Chunker:
 
 
 class Faulty(TorchDispatchMode):
-    """Lets operations fail as if memory had run out, in forward and in backward."""
+    """Lets some operations of a model fail as if memory had run out, wherever they are."""
 
-    def __init__(self, probability: float, seed: int) -> None:
+    def __init__(self, failing: set[int]) -> None:
         super().__init__()
-        self._random = random.Random(seed)
-        self._probability = probability
+        self._failing = failing
+        self._operations = 0
         self.is_armed = False
         self.failures = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self.is_armed and self._random.random() < self._probability:
+        self._operations += self.is_armed
+        if self.is_armed and self._operations in self._failing:
             self.failures += 1
             raise out_of_memory_error(torch)("CUDA out of memory. Tried to allocate 20.00 MiB.")
         return func(*args, **(kwargs or {}))
@@ -84,19 +85,17 @@ def test_gradients_are_those_of_a_step_that_did_not_fail(name: str) -> None:
     case = CASES[name]
     if not case.is_possible:
         pytest.skip(f"{case.needs} is not installed")
-    expected = trained(case, plain, 3)
-    made, faults = surviving(), Faulty(0.02, seed=len(name))
+    expected = trained(case, plain, 2)
+    # The first stands in the trial, the others in steps; far enough apart to get on between them.
+    drawn = random.Random(name)
+    made, faults = surviving(), Faulty({drawn.randint(3, 20), drawn.randint(60, 75)})
 
     def call(model: nn.Module, *args: Any, **options: Any) -> Any:
         return faulty(model, faults, made)(*args, **options)
 
-    try:
-        with faults:
-            found = trained(case, call, 3)
-    except out_of_memory_error(torch) as given_up:
-        # With one sample at a time there is nothing left to try.
-        assert "not even one sample at a time fits" in str(given_up)
-        return
+    with faults:
+        found = trained(case, call, 2)
+    assert faults.failures > 0
     assert_same(found, expected)
 
 

@@ -7,14 +7,13 @@ results, computes one chunk after the other again, now with a graph, and sums th
 from __future__ import annotations
 
 import contextlib
-import gc
 from typing import Any, Callable, Optional
 
 import torch
 from torch import nn
 
 from ..refusal import Refused
-from ..surviving_oom_errors import first_line, is_out_of_memory, out_of_memory_error
+from ..surviving_oom_errors import first_line, is_out_of_memory, out_of_memory_error, release
 from .batch import ALTERNATIVE, Batch, bounds
 from .findings import Findings, Model
 from .nested import Nested, flatten
@@ -50,7 +49,12 @@ class Call:
         self._draws = False
         self._bounds: list[tuple[int, int]] = []
         self._outputs: Optional[Outputs] = None
+        self._wanted = frozenset(
+            at for at in arguments.tensors() if arguments.leaves[at].requires_grad
+        )
+        """Arguments that get a gradient: inside of autograd's functions nothing tells."""
         self._graph: Optional[_Graph] = None
+        self._tries_again = True
         self.form: Optional[Nested] = None
         self.positions: list[int] = []
 
@@ -63,6 +67,7 @@ class Call:
     def run(self, leaves: list[Any], keeps_graph: bool) -> list[torch.Tensor]:
         """The results of all chunks together; with a graph behind them only in one chunk."""
         start = RandomState.now(self.model.cards)
+        self._tries_again = True
         while True:
             buffers = Buffers(self.model.module, self.model.moving)
             trouble: Optional[str] = None
@@ -121,12 +126,22 @@ class Call:
 
     def _run_with_graph(self, chunk: list[Any]) -> Any:
         stand_ins = self.model.stand_ins.of(self.parameters)
-        inputs = _with_gradients(chunk)
+        inputs = self._with_gradients(chunk)
         arguments, options = self._form.with_leaves(inputs)
         with torch.enable_grad(), self.model.stand_ins.in_place(self.parameters):
             value = self._make(*arguments, **options)
         self._graph = _Graph(flatten(value, "output"), inputs, stand_ins)
         return value
+
+    def _with_gradients(
+        self, leaves: list[Any], shared: Optional[dict[int, torch.Tensor]] = None
+    ) -> list[Any]:
+        """The same leaves, as beginnings of a graph of their own."""
+        beginnings = list(leaves)
+        for at in self._wanted:
+            known = (shared or {}).get(at)
+            beginnings[at] = leaves[at].detach().requires_grad_() if known is None else known
+        return beginnings
 
     def note_surroundings(self) -> None:
         """Keep what the repetition needs, in a call that is going to be differentiated."""
@@ -152,6 +167,7 @@ class Call:
             )
         now = RandomState.now(self.model.cards)
         offloads = False
+        self._tries_again = True
         try:
             while True:
                 trouble: Optional[str] = None
@@ -172,7 +188,7 @@ class Call:
                 if offloads:
                     raise self._given_up("backward", trouble)
                 self.model.grow(self.batch.samples, "backward", trouble)
-                self._release()
+                release(self.model.cards)
                 offloads = True
         finally:
             self._graph = None
@@ -186,9 +202,7 @@ class Call:
         stand_ins = model.stand_ins.of(self.parameters) if self._graph is None else None
         inner: dict[int, torch.Tensor] = {}
         shared = {
-            at: leaf.detach().requires_grad_()
-            for at, leaf in enumerate(leaves)
-            if at not in self.batch.cut and _needs_gradient(leaf)
+            at: leaves[at].detach().requires_grad_() for at in self._wanted - self.batch.cut
         }
         pieces = bounds(self.batch.samples, self.chunks)
         is_repeated = pieces == self._bounds
@@ -204,30 +218,25 @@ class Call:
                     stack.enter_context(model.stand_ins.in_place(self.parameters))
                 with buffers_set(model.module, self._buffers):
                     if graph is None:
-                        chunk = [
-                            shared.get(at, leaf)
-                            for at, leaf in enumerate(self.batch.chunk(leaves, begin, end))
-                        ]
-                        inputs = _with_gradients(chunk, shared)
+                        chunk = self.batch.chunk(leaves, begin, end)
+                        inputs = self._with_gradients(chunk, shared)
                         if is_repeated:
                             self._random[index].restore()
                         graph = self._repeat(inputs, offloads)
                     else:
                         stand_ins = graph.stand_ins
                     self._differentiate(graph, outer, index, begin, end)
-                for at, leaf in enumerate(graph.inputs):
-                    if _needs_gradient(leaf) and leaf.grad is not None and at not in shared:
-                        if at in self.batch.cut:
-                            whole = inner.get(at)
-                            if whole is None:
-                                whole = inner[at] = torch.zeros_like(leaves[at])
-                            whole[begin:end] = leaf.grad
-                        else:
-                            inner[at] = leaf.grad
+                for at in self._wanted:
+                    gradient = graph.inputs[at].grad
+                    if gradient is None:
+                        continue
+                    if at in self.batch.cut:
+                        if at not in inner:
+                            inner[at] = torch.zeros_like(leaves[at])
+                        inner[at][begin:end] = gradient
+                    else:
+                        inner[at] = gradient  # of one leaf for all chunks: the sum so far
                 del graph
-        for at, leaf in shared.items():
-            if leaf.grad is not None:
-                inner[at] = leaf.grad
         assert stand_ins is not None
         return inner, taken_gradients(stand_ins)
 
@@ -275,15 +284,14 @@ class Call:
     # Running out of memory
 
     def _grow(self, where: str, trouble: str) -> None:
-        if self.chunks >= self.batch.samples:
+        if self.chunks < self.batch.samples:
+            self.chunks = self.model.grow(self.batch.samples, where, trouble, self.chunks)
+        elif self._tries_again:
+            # Once more: what the failed attempt held, or fragmentation, may have been the reason.
+            self._tries_again = False
+        else:
             raise self._given_up(where, trouble)
-        self.chunks = self.model.grow(self.batch.samples, where, trouble, self.chunks)
-        self._release()
-
-    def _release(self) -> None:
-        gc.collect()
-        if self.model.cards:
-            torch.cuda.empty_cache()
+        release(self.model.cards)
 
     def _given_up(self, where: str, trouble: str) -> RuntimeError:
         samples, chunks = self.batch.samples, self.chunks
@@ -319,22 +327,6 @@ class _Graph:
 
     def was_changed(self) -> bool:
         return self._versions != self._present()
-
-
-def _needs_gradient(leaf: Any) -> bool:
-    return isinstance(leaf, torch.Tensor) and leaf.requires_grad
-
-
-def _with_gradients(
-    leaves: list[Any], known: Optional[dict[int, torch.Tensor]] = None
-) -> list[Any]:
-    """The same leaves, as beginnings of a graph of their own."""
-    return [
-        leaf.detach().requires_grad_()
-        if _needs_gradient(leaf) and (known is None or at not in known)
-        else leaf
-        for at, leaf in enumerate(leaves)
-    ]
 
 
 class ChunkedFunction(torch.autograd.Function):

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from ..refusal import Refused
+from ..surviving_oom_errors import is_out_of_memory, release
 from .batch import ALTERNATIVE, Batch, find_batch, require_openable, same_reading
 from .call import Call, ChunkedFunction
 from .examination import examine, require_independent_samples
@@ -64,9 +65,12 @@ class Chunker:
             or any(nested.leaves[at].requires_grad for at in nested.tensors())
         )
         chunks = self.chunks if is_training else self.evaluation_chunks
-        survives = self.survives and is_training
-        if chunks == 1 and not survives:
+        if chunks == 1 and not self.survives:
             return make(*arguments, **options)
+        if chunks == 1 and not is_training:
+            has_failed, result = self._as_it_is(make, arguments, options)
+            if not has_failed:
+                return result
         try:
             model, prepared = self._prepared(make, module, arguments, options, is_training, group)
         except Refused as refused:
@@ -84,9 +88,21 @@ class Chunker:
         if call.chunks > 1:
             name = type(module).__name__
             self.chunked[name] = max(self.chunked.get(name, 0), call.chunks)
-        if is_training and survives:
+        if is_training and self.survives:
             self._look_for_thrashing(model, call.batch.samples)
         return result
+
+    def _as_it_is(
+        self, make: Callable[..., Any], arguments: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> tuple[bool, Any]:
+        """Call it, without a graph; whether it ran out of memory, and what it returned."""
+        try:
+            return False, make(*arguments, **options)
+        except RuntimeError as error:
+            if not is_out_of_memory(torch, error):
+                raise
+        release((0,) if torch.cuda.is_initialized() else ())
+        return True, None
 
     def _run(self, call: Call, leaves: list[Any], is_training: bool) -> Any:
         if is_training:
@@ -125,6 +141,8 @@ class Chunker:
                 ALTERNATIVE,
             )
         chunks = model.chunks if is_training else self.evaluation_chunks
+        if self.survives and not is_training:
+            chunks = max(2, chunks)  # as it is it has failed
         if is_training and self.survives and group is not None:
             chunks = model.chunks = agreed(chunks, group)
         if batch.samples < 2 or (chunks == 1 and not self.survives):

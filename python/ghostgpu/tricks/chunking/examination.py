@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from ..refusal import Refused
-from ..surviving_oom_errors import first_line, is_out_of_memory
+from ..surviving_oom_errors import first_line, is_out_of_memory, out_of_memory_error, release
 from .batch import ALTERNATIVE, Batch, other_readings
 from .findings import Findings, Model
 from .losses import Weighting, candidates, combined
@@ -69,22 +69,50 @@ def examine(
     needs_gradients: bool,
 ) -> Findings:
     """Try a few samples; raises `Refused` if chunks would have other results."""
-    failure: Optional[Refused] = None
     half = max(1, min(2, batch.samples // 2, batch.samples // chunks))
+    attempts = (half, 1, 1) if model.survives else (half,)
+    for size in attempts[:-1]:
+        with contextlib.suppress(_OutOfMemory):
+            return _examined(model, make, arguments, batch, size, needs_gradients)
+        release(model.cards)
+    try:
+        return _examined(model, make, arguments, batch, attempts[-1], needs_gradients)
+    except _OutOfMemory as error:
+        raise out_of_memory_error(torch)(
+            f"{model.name} ran out of memory with {2 * attempts[-1]} samples of a batch of "
+            f"{batch.samples}. The last error was: {error}"
+        ) from None
+
+
+class _OutOfMemory(Exception):
+    """Memory ran out in a trial; what was said, without the frames that hold its tensors."""
+
+
+def _examined(
+    model: Model,
+    make: Callable[..., Any],
+    arguments: Nested,
+    batch: Batch,
+    half: int,
+    needs_gradients: bool,
+) -> Findings:
+    failure: Optional[Refused] = None
     for reading in (batch, *other_readings(batch, arguments)):
-        trial = _Trial(model, make, arguments, reading, half)
+        trouble: Optional[str] = None
         try:
-            return trial.findings(needs_gradients)
+            return _Trial(model, make, arguments, reading, half).findings(needs_gradients)
         except Refused as refused:
             failure = failure or refused
         except (RuntimeError, ValueError, IndexError, TypeError, AssertionError) as error:
             if is_out_of_memory(torch, error):
-                raise
+                trouble = first_line(error)
             failure = failure or Refused(
                 f"{model.name} cannot be run in chunks: it fails with {half} of "
                 f"{batch.samples} samples ({type(error).__name__}: {first_line(error)}).",
                 ALTERNATIVE,
             )
+        if trouble is not None:
+            raise _OutOfMemory(trouble)
     assert failure is not None
     raise failure
 

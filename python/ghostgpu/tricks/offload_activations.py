@@ -1,0 +1,132 @@
+"""Large activations wait for backward in the host's memory.
+
+Each tensor that autograd saves, from a size on, is copied to pinned memory on a stream of its own
+while the card goes on computing, and comes back when backward asks for it.
+
+Saves: saved tensors from the threshold on, apart from parameters.
+Costs: copies over PCIe, hidden where computing takes longer; pinned host memory of the same size.
+Numbers: identical.
+Conflicts: inplace-activations, which writes over what is being copied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable
+
+from .hooks import Hooks
+from .trick import Trick
+
+DEFAULT_THRESHOLD = 1 << 20
+
+
+class OnHost:
+    """Keeps saved tensors on the host; one for a process, since its copies are kept to be shared."""
+
+    def __init__(self, torch: Any, threshold: int) -> None:
+        self._torch = torch
+        self._threshold = threshold
+        self._streams: dict[int, Any] = {}
+        self._copies: weakref.WeakValueDictionary[Any, _Copy] = weakref.WeakValueDictionary()
+        self.tensors = 0
+        self.bytes = 0
+
+    @contextlib.contextmanager
+    def keeping(self, model: Any) -> Iterator[None]:
+        """What is saved meanwhile goes to the host, but for the parameters of `model`."""
+        stays = {each.untyped_storage().data_ptr() for each in model.parameters()}
+
+        def pack(tensor: Any) -> Any:
+            size = tensor.numel() * tensor.element_size()
+            is_plain = tensor.layout == self._torch.strided and not tensor.is_nested
+            if not tensor.is_cuda or size < self._threshold or not is_plain:
+                return tensor
+            if tensor.untyped_storage().data_ptr() in stays:
+                return tensor
+            return self._to_host(tensor, size)
+
+        def unpack(kept: Any) -> Any:
+            return self._to_card(kept) if isinstance(kept, _Copy) else kept
+
+        with self._torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            yield
+
+    def _to_host(self, tensor: Any, size: int) -> _Copy:
+        # Two operations may save the same tensor: it is copied once.
+        key = (tensor.data_ptr(), tensor._version, tensor.shape, tensor.stride(), tensor.dtype)
+        known = self._copies.get(key)
+        if known is not None and known.source() is not None:
+            return known
+        torch = self._torch
+        card = tensor.get_device()
+        if card not in self._streams:
+            self._streams[card] = torch.cuda.Stream(card)
+        stream = self._streams[card]
+        host = torch.empty_strided(
+            tensor.size(), tensor.stride(), dtype=tensor.dtype, pin_memory=True
+        ) if _is_dense(tensor) else torch.empty(tensor.size(), dtype=tensor.dtype, pin_memory=True)
+        stream.wait_stream(torch.cuda.current_stream(card))
+        with torch.cuda.stream(stream):
+            host.copy_(tensor.detach(), non_blocking=True)
+        # The allocator must not hand its memory out before the copy is done.
+        tensor.record_stream(stream)
+        copied = _Copy(host, card, stream.record_event(), weakref.ref(tensor))
+        self._copies[key] = copied
+        self.tensors += 1
+        self.bytes += size
+        return copied
+
+    def _to_card(self, kept: _Copy) -> Any:
+        torch = self._torch
+        torch.cuda.current_stream(kept.card).wait_event(kept.is_copied)
+        return kept.host.to(f"cuda:{kept.card}", non_blocking=True)
+
+
+class _Copy:
+    def __init__(self, host: Any, card: int, is_copied: Any, source: Any) -> None:
+        self.host = host
+        self.card = card
+        self.is_copied = is_copied
+        self.source = source
+
+
+def _is_dense(tensor: Any) -> bool:
+    """Whether its strides cover its elements without holes or repetition."""
+    extent = 1 + sum((size - 1) * step for size, step in zip(tensor.size(), tensor.stride()))
+    return bool(extent == tensor.numel())
+
+
+class OffloadActivations(Trick):
+    """What models save for backward waits on the host."""
+
+    name = "offload-activations"
+
+    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+        super().__init__(torch, hooks, options)
+        self._host = OnHost(torch, in_bytes(options["threshold"]))
+
+    def install(self) -> None:
+        # Innermost, so that it is around each chunk and its repetition.
+        self.hooks.around_models.insert(0, self._call)
+
+    def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
+        if not self.torch.is_grad_enabled():
+            return make(*arguments, **options)
+        with self._host.keeping(module):
+            return make(*arguments, **options)
+
+    def did(self) -> str | None:
+        if not self._host.tensors:
+            return None
+        return f"{self._host.tensors} saved tensors, {self._host.bytes:,} bytes, kept on the host"
+
+
+def in_bytes(size: str) -> int:
+    """`1MiB` and `1048576` as a number of bytes."""
+    units = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
+    for unit, power in units.items():
+        if size.endswith(unit):
+            return int(float(size[: -len(unit)]) * (1 << power))
+    return int(size.removesuffix("B"))
