@@ -10,6 +10,7 @@
 //! simulated, harmless or refused.
 
 mod agent_interface;
+mod allocation_faults;
 mod call_log;
 mod card_usage;
 mod clock;

@@ -7,7 +7,7 @@ use ghostgpu_device::{Budget, CardMemory, DeviceSheet, HostLayout, PAGE_BYTES, S
 use ghostgpu_session::memory_log::LogEntry;
 
 use crate::memory_window::Window;
-use crate::{handed_on, observer, state};
+use crate::{allocation_faults, handed_on, observer, state};
 
 /// One virtual card.
 pub struct VirtualDevice {
@@ -208,6 +208,9 @@ impl VirtualDevice {
 
 impl Budget for VirtualDevice {
     fn charge(&self, bytes: u64) -> bool {
+        if allocation_faults::next_fails() {
+            return false;
+        }
         let limit = (!self.has_unlimited_memory).then_some(self.sheet.total_bytes);
         state::usage().is_some_and(|usage| usage.charge(self.ordinal, bytes, limit))
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import weakref
+from collections.abc import Iterator
 from typing import Any, Callable
 
 from .dynamo_shield import shielded
@@ -62,6 +64,16 @@ class Hooks:
     def optimizers(self) -> list[Any]:
         """Those that the script has made, in that order; known where something waits at steps."""
         return list(self._optimizers)
+
+    @contextlib.contextmanager
+    def repeating(self) -> Iterator[None]:
+        """A forward pass that a backward pass makes again: modules inside are called as before."""
+        passes, depth = self._backward_passes, getattr(self._threads, "depth", 0)
+        self._backward_passes, self._threads.depth = 0, depth + 1
+        try:
+            yield
+        finally:
+            self._backward_passes, self._threads.depth = passes, depth
 
     def install(self) -> None:
         """Wrap what somebody waits at."""

@@ -39,7 +39,8 @@ class StateOnHost:
         self._gradients: list[tuple[Any, Any]] = []
 
     def _before_step(self, optimizer: Any, arguments: Any, options: Any) -> None:
-        if arguments or options.get("closure") is not None:
+        # The optimizer itself is the first argument.
+        if arguments[1:] or options.get("closure") is not None:
             raise Refused(
                 f"The state of {type(optimizer).__name__} cannot be kept on the host: its step "
                 "has a closure.",

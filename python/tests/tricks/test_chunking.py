@@ -258,6 +258,8 @@ def two_terms() -> nn.Module:
     return BertForPreTraining(config).train()
 
 
+torch.set_default_dtype(torch.float64)  # as every test has it: these are made before
+
 REFUSED: dict[str, tuple[Any, Any, str]] = {
     "batch norm": (lambda: ResNet(is_frozen=False), numbers(0, SAMPLES, 3, 6, 6), "BatchNorm2d"),
     "samples that see each other": (Coupled, numbers(0, SAMPLES, 6), "depend on the other samples"),
@@ -271,6 +273,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "a hook of the script": (with_hook, numbers(0, SAMPLES, 6), "forward hook"),
     "no batch": (mlp, torch.tensor(1.0), "none of its arguments"),
 }
+torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.parametrize("name", REFUSED)

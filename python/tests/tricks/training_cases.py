@@ -67,12 +67,14 @@ def by_hand(chunks: int) -> Call:
 
 def numbers(at: int, *shape: int) -> torch.Tensor:
     generator = torch.Generator().manual_seed(100 + at + sum(shape))
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+    drawn = torch.randn(*shape, generator=generator, dtype=torch.float64, device="cpu")
+    return drawn.to(torch.get_default_device(), torch.get_default_dtype())
 
 
 def classes(at: int, count: int, *shape: int) -> torch.Tensor:
     generator = torch.Generator().manual_seed(200 + at + sum(shape))
-    return torch.randint(0, count, shape, generator=generator)
+    drawn = torch.randint(0, count, shape, generator=generator, device="cpu")
+    return drawn.to(torch.get_default_device())
 
 
 SAMPLES = 7

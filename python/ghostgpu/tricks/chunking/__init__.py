@@ -41,8 +41,14 @@ class ModelCalls:
         hooks.around_models.insert(0, self._call)
 
     def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
+        def made(*arguments: Any, **options: Any) -> Any:
+            if not self._hooks.is_in_backward:
+                return make(*arguments, **options)
+            with self._hooks.repeating():
+                return make(*arguments, **options)
+
         try:
-            return around_wrappers(self.chunker, make, module, arguments, options)
+            return around_wrappers(self.chunker, made, module, arguments, options)
         except Refused as refused:
             raise self._hooks.refusal(refused.reason, refused.alternative) from None
 

@@ -1,0 +1,112 @@
+"""`--survive-oom` with allocations that fail at random: steps finish, or say why not; nothing leaks.
+
+`GHOSTGPU_ALLOCATION_FAULTS` lets allocations of the stand-in library fail
+(`crates/device/src/faults.rs`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from conftest import Rehearse
+
+MODELS = {
+    "mlp": """
+model = nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512)).cuda()
+def batch(): return torch.randn(64, 512, device="cuda")
+""",
+    "convolutions": """
+model = nn.Sequential(
+    nn.Conv2d(3, 32, 3), nn.GroupNorm(4, 32), nn.ReLU(), nn.Conv2d(32, 32, 3), nn.Flatten(),
+    nn.Linear(32 * 28 * 28, 16),
+).cuda()
+def batch(): return torch.randn(32, 3, 32, 32, device="cuda")
+""",
+    "lstm": """
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(128, 256, batch_first=True)
+    def forward(self, x):
+        return self.lstm(x)[0][:, -1]
+model = Reader().cuda()
+def batch(): return torch.randn(32, 64, 128, device="cuda")
+""",
+    "transformer with dropout": """
+layer = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.1, batch_first=True)
+model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).cuda()
+def batch(): return torch.randn(32, 64, 128, device="cuda")
+""",
+    "embeddings": """
+model = nn.Sequential(
+    nn.Embedding(1000, 256), nn.Flatten(), nn.Linear(64 * 256, 64), nn.LayerNorm(64)
+).cuda()
+def batch(): return torch.zeros(32, 64, dtype=torch.long, device="cuda")
+""",
+}
+
+LOOP = """
+import gc, json
+import torch
+from torch import nn
+# Keeps a segment for small tensors, so that the script's own ones need no driver.
+small = torch.zeros(1, device="cuda")
+MODEL
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+finished, reports, others, held = 0, [], [], []
+for step in range(STEPS):
+    torch.cuda.empty_cache()
+    x = batch() if step == 0 else x
+    try:
+        out = model(x)
+        loss = out.mean()
+        loss.backward()
+        finished += 1
+    except RuntimeError as error:
+        (reports if "ran out of memory" in str(error) else others).append(str(error))
+    out = loss = None
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    gc.collect()
+    held.append(torch.cuda.memory_allocated())
+with open("steps.json", "w") as file:
+    json.dump({"finished": finished, "reports": reports, "others": others, "held": held}, file)
+"""
+
+
+def run(rehearse: Rehearse, name: str, steps: int, probability: float) -> dict[str, Any]:
+    script = LOOP.replace("MODEL", MODELS[name]).replace("STEPS", str(steps))
+    faults = f"probability={probability},seed={len(name)},length=6,after=12"
+    done = rehearse(
+        script,
+        "--survive-oom",
+        "--steps",
+        "0",
+        "--no-retry",
+        environment={"GHOSTGPU_ALLOCATION_FAULTS": faults},
+    )
+    path = done.folder / "steps.json"
+    assert path.exists(), f"{done.stdout}\n{done.stderr}"
+    result: dict[str, Any] = json.loads(path.read_text())
+    return result
+
+
+def check(result: dict[str, Any], steps: int) -> None:
+    assert result["others"] == []
+    assert result["finished"] + len(result["reports"]) == steps
+    assert all("batch of" in report for report in result["reports"])
+    assert result["finished"] > steps // 2
+    assert result["held"][-1] == result["held"][9], "memory leaks"
+
+
+def test_steps_finish_or_say_why_not_when_allocations_fail_at_random(rehearse: Rehearse) -> None:
+    result = run(rehearse, "transformer with dropout", 50, 0.02)
+    check(result, 50)
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize("name", MODELS)
+def test_a_thousand_steps_leave_nothing_behind(name: str, rehearse: Rehearse) -> None:
+    check(run(rehearse, name, 1000, 0.02), 1000)
