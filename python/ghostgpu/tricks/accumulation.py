@@ -92,9 +92,7 @@ class Window:
         # A window in which nothing counts has no gradient.
         return torch.where(total > 0, self._unit * ranks / total, torch.zeros_like(total))
 
-    def _finish(
-        self, optimizer: Any, max_norm: Optional[float], scheduler: Any
-    ) -> None:
+    def _finish(self, optimizer: Any, max_norm: Optional[float], scheduler: Any) -> None:
         import torch
 
         parameters = [
