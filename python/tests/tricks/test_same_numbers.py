@@ -187,7 +187,7 @@ def test_every_trick_of_these_classes_is_tried_here_or_has_tests_of_its_own() ->
     tried = {name for requests in REQUESTS.values() for name, _ in requests}
     elsewhere = {
         # with exact gradients: tests of their own
-        *("chunking", "evaluation-chunks", "surviving-oom", "accumulation", "loss-head"),
+        *("chunking", "evaluation-chunks", "surviving-oom", "loss-head"),
         *("offload-activations", "offload-optimizer", "optimizer-in-backward"),
         # settings of a card, and of loaders that evaluate
         *("allocator", "leave-room", "no-limit", "no-cudnn-benchmark", "small-evaluation-batch"),
