@@ -83,7 +83,8 @@ pub fn in_full(catalogue: &Catalogue, tricks: &[&Trick], look: Look) -> String {
 }
 
 fn one_in_full(catalogue: &Catalogue, trick: &Trick, width: usize) -> String {
-    let mut text = format!("{}: {}\n", trick.name, trick.summary);
+    let headline = format!("{}: {}", trick.name, trick.summary);
+    let mut text = wrap(&headline, width).join("\n") + "\n";
     let mut row = |label: &str, value: &str| {
         for (place, line) in wrap(value, width.saturating_sub(INDENT)).iter().enumerate() {
             let label = if place == 0 { label } else { "" };
@@ -149,10 +150,11 @@ fn typed(trick: &Trick) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::look::PLAIN;
 
     #[test]
     fn every_trick_on_a_terminal_of_80_columns() {
-        let shown = text(Catalogue::builtin(), Look::default());
+        let shown = text(Catalogue::builtin(), PLAIN);
         assert!(shown.lines().all(|line| columns(line) <= 80), "{shown}");
         insta::assert_snapshot!(shown);
     }
@@ -161,7 +163,7 @@ mod tests {
     fn one_trick_in_full() {
         let catalogue = Catalogue::builtin();
         let tricks = ["autocast", "checkpointing"].map(|name| catalogue.find(name).expect("there"));
-        let shown = in_full(catalogue, &tricks, Look::default());
+        let shown = in_full(catalogue, &tricks, PLAIN);
         assert!(shown.lines().all(|line| columns(line) <= 80), "{shown}");
         insta::assert_snapshot!(shown);
     }

@@ -75,8 +75,8 @@ fn kind_of(file: &str) -> Kind {
             "cache" => next.is_some_and(|next| next == "inductor" || next.starts_with("triton")),
             // /usr/lib/python3.11/threading.py, and the same in every environment.
             "lib" | "lib64" => next.is_some_and(is_python_folder),
-            // What GhostGPU puts between the script and torch in a rehearsal.
-            "ghostgpu" => next == Some("agent"),
+            // What GhostGPU puts between the script and torch.
+            "ghostgpu" => next.is_some_and(|next| next == "agent" || next == "tricks"),
             "torch" => next.is_some_and(|next| TORCH_FOLDERS.contains(&next)),
             _ => false,
         };
@@ -125,6 +125,7 @@ mod tests {
             "/src/pytorch/torch/nn/modules/module.py",
             "<frozen runpy>",
             "/src/ghostgpu/agent/known_values.py",
+            "/src/ghostgpu/tricks/checkpointing.py",
             "/tmp/torchinductor_me/ab/cab.py",
             "/tmp/ghostgpu-1/cache/inductor/ab/cab.py",
         ] {

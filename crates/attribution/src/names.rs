@@ -149,7 +149,7 @@ impl Texts {
 
 /// What GhostGPU puts between the script and torch.
 fn is_agent(file: &str) -> bool {
-    file.contains("/ghostgpu/agent/")
+    file.contains("/ghostgpu/agent/") || file.contains("/ghostgpu/tricks/")
 }
 
 #[cfg(test)]

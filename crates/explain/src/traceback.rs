@@ -47,6 +47,7 @@ impl Frame {
             "/torchinductor_",
             // In the log of a rehearsal.
             "/ghostgpu/agent/",
+            "/ghostgpu/tricks/",
         ]
         .iter()
         .any(|part| file.contains(part));

@@ -62,7 +62,9 @@ pub(crate) fn package(file: &str) -> &str {
         return below.split(['/', '.']).next().unwrap_or_default();
     }
     match file {
-        file if file.contains("/ghostgpu/agent/") => "ghostgpu",
+        file if file.contains("/ghostgpu/agent/") || file.contains("/ghostgpu/tricks/") => {
+            "ghostgpu"
+        }
         file if file.contains("/lib/python3") || file.starts_with('<') => "Python",
         file if file.ends_with(".py") => "a package",
         _ => "",

@@ -2,7 +2,7 @@
 
 Saves: almost all optimizer state.
 Costs: another optimizer: learning rates may need tuning.
-Numerics: training.
+Numbers: training.
 Conflicts: optimizer-form, eight-bit-optimizer.
 """
 

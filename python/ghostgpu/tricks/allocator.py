@@ -5,7 +5,7 @@ imported. What the user has set already stays, unless the same setting is named.
 
 Saves: memory that is cached in pieces too small to be used (fragmentation).
 Costs: depends on the setting; `expandable_segments:True` costs next to nothing.
-Numerics: identical.
+Numbers: identical.
 Conflicts: none.
 """
 

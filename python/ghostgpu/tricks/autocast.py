@@ -8,7 +8,7 @@ too (`gradient_scaling`).
 
 Saves: about half of the activations; weights stay in float32.
 Costs: nothing on cards with tensor cores; copies of weights in half precision.
-Numerics: precision.
+Numbers: precision.
 Conflicts: bfloat16-weights; in fp16 optimizer-in-backward and offload-optimizer.
 """
 
@@ -21,6 +21,7 @@ from typing import Any, Callable
 
 from .gradient_scaling import GradientScaling
 from .hooks import Hooks
+from .nested import mapped
 from .trick import Trick
 
 _NAMES = {"bf16": "bfloat16", "fp16": "float16"}
@@ -58,6 +59,8 @@ class Autocast(Trick):
         if self._is_on() and self._takes_part(module):
             self._model = self._model or type(module).__name__
             self._was_entered = self._was_entered or torch.is_grad_enabled()
+            if self._dtype == torch.float16 and torch.is_grad_enabled():
+                mapped(torch, [arguments, options], self._scaling.note_input)
         try:
             return make(*arguments, **options)
         finally:

@@ -2,6 +2,11 @@
 
 A model that is made on the card is cast where it is first called. What it is given in float32 is
 cast at its call, as the user would do it.
+
+Saves: half of the weights, gradients, optimizer state and activations.
+Costs: small updates are lost to rounding.
+Numbers: precision.
+Conflicts: autocast.
 """
 
 from __future__ import annotations
@@ -107,6 +112,9 @@ class Bfloat16Weights(Trick):
         if not self._cast_parameters:
             return None
         return f"{', '.join(self._cast_parameters[:3])} cast to bfloat16"
+
+    def nothing_because(self) -> str:
+        return "no model with float32 weights was moved to a card or called on one"
 
     def line(self) -> str:
         return "model.to(torch.bfloat16)   # before .cuda(); and model(x.to(torch.bfloat16))"

@@ -2,7 +2,7 @@
 
 Saves: copies and workspaces in which cuDNN reorders data, above all in half precision.
 Costs: nothing on cards with tensor cores; may be slower elsewhere.
-Numerics: rounding: cuDNN chooses other kernels.
+Numbers: rounding: cuDNN chooses other kernels.
 Conflicts: none.
 """
 

@@ -8,7 +8,7 @@ blocks that run twice would fill them twice. Batch norm in blocks updates its st
 
 Saves: the activations inside the blocks; only what goes in is kept.
 Costs: one more forward pass of the blocks, about a third of a step.
-Numerics: identical.
+Numbers: identical.
 Conflicts: none.
 """
 
@@ -277,12 +277,13 @@ def _switch_off_cache(model: Any) -> None:
 
 
 def _without_statistics(make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
-    """The same output, from the batch's own statistics, without moving the averages again."""
-    module.track_running_stats = False
+    """The same output with the same tensors saved, without moving the averages again."""
+    momentum, batches = module.momentum, module.num_batches_tracked
+    module.momentum, module.num_batches_tracked = 0.0, None
     try:
         return make(*arguments, **options)
     finally:
-        module.track_running_stats = True
+        module.momentum, module.num_batches_tracked = momentum, batches
 
 
 def _row(layers: list[Any]) -> Callable[[Any], Any]:

@@ -6,7 +6,7 @@ second step on: the script has then shown that it zeroes them before each backwa
 
 Saves: the gradients of the last step during the forward pass.
 Costs: nothing.
-Numerics: identical.
+Numbers: identical.
 Conflicts: accumulation.
 """
 

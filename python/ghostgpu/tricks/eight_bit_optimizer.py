@@ -2,7 +2,7 @@
 
 Saves: about three quarters of Adam's state.
 Costs: nothing much; the state is rounded.
-Numerics: precision.
+Numbers: precision.
 Conflicts: optimizer-form, adafactor, offload-optimizer, optimizer-in-backward.
 """
 

@@ -2,7 +2,7 @@
 
 Saves: what one of the two has cached in sizes that the other cannot use.
 Costs: calls of cudaMalloc after each change, some milliseconds.
-Numerics: identical.
+Numbers: identical.
 Conflicts: none.
 """
 
@@ -38,8 +38,9 @@ class EmptyCache(Trick):
     def did(self) -> str | None:
         if not self._places:
             return None
-        words = [f"{count} times at {place}" for place, count in self._places.items()]
-        return f"the cache was emptied {', '.join(words[:3])}"
+        places = ", ".join(list(self._places)[:3])
+        count = sum(self._places.values())
+        return f"the cache was emptied {count} time{'s' * (count > 1)} at {places}"
 
     def nothing_because(self) -> str:
         return "the script does not change between train() and eval()"

@@ -2,9 +2,10 @@
 
 A small gradient is zero in float16. So the loss is multiplied by a large number where the backward
 pass begins, and gradients are divided by it where it ends: whatever the script then reads, clips or
-logs are the true gradients. Before another backward pass adds to them they are scaled again, which
-is exact, since the scale is a power of two. A step whose gradients overflowed is left out, and the
-scale is halved; it is doubled after a long row of good ones, as `torch.amp.GradScaler` does it.
+logs are the true gradients, those of a model's inputs too. Before another backward pass adds to
+them they are scaled again, which is exact, since the scale is a power of two. A step whose
+gradients overflowed is left out, and the scale is halved; it is doubled after a long row of good
+ones, as `torch.amp.GradScaler` does it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class GradientScaling:
         self._is_wanted = is_wanted
         self._overflow: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         """Whether gradients of an optimizer overflowed since its last step: a tensor for each."""
+        self._inputs: dict[int, weakref.ref[Any]] = {}
+        """Tensors with gradients that models were given, such as an image under attack."""
         self._scale = _FIRST_SCALE
         self._good_steps = 0
         self.scaled_passes = 0
@@ -39,6 +42,13 @@ class GradientScaling:
         self._hooks.around_backward.append(self._backward)
         self._hooks.around_steps.append(self._step)
 
+    def note_input(self, tensor: Any) -> Any:
+        """Keep the leaves of a tensor that a model is given: they get gradients too."""
+        if tensor.requires_grad:
+            for leaf in _leaves(tensor):
+                self._inputs.setdefault(id(leaf), weakref.ref(leaf))
+        return tensor
+
     def _backward(
         self, make: Callable[..., Any], losses: tuple[Any, ...], gradients: tuple[Any, ...]
     ) -> Any:
@@ -47,7 +57,7 @@ class GradientScaling:
         optimizers = self._hooks.optimizers
         scale = self._scale
         seen: set[int] = set()
-        for optimizer in optimizers:
+        for optimizer in [*optimizers, None]:
             present = self._gradients(optimizer, seen)
             if present:
                 self._torch._foreach_mul_(present, scale)
@@ -58,7 +68,7 @@ class GradientScaling:
         ]
         result = make(tuple(loss for loss, _ in pairs), tuple(each for _, each in pairs))
         seen = set()
-        for optimizer in optimizers:
+        for optimizer in [*optimizers, None]:
             self._unscale(optimizer, self._gradients(optimizer, seen), scale)
         return result
 
@@ -66,20 +76,27 @@ class GradientScaling:
         """Those of an optimizer's parameters; what two optimizers share counts for the first."""
         half = self._torch.float16
         found = []
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                gradient = parameter.grad
-                if gradient is None or id(parameter) in seen:
-                    continue
-                seen.add(id(parameter))
-                if gradient.dtype == half:
-                    raise self._trick.refused(
-                        "autocast in fp16 needs float32 weights: gradients in float16 cannot be "
-                        "unscaled without losing what scaling has saved",
-                        "leave out `.half()`, or use --amp bf16",
-                    )
-                found.append(gradient._values() if gradient.is_sparse else gradient)
+        for tensor in self._tensors(optimizer):
+            gradient = tensor.grad
+            if gradient is None or id(tensor) in seen:
+                continue
+            seen.add(id(tensor))
+            if gradient.dtype == half:
+                raise self._trick.refused(
+                    "autocast in fp16 needs float32 weights: gradients in float16 cannot be "
+                    "unscaled without losing what scaling has saved",
+                    "leave out `.half()`, or use --amp bf16",
+                )
+            found.append(gradient._values() if gradient.is_sparse else gradient)
         return found
+
+    def _tensors(self, optimizer: Any) -> list[Any]:
+        """An optimizer's parameters; without one, what models were given."""
+        if optimizer is not None:
+            return [each for group in optimizer.param_groups for each in group["params"]]
+        alive = {key: reference() for key, reference in self._inputs.items()}
+        self._inputs = {key: self._inputs[key] for key, each in alive.items() if each is not None}
+        return [each for each in alive.values() if each is not None]
 
     def _unscale(self, optimizer: Any, gradients: list[Any], scale: float) -> None:
         torch = self._torch
@@ -87,7 +104,7 @@ class GradientScaling:
         for gradient in gradients:
             by_device.setdefault((gradient.device, gradient.dtype), []).append(gradient)
         for (device, _), each in by_device.items():
-            overflow = self._overflow.setdefault(optimizer, {})
+            overflow = {} if optimizer is None else self._overflow.setdefault(optimizer, {})
             if device not in overflow:
                 overflow[device] = torch.zeros((), device=device)
             inverse = torch.full((), 1.0 / scale, device=device)
@@ -115,3 +132,19 @@ class GradientScaling:
             self._good_steps = 0
             self._scale = min(self._scale * 2, 2.0**24)
         return result
+
+
+def _leaves(tensor: Any) -> list[Any]:
+    """The tensors with gradients that a tensor was computed from."""
+    if tensor.grad_fn is None:
+        return [tensor]
+    leaves, seen, nodes = [], set(), [tensor.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            leaves.append(node.variable)
+        nodes += [following for following, _ in node.next_functions]
+    return leaves

@@ -7,7 +7,7 @@ graph when it is first called. What fails one of them is left alone, with the re
 
 Saves: one copy of each such activation.
 Costs: nothing.
-Numerics: identical.
+Numbers: identical.
 Conflicts: offload-activations.
 """
 

@@ -5,7 +5,7 @@ an optimizer of its parameters, which then holds frozen weights that never get a
 
 Saves: gradients and optimizer state of every frozen weight.
 Costs: a little time for the adapters.
-Numerics: training.
+Numbers: training.
 Conflicts: none.
 """
 

@@ -1,4 +1,10 @@
-"""`torch.cuda.set_per_process_memory_fraction`: nine tenths of the card, or all of it."""
+"""`torch.cuda.set_per_process_memory_fraction`: nine tenths of the card, or all of it.
+
+Saves: leave-room: room for libraries that allocate beside PyTorch; no-limit: nothing.
+Costs: leave-room: a tenth of the card; no-limit: nothing.
+Numbers: identical.
+Conflicts: leave-room and no-limit exclude each other.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +37,9 @@ class LeaveRoom(Trick):
 
     def did(self) -> str | None:
         return "PyTorch may use nine tenths of the card" if self._is_set else None
+
+    def nothing_because(self) -> str:
+        return "the script did not use a card"
 
     def line(self) -> str:
         return "torch.cuda.set_per_process_memory_fraction(0.9)   # right at the start"
@@ -67,6 +76,9 @@ class NoLimit(Trick):
 
     def did(self) -> str | None:
         return self._place and f"the limit of {self._place} left out"
+
+    def nothing_because(self) -> str:
+        return "the script sets no limit"
 
     def line(self) -> str | None:
         return self._place and f"{self._place}: no set_per_process_memory_fraction below 1.0"

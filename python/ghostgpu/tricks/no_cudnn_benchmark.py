@@ -1,4 +1,10 @@
-"""`torch.backends.cudnn.benchmark = False`, whatever the script sets."""
+"""`torch.backends.cudnn.benchmark = False`, whatever the script sets.
+
+Saves: workspaces of the algorithms that a search tries.
+Costs: convolutions may be slower.
+Numbers: rounding: other algorithms may be chosen.
+Conflicts: none.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +46,9 @@ class NoCudnnBenchmark(Trick):
 
     def did(self) -> str | None:
         return self._place and f"the search that {self._place} switches on left out"
+
+    def nothing_because(self) -> str:
+        return "the script does not switch cuDNN's search on"
 
     def line(self) -> str | None:
         return self._place and f"{self._place}: torch.backends.cudnn.benchmark = False"

@@ -2,7 +2,7 @@
 
 Saves: the temporaries of the foreach form, about one copy of the parameters.
 Costs: fused: nothing; for-loop: many small kernels.
-Numerics: rounding.
+Numbers: rounding.
 Conflicts: adafactor, eight-bit-optimizer.
 """
 

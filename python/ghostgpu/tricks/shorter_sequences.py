@@ -2,7 +2,7 @@
 
 Saves: activations, in proportion; attention without flash kernels by the square.
 Costs: what stands behind the cut is not trained on.
-Numerics: training.
+Numbers: training.
 Conflicts: none.
 """
 

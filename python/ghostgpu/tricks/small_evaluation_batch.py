@@ -2,7 +2,7 @@
 
 Saves: activations of evaluation, in proportion.
 Costs: evaluation takes more, smaller steps.
-Numerics: rounding; averages over batches are weighted as the script weighs them.
+Numbers: rounding; averages over batches are weighted as the script weighs them.
 Conflicts: evaluation-chunks.
 """
 
@@ -45,6 +45,9 @@ class SmallEvaluationBatch(Trick):
         if batch > self._batch:
             self._places[users_line()] = batch
             set_batch(loader, self._batch)
+
+    def nothing_because(self) -> str:
+        return f"no DataLoader that evaluates has more than {self._batch} samples in a batch"
 
     def did(self) -> str | None:
         words = [f"{place} (instead of {batch})" for place, batch in self._places.items()]

@@ -2,7 +2,7 @@
 
 Saves: activations, in proportion.
 Costs: more steps in an epoch, and noisier gradients; learning rates may have to follow.
-Numerics: training. `chunking` saves the same and keeps the batch.
+Numbers: training. `chunking` saves the same and keeps the batch.
 Conflicts: none.
 """
 

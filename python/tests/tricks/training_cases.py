@@ -384,7 +384,9 @@ class Result:
     buffers: list[torch.Tensor]
 
 
-def trained(case: Case, call: Call, steps: int, after_step: Callable[[], None] | None = None) -> Result:
+def trained(
+    case: Case, call: Call, steps: int, after_step: Callable[[], None] | None = None
+) -> Result:
     """Train for some steps, each model with its own optimizer; gradients are those of the last."""
     torch.manual_seed(0)
     models = case.make()

@@ -7,8 +7,8 @@ import time
 from types import FrameType, ModuleType
 from typing import Any
 
-from ..changes.evaluating import Evaluating
-from ..changes.hooks import Hooks
+from ...tricks.evaluating import Evaluating
+from ...tricks.hooks import Hooks
 from ..guard import quietly
 from ..peaks import PeakTracker
 from ..report import RECORD, CoverageReport, Covered, NotReached

@@ -106,7 +106,9 @@ class Call:
                     "others"
                 )
             if buffers.unexpected is not None:
-                raise self._refused(f"it changed its buffer {buffers.unexpected} for the first time")
+                raise self._refused(
+                    f"it changed its buffer {buffers.unexpected} for the first time"
+                )
             outputs.add(value, end - begin, self._form, chunk, is_alias=keeps_graph)
             del value
         if versions(model.module) != before:
@@ -240,9 +242,7 @@ class Call:
 
     def _repeat(self, inputs: list[Any], offloads: bool) -> _Graph:
         arguments, options = self._form.with_leaves(inputs)
-        keeping: Any = (
-            torch.autograd.graph.save_on_cpu() if offloads else contextlib.nullcontext()
-        )
+        keeping: Any = torch.autograd.graph.save_on_cpu() if offloads else contextlib.nullcontext()
         watched = self.model.watch_attributes()
         with torch.enable_grad(), self._autocast.restored(), keeping:
             value = self._make(*arguments, **options)
@@ -316,9 +316,7 @@ class Call:
 class _Graph:
     """A chunk's results with their graph, and the arguments that it begins with."""
 
-    def __init__(
-        self, results: Nested, inputs: list[Any], stand_ins: list[nn.Parameter]
-    ) -> None:
+    def __init__(self, results: Nested, inputs: list[Any], stand_ins: list[nn.Parameter]) -> None:
         self.results = results
         self.inputs = inputs
         self.stand_ins = stand_ins
@@ -344,9 +342,7 @@ class ChunkedFunction(torch.autograd.Function):
         ctx.save_for_backward(*tensors[: len(at_tensors)])
         ctx.set_materialize_grads(False)
         fixed = [
-            result
-            for result, at in zip(results, call.positions)
-            if not call.is_differentiable(at)
+            result for result, at in zip(results, call.positions) if not call.is_differentiable(at)
         ]
         ctx.mark_non_differentiable(*fixed)
         return tuple(results)

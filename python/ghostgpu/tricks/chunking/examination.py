@@ -140,7 +140,9 @@ class _Trial:
             leaf = leaves[at]
             is_labels = path == "labels" and at in self._batch.cut and leaf.dim() == 2
             if is_labels and leaf.dtype == torch.int64 and leaf.shape[1] >= 4:
-                leaves[at] = leaf.clamp(min=0)  # where the first half had none, nothing would differ
+                leaves[at] = leaf.clamp(
+                    min=0
+                )  # where the first half had none, nothing would differ
                 leaves[at][0, : leaf.shape[1] // 2] = -100
         return leaves
 
@@ -186,9 +188,7 @@ class _Trial:
         cut = frozenset(self._arguments.paths[at] for at in self._batch.cut)
         return Findings(cut, weightings, without_gradient if needs_gradients else frozenset())
 
-    def _require_same_rows(
-        self, path: str, whole: torch.Tensor, parts: list[torch.Tensor]
-    ) -> None:
+    def _require_same_rows(self, path: str, whole: torch.Tensor, parts: list[torch.Tensor]) -> None:
         half = self._half
         rows = [part.shape[0] if part.dim() else 0 for part in parts]
         has_rows = rows[0] == rows[1] and sum(rows) == whole.shape[0] and rows[0] % half == 0
@@ -230,9 +230,7 @@ class _Trial:
         best: Optional[Weighting] = None
         least = float("inf")
         for weighting in likely:
-            counts = [
-                weighting.count(self._arguments, chunk, self._half) for chunk in leaves
-            ]
+            counts = [weighting.count(self._arguments, chunk, self._half) for chunk in leaves]
             total = weighting.total(counts)
             weights = [weighting.weight(count, total, whole) for count in counts]
             off = float((combined(parts, weights) - whole).abs())

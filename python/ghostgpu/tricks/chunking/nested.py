@@ -39,7 +39,6 @@ class Nested:
         leaves = tuple(None if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves)
         return Nested(self.paths, leaves, self._build)
 
-
     def with_empty_tensors(self) -> Nested:
         """The same form with tensors of the same types and devices that hold nothing."""
         return Nested(self.paths, tuple(_hollow(leaf) for leaf in self.leaves), self._build)

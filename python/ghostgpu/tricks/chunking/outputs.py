@@ -43,7 +43,9 @@ class Outputs:
             self._require_openable(nested)
             self._first = nested.with_empty_tensors()
         elif nested.paths != self._first.paths:
-            raise self._refused(f"a chunk returns {_listed(nested)}, another {_listed(self._first)}")
+            raise self._refused(
+                f"a chunk returns {_listed(nested)}, another {_listed(self._first)}"
+            )
         for path, leaf, first in zip(nested.paths, nested.leaves, self._first.leaves):
             is_tensor = isinstance(leaf, torch.Tensor)
             if is_tensor != isinstance(first, torch.Tensor) or not is_tensor and leaf != first:
@@ -60,9 +62,7 @@ class Outputs:
                 else:
                     self._add_rows(at, tensor, samples, (begin, self._rows[at]))
 
-    def _add_rows(
-        self, at: int, tensor: torch.Tensor, samples: int, rows: tuple[int, int]
-    ) -> None:
+    def _add_rows(self, at: int, tensor: torch.Tensor, samples: int, rows: tuple[int, int]) -> None:
         # Written in place, so that chunks and the whole of them are not held at the same time.
         if at not in self._whole and at not in self._pieces and tensor.shape[0] % samples == 0:
             total = tensor.shape[0] // samples * self._samples

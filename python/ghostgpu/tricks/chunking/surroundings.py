@@ -57,8 +57,10 @@ class RandomState:
 def _numpy_equals(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
-    return all(bool((first == second).all()) if hasattr(first, "all") else bool(first == second)
-               for first, second in zip(one, other))
+    return all(
+        bool((first == second).all()) if hasattr(first, "all") else bool(first == second)
+        for first, second in zip(one, other)
+    )
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,9 @@ class ModuleModes:
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
         # Assigned, not through `train()`, which scripts and libraries override.
-        changed = [(module, module.training) for module, flag in self._flags
-                   if module.training != flag]
+        changed = [
+            (module, module.training) for module, flag in self._flags if module.training != flag
+        ]
         for module, flag in self._flags:
             module.training = flag
         try:
