@@ -12,8 +12,9 @@ mod report;
 mod request;
 
 pub use report::{
-    AllocatorPeaks, ChangeReport, Coverage, Covered, NotReached, Note, OomReport, ProcessReport,
-    RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData, TrainingPart, WrittenFile,
+    AllocatorPeaks, ChangeReport, Coverage, Covered, MemoryLimit, NotReached, Note, OomReport,
+    ProcessReport, RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData, TrainingPart,
+    WrittenFile,
 };
 pub use request::{
     Change, CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,
