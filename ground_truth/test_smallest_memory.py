@@ -31,6 +31,8 @@ def test_a_job_needs_as_much_as_on_the_card(name: str, tmp_path: Path) -> None:
     assert (needed == recorded) != ("need_differs" in JOBS[name]), (needed, recorded)
     tolerance = JOBS[name].get("need_tolerance", TOLERANCE)
     assert abs(needed - recorded) <= tolerance * recorded, (needed, recorded)
+    # Less than the card needed only where the card itself, asked again, ended with less.
+    assert needed >= recorded or "ends_with_less" in JOBS[name], (needed, recorded)
     # What is outside PyTorch comes on top, and more memory is never less comfortable.
     outside = answer["peak_device_bytes"] - answer["peak_reserved_bytes"]
     assert answer["needed_device_bytes"] == needed + outside

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use ghostgpu_recording::{CardMemory, Category, Recording};
+use ghostgpu_session::MemoryLimit;
 use ghostgpu_session::memory_log::{LogEntry, LogReader};
 use ghostgpu_snapshot::{DeviceTrace, EventKind, Snapshot};
 use ghostgpu_whatif::{Choices, History, Known, OthersMemory, Outside};
@@ -12,6 +13,7 @@ pub fn replayable_history(
     log: &[u8],
     snapshot: &Snapshot,
     recording: &Recording,
+    limits: &[MemoryLimit],
 ) -> Option<History> {
     let [card] = recording.cards.as_slice() else {
         return None;
@@ -21,14 +23,19 @@ pub fn replayable_history(
         .traces
         .iter()
         .find(|trace| trace.device == device)?;
-    let known = Known {
-        release: recording.about.torch.parse().ok(),
-        ..Known::default()
+    let limit = limits.iter().find(|limit| limit.device == card.index);
+    let limit_bytes = limit.map(|limit| limit.limit_bytes);
+    let with_limit = |limit_bytes: Option<u64>| {
+        let known = Known {
+            release: recording.about.torch.parse().ok(),
+            limit_bytes,
+        };
+        let history = History::of(snapshot, device, known).ok()?;
+        history.difference().is_none().then_some(history)
     };
-    let mut history = History::of(snapshot, device, known).ok()?;
-    if history.difference().is_some() {
-        return None;
-    }
+    // On a card with unlimited memory the script's own limit is not kept.
+    let unlimited = || limit_bytes.and_then(|_| with_limit(None));
+    let mut history = with_limit(limit_bytes).or_else(unlimited)?;
     let mut choices = ChoicesOfEvents::of_log(log, trace);
     choices.add_unknown(trace, card, &recording.names.operators);
     history.choose(choices.all, |event| choices.numbers.get(&event).copied());

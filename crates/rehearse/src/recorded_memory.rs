@@ -86,7 +86,7 @@ fn read(
     let mut recording = assemble(&log, &snapshot, &outside);
     recording.about.torch = process.torch.clone().unwrap_or_default();
     recording.about.steps = u32::try_from(process.steps).unwrap_or(u32::MAX);
-    let history = replayable_history(&log, &snapshot, &recording);
+    let history = replayable_history(&log, &snapshot, &recording, &process.memory_limits);
     Ok((recording, history))
 }
 

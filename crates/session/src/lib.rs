@@ -14,8 +14,9 @@ mod request;
 /// A trick that the agent applies while the script runs.
 pub use ghostgpu_tricks::Request as TrickRequest;
 pub use report::{
-    AllocatorPeaks, ChangeReport, Coverage, Covered, NotReached, Note, OomReport, ProcessReport,
-    RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData, TrainingPart, WrittenFile,
+    AllocatorPeaks, ChangeReport, Coverage, Covered, MemoryLimit, NotReached, Note, OomReport,
+    ProcessReport, RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData, TrainingPart,
+    WrittenFile,
 };
 pub use request::{
     CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,

@@ -32,6 +32,15 @@ pub struct AllocatorPeaks {
     pub allocations: u64,
 }
 
+/// How much of a card PyTorch may take, by a memory fraction that the script has set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryLimit {
+    pub device: u32,
+    pub limit_bytes: u64,
+    /// What the card has: the limit is a part of that.
+    pub total_bytes: u64,
+}
+
 /// The allocator's peaks when an optimizer step had ended, since the start of the script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepPeaks {
@@ -91,6 +100,7 @@ pub struct ProcessReport {
     /// The rehearsal ended the script after the steps that were asked for.
     pub stopped_by_step_limit: bool,
     pub peaks: Vec<AllocatorPeaks>,
+    pub memory_limits: Vec<MemoryLimit>,
     pub step_peaks: Vec<StepPeaks>,
     pub ooms: Vec<OomReport>,
     /// Sentences on which the answer rests.

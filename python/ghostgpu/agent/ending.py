@@ -18,6 +18,7 @@ from typing import Any, Callable
 
 from . import oom
 from .guard import quietly
+from .memory_fraction import memory_limits
 from .peaks import PeakTracker
 from .report import RECORD
 from .stacks import users_line
@@ -87,6 +88,7 @@ class Ending:
         if has_cuda:
             # Whatever cannot be had, the rest of the report must be written.
             RECORD.report.peaks = quietly(self._peaks.fold)() or []
+            RECORD.report.memory_limits = quietly(memory_limits)(self._torch) or []
             RECORD.report.total_allocated_bytes = quietly(_total_allocated)(self._torch) or 0
             RECORD.report.cudnn = _cudnn_version(self._torch)
         RECORD.write(self._run_dir)

@@ -1,8 +1,25 @@
-"""Limits that a script sets for itself, on a card with unlimited memory."""
+"""Limits that a script sets for itself: `set_per_process_memory_fraction`."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from .report import MemoryLimit
+
+
+def memory_limits(torch: Any) -> list[MemoryLimit]:
+    """The limits that are in force, as far as this release of PyTorch can say."""
+    fraction_of = getattr(torch._C, "_cuda_getMemoryFraction", None)
+    # Asking must not be what starts CUDA.
+    if fraction_of is None or not torch.cuda.is_initialized():
+        return []
+    limits = []
+    for device in range(torch.cuda.device_count()):
+        fraction = fraction_of(device)
+        if fraction < 1:
+            total = torch.cuda.get_device_properties(device).total_memory
+            limits.append(MemoryLimit(device, int(fraction * total), total))
+    return limits
 
 
 class UnlimitedFraction:

@@ -30,6 +30,15 @@ class DevicePeaks:
 
 
 @dataclass
+class MemoryLimit:
+    """How much of a device PyTorch may take, by a memory fraction."""
+
+    device: int
+    limit_bytes: int
+    total_bytes: int
+
+
+@dataclass
 class StepPeaks:
     """The peaks when an optimizer step had ended, since the start of the script."""
 
@@ -147,6 +156,7 @@ class ProcessReport:
     steps: int = 0
     stopped_by_step_limit: bool = False
     peaks: list[DevicePeaks] = field(default_factory=list)
+    memory_limits: list[MemoryLimit] = field(default_factory=list)
     step_peaks: list[StepPeaks] = field(default_factory=list)
     ooms: list[Oom] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)

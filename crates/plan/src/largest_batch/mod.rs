@@ -12,7 +12,7 @@ use ghostgpu_rehearse::{
 };
 use serde::Serialize;
 
-use crate::need::{Proposal, flushes};
+use crate::need::{Proposal, flushes, memory_limit};
 
 use search::Search;
 use stage::Stage;
@@ -205,7 +205,8 @@ fn ends_in_other_layouts(run: &Run, goal: &Goal) -> Option<bool> {
         return None;
     }
     let outside = Proposal::outside_bytes_of(run)?;
-    let memory = goal.memory_bytes().saturating_sub(outside);
+    let limit = memory_limit(run).map_or(u64::MAX, |limit| limit.limit_bytes);
+    let memory = goal.memory_bytes().saturating_sub(outside).min(limit);
     Some(run.history.as_ref()?.ends_in_other_layouts(memory))
 }
 

@@ -14,7 +14,10 @@ use ghostgpu_rehearse::{
 
 use ghostgpu_whatif::PeakRanges;
 
+use crate::StepGrowth;
+
 pub use proposal::Proposal;
+pub(crate) use proposal::memory_limit;
 use search::Search;
 
 /// What is known about the memory that a job needs.
@@ -124,9 +127,20 @@ fn smallest(runner: &mut dyn Rehearse, changes: &[Change], run: &Run) -> Result<
     }
     let mut search = Search::new(runner, changes, run);
     match Proposal::of(run) {
+        // The training goes on and takes more with every step: what these steps need is not worth another rehearsal
+        // as long as they were.
+        Some(proposal) if was_stopped(run) && StepGrowth::of(run).is_some() => {
+            Ok(search.unconfirmed(&proposal))
+        }
         Some(proposal) => search.confirm(&proposal),
         None => search.bisect(),
     }
+}
+
+/// Whether we ended the script while it went on.
+fn was_stopped(run: &Run) -> bool {
+    let main = run.findings.main_process();
+    main.is_some_and(|process| process.stopped_by_step_limit)
 }
 
 fn unknown_because(run: &Run) -> Option<UnknownNeed> {

@@ -1,6 +1,7 @@
 //! What a replay of a run's history says about its smallest memory.
 
 use ghostgpu_rehearse::Run;
+use ghostgpu_session::MemoryLimit;
 
 use super::flushes;
 
@@ -13,6 +14,10 @@ pub struct Proposal {
     pub comfortable_bytes: u64,
     /// What is on the card beside it: the context, libraries.
     pub outside_bytes: u64,
+    /// How often PyTorch flushes its cache with the least.
+    pub flushes: u64,
+    /// The part of the card that the script allows PyTorch, if it set one.
+    pub limit: Option<MemoryLimit>,
     /// With so little, libraries do without workspaces of some size, and what they take instead is not known, so that
     /// the least may be less.
     pub is_estimate: bool,
@@ -36,8 +41,26 @@ impl Proposal {
                 _ => history.ask(&history.question()).peak_reserved_bytes(),
             },
             outside_bytes,
+            flushes: tight.retries(),
+            limit: memory_limit(run),
             is_estimate: tight.largest_unknown_replaced_bytes > smallest_bytes / MATTERS,
         })
+    }
+
+    /// The smallest card on which PyTorch can have this much.
+    pub fn card_for(&self, reserved_bytes: u64) -> u64 {
+        let by_limit = self.limit.map_or(0, |limit| {
+            part(reserved_bytes, limit.total_bytes, limit.limit_bytes).saturating_add(1)
+        });
+        (reserved_bytes + self.outside_bytes).max(by_limit)
+    }
+
+    /// What PyTorch can have on a card.
+    pub fn reserved_on(&self, card_bytes: u64) -> u64 {
+        let by_limit = self.limit.map_or(u64::MAX, |limit| {
+            part(card_bytes, limit.limit_bytes, limit.total_bytes)
+        });
+        card_bytes.saturating_sub(self.outside_bytes).min(by_limit)
     }
 
     /// What is on the card beside PyTorch's memory; none where others have memory on the same card, too.
@@ -58,6 +81,25 @@ impl Proposal {
         let reserved = reserved_bytes(run)?;
         Some(findings.peak_device_bytes().saturating_sub(reserved))
     }
+}
+
+/// The limit that the script has set for PyTorch on the card that it uses.
+pub(crate) fn memory_limit(run: &Run) -> Option<MemoryLimit> {
+    let main = run.findings.main_process()?;
+    let used = main
+        .peaks
+        .iter()
+        .max_by_key(|peaks| peaks.peak_reserved_bytes)?;
+    let mut limits = main.memory_limits.iter();
+    let limit = limits.find(|limit| limit.device == used.device && limit.limit_bytes > 0);
+    limit.copied()
+}
+
+/// `bytes` times `share` out of `whole`.
+fn part(bytes: u64, share: u64, whole: u64) -> u64 {
+    let product = u128::from(bytes) * u128::from(share);
+    let part = product / u128::from(whole.max(1));
+    u64::try_from(part).unwrap_or(u64::MAX)
 }
 
 /// The most that PyTorch reserved on a card.

@@ -58,8 +58,8 @@ impl<'a> Search<'a> {
     /// it was a mere estimate, a little less.
     pub fn confirm(&mut self, proposal: &Proposal) -> Result<Smallest, Stop> {
         let peak = self.run.findings.peak_device_bytes();
-        let proposed = proposal.smallest_bytes + proposal.outside_bytes;
-        let comfortable = proposal.comfortable_bytes + proposal.outside_bytes;
+        let proposed = proposal.card_for(proposal.smallest_bytes);
+        let comfortable = proposal.card_for(proposal.comfortable_bytes);
         let mut known = Known {
             too_little: 0,
             enough: peak.max(proposed),
@@ -70,8 +70,23 @@ impl<'a> Search<'a> {
             Tried::Ended if proposal.is_estimate => self.lower(proposal, &mut known)?,
             Tried::Ended | Tried::TimedOut => {}
         }
-        let reserved = known.enough.saturating_sub(proposal.outside_bytes);
+        let reserved = proposal.reserved_on(known.enough);
         Ok(self.found(&known, Some(reserved), Some(comfortable)))
+    }
+
+    /// What is proposed, without a rehearsal.
+    pub fn unconfirmed(&self, proposal: &Proposal) -> Smallest {
+        let enough = proposal.card_for(proposal.smallest_bytes);
+        let known = Known {
+            too_little: 0,
+            enough,
+            confirmed_by: None,
+        };
+        let comfortable = proposal.card_for(proposal.comfortable_bytes);
+        Smallest {
+            flushes: Some(proposal.flushes),
+            ..self.found(&known, Some(proposal.smallest_bytes), Some(comfortable))
+        }
     }
 
     fn lower(&mut self, proposal: &Proposal, known: &mut Known) -> Result<(), Stop> {

@@ -1,6 +1,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use ghostgpu_session::MemoryLimit;
+
 use super::*;
 use crate::made_up::{MadeUp, does_not_fit, fails, fits, interrupted, times_out};
 
@@ -47,6 +49,8 @@ fn proposal(smallest_bytes: u64) -> Proposal {
         smallest_bytes,
         comfortable_bytes: 2000 * MIB,
         outside_bytes: 100 * MIB,
+        flushes: 7,
+        limit: None,
         is_estimate: false,
     }
 }
@@ -76,6 +80,47 @@ fn a_proposal_that_is_enough_takes_one_rehearsal() {
             is_confirmed: true,
         }
     );
+}
+
+#[test]
+fn what_is_not_worth_a_rehearsal_is_as_the_replay_says() {
+    let (mut runner, tried) = job(1300 * MIB);
+    let run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
+    let smallest = Search::new(&mut runner, &[], &run).unconfirmed(&proposal(1200 * MIB));
+    assert_eq!(tried.take(), [] as [u64; 0]);
+    assert_eq!(smallest.device_bytes, 1300 * MIB);
+    assert_eq!(smallest.reserved_bytes, Some(1200 * MIB));
+    assert_eq!(smallest.flushes, Some(7));
+    assert!(!smallest.is_confirmed);
+}
+
+#[test]
+fn a_script_that_takes_half_of_a_card_needs_one_of_twice_the_size() {
+    let limited = Proposal {
+        limit: Some(MemoryLimit {
+            device: 0,
+            limit_bytes: 3000 * MIB,
+            total_bytes: 6000 * MIB,
+        }),
+        ..proposal(1200 * MIB)
+    };
+    let card = limited.card_for(1200 * MIB);
+    assert_eq!(card, 2400 * MIB + 1);
+    assert_eq!(limited.reserved_on(card), 1200 * MIB);
+    // The smallest memory for PyTorch is still 1,200 MiB.
+    let (smallest, tried) = confirmed(card, &limited);
+    assert_eq!(tried, [card]);
+    assert_eq!(smallest.reserved_bytes, Some(1200 * MIB));
+    // Where it may take nearly all, the context decides.
+    let nearly_all = Proposal {
+        limit: Some(MemoryLimit {
+            device: 0,
+            limit_bytes: 5999 * MIB,
+            total_bytes: 6000 * MIB,
+        }),
+        ..proposal(1200 * MIB)
+    };
+    assert_eq!(nearly_all.card_for(1200 * MIB), 1300 * MIB);
 }
 
 #[test]
