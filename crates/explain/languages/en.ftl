@@ -770,3 +770,64 @@ count-works = { $count ->
 count-not-rehearsed = { $count } not rehearsed
 more-parts = { $parts }: --verbose
 more-message = the message and its figures: --verbose
+
+## What rehearsals of advice said
+
+rehearsed-on-card = a virtual { $card } ({ $total })
+works-line = { $number }. { $what } ({ $effect }): { $did }on the card at most { $device } of { $total }, allocated { $allocated }
+nothing-works = nothing that was rehearsed
+nothing-rehearsed-works = nothing that was rehearsed works
+list-clause = ;{" "}
+
+as-it-is-fits = it fits on an empty card{ $steps }: { $device } on the card at most ({ $bytes } bytes), { $allocated } allocated
+as-it-is-steps = {" "}for { $count ->
+    [one] 1 step
+   *[other] { $count } steps
+}
+as-it-is-grows = , and growing by { $bytes } with every step
+as-it-is-stopped = ; --steps looks further
+as-it-is-needs = ; it would need { $bytes }
+as-it-is-fails = the script fails for another reason: { $because }
+
+out-of-memory = out of memory { $place }
+ran-out-context = while CUDA started
+ran-out-setup = while setting up
+ran-out-moving = while moving the model
+ran-out-step = in step { $step } ({ $stage })
+ran-out-at = { $moment }, at { $place }
+
+ended-too-slow = it did not end in time
+ended-at-call = it stopped at `{ $function }`, which is not simulated
+ended-at-some-call = it stopped at a call that is not simulated
+ended-without-library = the stand-in library was not loaded into it
+ended-with-code = it ended with exit code { $code }
+
+candidate-batch = a batch of { $batch }, the largest that fits
+candidate-batch-instead = a batch of { $batch } instead of { $own }, the largest that fits
+candidate-switch = the script's own { $word }
+candidate-card = { $advised }: { $card } with { $total }
+write-batch-size = batch_size={ $batch } in { $place }
+
+did-end-growth = no more growth of { $bytes } with every step
+did-fix-lines = { $count ->
+    [one] 1 line fixed
+   *[other] { $count } lines fixed
+}
+did-set-argument = { $option } { $value } instead of { $before }
+did-cut-batches = batches cut to { $tokens } of { $of } tokens
+
+fails-on-empty-card = it does not fit on an empty card either
+fails-still-grows = it still grows by { $bytes } with every step
+fails-not-reached = not everything was rehearsed: { $because }
+no-batch-no-loader = the script iterates no DataLoader; `--arg --batch-size` names the argument that sets its batch
+no-batch-no-option = the script has no argument `{ $option }`
+no-batch-no-effect = the script does exactly the same with a batch of { $smaller } and of { $larger }
+no-batch-fits = not even { $batch } fits: { $place }
+no-batch-too-early = it runs out of memory before it iterates a DataLoader; `--arg --batch-size` names the argument that sets its batch
+
+not-nothing-to-change = found nothing to change in the script
+not-nothing-before = found nothing to change before it ran { $place }
+not-no-length = the script has no argument for it, and no DataLoader with tokens to cut
+not-unreadable = { $file } cannot be read: { $problem }
+not-found-by-lint = lint finds no such line in { $file }
+not-fixed-by-lint = lint finds { $place } ({ $rule }), and has no fix to try

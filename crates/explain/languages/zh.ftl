@@ -757,3 +757,58 @@ count-works = 还有 { $count } 个可行
 count-not-rehearsed = { $count } 个未预演
 more-parts = { $parts }：--verbose
 more-message = 原文和数字：--verbose
+
+## 对各个办法的预演结果
+
+rehearsed-on-card = 虚拟的 { $card }（{ $total }）
+works-line = { $number }. { $what }（{ $effect }）：{ $did }卡上最多 { $device }，共 { $total }，已分配 { $allocated }
+nothing-works = 预演过的都不行
+nothing-rehearsed-works = 预演过的办法都不行
+list-clause = ；
+
+as-it-is-fits = 空卡上{ $steps }放得下：卡上最多 { $device }（{ $bytes } 字节），已分配 { $allocated }
+as-it-is-steps = 跑 { $count } 步
+as-it-is-grows = ，而且每一步增长 { $bytes }
+as-it-is-stopped = ；用 --steps 可以看得更远
+as-it-is-needs = ；需要 { $bytes }
+as-it-is-fails = 脚本因别的原因出错：{ $because }
+
+out-of-memory = 显存不足：{ $place }
+ran-out-context = CUDA 启动时
+ran-out-setup = 准备阶段
+ran-out-moving = 搬模型到卡上时
+ran-out-step = 第 { $step } 步（{ $stage }）
+ran-out-at = { $moment }，位于 { $place }
+
+ended-too-slow = 没有按时结束
+ended-at-call = 停在 `{ $function }`，这个调用没有模拟
+ended-at-some-call = 停在一个没有模拟的调用
+ended-without-library = 替身库没有载入进程
+ended-with-code = 以退出码 { $code } 结束
+
+candidate-batch = 批大小 { $batch }，这是放得下的最大值
+candidate-batch-instead = 批大小 { $batch }（原来是 { $own }），这是放得下的最大值
+candidate-switch = 脚本自带的 { $word }
+candidate-card = { $advised }：{ $card }，{ $total }
+write-batch-size = 在 { $place } 写 batch_size={ $batch }
+
+did-end-growth = 不再每一步增长 { $bytes }
+did-fix-lines = 改了 { $count } 行
+did-set-argument = { $option } { $value }（原来是 { $before }）
+did-cut-batches = 每批截到 { $tokens } 个 token，原有 { $of } 个
+
+fails-on-empty-card = 空卡上也放不下
+fails-still-grows = 每一步仍增长 { $bytes }
+fails-not-reached = 没有全部预演到：{ $because }
+no-batch-no-loader = 脚本没有遍历 DataLoader；用 `--arg --batch-size` 指明设置批大小的参数
+no-batch-no-option = 脚本没有参数 `{ $option }`
+no-batch-no-effect = 批大小为 { $smaller } 和 { $larger } 时，脚本做的事完全一样
+no-batch-fits = 连 { $batch } 也放不下：{ $place }
+no-batch-too-early = 还没遍历 DataLoader 显存就不足；用 `--arg --batch-size` 指明设置批大小的参数
+
+not-nothing-to-change = 脚本里没有可改的地方
+not-nothing-before = 在此之前没有可改的地方：{ $place }
+not-no-length = 脚本没有这个参数，也没有可以截短 token 的 DataLoader
+not-unreadable = 读不了 { $file }：{ $problem }
+not-found-by-lint = lint 在 { $file } 里没找到这样的行
+not-fixed-by-lint = lint 找到 { $place }（{ $rule }），但没有可试的修改

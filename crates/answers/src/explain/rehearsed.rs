@@ -95,45 +95,61 @@ impl Rehearsed {
         let label = |id: &str| say!(catalogue, id);
         sheet.paragraph(
             &label("label-rehearsed-on"),
-            &format!("a virtual {} ({})", self.card, human(self.total_bytes)),
+            &say!(
+                catalogue,
+                "rehearsed-on-card",
+                card = self.card.clone(),
+                total = human(self.total_bytes)
+            ),
         );
-        sheet.paragraph(&label("label-as-it-is"), &self.as_it_is());
+        sheet.paragraph(&label("label-as-it-is"), &self.as_it_is(catalogue));
         for (index, works) in self.works.iter().enumerate() {
             let works_label = match index {
                 0 => label("label-works"),
                 _ => String::new(),
             };
             let peaks = works.peaks;
-            let did = works.did.as_ref();
-            let did = did.map(|did| format!("{did}; ")).unwrap_or_default();
-            sheet.paragraph(
-                &works_label,
-                &format!(
-                    "{}. {} ({}): {did}on the card at most {} of {}, allocated {}",
-                    index + 1,
-                    works.what,
-                    works.effect.words(catalogue),
-                    human(peaks.device_bytes),
-                    human(works.total_bytes),
-                    human(peaks.allocated_bytes),
-                ),
+            let clause = |did: &String| format!("{did}{}", say!(catalogue, "list-clause"));
+            let text = say!(
+                catalogue,
+                "works-line",
+                number = index + 1,
+                what = works.what.clone(),
+                effect = works.effect.words(catalogue),
+                did = works.did.as_ref().map(clause).unwrap_or_default(),
+                device = human(peaks.device_bytes),
+                total = human(works.total_bytes),
+                allocated = human(peaks.allocated_bytes),
             );
+            sheet.paragraph(&works_label, &text);
             sheet.section("", [format!("     {}", works.command)]);
         }
         if self.works.is_empty() && !matches!(self.as_it_is, AsItIs::Fits { .. }) {
-            sheet.paragraph(&label("label-works"), "nothing that was rehearsed");
+            sheet.paragraph(&label("label-works"), &label("nothing-works"));
         }
         let fails: Vec<String> = self
             .fails
             .iter()
-            .map(|fails| format!("{}: {}", fails.what, fails.because))
+            .map(|fails| {
+                say!(
+                    catalogue,
+                    "useless-line",
+                    what = fails.what.clone(),
+                    why = fails.because.clone()
+                )
+            })
             .collect();
         sheet.list(&label("label-did-not-help"), &fails);
         let not_rehearsed: Vec<String> = self
             .not_rehearsed
             .iter()
             .map(|advice| match &advice.not_rehearsed_because {
-                Some(because) => format!("{}: {because}", advice.what),
+                Some(because) => say!(
+                    catalogue,
+                    "useless-line",
+                    what = advice.what.clone(),
+                    why = because.clone()
+                ),
                 None => advice.what.clone(),
             })
             .collect();
@@ -142,40 +158,45 @@ impl Rehearsed {
     }
 
     /// What became of the script without any change.
-    pub fn as_it_is(&self) -> String {
+    pub fn as_it_is(&self, catalogue: &Catalogue) -> String {
         match &self.as_it_is {
             AsItIs::Fits {
                 peaks,
                 stopped_after_steps,
                 grows_by_bytes,
             } => {
-                let steps = match stopped_after_steps {
-                    Some(1) => " for 1 step",
-                    Some(steps) => &format!(" for {steps} steps"),
-                    None => "",
-                };
-                let growth = match (grows_by_bytes, stopped_after_steps) {
+                let steps = stopped_after_steps
+                    .map(|steps| say!(catalogue, "as-it-is-steps", count = steps))
+                    .unwrap_or_default();
+                let further = match (grows_by_bytes, stopped_after_steps) {
                     (Some(bytes), _) => {
-                        format!(", and growing by {} with every step", human(*bytes))
+                        say!(catalogue, "as-it-is-grows", bytes = human(*bytes))
                     }
-                    (None, Some(_)) => "; --steps looks further".to_owned(),
+                    (None, Some(_)) => say!(catalogue, "as-it-is-stopped"),
                     (None, None) => String::new(),
                 };
-                format!(
-                    "it fits on an empty card{steps}: {} on the card at most ({} bytes), {} allocated{growth}",
-                    human(peaks.device_bytes),
-                    grouped(peaks.device_bytes),
-                    human(peaks.allocated_bytes)
-                )
+                let fits = say!(
+                    catalogue,
+                    "as-it-is-fits",
+                    steps = steps,
+                    device = human(peaks.device_bytes),
+                    bytes = grouped(peaks.device_bytes),
+                    allocated = human(peaks.allocated_bytes),
+                );
+                format!("{fits}{further}")
             }
             AsItIs::DoesNotFit {
                 place,
                 needed_bytes,
             } => {
-                let needed = needed_bytes.map(|bytes| format!("; it would need {}", human(bytes)));
-                format!("out of memory {place}{}", needed.unwrap_or_default())
+                let failed = say!(catalogue, "out-of-memory", place = place.clone());
+                let needed = needed_bytes
+                    .map(|bytes| say!(catalogue, "as-it-is-needs", bytes = human(bytes)));
+                format!("{failed}{}", needed.unwrap_or_default())
             }
-            AsItIs::Fails { because } => format!("the script fails for another reason: {because}"),
+            AsItIs::Fails { because } => {
+                say!(catalogue, "as-it-is-fails", because = because.clone())
+            }
         }
     }
 }

@@ -63,7 +63,7 @@ fn outcome(rehearsed: &Rehearsed, catalogue: &Catalogue) -> Headline {
         (AsItIs::Fits { .. }, _) => Headline {
             word: say!(catalogue, "label-fits").into(),
             colour: Colour::Good,
-            text: rehearsed.as_it_is(),
+            text: rehearsed.as_it_is(catalogue),
         },
         (_, Some(works)) => Headline {
             word: say!(catalogue, "label-works").into(),
@@ -73,7 +73,7 @@ fn outcome(rehearsed: &Rehearsed, catalogue: &Catalogue) -> Headline {
         (_, None) => Headline {
             word: say!(catalogue, "label-does-not-fit").into(),
             colour: Colour::Bad,
-            text: "nothing that was rehearsed works".to_owned(),
+            text: say!(catalogue, "nothing-rehearsed-works"),
         },
     }
 }
@@ -216,7 +216,7 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
         "on a virtual {} ({}): {}",
         rehearsed.card,
         human(rehearsed.total_bytes),
-        rehearsed.as_it_is()
+        rehearsed.as_it_is(catalogue)
     );
     sheet.section(
         &say!(catalogue, "label-as-it-is"),
@@ -235,7 +235,7 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
     if lines.is_empty() && !matches!(rehearsed.as_it_is, AsItIs::Fits { .. }) {
         sheet.section(
             &say!(catalogue, "label-works"),
-            ["nothing that was rehearsed".to_owned()],
+            [say!(catalogue, "nothing-works")],
         );
     }
     sheet.section(&say!(catalogue, "label-works"), lines);

@@ -2,6 +2,7 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::structure::{Call, UnitId};
+use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression_of};
 use crate::finding::Severity;
 use crate::python::{Expr, span};
@@ -49,21 +50,14 @@ all cards but one, are not reported.
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     // If both are present, the other one is for several cards.
-    if knows_distributed(facts) || sees_one_card(facts) {
+    if knows_distributed(facts) || sees_one_card(facts) || wraps_an_optimizer(facts) {
         return;
     }
     let mut reported: Vec<UnitId> = Vec::new();
     for call in &facts.structure.calls {
-        let Some(name) = facts.callee(call.node) else {
-            continue;
-        };
         let unit = facts.structure.unit_of(call.place.block);
-        if !matches!(
-            name.as_str(),
-            "torch.nn.DataParallel"
-                | "torch.nn.parallel.DataParallel"
-                | "torch.nn.parallel.data_parallel.DataParallel"
-        ) || call.node.arguments.is_empty()
+        if !is_wrapper(facts, call)
+            || call.node.arguments.is_empty()
             || reported.contains(&unit)
             || is_for_one_card(facts, call)
             || !is_trained(facts, call)
@@ -80,6 +74,28 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             "use `DistributedDataParallel`, one process per card",
         );
     }
+}
+
+fn is_wrapper(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    facts.callee(call.node).is_some_and(|name| {
+        matches!(
+            name.as_str(),
+            "torch.nn.DataParallel"
+                | "torch.nn.parallel.DataParallel"
+                | "torch.nn.parallel.data_parallel.DataParallel"
+        )
+    })
+}
+
+/// Whether the file wraps an optimizer or a scheduler, too: it ends at the first step with several
+/// cards, so it has only ever been run with one.
+fn wraps_an_optimizer(facts: &Facts<'_>) -> bool {
+    facts.structure.calls.iter().any(|call| {
+        is_wrapper(facts, call)
+            && call.node.arguments.args.first().is_some_and(|wrapped| {
+                matches!(facts.value(wrapped).kind, Kind::Optimizer | Kind::Scheduler)
+            })
+    })
 }
 
 /// Whether the file itself hides all cards but one: `os.environ["CUDA_VISIBLE_DEVICES"] = "0"`.

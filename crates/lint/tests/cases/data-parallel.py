@@ -404,6 +404,27 @@ for x, y in loader:
     criterion(net(x), y).backward()
     optimizer.step()
 
+# case: a script that wraps its optimizer, too, ends at the first step with several cards
+import torch
+from torch import nn, optim
+
+class Experiment:
+    def __init__(self, model, cards):
+        self.model = model
+        if cards > 1:
+            self.model = nn.DataParallel(self.model)
+        self.model.to("cuda")
+        self.optimizer = optim.Adam(self.model.parameters())
+        if cards > 1:
+            self.optimizer = nn.DataParallel(self.optimizer)
+
+    def train(self, loader, criterion):
+        for x, y in loader:
+            loss = criterion(self.model(x.cuda()), y.cuda())
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
 # case: known to be wrong: with several cards the script ends at `torch.device("cuda:0,1")`
 import torch
 from torch import nn

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ghostgpu_answers::explain::{Rehearsed, Typed, rehearsed};
-use ghostgpu_explain::{Explanation, Log};
+use ghostgpu_explain::{Catalogue, Explanation, Log};
 use ghostgpu_plan::candidates::{Question, Script, rehearse_advice};
 use ghostgpu_rehearse::{Job, WholeRuns};
 
@@ -19,6 +19,7 @@ pub fn rehearse(
     script: &Path,
     explanation: &Explanation,
     log: &Log,
+    catalogue: &Catalogue,
 ) -> anyhow::Result<Rehearsed> {
     let guess = guess(
         arguments.gpu.as_deref(),
@@ -64,5 +65,5 @@ pub fn rehearse(
         script,
         words: &arguments.words,
     };
-    Ok(rehearsed(candidates, &card, assumptions, &typed))
+    Ok(rehearsed(candidates, &card, assumptions, &typed, catalogue))
 }

@@ -31,7 +31,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         return Err(nothing_found(arguments, &log).into());
     };
     let rehearsed = match &arguments.script {
-        Some(script) => Some(rehearse(arguments, script, &explanation, &log)?),
+        Some(script) => Some(rehearse(arguments, script, &explanation, &log, catalogue)?),
         None => None,
     };
     let exit_code = match &rehearsed {
