@@ -35,6 +35,7 @@ pub mod largest_batch;
 mod look;
 mod one_line;
 mod peak;
+mod ranks;
 pub mod replay;
 pub mod snapshot;
 pub mod tricks;

@@ -65,6 +65,8 @@ pub struct Answer {
     pub retries: u64,
     pub allocations: u64,
     pub devices: Vec<DevicePeak>,
+    /// What each rank had, where the job has several.
+    pub ranks: Vec<RankPeak>,
     /// The allocator's peaks on each device of the process that reserved most.
     pub allocator_peaks: Vec<AllocatorPeaks>,
     pub step_peaks: Vec<StepPeaks>,
@@ -183,6 +185,22 @@ pub struct DevicePeak {
     pub peak_device_bytes: u64,
     /// Of that, what processes hold beside the one that reserved most.
     pub other_processes_bytes: u64,
+}
+
+/// The most that one rank of a job had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RankPeak {
+    pub rank: u32,
+    /// The card on which it had most.
+    pub device: usize,
+    pub peak_allocated_bytes: u64,
+    pub peak_reserved_bytes: u64,
+    /// What it had of that card, with its context and libraries.
+    pub peak_device_bytes: u64,
+    pub steps: u64,
+    /// It ended because memory ran out.
+    pub ran_out: bool,
 }
 
 #[cfg(test)]

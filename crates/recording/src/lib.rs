@@ -36,7 +36,7 @@ mod recording;
 mod reserved_ranges;
 
 pub use allocation::{Allocation, AllocationId, Category};
-pub use answer::{Answer, AssumedSizes, DevicePeak, Gpu, NextCommand, Verdict, Versions};
+pub use answer::{Answer, AssumedSizes, DevicePeak, Gpu, NextCommand, RankPeak, Verdict, Versions};
 pub use check::Inconsistency;
 pub use events::{ChangeId, Event, Failure, FailureId, Pool, PoolId, SegmentChange};
 pub use names::{Frame, FrameId, FrameOwner, Module, ModuleId, NameId, Names, OperatorId, StackId};

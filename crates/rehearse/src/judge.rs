@@ -9,6 +9,7 @@ use crate::SizePointReport;
 use crate::findings::Findings;
 use crate::outcome::Peaks;
 use crate::process::Ending;
+use crate::ranks;
 use crate::recorded_memory::Memory;
 use crate::stop::Stop;
 
@@ -182,11 +183,28 @@ impl Run {
     ///
     /// That of the youngest process: a launcher only says that one of its children failed.
     pub fn exception(&self) -> Option<&str> {
+        if let Some(trouble) = self.ranks_trouble() {
+            return Some(trouble);
+        }
         let exceptions = self.findings.processes.iter().rev();
         exceptions
             .filter_map(|process| process.exception.as_deref())
+            .filter(|exception| !ranks::is_consequence(&self.findings, exception))
             // A `sys.exit` that somebody caught did not end anything.
             .find(|exception| !(self.ending.is_success() && exception.starts_with("SystemExit")))
+    }
+
+    /// Why the ranks of the job could not go on together.
+    pub fn ranks_trouble(&self) -> Option<&str> {
+        ranks::trouble(&self.findings).filter(|_| !self.ending.is_success())
+    }
+
+    /// The rank of the process whose exception ended the job, where it has several.
+    pub fn failed_rank(&self) -> Option<u32> {
+        let exception = self.exception()?;
+        let mut processes = self.findings.processes.iter().rev();
+        let failed = processes.find(|each| each.exception.as_deref() == Some(exception))?;
+        failed.rank.filter(|_| failed.world_size > Some(1))
     }
 
     pub fn stopped_by_step_limit(&self) -> bool {

@@ -148,6 +148,8 @@ impl<'a, S: Surroundings> Wait<'a, S> {
         // Everybody in the circle tells it in the same words.
         let first = (0..waiting.len()).min_by_key(|&place| waiting[place].0);
         waiting.rotate_left(first.unwrap_or(0));
+        // The notice stays, so that the others see the circle too.
+        self.is_told = false;
         Err(Trouble::Circle(waiting))
     }
 

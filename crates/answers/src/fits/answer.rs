@@ -4,7 +4,7 @@ use ghostgpu_device::DeviceSheet;
 use ghostgpu_plan::Smallest;
 use ghostgpu_plan::verdict::Judgement;
 use ghostgpu_recording::{AssumedSizes, DevicePeak, Gpu, Verdict, Versions};
-use ghostgpu_rehearse::{Completion, Findings, Prepared, Run};
+use ghostgpu_rehearse::{Completion, EXIT_FAILURE, Findings, Prepared, Run};
 use ghostgpu_session::Note;
 use ghostgpu_text::{grouped, human};
 use ghostgpu_whatif::PeakRanges;
@@ -164,6 +164,7 @@ pub fn answer(
                 other_processes_bytes: findings.other_processes_bytes(device),
             })
             .collect(),
+        ranks: ghostgpu_rehearse::ranks(findings),
         allocator_peaks: main
             .map(|process| process.peaks.clone())
             .unwrap_or_default(),
@@ -173,9 +174,12 @@ pub fn answer(
         process_count: findings.processes.len(),
         exception: run.exception().map(str::to_owned),
         script_exit_code: run.ending.shell_code(),
-        exit_code: verdict
-            .exit_code()
-            .unwrap_or_else(|| run.ending.shell_code()),
+        exit_code: match (verdict.exit_code(), run.ranks_trouble()) {
+            (Some(code), _) => code,
+            // A mistake that the launcher's own code says nothing about.
+            (None, Some(_)) => EXIT_FAILURE,
+            (None, None) => run.ending.shell_code(),
+        },
         covered: coverage.covered,
         not_reached: coverage.not_reached,
     }

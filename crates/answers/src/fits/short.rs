@@ -12,6 +12,7 @@ use crate::headline::VerdictHeadline;
 use crate::look::Look;
 use crate::one_line;
 use crate::peak;
+use crate::ranks::add_ranks;
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{Memory, user_frame};
 
@@ -89,6 +90,7 @@ impl Screen<'_> {
         refused(sheet, answer, look);
         if answer.verdict != Verdict::DidNotUseCard {
             figures(sheet, answer);
+            add_ranks(sheet, &answer.ranks, false);
         }
         let mut grows = false;
         match ledger {
@@ -274,7 +276,11 @@ fn figures(sheet: &mut Sheet, answer: &Answer) {
                 .take(2),
         );
     }
-    if let (Some(true), [_, _, ..]) = (answer.fits, answer.devices.as_slice()) {
+    if let (Some(true), [_, _, ..], []) = (
+        answer.fits,
+        answer.devices.as_slice(),
+        answer.ranks.as_slice(),
+    ) {
         let each = answer.devices.iter().map(|device| device.peak_device_bytes);
         lines.push(format!(
             "on the fullest of {} cards; {} on the emptiest",

@@ -10,6 +10,7 @@ use crate::breakdown::add_breakdown;
 use crate::fits::Answer;
 use crate::headline::VerdictHeadline;
 use crate::look::Look;
+use crate::ranks::add_ranks;
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{Memory, user_frame};
 use ghostgpu_text::{Sheet, grouped, human, wrap};
@@ -91,6 +92,7 @@ impl FullText<'_> {
             ));
         }
         self.sheet.section("peak", lines);
+        add_ranks(&mut self.sheet, &answer.ranks, true);
     }
 
     fn out_of_memory(&mut self, oom: &OomReport) {

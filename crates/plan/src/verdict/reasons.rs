@@ -23,7 +23,13 @@ pub fn ended_otherwise(run: &Run, verdict: Verdict) -> String {
         _ => {
             let line = run.exception().and_then(|text| text.lines().next());
             let exception = line.map(|line| format!(": {line}")).unwrap_or_default();
-            format!("the script failed with exit code {code}{exception}")
+            if run.ranks_trouble().is_some() {
+                return line.unwrap_or_default().to_owned();
+            }
+            match run.failed_rank() {
+                Some(rank) => format!("rank {rank} failed{exception}"),
+                None => format!("the script failed with exit code {code}{exception}"),
+            }
         }
     }
 }

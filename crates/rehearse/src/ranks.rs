@@ -1,0 +1,107 @@
+//! What each rank of a job had, from what its processes left behind. Pure.
+
+use ghostgpu_recording::RankPeak;
+use ghostgpu_session::Note;
+
+use crate::findings::Findings;
+
+/// The ranks of a job of several, in their order; empty for any other.
+pub fn ranks(findings: &Findings) -> Vec<RankPeak> {
+    let of_several = findings
+        .processes
+        .iter()
+        .filter(|process| process.world_size.is_some_and(|size| size > 1));
+    let mut ranks: Vec<RankPeak> = of_several
+        .filter_map(|process| {
+            let own = process.peaks.iter();
+            let largest = own.max_by_key(|peaks| peaks.peak_reserved_bytes);
+            let on_cards = findings
+                .process_use
+                .iter()
+                .filter(|each| each.process == process.pid);
+            let card = on_cards.max_by_key(|each| each.peak_bytes);
+            Some(RankPeak {
+                rank: process.rank?,
+                device: card.map_or(0, |card| card.device),
+                peak_allocated_bytes: largest.map_or(0, |peaks| peaks.peak_allocated_bytes),
+                peak_reserved_bytes: largest.map_or(0, |peaks| peaks.peak_reserved_bytes),
+                peak_device_bytes: card.map_or(0, |card| card.peak_bytes),
+                steps: process.steps,
+                ran_out: process.ooms.iter().any(|oom| oom.is_fatal),
+            })
+        })
+        .collect();
+    ranks.sort_by_key(|rank| rank.rank);
+    ranks
+}
+
+/// Why ranks could not go on together, where that is more than the end of one of them.
+pub fn trouble(findings: &Findings) -> Option<&str> {
+    findings.notes.iter().find_map(|note| match note {
+        Note::Ranks {
+            text,
+            is_consequence: false,
+        } => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+/// Whether an exception only says that another rank has ended.
+pub fn is_consequence(findings: &Findings, exception: &str) -> bool {
+    findings.notes.iter().any(|note| {
+        matches!(note, Note::Ranks { text, is_consequence: true } if exception.contains(text.as_str()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ghostgpu_session::card_usage::ProcessUse;
+    use ghostgpu_session::{AllocatorPeaks, ProcessReport};
+
+    fn process(pid: u32, rank: Option<u32>, reserved: u64) -> ProcessReport {
+        ProcessReport {
+            pid,
+            rank,
+            world_size: rank.map(|_| 2),
+            peaks: vec![AllocatorPeaks {
+                peak_allocated_bytes: reserved / 2,
+                peak_reserved_bytes: reserved,
+                ..AllocatorPeaks::default()
+            }],
+            ..ProcessReport::default()
+        }
+    }
+
+    #[test]
+    fn ranks_are_in_their_order_each_with_its_own_card_and_launchers_are_none() {
+        let on_card = |process, device, peak_bytes| ProcessUse {
+            process,
+            device,
+            peak_bytes,
+            used_bytes: 0,
+            at_card_peak_bytes: 0,
+        };
+        let findings = Findings {
+            processes: vec![
+                process(1, None, 0),
+                process(2, Some(1), 80),
+                process(3, Some(0), 60),
+            ],
+            process_use: vec![on_card(2, 0, 5), on_card(2, 1, 90), on_card(3, 0, 70)],
+            ..Findings::default()
+        };
+        let found: Vec<(u32, usize, u64)> = ranks(&findings)
+            .iter()
+            .map(|rank| (rank.rank, rank.device, rank.peak_device_bytes))
+            .collect();
+        assert_eq!(found, [(0, 0, 70), (1, 1, 90)]);
+        let mut alone = process(2, Some(0), 80);
+        alone.world_size = Some(1);
+        let findings = Findings {
+            processes: vec![alone],
+            ..Findings::default()
+        };
+        assert_eq!(ranks(&findings), []);
+    }
+}

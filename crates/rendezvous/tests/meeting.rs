@@ -1,0 +1,243 @@
+//! Ranks that meet, in threads of one process: who agrees goes on, and who cannot is told why.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use ghostgpu_rendezvous::{
+    Call, Communicator, Function, Member, ProcessId, Surroundings, Ticket, Trouble,
+};
+
+/// A machine on which processes end when the test says so.
+#[derive(Default)]
+struct Made {
+    ended: Mutex<BTreeSet<u32>>,
+}
+
+impl Surroundings for Made {
+    fn pause(&self, _: Duration) -> bool {
+        thread::sleep(Duration::from_millis(1));
+        true
+    }
+
+    fn is_alive(&self, process: ProcessId) -> bool {
+        !self.ended.lock().expect("lock").contains(&process.pid)
+    }
+
+    fn processor_ticks(&self, _: ProcessId) -> u64 {
+        0
+    }
+}
+
+fn member(rank: u32, size: u32) -> Member {
+    Member {
+        process: ProcessId {
+            pid: 100 + rank,
+            began: 1,
+        },
+        job_rank: None,
+        size,
+        host: String::new(),
+        bus: format!("{rank}000"),
+    }
+}
+
+fn join(folder: &Path, rank: u32, size: u32) -> Communicator {
+    Communicator::join(folder, "world", rank, member(rank, size)).expect("joined")
+}
+
+fn call(function: Function, count: u64, root: Option<u32>) -> Call {
+    Call {
+        function,
+        count,
+        data_type: 7,
+        operation: (function == Function::AllReduce).then_some(0),
+        root,
+        part: None,
+        line: format!("train.py:{count}"),
+    }
+}
+
+/// Lets each rank do something in a thread of its own; returns what came of it.
+fn each<R: Send>(
+    size: u32,
+    machine: &Made,
+    act: impl Fn(u32, &Communicator, &Made) -> R + Sync,
+) -> Vec<R> {
+    let folder = tempfile::tempdir().expect("folder");
+    thread::scope(|scope| {
+        let ranks: Vec<_> = (0..size)
+            .map(|rank| {
+                let (folder, act) = (folder.path(), &act);
+                scope.spawn(move || {
+                    let communicator = join(folder, rank, size);
+                    communicator.meet(machine).expect("met");
+                    act(rank, &communicator, machine)
+                })
+            })
+            .collect();
+        ranks
+            .into_iter()
+            .map(|rank| rank.join().expect("a thread"))
+            .collect()
+    })
+}
+
+#[test]
+fn values_reach_every_rank_and_unknown_ones_stay_unknown() {
+    let seen = each(3, &Made::default(), |rank, communicator, machine| {
+        let values = (rank != 1).then(|| vec![rank as u8; 4]);
+        let ticket = communicator
+            .post(call(Function::AllGather, 4, None), values.as_deref())
+            .expect("posted");
+        communicator.wait(ticket, machine).expect("everybody came");
+        [0, 1, 2].map(|other| communicator.values(ticket, other))
+    });
+    for of_rank in seen {
+        assert_eq!(of_rank, [Some(vec![0; 4]), None, Some(vec![2; 4])]);
+    }
+}
+
+#[test]
+fn messages_find_their_receivers_in_order() {
+    let seen = each(2, &Made::default(), |rank, communicator, machine| {
+        let post = |call, bytes: &[u8]| communicator.post(call, Some(bytes)).expect("posted");
+        if rank == 0 {
+            post(call(Function::Send, 1, Some(1)), b"a");
+            post(call(Function::Send, 1, Some(1)), b"b");
+            return Vec::new();
+        }
+        let tickets: Vec<Ticket> = (0..2)
+            .map(|_| post(call(Function::Receive, 1, Some(0)), b""))
+            .collect();
+        let arrived = tickets.into_iter().map(|ticket| {
+            communicator.wait(ticket, machine).expect("sent");
+            communicator.values(ticket, 0)
+        });
+        arrived.collect()
+    });
+    assert_eq!(seen[1], [Some(b"a".to_vec()), Some(b"b".to_vec())]);
+}
+
+#[test]
+fn ranks_that_call_different_things_are_both_told_the_same() {
+    let cases = [
+        (
+            call(Function::AllReduce, 8, None),
+            "rank 0 called all_reduce (sum) of 4 × float32 at train.py:4 where rank 1 called \
+             all_reduce (sum) of 8 × float32 at train.py:8",
+        ),
+        (
+            call(Function::Broadcast, 4, Some(1)),
+            "where rank 1 called broadcast of 4 × float32 from rank 1 at train.py:4",
+        ),
+    ];
+    for (other, words) in cases {
+        let told = each(2, &Made::default(), |rank, communicator, machine| {
+            let own = match rank {
+                0 => call(Function::AllReduce, 4, None),
+                _ => other.clone(),
+            };
+            let ticket = communicator.post(own, None).expect("posted");
+            let trouble = communicator
+                .wait(ticket, machine)
+                .expect_err("they disagree");
+            trouble.to_string()
+        });
+        assert_eq!(told[0], told[1]);
+        assert!(told[0].contains(words), "{}", told[0]);
+    }
+}
+
+#[test]
+fn a_rank_that_has_ended_is_not_waited_for() {
+    let machine = Made::default();
+    let told = each(2, &machine, |rank, communicator, machine| {
+        if rank == 1 {
+            machine.ended.lock().expect("lock").insert(101);
+            return None;
+        }
+        let ticket = communicator
+            .post(call(Function::AllReduce, 4, None), None)
+            .expect("posted");
+        communicator.wait(ticket, machine).err()
+    });
+    let trouble = told[0].as_ref().expect("nobody comes");
+    assert!(trouble.is_consequence());
+    assert_eq!(
+        trouble.to_string(),
+        "rank 0 waits in all_reduce (sum) of 4 × float32 at train.py:4 for rank 1, which has ended: a real job \
+         would hang there"
+    );
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_are_told_so() {
+    let told = each(2, &Made::default(), |rank, communicator, machine| {
+        // Both receive before they send.
+        let ticket = communicator
+            .post(call(Function::Receive, 4, Some(1 - rank)), None)
+            .expect("posted");
+        let trouble = communicator.wait(ticket, machine).expect_err("a circle");
+        // The other one has to see it, too.
+        thread::sleep(Duration::from_millis(100));
+        trouble.to_string()
+    });
+    let circle = "rank 0 waits in recv of 4 × float32 from rank 1 at train.py:4 for rank 1, rank 1 waits in recv of \
+                  4 × float32 from rank 0 at train.py:4 for rank 0: a real job would hang there";
+    assert!(told.iter().any(|text| text == circle), "{told:?}");
+}
+
+#[test]
+fn a_rank_that_the_rehearsal_ended_is_silent() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (one, _other) = (join(folder.path(), 0, 2), join(folder.path(), 1, 2));
+    let ranks = folder.path().join("ranks");
+    std::fs::write(ranks.join("left-101"), "").expect("written");
+    let ticket = one
+        .post(call(Function::AllReduce, 4, None), None)
+        .expect("posted");
+    assert_eq!(one.wait(ticket, &Made::default()), Ok(()));
+    assert_eq!(one.values(ticket, 1), None);
+}
+
+#[test]
+fn ranks_that_cannot_work_together_do_not_begin() {
+    type Change = fn(&mut Member);
+    let cases: [(Change, &str); 2] = [
+        (
+            |member| member.size = 4,
+            "rank 0 expects 2 ranks, and rank 1 expects 4",
+        ),
+        (
+            |member| member.bus = "0000".to_owned(),
+            "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 0000",
+        ),
+    ];
+    for (change, words) in cases {
+        let folder = tempfile::tempdir().expect("folder");
+        let one = join(folder.path(), 0, 2);
+        let mut other = member(1, 2);
+        change(&mut other);
+        let _other = Communicator::join(folder.path(), "world", 1, other).expect("joined");
+        let trouble = one.meet(&Made::default()).expect_err("they cannot");
+        assert_eq!(trouble.to_string(), words);
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let _one = join(folder.path(), 0, 2);
+    let twin = Communicator::join(folder.path(), "world", 0, member(0, 2));
+    assert_eq!(twin.err(), Some(Trouble::SameRank { rank: 0 }));
+}
+
+#[test]
+fn two_ranks_on_one_card_are_fine_if_they_say_that_they_are_on_two_machines() {
+    let folder = tempfile::tempdir().expect("folder");
+    let members = [0, 1].map(|rank| {
+        let mut member = member(rank, 2);
+        (member.host, member.bus) = (format!("machine {rank}"), "1000".to_owned());
+        Communicator::join(folder.path(), "world", rank, member).expect("joined")
+    });
+    assert_eq!(members[0].meet(&Made::default()), Ok(()));
+}
