@@ -31,6 +31,7 @@ class CardPoint:
         self._socket_path = socket_path
         self._in_copy = in_copy
         self._process = os.getpid()
+        self._has_arrived = False
         self._restore: list[Callable[[], None]] = []
 
     def install(self) -> None:
@@ -51,11 +52,14 @@ class CardPoint:
 
         @functools.wraps(original)
         def wrapper(*arguments: Any, **options: Any) -> Any:
-            if not is_point(*arguments, **options):
+            if self._has_arrived or not is_point(*arguments, **options):
                 return original(*arguments, **options)
+            before = getattr(owner, name)
             self._arrive()
-            # What is there now may be more than the original: a copy may have changes to make.
-            return getattr(owner, name)(*arguments, **options)
+            now = getattr(owner, name)
+            # A copy may have tricks of its own, which stand before this from now on.
+            is_new = now is not before and now is not original
+            return (now if is_new else original)(*arguments, **options)
 
         setattr(owner, name, wrapper)
 
@@ -66,6 +70,7 @@ class CardPoint:
         self._restore.append(restore)
 
     def _arrive(self) -> None:
+        self._has_arrived = True
         for restore in self._restore:
             restore()
         self._restore.clear()
