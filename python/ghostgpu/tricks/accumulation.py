@@ -94,9 +94,7 @@ class Window:
         # A window in which nothing counts has no gradient.
         return torch.where(total > 0, self._unit * ranks / total, torch.zeros_like(total))
 
-    def _finish(
-        self, optimizer: Any, max_norm: Optional[float], scheduler: Any
-    ) -> None:
+    def _finish(self, optimizer: Any, max_norm: Optional[float], scheduler: Any) -> None:
         import torch
 
         parameters = [
@@ -221,4 +219,6 @@ class Accumulation(Trick):
         return words if short == int(self.options["steps"]) else f"{words}, at least {short}"
 
     def line(self) -> str | None:
-        return f"with ghostgpu.accumulate(model, optimizer, steps={self.options['steps']}) as window:"
+        return (
+            f"with ghostgpu.accumulate(model, optimizer, steps={self.options['steps']}) as window:"
+        )

@@ -216,7 +216,9 @@ def require_plain_head(
         with HeadInPieces(model, chunks):
             pieces = make(*few_arguments, **few_options)
         state.restore()
-        before, after = (each["loss"] if isinstance(each, dict) else each[0] for each in (whole, pieces))
+        before, after = (
+            each["loss"] if isinstance(each, dict) else each[0] for each in (whole, pieces)
+        )
         is_close = torch.allclose(before.float(), after.float(), rtol=2e-2, equal_nan=True)
     if not is_close:
         raise Refused(

@@ -23,7 +23,7 @@ DEFAULT_THRESHOLD = 1 << 20
 
 
 class OnHost:
-    """Keeps saved tensors on the host; one for a process, since its copies are kept to be shared."""
+    """Keeps saved tensors on the host; what several operations save is copied once."""
 
     def __init__(self, torch: Any, threshold: int) -> None:
         self._torch = torch
@@ -64,9 +64,11 @@ class OnHost:
         if card not in self._streams:
             self._streams[card] = torch.cuda.Stream(card)
         stream = self._streams[card]
-        host = torch.empty_strided(
-            tensor.size(), tensor.stride(), dtype=tensor.dtype, pin_memory=True
-        ) if _is_dense(tensor) else torch.empty(tensor.size(), dtype=tensor.dtype, pin_memory=True)
+        host = (
+            torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, pin_memory=True)
+            if _is_dense(tensor)
+            else torch.empty(tensor.size(), dtype=tensor.dtype, pin_memory=True)
+        )
         stream.wait_stream(torch.cuda.current_stream(card))
         with torch.cuda.stream(stream):
             host.copy_(tensor.detach(), non_blocking=True)

@@ -112,7 +112,9 @@ class OptimizerInBackward(Trick):
         @functools.wraps(original)
         def scale(made: Any, *arguments: Any, **options: Any) -> Any:
             if made.is_enabled() and self._made:
-                raise self.refused(f"The optimizer cannot step in backward: {reason}.", _ALTERNATIVE)
+                raise self.refused(
+                    f"The optimizer cannot step in backward: {reason}.", _ALTERNATIVE
+                )
             return original(made, *arguments, **options)
 
         scaler.scale = scale
@@ -121,7 +123,9 @@ class OptimizerInBackward(Trick):
         @functools.wraps(original)
         def refusing(*arguments: Any, **options: Any) -> Any:
             if self._made:
-                raise self.refused(f"The optimizer cannot step in backward: {reason}.", _ALTERNATIVE)
+                raise self.refused(
+                    f"The optimizer cannot step in backward: {reason}.", _ALTERNATIVE
+                )
             return original(*arguments, **options)
 
         return refusing

@@ -95,7 +95,9 @@ def test_other_ways_to_step_lead_to_the_same_parameters(option: str, optimizer: 
     def run(fits: bool) -> list[torch.Tensor]:
         torch.manual_seed(0)
         model = mlp()
-        made = optimizer([{"params": model[0].parameters(), "lr": 0.02}, {"params": model[2:].parameters()}])
+        made = optimizer(
+            [{"params": model[0].parameters(), "lr": 0.02}, {"params": model[2:].parameters()}]
+        )
         schedule = torch.optim.lr_scheduler.ExponentialLR(made, 0.9)
         if fits:
             ghostgpu.fit(model, made, **{option: True})
@@ -107,9 +109,15 @@ def test_other_ways_to_step_lead_to_the_same_parameters(option: str, optimizer: 
             made.zero_grad()
             schedule.step()
         state = made.state_dict()["state"]
-        return [*(each.detach().clone() for each in model.parameters()),
-                *(value for _, each in sorted(state.items()) for value in each.values()
-                  if isinstance(value, torch.Tensor))]
+        return [
+            *(each.detach().clone() for each in model.parameters()),
+            *(
+                value
+                for _, each in sorted(state.items())
+                for value in each.values()
+                if isinstance(value, torch.Tensor)
+            ),
+        ]
 
     for one, other in zip(run(True), run(False)):
         assert torch.equal(one, other)
@@ -141,9 +149,7 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], error: Any, reason: 
 # Accumulation
 
 
-def windows(
-    sizes: list[int], steps: int, uses_counts: bool, **options: Any
-) -> list[torch.Tensor]:
+def windows(sizes: list[int], steps: int, uses_counts: bool, **options: Any) -> list[torch.Tensor]:
     """Train with batches of these sizes, and a window of so many."""
     torch.manual_seed(0)
     model = mlp()
@@ -181,7 +187,9 @@ def test_sums_schedulers_scalers_and_empty_windows() -> None:
         each.detach() - 0.1 * gradient
         for each, gradient in zip(
             model.parameters(),
-            torch.autograd.grad(F.cross_entropy(model(x), y, reduction="sum"), [*model.parameters()]),
+            torch.autograd.grad(
+                F.cross_entropy(model(x), y, reduction="sum"), [*model.parameters()]
+            ),
         )
     ]
     for rows in (slice(0, 2), slice(2, 6)):
@@ -214,6 +222,9 @@ def test_importing_the_package_imports_no_torch() -> None:
         "from ghostgpu import Refused; assert 'torch' not in sys.modules"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONPATH": str(source)}, capture_output=True, text=True
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr

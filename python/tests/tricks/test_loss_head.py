@@ -72,9 +72,7 @@ def test_frozen_weights_get_no_gradient() -> None:
     ("options", "reason"),
     [({"reduction": "none"}, "`mean` or `sum`"), ({"labels": torch.arange(3)}, "do not go")],
 )
-def test_arguments_that_do_not_go_together_are_named(
-    options: dict[str, Any], reason: str
-) -> None:
+def test_arguments_that_do_not_go_together_are_named(options: dict[str, Any], reason: str) -> None:
     arguments = {"hidden": numbers(4, 5), "weight": numbers(11, 5), "labels": torch.arange(4)}
     with pytest.raises(ValueError, match=reason):
         chunked_cross_entropy(**{**arguments, **options})

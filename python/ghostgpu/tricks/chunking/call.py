@@ -201,9 +201,7 @@ class Call:
         assert self._modes is not None and self._outputs is not None
         stand_ins = model.stand_ins.of(self.parameters) if self._graph is None else None
         inner: dict[int, torch.Tensor] = {}
-        shared = {
-            at: leaves[at].detach().requires_grad_() for at in self._wanted - self.batch.cut
-        }
+        shared = {at: leaves[at].detach().requires_grad_() for at in self._wanted - self.batch.cut}
         pieces = bounds(self.batch.samples, self.chunks)
         is_repeated = pieces == self._bounds
         with contextlib.ExitStack() as stack:
