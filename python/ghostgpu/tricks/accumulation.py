@@ -19,6 +19,8 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Optional, Sized, Union
 
+from .trick import Trick
+
 if TYPE_CHECKING:
     import torch
     from torch import nn
@@ -196,3 +198,27 @@ def _group(model: Any) -> Any:
     from torch.nn.parallel import DistributedDataParallel
 
     return model.process_group if isinstance(model, DistributedDataParallel) else None
+
+
+class Accumulation(Trick):
+    """One step of the script's optimizers for several of its batches."""
+
+    name = "accumulation"
+
+    def install(self) -> None:
+        from .accumulation_windows import Windows
+
+        self._windows = Windows(self.torch, self, int(self.options["steps"]))
+        self._windows.install()
+
+    def did(self) -> str | None:
+        if not self._windows.steps:
+            return None
+        short = self._windows.shortest
+        words = f"{self._windows.steps} steps with {self.options['steps']} batches each"
+        return words if short == int(self.options["steps"]) else f"{words}, at least {short}"
+
+    def line(self) -> str | None:
+        return (
+            f"with ghostgpu.accumulate(model, optimizer, steps={self.options['steps']}) as window:"
+        )

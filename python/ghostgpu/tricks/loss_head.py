@@ -83,7 +83,7 @@ class LossHead(Trick):
         self._models: set[str] = set()
 
     def install(self) -> None:
-        self.hooks.around_models.insert(0, self._call)
+        self.hooks.around_models.append(self._call)
 
     def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
         model = causal_model(module)

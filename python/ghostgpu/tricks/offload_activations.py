@@ -23,7 +23,7 @@ DEFAULT_THRESHOLD = 1 << 20
 
 
 class OnHost:
-    """Keeps saved tensors on the host; one for a process, since its copies are kept to be shared."""
+    """Keeps saved tensors on the host; what several operations save is copied once."""
 
     def __init__(self, torch: Any, threshold: int) -> None:
         self._torch = torch
@@ -110,8 +110,7 @@ class OffloadActivations(Trick):
         self._host = OnHost(torch, in_bytes(options["threshold"]))
 
     def install(self) -> None:
-        # Innermost, so that it is around each chunk and its repetition.
-        self.hooks.around_models.insert(0, self._call)
+        self.hooks.around_models.append(self._call)
 
     def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
         if not self.torch.is_grad_enabled():

@@ -70,7 +70,7 @@ class StepInBackward:
 def _plain_step(optimizer: Any) -> None:
     """A step that nobody counts: hooks and schedulers see the script's own."""
     step = type(optimizer).step
-    if getattr(step, "hooked", False):
+    while getattr(step, "hooked", False):
         step = step.__wrapped__
     step(optimizer)
 

@@ -37,8 +37,9 @@ class ModelCalls:
 
         self._hooks = hooks
         self.chunker: Chunker = Chunker(hooks.is_rehearsed)
-        # Inside of all others: what they put around a call is around each chunk, too.
-        hooks.around_models.insert(0, self._call)
+        # Tricks that come before it in the catalogue are inside, around each chunk; autocast and
+        # others are around the whole call.
+        hooks.around_models.append(self._call)
 
     def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
         def made(*arguments: Any, **options: Any) -> Any:

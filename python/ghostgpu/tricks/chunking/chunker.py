@@ -207,7 +207,7 @@ def agreed(chunks: int, group: Any) -> int:
 
 
 def without_cache(module: nn.Module, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Models of transformers return the keys and values of all layers, which training never uses."""
+    """Models of transformers return keys and values of all layers, which training never uses."""
     config = getattr(module, "config", None)
     if not getattr(config, "use_cache", False) or "use_cache" in options:
         return options

@@ -1,0 +1,145 @@
+"""Tricks in unmodified loops, installed as `ghostgpu launch` does it, have the plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.nn.functional as F  # noqa: E402
+from in_a_copy import in_a_copy  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from training_cases import CASES, assert_same, mlp, numbers, plain, trained  # noqa: E402
+
+from ghostgpu import tricks  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def in_float64() -> Iterator[None]:
+    before, threads = torch.get_default_dtype(), torch.get_num_threads()
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    yield
+    torch.set_default_dtype(before)
+    torch.set_num_threads(threads)
+
+
+REQUESTS: dict[str, list[tuple[str, dict[str, str]]]] = {
+    "chunks": [("chunking", {"chunks": "3"})],
+    "chunks of checkpointed blocks": [("chunking", {"chunks": "2"}), ("checkpointing", {})],
+    "surviving": [("surviving-oom", {})],
+    "state on the host": [("offload-optimizer", {})],
+    "activations on the host": [("offload-activations", {"threshold": "1B"})],
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("case", ["ResNet with frozen batch norm", "GAN", "GPT-2 with padding"])
+def test_an_unmodified_loop_has_the_numbers_of_a_plain_one(case: str, name: str) -> None:
+    if not CASES[case].is_possible:
+        pytest.skip(f"{CASES[case].needs} is not installed")
+    expected = trained(CASES[case], plain, 2)
+
+    def work() -> str | None:
+        started = tricks.start(torch, REQUESTS[name])
+        assert_same(trained(CASES[case], plain, 2), expected)
+        return started.accounts()[-1].did
+
+    did = in_a_copy(work)
+    if "chunk" in name:
+        assert did is not None and "chunks" in did
+
+
+def test_checkpointed_blocks_are_computed_again_for_each_chunk() -> None:
+    def work() -> int:
+        passes: list[int] = []
+        tricks.start(torch, [("chunking", {"chunks": "2"}), ("checkpointing", {})])
+        case = CASES["ResNet with frozen batch norm"]
+        (model,) = case.make()
+        original = type(model.blocks[0]).forward
+
+        def forward(block: Any, x: torch.Tensor) -> torch.Tensor:
+            passes.append(len(x))
+            return original(block, x)
+
+        type(model.blocks[0]).forward = forward
+        case.step(plain, [model], 0)
+        # The trial has four passes of a few samples; then there are three for each chunk: the
+        # first, its repetition with a graph, and what checkpointing repeats of that.
+        return sum(1 for samples in passes if samples > 2)
+
+    assert in_a_copy(work) == 2 * 2 * 3 + 2
+
+
+def test_a_model_with_batch_norm_ends_with_the_reason() -> None:
+    def work() -> str:
+        from ghostgpu.tricks.refusal import Refused
+
+        tricks.start(torch, [("chunking", {"chunks": "2"})])
+        try:
+            torch.nn.Sequential(torch.nn.BatchNorm1d(6))(numbers(0, 5, 6))
+        except Refused as refused:
+            return refused.reason
+        return ""
+
+    assert "BatchNorm1d in training mode" in in_a_copy(work)
+
+
+def loop(batch: int, clips: bool) -> list[Any]:
+    """A script's loop: clipping, a schedule for each batch and one for each epoch."""
+    torch.manual_seed(0)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+    data = TensorDataset(numbers(0, 22, 6), torch.arange(22).remainder(4))
+    rates = []
+    for _ in range(2):
+        for x, y in DataLoader(data, batch_size=batch):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            if clips:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+            optimizer.step()
+            schedule.step()
+        rates.append(schedule.get_last_lr()[0])
+    return [*(each.detach().numpy() for each in model.parameters()), rates]
+
+
+@pytest.mark.parametrize("clips", [False, True])
+def test_accumulated_batches_are_the_large_batch(clips: bool) -> None:
+    # Batches of 4, of which the last has 2; windows of 2, of which the last is a batch of 2 and
+    # one of 4: as batches of 8 and a last one of 6.
+    expected = loop(8, clips)
+
+    def work() -> list[Any]:
+        tricks.start(torch, [("accumulation", {"steps": "2"})])
+        return loop(4, clips)
+
+    for one, other in zip(in_a_copy(work), expected):
+        assert torch.allclose(torch.as_tensor(one), torch.as_tensor(other), rtol=1e-11)
+
+
+def test_an_optimizer_that_steps_in_backward_leads_to_the_same_parameters() -> None:
+    expected = loop(8, False)
+
+    def work() -> list[Any]:
+        tricks.start(torch, [("optimizer-in-backward", {})])
+        return loop(8, False)
+
+    for one, other in zip(in_a_copy(work), expected):
+        assert torch.allclose(torch.as_tensor(one), torch.as_tensor(other), rtol=1e-12)
+
+
+def test_clipping_is_refused_where_gradients_are_gone() -> None:
+    def work() -> str:
+        tricks.start(torch, [("optimizer-in-backward", {})])
+        try:
+            loop(8, True)
+        except Exception as error:
+            return str(error)
+        return ""
+
+    assert "clip_grad_norm_ needs all gradients" in in_a_copy(work)
