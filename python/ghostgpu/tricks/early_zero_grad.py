@@ -7,7 +7,7 @@ second step on: the script has then shown that it zeroes them before each backwa
 Saves: the gradients of the last step during the forward pass.
 Costs: nothing.
 Numbers: identical.
-Conflicts: accumulation.
+Conflicts: none. Accumulation over several batches is noticed, and left as it is.
 """
 
 from __future__ import annotations

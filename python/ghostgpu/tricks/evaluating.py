@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from .hooks import Hooks
@@ -11,7 +10,7 @@ from .hooks import Hooks
 class Evaluating:
     """Follows the script's own calls of `train()` and `eval()`."""
 
-    def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
+    def __init__(self, torch: Any, hooks: Hooks) -> None:
         self._torch = torch
         self._last_mode = True
         hooks.before_mode.append(self._note_mode)

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from .trick import Trick
 
 PLACES: dict[str, tuple[str, str]] = {
-    "accumulation": ("accumulation", "Accumulation"),
     "adafactor": ("adafactor", "Adafactor"),
     "allocator": ("allocator", "Allocator"),
     "autocast": ("autocast", "Autocast"),
