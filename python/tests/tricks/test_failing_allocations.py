@@ -1,4 +1,4 @@
-"""`--survive-oom` with allocations that fail at random: steps finish or say why not.
+"""The trick surviving-oom with allocations that fail at random: steps finish or say why not.
 
 `GHOSTGPU_ALLOCATION_FAULTS` lets allocations of the stand-in library fail
 (`crates/device/src/faults.rs`).
@@ -10,7 +10,9 @@ import json
 from typing import Any
 
 import pytest
-from conftest import Rehearse
+from conftest import Rehearse, needs_torch
+
+pytestmark = needs_torch
 
 MODELS = {
     "mlp": """
@@ -78,20 +80,18 @@ with open("steps.json", "w") as file:
 """
 
 
-def run(rehearse: Rehearse, name: str, steps: int, probability: float) -> dict[str, Any]:
+def run(
+    rehearse_on_card: Rehearse, patch: pytest.MonkeyPatch, name: str, steps: int, probability: float
+) -> dict[str, Any]:
     script = LOOP.replace("MODEL", MODELS[name]).replace("STEPS", str(steps))
     faults = f"probability={probability},seed={len(name)},length=6,after=12"
-    done = rehearse(
-        script,
-        "--survive-oom",
-        "--steps",
-        "0",
-        "--no-retry",
-        environment={"GHOSTGPU_ALLOCATION_FAULTS": faults},
-    )
-    assert "ran out of memory" in done.stdout, "no allocation has failed"
-    path = done.folder / "steps.json"
+    patch.setenv("GHOSTGPU_ALLOCATION_FAULTS", faults)
+    request = {"name": "surviving-oom", "options": {}}
+    done = rehearse_on_card(script, tricks=[request], steps=0)
+    path = done.run_dir.parent / "steps.json"
     assert path.exists(), f"{done.stdout}\n{done.stderr}"
+    (report,) = done.report["changes"]
+    assert "chunks" in (report["did"] or ""), "no allocation has failed"
     result: dict[str, Any] = json.loads(path.read_text())
     return result
 
@@ -104,11 +104,15 @@ def check(result: dict[str, Any], steps: int) -> None:
     assert result["held"][-1] == result["held"][9], "memory leaks"
 
 
-def test_steps_finish_or_say_why_not_when_allocations_fail_at_random(rehearse: Rehearse) -> None:
-    check(run(rehearse, "mlp", 50, 0.1), 50)
+def test_steps_finish_or_say_why_not_when_allocations_fail_at_random(
+    rehearse_on_card: Rehearse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(run(rehearse_on_card, monkeypatch, "mlp", 50, 0.1), 50)
 
 
 @pytest.mark.at_length
 @pytest.mark.parametrize("name", MODELS)
-def test_a_thousand_steps_leave_nothing_behind(name: str, rehearse: Rehearse) -> None:
-    check(run(rehearse, name, 1000, 0.05), 1000)
+def test_a_thousand_steps_leave_nothing_behind(
+    name: str, rehearse_on_card: Rehearse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(run(rehearse_on_card, monkeypatch, name, 1000, 0.05), 1000)
