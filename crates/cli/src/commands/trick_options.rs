@@ -234,7 +234,7 @@ mod tests {
                 }
             };
             let line = format!("{}{value} train.py", trick.flag);
-            assert_eq!(names(&line), [trick.name.clone()], "{line}");
+            assert_eq!(names(&line), [trick.name.as_str()], "{line}");
         }
     }
 
