@@ -18,6 +18,7 @@ already are left out, so that a run can go on where another ended (`--seconds`).
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import sys
@@ -227,7 +228,7 @@ def measure(out: Path, seconds: float, models: set[str], only: str) -> None:
         if time.monotonic() - begin > seconds:
             print(f"the time is over: {name} and what follows are left for the next run")
             return
-        figures = in_a_copy(lambda case=case, model=model: run_case(case, loads[model]))
+        figures = in_a_copy(functools.partial(run_case, case, loads[model]))
         line = {"name": name, **figures, **_saved(name, case, figures, present)}
         present[name] = line
         with out.open("a") as file:
