@@ -18,6 +18,7 @@ already are left out, so that a run can go on where another ended (`--seconds`).
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import signal
@@ -165,7 +166,9 @@ def train(workload: Workload, evaluates: bool) -> dict[str, Any]:
         del loss
         model.eval()
         for _ in range(2):
-            batch = {name: each.cuda() for name, each in workload.batch().items()}
+            # Twice the batch: evaluation would not be seen beside training otherwise.
+            halves = workload.batch().items()
+            batch = {name: torch.cat([each, each]).cuda() for name, each in halves}
             out = _called(model, batch)
             del out
     return {
@@ -230,7 +233,7 @@ def measure(out: Path, seconds: float, models: set[str], only: str) -> None:
         if time.monotonic() - begin > seconds:
             print(f"the time is over: {name} and what follows are left for the next run")
             return
-        figures = in_a_copy(lambda case=case, model=model: run_case(case, loads[model]))
+        figures = in_a_copy(functools.partial(run_case, case, loads[model]))
         line = {"name": name, **figures, **_saved(name, case, figures, present)}
         present[name] = line
         with out.open("a") as file:

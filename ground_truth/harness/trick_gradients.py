@@ -5,8 +5,8 @@
 Needs torch, and transformers and torchvision for the large models; no card of ours and nothing
 built. Three parts, under three minutes on an H200:
 
-* gradients: each case of `python/tests/tricks/training_cases.py` in float32, plain and in chunks; the
-  difference must be at most twice the noise: that between two plain runs, or to float64,
+* gradients: each case of `python/tests/tricks/training_cases.py` in float32, plain and in chunks;
+  the difference must be at most twice the noise: that between two plain runs, or to float64,
 * out of memory: steps under `set_per_process_memory_fraction` that fail as they are, and whose
   gradients must be those of a step that had room,
 * times: chunks of 4, and windows of 4, against the plain step.
@@ -25,13 +25,12 @@ from typing import Any, Callable
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY / "python"), str(REPOSITORY / "python" / "tests" / "tricks")]
 
+import ghostgpu  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+from ghostgpu.tricks.chunking.chunker import Chunker  # noqa: E402
 from torch import nn  # noqa: E402
 from training_cases import CASES, Result, by_hand, plain, trained  # noqa: E402
-
-import ghostgpu  # noqa: E402
-from ghostgpu.tricks.chunking.chunker import Chunker  # noqa: E402
 
 Write = Callable[[dict[str, Any]], None]
 
@@ -97,68 +96,70 @@ class Block(nn.Module):
 def out_of_memory(write: Write) -> None:
     """Real errors: the plain step must fail where the surviving one has the right gradients."""
     for dropout in (0.0, 0.1):
-        torch.manual_seed(0)
-        model = nn.Sequential(*(Block(1024, dropout) for _ in range(6))).cuda()
-        x = torch.randn(128, 256, 1024, device="cuda")
+        capped(dropout, write)
 
-        def step(call: Callable[..., Any]) -> list[torch.Tensor]:
-            model.zero_grad(set_to_none=True)
-            torch.manual_seed(1)
-            call(model, x).square().mean().backward()
-            return [each.grad.clone() for each in model.parameters()]
 
+def capped(dropout: float, write: Write) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Block(1024, dropout) for _ in range(6))).cuda()
+    x = torch.randn(128, 256, 1024, device="cuda")
+
+    def step(call: Callable[..., Any]) -> list[torch.Tensor]:
+        model.zero_grad(set_to_none=True)
+        torch.manual_seed(1)
+        call(model, x).square().mean().backward()
+        return [each.grad.clone() for each in model.parameters()]
+
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    step(plain)
+    needed = torch.cuda.max_memory_reserved()
+    model.zero_grad(set_to_none=True)
+    for part in (0.8, 0.6, 0.45):
         gc.collect()
         torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        step(plain)
-        needed = torch.cuda.max_memory_reserved()
-        model.zero_grad(set_to_none=True)
-        for part in (0.8, 0.6, 0.45):
-            gc.collect()
-            torch.cuda.empty_cache()
-            total = torch.cuda.get_device_properties(0).total_memory
-            limit = before + part * (needed - before)
-            torch.cuda.set_per_process_memory_fraction(limit / total)
-            line: dict[str, Any] = {"part": "out of memory", "dropout": dropout, "room": part}
+        total = torch.cuda.get_device_properties(0).total_memory
+        limit = before + part * (needed - before)
+        torch.cuda.set_per_process_memory_fraction(limit / total)
+        line: dict[str, Any] = {"part": "out of memory", "dropout": dropout, "room": part}
+        try:
+            step(plain)
+            line["plain_fails"] = False
+        except torch.cuda.OutOfMemoryError:
+            line["plain_fails"] = True
+        gc.collect()
+        torch.cuda.empty_cache()
+        made = _chunker(1, survives=True)
+        # The second step knows its number of chunks from the beginning.
+        for at in ("first step", "second step"):
             try:
-                step(plain)
-                line["plain_fails"] = False
-            except torch.cuda.OutOfMemoryError:
-                line["plain_fails"] = True
+                found: list[torch.Tensor] | None = step(through(made))
+            except RuntimeError as error:
+                found = None
+                line[f"{at}: report"] = str(error)[:300]
+            if found is None:
+                continue
+            torch.cuda.set_per_process_memory_fraction(1.0)
+            chunks = max(made.chunked.values(), default=1)
+            # Masks are drawn chunk by chunk.
+            expected = step(by_hand(chunks) if dropout else plain)
+            worst = max(
+                float((one - other).abs().max() / other.abs().max())
+                for one, other in zip(found, expected)
+            )
+            line[f"{at}: difference"] = worst
+            line[f"{at}: chunks"] = chunks
+            del found, expected
+            model.zero_grad(set_to_none=True)
             gc.collect()
             torch.cuda.empty_cache()
-            made = _chunker(1, survives=True)
-            # The second step knows its number of chunks from the beginning.
-            for at in ("first step", "second step"):
-                try:
-                    found: list[torch.Tensor] | None = step(through(made))
-                except RuntimeError as error:
-                    found = None
-                    line[f"{at}: report"] = str(error)[:300]
-                if found is None:
-                    continue
-                torch.cuda.set_per_process_memory_fraction(1.0)
-                chunks = max(made.chunked.values(), default=1)
-                reference = by_hand(chunks) if dropout and at == "second step" else plain
-                expected = step(reference)
-                worst = max(
-                    float((one - other).abs().max() / other.abs().max())
-                    for one, other in zip(found, expected)
-                )
-                if not dropout or at == "second step" or chunks == 1:
-                    line[f"{at}: difference"] = worst
-                line[f"{at}: chunks"] = chunks
-                del found, expected
-                model.zero_grad(set_to_none=True)
-                gc.collect()
-                torch.cuda.empty_cache()
-                torch.cuda.set_per_process_memory_fraction(limit / total)
-            line["growth"] = made.growth[:4]
-            line["held_bytes"] = torch.cuda.memory_allocated() - before
-            write(line)
-            torch.cuda.set_per_process_memory_fraction(1.0)
-        del model, x
+            torch.cuda.set_per_process_memory_fraction(limit / total)
+        line["growth"] = made.growth[:4]
+        line["held_bytes"] = torch.cuda.memory_allocated() - before
+        write(line)
+        torch.cuda.set_per_process_memory_fraction(1.0)
 
 
 # Times
@@ -205,7 +206,12 @@ def vit() -> tuple[nn.Module, Callable[[int], Any]]:
     return model, lambda samples: {"x": torch.randn(samples, 3, 224, 224, device="cuda")}
 
 
-TIMED = {"BERT-base": (bert, 64), "GPT-2": (gpt2, 32), "ResNet-50": (resnet, 128), "ViT-B": (vit, 128)}
+TIMED = {
+    "BERT-base": (bert, 64),
+    "GPT-2": (gpt2, 32),
+    "ResNet-50": (resnet, 128),
+    "ViT-B": (vit, 128),
+}
 
 
 def loss_of(out: Any) -> torch.Tensor:
@@ -216,63 +222,64 @@ def loss_of(out: Any) -> torch.Tensor:
 def times(write: Write) -> None:
     for name, (make, samples) in TIMED.items():
         try:
-            model, batch = make()
+            write(timed(name, make, samples))
         except ImportError as error:
             write({"part": "times", "model": name, "missing": str(error)})
-            continue
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
-        whole = batch(samples)
-        small = [{key: each[at::4] for key, each in whole.items()} for at in range(4)]
-
-        def plain_step() -> None:
-            with torch.autocast("cuda", dtype=torch.bfloat16):
-                loss = loss_of(model(**whole))
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-
-        chunker = _chunker(4)
-
-        def chunked_step() -> None:
-            with torch.autocast("cuda", dtype=torch.bfloat16):
-                loss = loss_of(chunker.call(model.__call__, model, (), whole))
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-
-        def by_hand_step() -> None:
-            for each in small:
-                with torch.autocast("cuda", dtype=torch.bfloat16):
-                    loss = loss_of(model(**each)) / 4
-                loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-
-        def windowed_step() -> None:
-            for each in small:
-                with ghostgpu.accumulate(model, optimizer, 4) as window:
-                    with torch.autocast("cuda", dtype=torch.bfloat16):
-                        loss = loss_of(model(**each))
-                    window.backward(loss, count=samples // 4)
-
-        line: dict[str, Any] = {"part": "times", "model": name, "samples": samples}
-        steps = {
-            "plain": plain_step,
-            "chunks of 4": chunked_step,
-            "4 batches by hand": by_hand_step,
-            "window of 4": windowed_step,
-        }
-        for kind, step in steps.items():
-            line[kind] = measured(step)
-        line["chunks cost"] = line["chunks of 4"]["seconds"] / line["plain"]["seconds"] - 1
-        of_plain = line["window of 4"]["seconds"] / line["plain"]["seconds"] - 1
-        of_hand = line["window of 4"]["seconds"] / line["4 batches by hand"]["seconds"] - 1
-        line["window costs"], line["window costs over by hand"] = of_plain, of_hand
-        write(line)
-        del model, optimizer, whole, small, chunker, steps
-        del plain_step, chunked_step, by_hand_step, windowed_step, step
         gc.collect()
         torch.cuda.empty_cache()
+
+
+def timed(name: str, make: Callable[[], Any], samples: int) -> dict[str, Any]:
+    model, batch = make()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    whole = batch(samples)
+    small = [{key: each[at::4] for key, each in whole.items()} for at in range(4)]
+
+    def plain_step() -> None:
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = loss_of(model(**whole))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    chunker = _chunker(4)
+
+    def chunked_step() -> None:
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = loss_of(chunker.call(model.__call__, model, (), whole))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def by_hand_step() -> None:
+        for each in small:
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                loss = loss_of(model(**each)) / 4
+            loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def windowed_step() -> None:
+        for each in small:
+            with ghostgpu.accumulate(model, optimizer, 4) as window:
+                with torch.autocast("cuda", dtype=torch.bfloat16):
+                    loss = loss_of(model(**each))
+                window.backward(loss, count=samples // 4)
+
+    line: dict[str, Any] = {"part": "times", "model": name, "samples": samples}
+    steps = {
+        "plain": plain_step,
+        "chunks of 4": chunked_step,
+        "4 batches by hand": by_hand_step,
+        "window of 4": windowed_step,
+    }
+    for kind, step in steps.items():
+        line[kind] = measured(step)
+    line["chunks cost"] = line["chunks of 4"]["seconds"] / line["plain"]["seconds"] - 1
+    of_plain = line["window of 4"]["seconds"] / line["plain"]["seconds"] - 1
+    of_hand = line["window of 4"]["seconds"] / line["4 batches by hand"]["seconds"] - 1
+    line["window costs"], line["window costs over by hand"] = of_plain, of_hand
+    return line
 
 
 def measured(step: Callable[[], None], count: int = 6) -> dict[str, Any]:

@@ -121,22 +121,24 @@ def _cut(model: Any, chunker: Chunker, offloaded: Optional[int]) -> None:
             f"{type(inner).__name__} runs in chunks already.", "call fit once for each model"
         )
     _FITTED[inner] = chunker
-    inner.__class__ = _cut_class(type(inner), outer, host)
+    # Libraries such as Accelerate put a function of theirs on the instance: it goes inside.
+    own = inner.__dict__.pop("forward", None)
+    inner.__class__ = _cut_class(type(inner), outer, host, own)
 
 
-def _cut_class(original: type[Any], outer: Any, host: Any) -> type[Any]:
+def _cut_class(original: Any, outer: Any, host: Any, own: Any) -> Any:
     wrapper = weakref.ref(outer) if outer is not None else lambda: None
 
     def forward(self: Any, *arguments: Any, **options: Any) -> Any:
-        make = functools.partial(original.forward, self)
+        is_copy = self not in _FITTED
+        make = own if own is not None and not is_copy else functools.partial(original.forward, self)
         if host is not None:
             make = functools.partial(_on_host, host, self, make)
-        chunker = _FITTED.get(self)
-        if chunker is None:  # a copy of the model
+        if is_copy:
             return make(*arguments, **options)
         ddp = wrapper()
         group = ddp.process_group if ddp is not None and ddp.require_backward_grad_sync else None
-        return chunker.call(make, self, arguments, options, group)
+        return _FITTED[self].call(make, self, arguments, options, group)
 
     def reduce_ex(self: Any, protocol: Any) -> Any:
         # Copies and files have the model's own class: they are not cut, and need nothing of ours.
@@ -151,7 +153,7 @@ def _cut_class(original: type[Any], outer: Any, host: Any) -> type[Any]:
     return made
 
 
-def plain_instance(kind: type[Any]) -> Any:
+def plain_instance(kind: Any) -> Any:
     """An instance that copying or unpickling goes on to fill."""
     return kind.__new__(kind)
 

@@ -42,8 +42,7 @@ def checkpoint_blocks(torch: Any, model: Any, wanted: str) -> None:
         block.__class__ = _checkpointed(torch, type(block))
 
 
-@functools.lru_cache(maxsize=None)
-def _checkpointed(torch: Any, original: type[Any]) -> type[Any]:
+def _checkpointed(torch: Any, original: Any) -> Any:
     """A class whose forward pass keeps nothing but its arguments."""
     import torch.utils.checkpoint as checkpointing
 

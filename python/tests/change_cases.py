@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,7 @@ class Case:
     did: str
     line: str = ""
     needs: str = "torch"
+    options: dict[str, str] = field(default_factory=dict)
 
     @property
     def by_hand(self) -> str:
@@ -144,6 +145,15 @@ for step in range(3):
     optimizer.zero_grad()
 """
 
+# Weights that are large beside activations: gradients matter during forward.
+LATE_ZERO_GRAD = (
+    LAYERS.replace("(4096, 512", "(256, 4096")
+    .replace("Linear(512, 512", "Linear(4096, 4096")
+    .replace("Adam(model.parameters())", "SGD(model.parameters(), lr=0.1)")
+    .replace("    optimizer.zero_grad()\n", "")
+    .replace("    loss.backward()", "    optimizer.zero_grad()\n    loss.backward()")
+)
+
 TRANSFORMERS = """
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
@@ -214,6 +224,54 @@ CASES = {
         },
         "6 Block modules checkpointed",
         "checkpoint(block, x, use_reentrant=False)",
+    ),
+    "checkpointing of every second block": Case(
+        "checkpointing",
+        BLOCKS + TRAINING,
+        {
+            "        for block in self.blocks:\n            x = block(x)": (
+                "        for place, block in enumerate(self.blocks):\n"
+                "            if place % 2:\n"
+                "                x = block(x)\n"
+                "            else:\n"
+                f"                x = {CHECKPOINT}(block, x, use_reentrant=False)"
+            ),
+            "import torch\n": "import torch, torch.utils.checkpoint\n",
+        },
+        "3 Block modules checkpointed",
+        options={"blocks": "3"},
+    ),
+    "the fused form of an optimizer": Case(
+        "optimizer-form",
+        BLOCKS + TRAINING,
+        {"lr=1e-4)": "lr=1e-4, fused=True)"},
+        "AdamW in its fused form",
+        "fused=True",
+    ),
+    "gradients that go before the forward pass": Case(
+        "early-zero-grad",
+        LATE_ZERO_GRAD,
+        {
+            "    optimizer.zero_grad()\n": "",
+            "    loss = model": "    optimizer.zero_grad()\n    loss = model",
+        },
+        "gradients set to None before forward, not at script.py:",
+    ),
+    "images and weights in channels_last order": Case(
+        "channels-last",
+        VISION,
+        {
+            'Net().to("cuda")': 'Net().to("cuda").to(memory_format=torch.channels_last)',
+            "criterion(model(x), y)": (
+                "criterion(model(x.contiguous(memory_format=torch.channels_last)), y)"
+            ),
+            # The script's own tensor lives as long as the model runs.
+            "        out = model(x.cuda())": (
+                "        x = x.cuda()\n"
+                "        out = model(x.contiguous(memory_format=torch.channels_last))"
+            ),
+        },
+        "10 convolutions of Net in channels_last order",
     ),
     "checkpointing of convolutions in rows": Case(
         "checkpointing",

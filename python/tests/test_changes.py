@@ -34,7 +34,9 @@ def test_a_change_has_the_figures_of_the_line_it_stands_for(
     case = CASES[name]
     if importlib.util.find_spec(case.needs) is None:
         pytest.skip(f"{case.needs} is not installed")
-    changed = rehearse_on_card(case.script, tricks=[{"name": case.change}], steps=0)
+    changed = rehearse_on_card(
+        case.script, tricks=[{"name": case.change, "options": case.options}], steps=0
+    )
     figures_of_change = figures(changed)
     (report,) = changed.report["changes"]
     assert report["name"] == case.change

@@ -71,7 +71,8 @@ class Window:
             loss = loss * (weight / self._unit)
         if self._scaler is not None:
             loss = self._scaler.scale(loss)
-        loss.backward()
+        scaled: Any = loss
+        scaled.backward()
 
     def _agreed_unit(self, weight: Any, loss: torch.Tensor) -> float:
         unit = max(1.0, float(weight))
@@ -219,4 +220,6 @@ class Accumulation(Trick):
         return words if short == int(self.options["steps"]) else f"{words}, at least {short}"
 
     def line(self) -> str | None:
-        return f"with ghostgpu.accumulate(model, optimizer, steps={self.options['steps']}) as window:"
+        return (
+            f"with ghostgpu.accumulate(model, optimizer, steps={self.options['steps']}) as window:"
+        )

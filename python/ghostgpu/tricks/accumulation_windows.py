@@ -63,6 +63,7 @@ class Windows:
         return make(*arguments, **options)
 
     def _batches(self, loader: Any, batches: Any) -> Iterator[Any]:
+        count: float
         try:
             count = len(loader)
         except TypeError:

@@ -9,7 +9,7 @@ too (`gradient_scaling`).
 Saves: about half of the activations; weights stay in float32.
 Costs: nothing on cards with tensor cores; copies of weights in half precision.
 Numbers: precision.
-Conflicts: bfloat16-weights; in fp16 optimizer-in-backward and offload-optimizer.
+Conflicts: bfloat16-weights; in fp16 optimizer-in-backward.
 """
 
 from __future__ import annotations

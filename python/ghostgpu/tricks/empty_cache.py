@@ -43,7 +43,7 @@ class EmptyCache(Trick):
         return f"the cache was emptied {count} time{'s' * (count > 1)} at {places}"
 
     def nothing_because(self) -> str:
-        return "the script does not change between train() and eval()"
+        return "train() and eval() do not change places while a card is in use"
 
     def line(self) -> str | None:
         if not self._places:

@@ -8,7 +8,7 @@ graph when it is first called. What fails one of them is left alone, with the re
 Saves: one copy of each such activation.
 Costs: nothing.
 Numbers: identical.
-Conflicts: offload-activations.
+Conflicts: none.
 """
 
 from __future__ import annotations

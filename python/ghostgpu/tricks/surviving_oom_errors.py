@@ -50,8 +50,9 @@ def is_out_of_memory(torch: Any, error: BaseException | None) -> bool:
 
 def out_of_memory_error(torch: Any) -> type[RuntimeError]:
     """PyTorch's own class, which has moved in 2.5."""
-    kind = getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
-    assert issubclass(kind, RuntimeError)
+    kind: type[RuntimeError] = (
+        getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
+    )
     return kind
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from in_a_copy import in_a_copy  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 from training_cases import CASES, assert_same, mlp, numbers, plain, trained  # noqa: E402
 
+import ghostgpu  # noqa: E402
 from ghostgpu import tricks  # noqa: E402
 
 
@@ -143,3 +147,66 @@ def test_clipping_is_refused_where_gradients_are_gone() -> None:
         return ""
 
     assert "clip_grad_norm_ needs all gradients" in in_a_copy(work)
+
+
+def ranks(folder: Path, ways: str) -> list[Any]:
+    """Gradients on two ranks under DDP, each with a batch of its own, and how often they met."""
+    work = [functools.partial(_rank, rank, folder / ways, ways) for rank in range(2)]
+    with ThreadPoolExecutor(2) as both:
+        return list(both.map(in_a_copy, work))
+
+
+def _rank(rank: int, meeting: Path, ways: str) -> Any:
+    import torch.distributed as distributed
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from torch.nn.parallel import DistributedDataParallel
+
+    distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(mlp())
+    reductions: list[int] = []
+
+    def reduce(group: Any, bucket: Any) -> Any:
+        reductions.append(1)
+        return default_hooks.allreduce_hook(group, bucket)
+
+    reduce.__annotations__.clear()  # DDP takes its own types or none
+    model.register_comm_hook(distributed.group.WORLD, reduce)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = numbers(rank, 7 + rank, 6), torch.arange(7 + rank).remainder(4)
+    if ways == "accumulated":
+        for rows in (slice(0, 3), slice(3, 9)):
+            with ghostgpu.accumulate(model, optimizer, 2) as window:
+                window.backward(F.cross_entropy(model(x[rows]), y[rows]), count=len(y[rows]))
+    else:
+        if ways == "chunks":
+            ghostgpu.fit(model, optimizer, chunks=3)
+        elif ways == "surviving":
+            ghostgpu.fit(model, optimizer, survive_oom=True)
+        for _ in range(2):
+            # The mean over the samples of all ranks, as DDP averages.
+            loss = F.cross_entropy(model(x), y, reduction="sum") * 2 / 15
+            optimizer.zero_grad()
+            loss.backward()
+            if ways == "one":
+                break
+            reductions[:-1] = []
+        optimizer.step() if ways == "one" else None
+    values = [
+        each.detach().numpy() if ways in ("accumulated", "one") else each.grad.numpy()
+        for each in model.parameters()
+    ]
+    return values, len(reductions)
+
+
+@pytest.mark.parametrize(
+    ("ways", "plainly"), [("chunks", "plain"), ("surviving", "plain"), ("accumulated", "one")]
+)
+def test_under_ddp_gradients_are_reduced_once_and_right(
+    ways: str, plainly: str, tmp_path: Path
+) -> None:
+    expected = ranks(tmp_path, plainly)
+    for (found, reductions), (right, _) in zip(ranks(tmp_path, ways), expected):
+        assert reductions == 1
+        for one, other in zip(found, right):
+            assert torch.allclose(torch.as_tensor(one), torch.as_tensor(other), rtol=1e-11)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from in_a_copy import in_a_copy  # noqa: E402
-from torch import nn  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
 from training_cases import (  # noqa: E402
     CASES,
     Case,
@@ -40,7 +41,7 @@ class Activations(nn.Module):
         self.after_tanh = nn.ReLU()
         self.head = nn.Linear(4, 5)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Any:
         x = self.of_input(x)
         x = self.free(self.norm(self.conv1(x)))
         y = self.conv2(x)
@@ -138,7 +139,7 @@ def test_a_block_that_writes_over_its_input_is_refused() -> None:
             super().__init__()
             self.first, self.second = nn.ELU(inplace=True), nn.Linear(6, 6)
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def forward(self, x: Tensor) -> Any:
             return self.second(self.first(x))
 
     def train() -> str:
@@ -154,7 +155,7 @@ def test_a_block_that_writes_over_its_input_is_refused() -> None:
 
 
 def test_blocks_that_the_script_checkpoints_are_not_checkpointed_twice() -> None:
-    import torch.utils.checkpoint
+    from torch.utils.checkpoint import checkpoint
 
     class Model(nn.Module):
         def __init__(self) -> None:
@@ -162,9 +163,9 @@ def test_blocks_that_the_script_checkpoints_are_not_checkpointed_twice() -> None
             self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(6, 6)) for _ in range(2))
             self.blocks.extend(Part() for _ in range(2))
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def forward(self, x: Tensor) -> Any:
             for block in self.blocks:
-                x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+                x = checkpoint(block, x, use_reentrant=False)
             return x
 
     class Part(nn.Module):
@@ -172,7 +173,7 @@ def test_blocks_that_the_script_checkpoints_are_not_checkpointed_twice() -> None
             super().__init__()
             self.layer = nn.Linear(6, 6)
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def forward(self, x: Tensor) -> Any:
             return self.layer(x)
 
     def train() -> str | None:

@@ -77,7 +77,7 @@ def around_wrappers(
         return chunker.call(make, module, arguments, options)
     inner = module.module
     group = module.process_group if module.require_backward_grad_sync else None
-    original = inner.forward
+    original, own = inner.forward, inner.__dict__.get("forward")
 
     def forward(*arguments: Any, **options: Any) -> Any:
         return chunker.call(original, inner, arguments, options, group)
@@ -86,8 +86,11 @@ def around_wrappers(
     try:
         return make(*arguments, **options)
     finally:
-        # On the instance it would be copied along with the model.
-        del inner.forward
+        # On the instance it would be copied along with the model. Others may have put theirs there.
+        if own is None:
+            del inner.forward
+        else:
+            inner.forward = own
 
 
 def is_sharded(module: Any) -> bool:

@@ -101,7 +101,8 @@ class Chunker:
         except RuntimeError as error:
             if not is_out_of_memory(torch, error):
                 raise
-        release((0,) if torch.cuda.is_initialized() else ())
+        cuda: Any = torch.cuda
+        release((0,) if cuda.is_initialized() else ())
         return True, None
 
     def _run(self, call: Call, leaves: list[Any], is_training: bool) -> Any:
@@ -110,7 +111,8 @@ class Chunker:
             call.note_surroundings()
             tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
             keeps_graph = self.survives
-            results = ChunkedFunction.apply(call, keeps_graph, leaves, *tensors, *call.parameters)
+            function: Any = ChunkedFunction
+            results = function.apply(call, keeps_graph, leaves, *tensors, *call.parameters)
         else:
             with torch.no_grad():
                 results = call.run(leaves, False)
@@ -207,7 +209,7 @@ def agreed(chunks: int, group: Any) -> int:
 
 
 def without_cache(module: nn.Module, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Models of transformers return the keys and values of all layers, which training never uses."""
+    """Models of transformers return keys and values of all layers, which training never uses."""
     config = getattr(module, "config", None)
     if not getattr(config, "use_cache", False) or "use_cache" in options:
         return options

@@ -170,7 +170,7 @@ class _Trial:
             with torch.no_grad(), modes:
                 first, first_leaves = self._run(0, half)
                 second, second_leaves = self._run(half, 2 * half)
-                whole, whole_leaves = self._run(0, 2 * half)
+                whole, _ = self._run(0, 2 * half)
             if AutocastState.now().is_on:
                 torch.clear_autocast_cache()
         if not first.paths == second.paths == whole.paths:

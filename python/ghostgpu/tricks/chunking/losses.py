@@ -43,7 +43,8 @@ class Weighting:
         if self.kind == "sum":
             return torch.ones((), dtype=like.dtype, device=like.device)
         exact = torch.as_tensor(count, dtype=torch.float64, device=like.device)
-        return (exact / total).to(like.dtype)
+        share: torch.Tensor = (exact / total).to(like.dtype)
+        return share
 
 
 def candidates(arguments: Nested, is_cut: frozenset[int]) -> Iterator[Weighting]:

@@ -109,7 +109,7 @@ def _children(value: Any) -> tuple[list[tuple[str, Any]], Callable[[list[Any]], 
 
 def _mapping(original: Any, keys: list[Any]) -> Callable[[list[Any]], Any]:
     if dataclasses.is_dataclass(original):  # a `ModelOutput`, whose fields are its items
-        kind = type(original)
+        kind: Any = type(original)
         return lambda values: kind(**dict(zip(keys, values)))
     if not isinstance(original, MutableMapping):
         return lambda values: dict(zip(keys, values))

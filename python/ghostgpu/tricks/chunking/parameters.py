@@ -57,16 +57,17 @@ class StandIns:
                     module._parameters[name] = by_identity[id(original)]
                 if names and isinstance(module, nn.RNNBase):
                     # It keeps its weights in a list, too, and would copy them if they were others.
-                    flattened.append((module, module._flat_weights, module._flat_weight_refs))
-                    weights = [by_identity.get(id(w), w) for w in module._flat_weights]
-                    module._flat_weights = weights
-                    module._flat_weight_refs = [weakref.ref(w) for w in weights]
+                    rnn: Any = module
+                    flattened.append((rnn, rnn._flat_weights, rnn._flat_weight_refs))
+                    weights = [by_identity.get(id(each), each) for each in rnn._flat_weights]
+                    rnn._flat_weights = weights
+                    rnn._flat_weight_refs = [weakref.ref(each) for each in weights]
             yield
         finally:
             for owner, name, original in replaced:
                 owner[name] = original
-            for rnn, weights, references in flattened:
-                rnn._flat_weights = weights
+            for rnn, own_weights, references in flattened:
+                rnn._flat_weights = own_weights
                 rnn._flat_weight_refs = references
 
 

@@ -154,7 +154,7 @@ class Buffers:
         )
 
     def note(self, compares: bool) -> str | None:
-        """After a chunk: remember what it left; names a buffer that another chunk left otherwise."""
+        """Remember what a chunk left; names a buffer that another chunk left otherwise."""
         left = {
             path: present
             for module, name, path in self._places

@@ -20,9 +20,9 @@ const LAUNCHER_VARIABLE: &str = ghostgpu_rehearse::python::LAUNCHER_VARIABLE;
 
 /// Run a script on the real card, with tricks that make it fit
 ///
-/// The script is not modified: tricks are applied inside its Python processes, those of `torchrun` and
-/// `accelerate launch` too, by the same code that `ghostgpu run` rehearses. At the end each trick says on
-/// standard error what it did. Without options nothing is changed at all.
+/// The script is not modified: tricks are applied inside its Python processes, those of `torchrun`
+/// and `accelerate launch` too, by the same code that `ghostgpu run` rehearses. At the end each trick
+/// says on standard error what it did. Without options nothing is changed at all.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "\
