@@ -71,10 +71,11 @@ for step in range(STEPS):
     out = loss = None
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    gc.collect()
-    # One for each thread that multiplies matrices, from whenever it does so first.
-    torch._C._cuda_clearCublasWorkspaces()
-    held.append(torch.cuda.memory_allocated())
+    if step in (9, STEPS - 1):
+        gc.collect()
+        # One for each thread that multiplies matrices, from whenever it does so first.
+        torch._C._cuda_clearCublasWorkspaces()
+        held.append(torch.cuda.memory_allocated())
 with open("steps.json", "w") as file:
     json.dump({"finished": finished, "reports": reports, "others": others, "held": held}, file)
 """
@@ -101,13 +102,13 @@ def check(result: dict[str, Any], steps: int) -> None:
     assert result["finished"] + len(result["reports"]) == steps
     assert all("batch of" in report for report in result["reports"])
     assert result["finished"] > steps // 2
-    assert result["held"][-1] == result["held"][9], "memory leaks"
+    assert result["held"][0] == result["held"][1], "memory leaks"
 
 
 def test_steps_finish_or_say_why_not_when_allocations_fail_at_random(
     rehearse_on_card: Rehearse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check(run(rehearse_on_card, monkeypatch, "mlp", 50, 0.1), 50)
+    check(run(rehearse_on_card, monkeypatch, "mlp", 30, 0.1), 30)
 
 
 @pytest.mark.at_length
