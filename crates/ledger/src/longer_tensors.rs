@@ -52,7 +52,8 @@ impl CardLedger<'_> {
                         changes: Changes::over(ends.len()),
                         last: one,
                     });
-                    tensors.changes.add(one.block_bytes, first, after);
+                    // A block may be larger than what it is for, by what was left of another.
+                    tensors.changes.add(one.requested_bytes, first, after);
                     tensors.last = one;
                 }
                 _ => {}

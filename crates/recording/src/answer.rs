@@ -43,6 +43,9 @@ pub struct Answer {
     pub cache_flushes_per_step: Option<f64>,
     /// The same with the smallest memory.
     pub needed_flushes_per_step: Option<f64>,
+    /// With the smallest memory, convolutions take smaller workspaces than they would otherwise, and are slower.
+    #[serde(default)]
+    pub needed_with_smaller_workspaces: bool,
     /// Why the need is unknown.
     pub needed_unknown_because: Option<String>,
     pub steps: u64,

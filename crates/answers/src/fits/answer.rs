@@ -126,6 +126,7 @@ pub fn answer(
             let steps = Some(need.steps).filter(|steps| *steps > 0)?;
             Some(need.flushes? as f64 / steps as f64)
         }),
+        needed_with_smaller_workspaces: smallest.is_some_and(|need| need.takes_smaller_workspaces),
         needed_unknown_because: because,
         steps: main.map_or(0, |process| process.steps),
         stopped_by_step_limit: run.stopped_by_step_limit(),

@@ -163,8 +163,12 @@ pub(super) fn comfortable_from(answer: &Answer) -> Option<String> {
         .needed_flushes_per_step
         .filter(|flushes| *flushes > 0.0)
         .map(|flushes| {
+            let workspaces = match answer.needed_with_smaller_workspaces {
+                true => " and smaller workspaces for convolutions",
+                false => "",
+            };
             format!(
-                "; with {}, {flushes:.1} cache flushes a step",
+                "; with {}, {flushes:.1} cache flushes a step{workspaces}",
                 human(needed)
             )
         });

@@ -237,6 +237,7 @@ fn a_job_that_does_not_fit() {
         comfortable_device_bytes: Some(16_053_881_344),
         flushes: Some(9),
         steps: 6,
+        takes_smaller_workspaces: true,
         is_confirmed: true,
     });
     insta::assert_snapshot!(report_on("3060", &run(Ending::Exited(1), failed), need));

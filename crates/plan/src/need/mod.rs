@@ -40,6 +40,8 @@ pub struct Smallest {
     pub comfortable_device_bytes: Option<u64>,
     /// How often PyTorch flushed its cache in the run that confirmed this.
     pub flushes: Option<u64>,
+    /// With so little, convolutions take smaller workspaces than they would otherwise, and are slower.
+    pub takes_smaller_workspaces: bool,
     /// Optimizer steps of that run.
     pub steps: u64,
     /// A rehearsal with exactly this memory ended.

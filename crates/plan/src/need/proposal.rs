@@ -14,6 +14,8 @@ pub struct Proposal {
     pub comfortable_bytes: u64,
     /// What is on the card beside it: the context, libraries.
     pub outside_bytes: u64,
+    /// With the least, convolutions take smaller workspaces than they would otherwise.
+    pub takes_smaller_workspaces: bool,
     /// How often PyTorch flushes its cache with the least.
     pub flushes: u64,
     /// The part of the card that the script allows PyTorch, if it set one.
@@ -41,6 +43,7 @@ impl Proposal {
                 _ => history.ask(&history.question()).peak_reserved_bytes(),
             },
             outside_bytes,
+            takes_smaller_workspaces: tight.largest_replaced_bytes > 0,
             flushes: tight.retries(),
             limit: memory_limit(run),
             is_estimate: tight.largest_unknown_replaced_bytes > smallest_bytes / MATTERS,

@@ -71,7 +71,10 @@ impl<'a> Search<'a> {
             Tried::Ended | Tried::TimedOut => {}
         }
         let reserved = proposal.reserved_on(known.enough);
-        Ok(self.found(&known, Some(reserved), Some(comfortable)))
+        Ok(Smallest {
+            takes_smaller_workspaces: proposal.takes_smaller_workspaces,
+            ..self.found(&known, Some(reserved), Some(comfortable))
+        })
     }
 
     /// What is proposed, without a rehearsal.
@@ -85,6 +88,7 @@ impl<'a> Search<'a> {
         let comfortable = proposal.card_for(proposal.comfortable_bytes);
         Smallest {
             flushes: Some(proposal.flushes),
+            takes_smaller_workspaces: proposal.takes_smaller_workspaces,
             ..self.found(&known, Some(proposal.smallest_bytes), Some(comfortable))
         }
     }
@@ -191,6 +195,7 @@ impl<'a> Search<'a> {
             allocated_bytes: run.findings.peak_allocated_bytes(),
             comfortable_device_bytes: comfortable.map(|bytes| bytes.max(known.enough)),
             flushes: flushes(run),
+            takes_smaller_workspaces: false,
             steps: steps(run),
             is_confirmed: known.confirmed_by.is_some(),
         }

@@ -49,6 +49,7 @@ fn proposal(smallest_bytes: u64) -> Proposal {
         smallest_bytes,
         comfortable_bytes: 2000 * MIB,
         outside_bytes: 100 * MIB,
+        takes_smaller_workspaces: true,
         flushes: 7,
         limit: None,
         is_estimate: false,
@@ -76,6 +77,7 @@ fn a_proposal_that_is_enough_takes_one_rehearsal() {
             allocated_bytes: Some(990 * MIB),
             comfortable_device_bytes: Some(2100 * MIB),
             flushes: Some(0),
+            takes_smaller_workspaces: true,
             steps: 3,
             is_confirmed: true,
         }

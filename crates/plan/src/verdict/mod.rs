@@ -90,6 +90,8 @@ pub fn need_seen_in(run: &Run) -> Smallest {
         comfortable_device_bytes: (retries == 0).then_some(findings.peak_device_bytes()),
         flushes: Some(retries),
         steps: steps(&findings.processes),
+        // If they did, they did so with what it had.
+        takes_smaller_workspaces: false,
         is_confirmed: true,
     }
 }

@@ -135,7 +135,7 @@ class Progress:
 
     @property
     def later_passes_are_alike(self) -> bool:
-        """Whether nothing new has come since passes are only begun to see whether something does."""
+        """Whether nothing new has come since passes are only begun to look for it."""
         return self._has_begun_to_hurry and self.is_settled and not self._was_surprised
 
     @property
