@@ -62,3 +62,18 @@ fn map_nothing(bytes: u64) -> Option<u64> {
     };
     (start != libc::MAP_FAILED).then_some(start as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use ghostgpu_device::Catalogue;
+
+    use super::*;
+
+    #[test]
+    fn a_card_has_addresses_for_hundreds_of_expandable_segments() {
+        let card = Catalogue::builtin().find("h200").expect("a card").sheet();
+        let windows = reserve(std::slice::from_ref(&card)).expect("address space");
+        let segment = card.total_bytes / 8 * 9;
+        assert!(windows[0].bytes / segment >= 300, "{windows:?}");
+    }
+}
