@@ -24,8 +24,20 @@ fn lines(ranks: &[RankPeak], most: usize) -> Vec<String> {
             None => groups.push(vec![rank]),
         }
     }
-    let size = |group: &[&RankPeak]| group.first().map_or(0, |rank| rank.peak_device_bytes);
-    let largest = groups.iter().map(|group| size(group)).max().unwrap_or(0);
+    let size = |group: &[&RankPeak]| {
+        group.first().map_or((0, 0, 0), |rank| {
+            (
+                rank.peak_device_bytes,
+                rank.peak_reserved_bytes,
+                rank.peak_allocated_bytes,
+            )
+        })
+    };
+    let largest = groups
+        .iter()
+        .map(|group| size(group))
+        .max()
+        .unwrap_or_default();
     let is_largest_told = groups.len() > 1;
     if groups.len() > most {
         groups.sort_by_key(|group| std::cmp::Reverse(size(group)));
@@ -76,7 +88,7 @@ fn line(group: &[&RankPeak], are_all: bool, is_largest: bool) -> String {
         human(first.peak_device_bytes),
     );
     match (first.ran_out, is_largest) {
-        (true, _) => format!("{figures}, ran out of memory"),
+        (true, _) => format!("{figures}: runs out"),
         (false, true) => format!("{figures}, most"),
         (false, false) => figures,
     }
@@ -164,9 +176,6 @@ mod tests {
         let mut failed = rank(1, 10);
         failed.ran_out = true;
         let shown = lines(&[rank(0, 10), failed], MOST_LINES);
-        assert!(
-            shown[1].ends_with("on card, ran out of memory"),
-            "{shown:?}"
-        );
+        assert!(shown[1].ends_with("on card: runs out"), "{shown:?}");
     }
 }

@@ -90,7 +90,6 @@ impl Screen<'_> {
         refused(sheet, answer, look);
         if answer.verdict != Verdict::DidNotUseCard {
             figures(sheet, answer);
-            add_ranks(sheet, &answer.ranks, false);
         }
         let mut grows = false;
         match ledger {
@@ -108,6 +107,7 @@ impl Screen<'_> {
             }
             None => unrecorded(sheet, answer, self.memory),
         }
+        add_ranks(sheet, &answer.ranks, false);
         let next = follow_ups.choose(answer, grows);
         self.assumptions(next.as_ref().map_or(0, |_| next::MOST_LINES));
         if let Some(next) = next {

@@ -9,6 +9,7 @@ Other threads start it for themselves while they run a model, as those of `DataP
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from typing import Any, Callable
@@ -70,7 +71,9 @@ class Operators:
         """Announce no longer."""
         if self._is_on:
             self._is_on = False
-            self._disable()
+            # A process that is ended in the middle of a collective cannot.
+            with contextlib.suppress(RuntimeError):
+                self._disable()
             getattr(self._torch.autograd.profiler, "_run_on_profiler_stop", lambda: None)()
 
     def _give_way_to(self, owner: Any, name: str) -> None:

@@ -1,0 +1,167 @@
+"""Jobs of several ranks over NCCL, each on a card of its own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Answered, Rehearse
+
+TRAIN = REPOSITORY / "ground_truth/harness/ranks/train.py"
+"""Trainings by the name of their strategy; the same run on a real card."""
+
+BEGIN = """
+import os, torch, torch.distributed as dist
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+"""
+
+
+def torchrun(rehearse: Rehearse, script: str, *options: str, ranks: int = 2) -> Answered:
+    command = ("torchrun", "--standalone", "--nproc-per-node", str(ranks), "train.py")
+    return rehearse(script, "--count", str(ranks), *options, command=command)
+
+
+def test_ranks_train_together_and_tell_each_other_numbers(rehearse: Rehearse) -> None:
+    done = torchrun(
+        rehearse,
+        BEGIN
+        + """
+model = torch.nn.Linear(512, 512 * (4 + rank % 1)).cuda()
+model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank])
+optimizer = torch.optim.AdamW(model.parameters())
+if rank == 1:
+    ballast = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
+for step in range(2):
+    model(torch.randn(8, 512, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+objects, count = [None, None], torch.tensor([rank + 1, 10], device="cuda")
+dist.all_gather_object(objects, {"rank": rank})
+dist.all_reduce(count)
+sent = [f"from {rank}"]
+dist.broadcast_object_list(sent, 1)
+received, sizes = torch.empty(2, dtype=torch.int64, device="cuda"), [rank, 5]
+dist.all_to_all_single(received, torch.tensor(sizes, device="cuda"))
+message = torch.tensor([7 * rank], device="cuda")
+if rank == 1:
+    dist.send(message, 0)
+else:
+    dist.recv(message, 1)
+dist.barrier()
+print("told", rank, objects, count.tolist(), sent, received.tolist(), message.item(), flush=True)
+dist.destroy_process_group()
+""",
+        "--steps",
+        "0",
+    ).expect(0)
+    told = sorted(line for line in done.stdout.splitlines() if line.startswith("told"))
+    objects = [{"rank": 0}, {"rank": 1}]
+    assert told == [
+        f"told 0 {objects} [3, 20] ['from 1'] [0, 1] 7",
+        f"told 1 {objects} [3, 20] ['from 1'] [5, 5] 7",
+    ]
+    first, second = done["ranks"]
+    assert (first["rank"], first["device"], second["rank"], second["device"]) == (0, 0, 1, 1)
+    assert second["peak_allocated_bytes"] - first["peak_allocated_bytes"] == 64 << 20
+    assert first["peak_device_bytes"] == done["devices"][0]["peak_device_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        (
+            "x = torch.ones(8 + rank, device='cuda'); dist.all_reduce(x); x.sum().item()",
+            "rank 0 called all_reduce (sum) of 8 × float32 at train.py:6 where rank 1 called "
+            "all_reduce (sum) of 9 × float32 at train.py:6",
+        ),
+        pytest.param(
+            "dist.all_reduce(torch.ones(1, device='cuda:0'))",
+            "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
+            marks=pytest.mark.at_length,
+        ),
+        pytest.param(
+            "x = torch.ones(1, device='cuda'); dist.recv(x, 1 - rank); x.item()",
+            "rank 0 waits in recv of 1 × float32 from rank 1 at train.py:6 for rank 1",
+            marks=pytest.mark.at_length,
+        ),
+    ],
+)
+def test_ranks_that_cannot_go_on_together_are_told_why(
+    rehearse_reference: Rehearse, script: str, sentence: str
+) -> None:
+    begin = BEGIN.replace("set_device(rank)", "set_device(0)") if "cuda:0" in script else BEGIN
+    done = torchrun(rehearse_reference, begin + script).expect(2)
+    assert sentence in done["reason"]
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize(("ending", "code", "words"), [
+    ("raise ValueError('no such file')", 1, "rank 1 failed: ValueError: no such file"),
+    ("x = torch.empty(200 << 30, dtype=torch.uint8, device='cuda')", 3, "runs out of memory"),
+])  # fmt: skip
+def test_the_rank_that_fails_is_named_and_the_others_end(
+    rehearse_reference: Rehearse, ending: str, code: int, words: str
+) -> None:
+    together = "x = torch.ones(1, device='cuda')\ndist.all_reduce(x)"
+    script = f"{BEGIN}\n{together}\nif rank == 1:\n    {ending}\ndist.barrier()\n"
+    done = torchrun(rehearse_reference, script).expect(code)
+    assert words in done["reason"]
+    assert [rank["ran_out"] for rank in done["ranks"]] == [False, code == 3]
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        *("ddp", "ddp-views", "ddp-unused", "ddp-accumulation", "sync-batch-norm", "zero"),
+        *("fsdp1", "fsdp1-bf16", "fsdp2", "fsdp2-bf16", "fsdp2-meta", "hsdp"),
+        *("tensor", "pipeline", "experts"),
+    ],
+)
+def test_strategies_of_pytorch_run_unmodified(
+    rehearse_reference: Rehearse, strategy: str, tmp_path: Path
+) -> None:
+    ranks = 4 if strategy == "hsdp" else 2
+    shutil.copy(TRAIN, tmp_path / "strategies.py")
+    command = ("torchrun", "--standalone", "--nproc-per-node", str(ranks))
+    done = rehearse_reference(
+        "",
+        *("--count", str(ranks), "--steps", "0"),
+        command=(*command, "strategies.py", strategy),
+    ).expect(0)
+    assert [rank["rank"] for rank in done["ranks"]] == list(range(ranks))
+    assert all(rank["steps"] == 4 for rank in done["ranks"])
+    if strategy.startswith("fsdp2"):
+        figures = {(it["peak_allocated_bytes"], it["peak_reserved_bytes"]) for it in done["ranks"]}
+        assert len(figures) == 1, "every rank of it has the same"
+
+
+@pytest.mark.at_length
+def test_spawned_ranks_meet_without_a_launcher(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference(
+        """
+        import torch, torch.distributed as dist, torch.multiprocessing as mp
+
+        def work(rank, port):
+            torch.cuda.set_device(rank)
+            dist.init_process_group(
+                "nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2
+            )
+            count = torch.tensor([rank + 1], device="cuda")
+            dist.all_reduce(count)
+            assert count.item() == 3
+            dist.destroy_process_group()
+
+        if __name__ == "__main__":
+            import socket
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            mp.spawn(work, (port,), nprocs=2)
+        """,
+        *("--count", "2", "--steps", "0"),
+    ).expect(0)
+    assert [rank["device"] for rank in done["ranks"]] == [0, 1]
