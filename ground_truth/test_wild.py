@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 torch = pytest.importorskip("torch")
 datasets = pytest.importorskip("torchvision.datasets")
 
-from wild.compare import as_table, compare, compare_script
+from wild.compare import Comparison, as_table, compare, compare_script
+from wild.deviations import Deviation, disagreements, read_deviations
 from wild.events import first_difference
 from wild.manifest import MANIFEST, Data, ManifestError, Script, read_manifest
 from wild.one_run import result_of, run_script
@@ -347,5 +348,52 @@ def test_what_was_recorded_belongs_to_listed_scripts() -> None:
         recorded = json.loads(file.read_text())["scripts"]
         assert set(recorded) <= listed
         ran = [run for run in recorded.values() if run["outcome"] == "completed"]
-        assert len(ran) >= 60
+        assert len(ran) >= 60, f"{file.name} has few scripts"
         assert all(run["processes"] for run in ran)
+
+
+KNOWN = {"x": Deviation("x", "search", "engines are timed", 0.01)}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (Comparison("x", "differs", "reserved +1 bytes", 0.01), ""),
+        (
+            Comparison("x", "differs", "reserved +2 bytes", 0.02),
+            "x is off by 2.00%, and search accounts for 1.00%: reserved +2 bytes",
+        ),
+        (
+            Comparison("y", "differs", "reserved +1 bytes", 0.001),
+            "y differs, and nothing says why: reserved +1 bytes",
+        ),
+        (Comparison("x", "equal"), "x is equal, and is listed as different"),
+        # Equal to one of several runs that are not alike: it may be none of them the next time.
+        (Comparison("x", "equal", is_unsteady=True), ""),
+        (Comparison("y", "equal"), ""),
+    ],
+)
+def test_a_deviation_is_listed_with_its_reason_and_its_size(found: Comparison, said: str) -> None:
+    assert disagreements([found], KNOWN) == ([said] if said else [])
+
+
+def recorded(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((MANIFEST.parent / name).read_text())
+    return content
+
+
+def test_every_recorded_deviation_of_the_virtual_card_is_accounted_for() -> None:
+    comparisons = compare(recorded("h200.json"), recorded("virtual_h200.json"))
+    assert disagreements(comparisons, read_deviations()) == []
+
+
+def test_the_reason_of_a_deviation_shows_in_what_was_recorded() -> None:
+    comparisons = compare(recorded("h200.json"), recorded("virtual_h200.json"))
+    found = {one.script: one for one in comparisons}
+    for deviation in read_deviations().values():
+        one = found[deviation.script]
+        if deviation.because == "overflow":
+            assert one.steps, f"{one.script} made as many steps on the real card"
+        if deviation.because in ("addresses", "placement"):
+            assert not one.steps
+            assert not one.is_unsteady

@@ -4,8 +4,9 @@
 
 A script is equal when it ended the same way and every process has the same peak allocated and peak
 reserved bytes on every card. Numbers of optimizer steps are shown where they differ: a gradient
-scaler skips steps whose gradients overflow, which depends on values. Exit code 1: a script that ran
-on the real card does not run on the virtual one, or fewer are equal than `--at-least` asks for.
+scaler skips steps whose gradients overflow, which depends on values. `deviations.toml` says why
+scripts are not equal. Exit code 1: a script that ran on the real card does not run on the virtual
+one, one is off by more than that list accounts for, or fewer are equal than `--at-least` asks for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
+from .deviations import Deviation, disagreements, read_deviations
 from .events import differences, read_events
 
 EXACT = ("peak_allocated_bytes", "peak_reserved_bytes")
@@ -106,12 +108,14 @@ def compare(real: dict[str, Any], virtual: dict[str, Any]) -> list[Comparison]:
     ]
 
 
-def as_table(comparisons: list[Comparison]) -> str:
+def as_table(comparisons: list[Comparison], known: Optional[dict[str, Deviation]] = None) -> str:
     rows = []
     for found in comparisons:
         unsteady = " (the real card's own runs are not alike)" if found.is_unsteady else ""
         note = f" ({found.steps})" if found.steps else ""
-        row = f"{found.script:<44} {found.verdict:<13} {found.reason}{note}{unsteady}"
+        deviation = (known or {}).get(found.script) if found.verdict == "differs" else None
+        because = f" ({deviation.because})" if deviation else ""
+        row = f"{found.script:<44} {found.verdict:<13} {found.reason}{note}{because}{unsteady}"
         rows.append(row.rstrip())
     counts = {
         verdict: sum(found.verdict == verdict for found in comparisons)
@@ -146,7 +150,11 @@ def main(words: list[str]) -> int:
     comparisons = compare(
         json.loads(arguments.real.read_text()), json.loads(arguments.virtual.read_text())
     )
-    print(as_table(comparisons))
+    known = read_deviations()
+    print(as_table(comparisons, known))
+    unexplained = disagreements(comparisons, known)
+    for sentence in unexplained:
+        print(sentence)
     if arguments.events is not None:
         real, virtual = (read_events(path) for path in arguments.events)
         for found in comparisons:
@@ -155,4 +163,5 @@ def main(words: list[str]) -> int:
     measured = [found for found in comparisons if found.verdict != "not measured"]
     equal = sum(found.verdict == "equal" for found in measured)
     has_failed = any(found.verdict == "failed" for found in measured)
-    return 1 if has_failed or equal < arguments.at_least * len(measured) else 0
+    is_too_few = equal < arguments.at_least * len(measured)
+    return 1 if has_failed or unexplained or is_too_few else 0

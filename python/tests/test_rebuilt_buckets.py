@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from ghostgpu.agent import rebuilt_buckets
 from ghostgpu.agent.rebuilt_buckets import PATIENCE_S, RebuiltBuckets
 
 
@@ -14,7 +13,7 @@ from ghostgpu.agent.rebuilt_buckets import PATIENCE_S, RebuiltBuckets
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds of every wait, none of which takes any time."""
     made: list[float] = []
-    monkeypatch.setattr(rebuilt_buckets.time, "sleep", made.append)
+    monkeypatch.setattr("ghostgpu.agent.rebuilt_buckets.time.sleep", made.append)
     return made
 
 
