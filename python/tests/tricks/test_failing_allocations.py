@@ -14,38 +14,39 @@ from conftest import Rehearse, needs_torch
 
 pytestmark = needs_torch
 
+# Large enough for each step to need the driver: nothing is computed.
 MODELS = {
     "mlp": """
-model = nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512)).cuda()
-def batch(): return torch.randn(8, 512, device="cuda")
+model = nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)).cuda()
+def batch(): return torch.randn(8, 128, 1024, device="cuda")
 """,
     "convolutions": """
 model = nn.Sequential(
     nn.Conv2d(3, 32, 3), nn.GroupNorm(4, 32), nn.ReLU(), nn.Conv2d(32, 32, 3), nn.Flatten(),
-    nn.Linear(32 * 28 * 28, 16),
+    nn.Linear(32 * 124 * 124, 16),
 ).cuda()
-def batch(): return torch.randn(8, 3, 32, 32, device="cuda")
+def batch(): return torch.randn(8, 3, 128, 128, device="cuda")
 """,
     "lstm": """
 class Reader(nn.Module):
     def __init__(self):
         super().__init__()
-        self.lstm = nn.LSTM(128, 256, batch_first=True)
+        self.lstm = nn.LSTM(512, 1024, batch_first=True)
     def forward(self, x):
         return self.lstm(x)[0][:, -1]
 model = Reader().cuda()
-def batch(): return torch.randn(8, 64, 128, device="cuda")
+def batch(): return torch.randn(8, 512, 512, device="cuda")
 """,
     "transformer with dropout": """
-layer = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.1, batch_first=True)
+layer = nn.TransformerEncoderLayer(512, 4, 2048, dropout=0.1, batch_first=True)
 model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).cuda()
-def batch(): return torch.randn(8, 64, 128, device="cuda")
+def batch(): return torch.randn(8, 256, 512, device="cuda")
 """,
     "embeddings": """
 model = nn.Sequential(
-    nn.Embedding(1000, 256), nn.Flatten(), nn.Linear(64 * 256, 64), nn.LayerNorm(64)
+    nn.Embedding(1000, 1024), nn.Flatten(), nn.Linear(512 * 1024, 16), nn.LayerNorm(16)
 ).cuda()
-def batch(): return torch.zeros(8, 64, dtype=torch.long, device="cuda")
+def batch(): return torch.zeros(8, 512, dtype=torch.long, device="cuda")
 """,
 }
 
@@ -71,10 +72,11 @@ for step in range(STEPS):
     out = loss = None
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    gc.collect()
-    # One for each thread that multiplies matrices, from whenever it does so first.
-    torch._C._cuda_clearCublasWorkspaces()
-    held.append(torch.cuda.memory_allocated())
+    if step in (9, STEPS - 1):
+        gc.collect()
+        # One for each thread that multiplies matrices, from whenever it does so first.
+        torch._C._cuda_clearCublasWorkspaces()
+        held.append(torch.cuda.memory_allocated())
 with open("steps.json", "w") as file:
     json.dump({"finished": finished, "reports": reports, "others": others, "held": held}, file)
 """
@@ -101,13 +103,13 @@ def check(result: dict[str, Any], steps: int) -> None:
     assert result["finished"] + len(result["reports"]) == steps
     assert all("batch of" in report for report in result["reports"])
     assert result["finished"] > steps // 2
-    assert result["held"][-1] == result["held"][9], "memory leaks"
+    assert result["held"][0] == result["held"][1], "memory leaks"
 
 
 def test_steps_finish_or_say_why_not_when_allocations_fail_at_random(
     rehearse_on_card: Rehearse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check(run(rehearse_on_card, monkeypatch, "mlp", 50, 0.1), 50)
+    check(run(rehearse_on_card, monkeypatch, "mlp", 30, 0.1), 30)
 
 
 @pytest.mark.at_length
