@@ -1,3 +1,6 @@
+# Modules and gradients are reached by index and name, which torch's types do not know.
+# ruff: noqa: E501
+# mypy: disable-error-code="arg-type,assignment,attr-defined,index,misc,name-defined,no-any-return,no-untyped-call,operator,union-attr"
 """Tricks in unmodified loops, installed as `ghostgpu launch` does it, have the plain numbers."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Modules and gradients are reached by index and name, which torch's types do not know.
+# ruff: noqa: E501
+# mypy: disable-error-code="arg-type,assignment,attr-defined,index,misc,name-defined,no-any-return,no-untyped-call,operator,union-attr"
 """The trick surviving-oom with allocations that fail at random: steps finish or say why not.
 
 `GHOSTGPU_ALLOCATION_FAULTS` lets allocations of the stand-in library fail

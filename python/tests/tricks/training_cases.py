@@ -1,3 +1,6 @@
+# Modules and gradients are reached by index and name, which torch's types do not know.
+# ruff: noqa: E501
+# mypy: disable-error-code="arg-type,assignment,attr-defined,index,misc,name-defined,no-any-return,no-untyped-call,operator,union-attr"
 """Trainings whose gradients must not depend on how a batch is cut.
 
 Each is made of models, and of a step that calls them through `call` and runs its backward passes.
