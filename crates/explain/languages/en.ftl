@@ -779,6 +779,8 @@ nothing-works = nothing that was rehearsed
 nothing-rehearsed-works = nothing that was rehearsed works
 list-clause = ;{" "}
 
+as-it-is-on-card = on a virtual { $card } ({ $total }): { $text }
+works-short = { $what } ({ $effect }): { $device }
 as-it-is-fits = it fits on an empty card{ $steps }: { $device } on the card at most ({ $bytes } bytes), { $allocated } allocated
 as-it-is-steps = {" "}for { $count ->
     [one] 1 step

@@ -766,6 +766,8 @@ nothing-works = 预演过的都不行
 nothing-rehearsed-works = 预演过的办法都不行
 list-clause = ；
 
+as-it-is-on-card = 在虚拟的 { $card }（{ $total }）上：{ $text }
+works-short = { $what }（{ $effect }）：{ $device }
 as-it-is-fits = 空卡上{ $steps }放得下：卡上最多 { $device }（{ $bytes } 字节），已分配 { $allocated }
 as-it-is-steps = 跑 { $count } 步
 as-it-is-grows = ，而且每一步增长 { $bytes }

@@ -212,11 +212,12 @@ fn advice(sheet: &mut Sheet, all: &[Advice], look: Look, catalogue: &Catalogue) 
 /// What was rehearsed: the script as it is, the three best changes, and what did not help.
 fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue: &Catalogue) {
     let width = sheet.text_width();
-    let text = format!(
-        "on a virtual {} ({}): {}",
-        rehearsed.card,
-        human(rehearsed.total_bytes),
-        rehearsed.as_it_is(catalogue)
+    let text = say!(
+        catalogue,
+        "as-it-is-on-card",
+        card = rehearsed.card.clone(),
+        total = human(rehearsed.total_bytes),
+        text = rehearsed.as_it_is(catalogue)
     );
     sheet.section(
         &say!(catalogue, "label-as-it-is"),
@@ -245,18 +246,19 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
             .iter()
             .map(|fails| fails.what.as_str())
             .collect();
-        let text = one_line(&names.join(", "), width);
+        let text = one_line(&names.join(&listed(catalogue)), width);
         sheet.section(&say!(catalogue, "label-did-not-help"), [text]);
     }
 }
 
 /// `gradient checkpointing (same results): 7.00 GiB on the card`.
 fn in_words(works: &Works, catalogue: &Catalogue) -> String {
-    format!(
-        "{} ({}): {}",
-        works.what,
-        works.effect.words(catalogue),
-        human(works.peaks.device_bytes)
+    say!(
+        catalogue,
+        "works-short",
+        what = works.what.clone(),
+        effect = works.effect.words(catalogue),
+        device = human(works.peaks.device_bytes)
     )
 }
 
