@@ -165,3 +165,68 @@ def test_spawned_ranks_meet_without_a_launcher(rehearse_reference: Rehearse) -> 
         *("--count", "2", "--steps", "0"),
     ).expect(0)
     assert [rank["device"] for rank in done["ranks"]] == [0, 1]
+
+
+FRAMEWORKS = {
+    "accelerate": """
+        import torch
+        from accelerate import Accelerator
+        accelerator = Accelerator()
+        model = torch.nn.Linear(64, 64)
+        optimizer = torch.optim.AdamW(model.parameters())
+        data = torch.utils.data.TensorDataset(torch.randn(48, 64))
+        loader = torch.utils.data.DataLoader(data, batch_size=4)
+        model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+        for (batch,) in loader:
+            accelerator.backward(model(batch).square().mean())
+            optimizer.step()
+            optimizer.zero_grad()
+        numbers = accelerator.gather_for_metrics(torch.arange(4, device=accelerator.device))
+        assert numbers.tolist() == [0, 1, 2, 3] * 2, numbers
+    """,
+    "trainer": """
+        import torch
+        from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+        ids = torch.arange(64)
+        data = [{"input_ids": ids, "labels": ids}] * 64
+        config = GPT2Config(n_layer=2, n_embd=128, n_head=4, vocab_size=1000)
+        options = dict(eval_strategy="epoch", save_strategy="no", report_to=[], logging_steps=2)
+        arguments = TrainingArguments("out", per_device_train_batch_size=4, **options)
+        Trainer(GPT2LMHeadModel(config), arguments, train_dataset=data, eval_dataset=data).train()
+    """,
+    "lightning": """
+        import torch, lightning
+        class Module(lightning.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(64, 64)
+            def training_step(self, batch, index):
+                loss = self.layer(batch[0]).square().mean()
+                self.log("loss", loss, sync_dist=True)
+                return loss
+            def configure_optimizers(self):
+                return torch.optim.AdamW(self.parameters())
+        data = torch.utils.data.TensorDataset(torch.randn(64, 64))
+        loader = torch.utils.data.DataLoader(data, batch_size=4)
+        quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False)
+        trainer = lightning.Trainer(devices=2, strategy="ddp", max_epochs=1, **quiet)
+        trainer.fit(Module(), loader)
+    """,
+}
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_frameworks_train_on_several_cards(rehearse_reference: Rehearse, framework: str) -> None:
+    launcher = ("torchrun", "--standalone", "--nproc-per-node", "2", "train.py")
+    done = rehearse_reference(
+        FRAMEWORKS[framework],
+        *("--count", "2", "--steps", "0"),
+        # Lightning starts its ranks itself.
+        command=() if framework == "lightning" else launcher,
+    ).expect(0)
+    assert [rank["device"] for rank in done["ranks"]] == [0, 1]
+    # No rank has a context on the card of another.
+    assert [card["peak_device_bytes"] for card in done["devices"]] == [
+        rank["peak_device_bytes"] for rank in done["ranks"]
+    ]

@@ -252,11 +252,11 @@ device_work! {
     (operation: c_int, communicator: Communicator) => ncclRedOpDestroy;
 }
 
-/// A group is only a way to start several collectives at once, or to make several communicators.
+/// A group is only a way to start several collectives at once, or to make several communicators. It needs no
+/// context: threads that have not chosen a card end communicators in one.
 #[unsafe(no_mangle)]
 pub extern "C" fn ncclGroupStart() -> i32 {
     log_call!(ncclGroupStart);
-    begin_work();
     ranks::begin_group();
     status::SUCCESS
 }
@@ -264,7 +264,6 @@ pub extern "C" fn ncclGroupStart() -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn ncclGroupEnd() -> i32 {
     log_call!(ncclGroupEnd);
-    begin_work();
     ranks::end_group()
 }
 
