@@ -164,8 +164,8 @@ class TorchServer:
         readable, _, _ = select.select([self._process.stdout], [], [], self.TIMEOUT_S)
         assert readable, "the script does not end"
         code = int(self._process.stdout.readline())
-        texts = [path.read_text(errors="replace") for path in outputs.values()]
-        return Rehearsal(code, *texts, run_dir)
+        output, errors = (path.read_text(errors="replace") for path in outputs.values())
+        return Rehearsal(code, output, errors, run_dir)
 
     def close(self) -> None:
         self._process.kill()

@@ -48,7 +48,7 @@ def become_script(request: dict[str, Any]) -> str:
     inject = request["inject"]
     sys.path.insert(1, inject)  # which it removes again
     runpy.run_path(os.path.join(inject, INJECTED), run_name="sitecustomize")
-    from _ghostgpu.agent import activation, preload
+    from _ghostgpu.agent import activation, preload  # type: ignore[import-not-found]
 
     if request["has_library"]:
         preload.require()

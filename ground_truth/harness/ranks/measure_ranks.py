@@ -1,8 +1,8 @@
 """Measures trainings of several ranks on one real card, or on virtual cards, and compares the two.
 
-    python measure.py real OUT.jsonl [CASE ...]
-    python measure.py virtual OUT.jsonl [CASE ...] --ghostgpu PROGRAM
-    python measure.py compare REAL.jsonl VIRTUAL.jsonl
+    python measure_ranks.py real OUT.jsonl [CASE ...]
+    python measure_ranks.py virtual OUT.jsonl [CASE ...] --ghostgpu PROGRAM
+    python measure_ranks.py compare REAL.jsonl VIRTUAL.jsonl
 
 NCCL refuses two ranks on one card of one host. Here each rank says that it is a host of its own
 (`NCCL_HOSTID`), so that several share the one card and talk through sockets; what each rank's
