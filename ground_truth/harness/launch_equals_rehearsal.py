@@ -218,7 +218,7 @@ def in_a_copy(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def measure(out: Path, seconds: float, models: set[str], only: str) -> None:
+def measure(out: Path, seconds: float, models: set[str], only: str, wanted: set[str]) -> None:
     begin = time.monotonic()
     present = {line["name"]: line for line in _lines(out)}
     names = [
@@ -227,7 +227,9 @@ def measure(out: Path, seconds: float, models: set[str], only: str) -> None:
         for name, case in CASES.items()
         if model in models and model in case.models and only in name
     ]
-    missing = [each for each in names if each[0] not in present]
+    missing = [
+        each for each in names if each[0] not in present and (not wanted or each[0] in wanted)
+    ]
     loads = workloads({model for _, model, _ in missing})
     for name, model, case in missing:
         if time.monotonic() - begin > seconds:
@@ -273,17 +275,44 @@ def compare(launched: Path, rehearsed: Path) -> int:
     return different
 
 
+def table(launched: Path) -> None:
+    """Print what each trick saved of the peak, and how many times as long a step took."""
+    lines = {line["name"]: line for line in _lines(launched)}
+    print(f"{'':32}" + "".join(f"{model:>16}" for model in Case.models))
+    for case in CASES:
+        if not CASES[case].requests:
+            continue
+        cells = [_cell(lines.get(f"{model}/{case}")) for model in Case.models]
+        print(f"{case:32}" + "".join(f"{cell:>16}" for cell in cells))
+
+
+def _cell(line: dict[str, Any] | None) -> str:
+    if line is None:
+        return ""
+    if "refused" in line:
+        return "refused"
+    share = line["saved_allocated"] / (line["allocated"] + line["saved_allocated"])
+    return f"{-share:+.0%}  x{line['times_as_long']:.2f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("launched.jsonl"))
     parser.add_argument("--seconds", type=float, default=170, help="begin no case after this long")
     parser.add_argument("--models", default=",".join(Case.models))
     parser.add_argument("--only", default="", help="cases with this text in their name")
+    parser.add_argument("--names", default="", help="only these cases, with semicolons between")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("LAUNCHED", "REHEARSED"))
+    parser.add_argument("--table", type=Path, metavar="LAUNCHED")
     arguments = parser.parse_args()
+    if arguments.table:
+        table(arguments.table)
+        return
     if arguments.compare:
         raise SystemExit(1 if compare(*arguments.compare) else 0)
-    measure(arguments.out, arguments.seconds, set(arguments.models.split(",")), arguments.only)
+    models = set(arguments.models.split(","))
+    names = set(filter(None, arguments.names.split(";")))
+    measure(arguments.out, arguments.seconds, models, arguments.only, names)
 
 
 if __name__ == "__main__":

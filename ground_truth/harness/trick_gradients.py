@@ -30,7 +30,13 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from ghostgpu.tricks.chunking.chunker import Chunker  # noqa: E402
 from torch import nn  # noqa: E402
-from training_cases import CASES, Result, by_hand, plain, trained  # noqa: E402
+from training_cases import (  # type: ignore[import-not-found]  # noqa: E402
+    CASES,
+    Result,
+    by_hand,
+    plain,
+    trained,
+)
 
 Write = Callable[[dict[str, Any]], None]
 

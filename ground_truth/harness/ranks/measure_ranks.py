@@ -118,15 +118,15 @@ def measure_virtual(arguments: Any, case: str, ranks: int) -> tuple[list[Any], s
 
 
 def figures_in(output: str) -> list[Any]:
-    """What the ranks printed, in their order."""
-    lines = [line.removeprefix("figures ") for line in output.splitlines()]
-    found = [json.loads(line) for line in lines if line.startswith('{"rank"')]
+    """What the ranks printed, in their order; two may have come to stand on one line."""
+    decoder = json.JSONDecoder()
+    found = [decoder.raw_decode(part)[0] for part in output.split("figures ")[1:]]
     return sorted(found, key=lambda rank: int(rank["rank"]))
 
 
 def compare(real: dict[str, Any], virtual: dict[str, Any]) -> None:
     """One line for each case: equal, or by how much each rank differs."""
-    for case in real.keys() & virtual.keys():
+    for case in sorted(real.keys() & virtual.keys()):
         pairs = zip(real[case]["figures"], virtual[case]["figures"])
         differences = [
             {name: there[name] - here[name] for name in ("allocated", "reserved", "allocations")}

@@ -94,10 +94,11 @@ class LossHead(Trick):
         chunks = max(2, int(self.options["chunks"]))
         if model not in self._heads:
             try:
-                if not self.hooks.is_rehearsed:
-                    require_plain_head(make, model, arguments, options, chunks)
+                require_plain_head(make, model, arguments, options, chunks)
             except Refused as refused:
-                raise self.refused(refused.reason, refused.alternative) from None
+                # A rehearsal makes the comparison for its memory: nothing is computed.
+                if not self.hooks.is_rehearsed:
+                    raise self.refused(refused.reason, refused.alternative) from None
             self._heads[model] = True
             self._models.add(type(model).__name__)
         with HeadInPieces(model, chunks):
