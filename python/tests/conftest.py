@@ -197,7 +197,10 @@ def server_on_card(library_dir: Path) -> Iterator[TorchServer]:
 
 
 def begins_with_torch(script: str) -> bool:
-    """Whether nothing comes before the import of torch that may matter to it."""
+    """Whether nothing comes before the import of torch that may matter to it.
+
+    Such a script may run in a copy of a process that has torch; any other has one of its own.
+    """
     lines = (line.strip() for line in script.splitlines())
     first = next((line for line in lines if line and not line.startswith("#")), "")
     return first.startswith(("import ", "from torch")) and "torch" in first

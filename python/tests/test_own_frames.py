@@ -46,6 +46,7 @@ def test_a_snapshot_of_a_rehearsal_shows_the_stack_of_the_script(
 ) -> None:
     done = rehearse_on_card(
         """
+        import os  # first, so that the script has a process, and a stack, of its own
         import torch
         torch.cuda.memory._record_memory_history("all", stacks="python")
         def make():

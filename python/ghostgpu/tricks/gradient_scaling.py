@@ -106,8 +106,8 @@ class GradientScaling:
         for (device, _), each in by_device.items():
             overflow = {} if optimizer is None else self._overflow.setdefault(optimizer, {})
             if device not in overflow:
-                overflow[device] = torch.zeros((), device=device)
-            inverse = torch.full((), 1.0 / scale, device=device)
+                overflow[device] = torch.zeros((), dtype=torch.float32, device=device)
+            inverse = torch.full((), 1.0 / scale, dtype=torch.float32, device=device)
             torch._amp_foreach_non_finite_check_and_unscale_(each, overflow[device], inverse)
 
     def _step(self, make: Callable[..., Any], optimizer: Any, arguments: Any, options: Any) -> Any:

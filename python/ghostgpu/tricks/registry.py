@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from .trick import Trick
 
 PLACES: dict[str, tuple[str, str]] = {
+    "accumulation": ("accumulation", "Accumulation"),
     "adafactor": ("adafactor", "Adafactor"),
     "allocator": ("allocator", "Allocator"),
     "autocast": ("autocast", "Autocast"),
