@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -85,21 +86,29 @@ REQUESTS: dict[str, list[tuple[str, Mapping[str, str]]]] = {
 }
 
 
-@pytest.fixture(autouse=True)
+@contextlib.contextmanager
 def in_float64() -> Iterator[None]:
     before, threads = torch.get_default_dtype(), torch.get_num_threads()
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
-    yield
-    torch.set_default_dtype(before)
-    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+        torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
+def every_test_in_float64() -> Iterator[None]:
+    with in_float64():
+        yield
 
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, object]:
-    torch.set_default_dtype(torch.float64)
-    torch.set_num_threads(1)
-    return {name: trained(case, plain, 3) for name, case in ALL.items() if case.is_possible}
+    # It is made before a test's own fixtures are.
+    with in_float64():
+        return {name: trained(case, plain, 3) for name, case in ALL.items() if case.is_possible}
 
 
 @pytest.mark.parametrize("name", REQUESTS)
