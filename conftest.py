@@ -1,6 +1,6 @@
-"""What holds for every Python test: in continuous integration nothing is skipped.
+"""What holds for every Python test: what is left to `make test-all`, and that nothing is skipped.
 
-Outside of it, a test that needs a browser, a torch or a tool that is not there is skipped with the
+Outside of continuous integration, a test that needs a browser, a torch or a tool that is not there is skipped with the
 reason. With `CI` set, the same test fails and names what is missing. The one exception is a test
 that has nothing to check: its reason begins with `DOES_NOT_APPLY`.
 """
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 DOES_NOT_APPLY = "does not apply: "
+IS_SHORT = os.environ.get("GHOSTGPU_TEST_SCOPE", "all") == "short"
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -47,3 +48,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     return failed_if_skipped((yield), in_ci=is_ci())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In the short scope, what is marked `at_length` is left to `make test-all`."""
+    if not IS_SHORT:
+        return
+    left = [item for item in items if item.get_closest_marker("at_length") is not None]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]

@@ -86,15 +86,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("any_python", pythons, ids=[_torch_version(each) for each in pythons])
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In the short scope, what is marked `at_length` is left to `make test-all`."""
-    if not IS_SHORT:
-        return
-    left = [item for item in items if item.get_closest_marker("at_length") is not None]
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in left]
-
-
 @cache
 def _torch_version(python: str) -> str:
     program = "import importlib.metadata as m; print(m.version('torch'))"
