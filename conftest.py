@@ -1,8 +1,8 @@
 """What holds for every Python test: what is left to `make test-all`, and that nothing is skipped.
 
-Outside of continuous integration, a test that needs a browser, a torch or a tool that is not there is skipped with the
-reason. With `CI` set, the same test fails and names what is missing. The one exception is a test
-that has nothing to check: its reason begins with `DOES_NOT_APPLY`.
+Outside of continuous integration, a test that needs a browser, a torch or a tool that is not there
+is skipped with the reason. With `CI` set, the same test fails and names what is missing. The one
+exception is a test that has nothing to check: its reason begins with `DOES_NOT_APPLY`.
 """
 
 from __future__ import annotations
