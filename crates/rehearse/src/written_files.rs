@@ -1,7 +1,8 @@
 //! Removes what the script wrote during a rehearsal: checkpoints full of zeros.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,7 +20,8 @@ pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf>
     // In this order: of two rehearsals that end together, the later one finds the list of the other
     // closed, and removes what both worked with.
     let own = close_list(run_dir);
-    let others = files_of_others(run_dir);
+    let lists = lists_of_others(run_dir);
+    let others: BTreeSet<PathBuf> = lists.iter().flat_map(|(_, files)| files.clone()).collect();
     let mut listed: BTreeMap<PathBuf, (bool, SystemTime)> = BTreeMap::new();
     for file in own {
         if file.is_redirected || !file.path.is_absolute() {
@@ -33,10 +35,30 @@ pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf>
         let entry = listed.entry(file.path).or_insert((file.is_folder, since));
         *entry = (entry.0 || file.is_folder, entry.1.min(since));
     }
+    let nobodys = BTreeSet::new();
     let mut removed = Vec::new();
     // Longer paths come later in the order: backwards, a folder's contents go before the folder.
     for (path, (is_folder, since)) in listed.into_iter().rev() {
-        remove(&path, is_folder, since, &others, &mut removed);
+        let works_there =
+            |files: &BTreeSet<PathBuf>| files.iter().any(|file| file.starts_with(&path));
+        let workers: Vec<&PathBuf> = lists
+            .iter()
+            .filter(|(_, files)| is_folder && works_there(files))
+            .map(|(list, _)| list)
+            .collect();
+        // Whoever still works in a folder removes it; one that has just ended does not.
+        if workers
+            .iter()
+            .any(|list| hand_over(list, &path, since).is_ok())
+        {
+            continue;
+        }
+        let others = if workers.is_empty() {
+            &others
+        } else {
+            &nobodys
+        };
+        remove(&path, is_folder, since, others, &mut removed);
     }
     removed.reverse();
     removed
@@ -67,8 +89,24 @@ fn parse_list(text: &[u8]) -> Vec<WrittenFile> {
         .collect()
 }
 
-/// What the rehearsals work with whose folders lie beside this one.
-fn files_of_others(run_dir: &Path) -> BTreeSet<PathBuf> {
+/// Leaves a folder to another rehearsal, unless it has read its list for the last time.
+fn hand_over(list: &Path, folder: &Path, since: SystemTime) -> std::io::Result<()> {
+    let mut file = std::fs::File::options().append(true).open(list)?;
+    file.lock()?;
+    if file.metadata()?.nlink() == 0 {
+        return Err(std::io::ErrorKind::NotFound.into());
+    }
+    let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let line = serde_json::json!({
+        "path": folder,
+        "is_folder": true,
+        "since": since.as_secs_f64(),
+    });
+    writeln!(file, "{line}")
+}
+
+/// The lists of the rehearsals whose folders lie beside this one, and what they work with.
+fn lists_of_others(run_dir: &Path) -> Vec<(PathBuf, BTreeSet<PathBuf>)> {
     let siblings = run_dir.parent().map(std::fs::read_dir);
     let siblings = siblings.into_iter().flatten().flatten().flatten();
     siblings
@@ -77,8 +115,11 @@ fn files_of_others(run_dir: &Path) -> BTreeSet<PathBuf> {
             let is_run = name.to_string_lossy().starts_with(RUN_FOLDER_PREFIX);
             is_run && entry.path() != run_dir && is_own(&entry.path())
         })
-        .flat_map(|entry| read_list(&entry.path()))
-        .map(|file| file.path)
+        .map(|entry| {
+            let files = read_list(&entry.path()).into_iter();
+            let files = files.map(|file| file.path).collect();
+            (entry.path().join(WRITTEN_FILES), files)
+        })
         .collect()
 }
 

@@ -235,6 +235,8 @@ class CheckpointPaths:
 
     def _redirect(self, wanted: str) -> str:
         self._tell(wanted)
+        # Another rehearsal may have been first with the file, in a folder that is ours.
+        self._list_folder_of(wanted)
         # The digest tells files of the same name apart.
         digest = hashlib.sha256(wanted.encode("utf-8", "surrogateescape")).hexdigest()[:12]
         folder = os.path.join(self._run_dir, _REDIRECT_FOLDER, f"{os.getpid()}-{digest}")
@@ -245,12 +247,16 @@ class CheckpointPaths:
 
     def _list(self, wanted: str, *, is_folder: bool) -> None:
         self._tell(wanted)
-        folder = os.path.dirname(wanted)
-        # Only the folder itself, not the ones above it: they may hold the script's log.
-        if not is_folder and folder in self._new_folders and folder not in self._made:
-            self._list(folder, is_folder=True)
+        if not is_folder:
+            self._list_folder_of(wanted)
         self._write_down({"path": wanted, "is_folder": is_folder, "pid": os.getpid()})
         self._made[wanted] = None
+
+    def _list_folder_of(self, wanted: str) -> None:
+        folder = os.path.dirname(wanted)
+        # Only the folder itself, not the ones above it: they may hold the script's log.
+        if folder in self._new_folders and folder not in self._made:
+            self._list(folder, is_folder=True)
 
     def _write_down(self, fields: dict[str, object]) -> None:
         append_line(os.path.join(self._run_dir, WRITTEN_FILES), fields)
