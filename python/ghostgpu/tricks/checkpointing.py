@@ -44,6 +44,8 @@ class Checkpointing(Trick):
         self._used: weakref.WeakSet[Any] = weakref.WeakSet()
         self._asked: list[str] = []
         self._names: Counter[str] = Counter()
+        self._longest_row = 0
+        """Layers of the longest row that ran in pieces; the row itself may be gone at the end."""
         self._is_inside = False
         self._wanted = options["blocks"]
         self._keeps_matmuls = options["keep"] == "matmuls"
@@ -159,6 +161,8 @@ class Checkpointing(Trick):
                 return make(*arguments, **options)
             self._used.add(module)
             self._names[type(module).__name__] += 1
+            if is_row:
+                self._longest_row = max(self._longest_row, len(list(module)))
         self._is_inside = True
         try:
             if is_block:
@@ -240,7 +244,7 @@ class Checkpointing(Trick):
             return f"gradient_checkpointing_enable() of {', '.join(self._asked[:3])}"
         if not self._names:
             return None
-        if len(self._rows):
+        if self._longest_row:
             return f"{counted(self._names, 'row', 'rows')} of layers run in pieces"
         return f"{counted(self._names, 'module', 'modules')} checkpointed"
 
@@ -256,8 +260,8 @@ class Checkpointing(Trick):
     def line(self) -> str | None:
         if self._asked:
             return "model.gradient_checkpointing_enable(); model.config.use_cache = False"
-        if len(self._rows):
-            count = pieces(max(len(list(row)) for row in self._rows))
+        if self._longest_row:
+            count = pieces(self._longest_row)
             return (
                 f"torch.utils.checkpoint.checkpoint_sequential(layers, {count}, x, "
                 "use_reentrant=False)"

@@ -36,13 +36,10 @@ class Chunker:
         """Models that ran in chunks, and the largest number of these."""
         self.left_alone: dict[str, str] = {}
         """Models that did not, and why."""
+        self.growth: list[str] = []
+        """Why models run in more chunks than they began with; outlives the models."""
         self._models: weakref.WeakKeyDictionary[nn.Module, Model] = weakref.WeakKeyDictionary()
         self._largest = 0
-
-    @property
-    def growth(self) -> list[str]:
-        """Why models run in more chunks than they began with."""
-        return [each for model in self._models.values() for each in model.growth]
 
     def call(
         self,
@@ -157,7 +154,7 @@ class Chunker:
     def _model(self, module: nn.Module, nested: Nested) -> Model:
         model = self._models.get(module)
         if model is None:
-            model = Model(module, self.chunks, self.survives, self.is_rehearsed)
+            model = Model(module, self.chunks, self.survives, self.is_rehearsed, self.growth)
             self._models[module] = model
         tensors = [*module.parameters(), *(nested.leaves[at] for at in nested.tensors())]
         model.cards = tuple(sorted({each.get_device() for each in tensors if each.is_cuda}))

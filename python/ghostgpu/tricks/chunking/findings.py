@@ -32,7 +32,14 @@ class Model:
     It does not keep the model alive.
     """
 
-    def __init__(self, module: nn.Module, chunks: int, survives: bool, is_rehearsed: bool) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        chunks: int,
+        survives: bool,
+        is_rehearsed: bool,
+        growth: list[str],
+    ) -> None:
         self._module = weakref.ref(module)
         self.name = type(module).__name__
         self.chunks = chunks
@@ -42,8 +49,8 @@ class Model:
         self.moving: Optional[set[str]] = None
         """Buffers that its passes change; None before the first."""
         self.findings: dict[Any, Findings] = {}
-        self.growth: list[str] = []
-        """Why it runs in more chunks than it began with, in words."""
+        self._growth = growth
+        """Where it writes, in words, why it runs in more chunks than it began with."""
         self.retries = 0
         """Allocations that PyTorch had to free its cache for, when this was last looked at."""
         self.thrashing_steps = 0
@@ -60,7 +67,7 @@ class Model:
         """Use more chunks from now on; returns how many."""
         tried = tried or self.chunks
         self.chunks = max(self.chunks, min(samples, 2 * tried))
-        self.growth.append(f"{self.name} runs in {self.chunks} chunks: {where}: {trouble}")
+        self._growth.append(f"{self.name} runs in {self.chunks} chunks: {where}: {trouble}")
         return min(samples, 2 * tried)
 
     def watch_attributes(self) -> Optional[Attributes]:
