@@ -10,7 +10,7 @@ import pytest
 from conftest import Rehearse, needs_torch
 
 from ghostgpu.agent.checkpoint_paths import CheckpointPaths
-from ghostgpu.agent.shared_numbers import RUN_FOLDER_PREFIX
+from ghostgpu.agent.shared_numbers import RUN_FOLDER_PREFIX, WRITTEN_FILES
 
 pytestmark = needs_torch
 
@@ -161,3 +161,26 @@ def test_of_two_rehearsals_one_has_the_name_and_the_other_goes_elsewhere(tmp_pat
     assert os.path.exists(wanted)
     first.delete_made()
     assert not os.path.exists(wanted)
+
+
+def test_a_folder_stays_while_a_rehearsal_that_runs_around_it_has_not_ended(tmp_path: Path) -> None:
+    run, other = (tmp_path / f"{RUN_FOLDER_PREFIX}{name}" for name in ("own", "other"))
+    other_list = other / WRITTEN_FILES
+    for folder in (run, other):
+        folder.mkdir()
+    other_list.write_text(json.dumps({"path": str(tmp_path), "is_workplace": True}) + "\n")
+    paths = CheckpointPaths(str(run), started_at=0)
+
+    def save() -> Path:
+        folder = tmp_path / "out"
+        folder.mkdir()
+        paths.note_new_folder(folder)
+        Path(paths.for_writing(folder / "model.pt")).write_text("x")
+        paths.delete_made()
+        return folder
+
+    folder = save()
+    assert os.listdir(folder) == []
+    folder.rmdir()
+    other_list.unlink()  # as the command line does when that rehearsal has ended
+    assert not save().exists()

@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from conftest import GIB, MIB, PROGRAM, PYTHONS, Answered, Rehearse
 
 HOLD = """
@@ -161,13 +160,11 @@ def two_rehearsals(folder: Path, script: str) -> list[dict[str, Any]]:
     return [json.loads((folder / f"{number}.json").read_text()) for number in range(2)]
 
 
-@pytest.mark.at_length
 def test_two_rehearsals_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
     first, second = two_rehearsals(tmp_path, SAVING)
     assert first["peak_device_bytes"] == second["peak_device_bytes"]
     assert first["steps"] == second["steps"] == 40
 
 
-@pytest.mark.at_length
 def test_a_folder_that_another_rehearsal_works_in_is_left_to_it(tmp_path: Path) -> None:
     two_rehearsals(tmp_path, SHARING_A_FOLDER)

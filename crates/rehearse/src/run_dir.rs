@@ -17,7 +17,7 @@ use ghostgpu_session::files::{RUN_FOLDER_PREFIX, SESSION_FILE};
 use crate::environment::{Places, cache_folders};
 use crate::failure::Failure;
 use crate::layout::{LIBRARY_NAME, Layout};
-use crate::written_files::remove_written_files;
+use crate::written_files::{open_list, remove_written_files};
 
 /// The names under which programs look for the driver and for NVML.
 ///
@@ -121,12 +121,17 @@ impl RunDir {
         self.library_dir().join(LIBRARY_NAME)
     }
 
-    /// Writes the session, and a usage file for it in which others hold `reserve_bytes` of every card.
+    /// Writes the session, the list of written files, and a usage file in which others hold `reserve_bytes` of every card.
     pub fn write_session(&self, session: &Session, reserve_bytes: u64) -> anyhow::Result<()> {
         create_usage_file(self.path(), session.devices.len())?;
         hold_for_others(self.path(), reserve_bytes)?;
         let text = serde_json::to_vec_pretty(session)?;
         std::fs::write(self.path().join(SESSION_FILE), text)?;
+        if !session.keep_checkpoints
+            && let Ok(workplace) = std::env::current_dir()
+        {
+            open_list(self.path(), &workplace)?;
+        }
         Ok(())
     }
 

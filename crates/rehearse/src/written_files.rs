@@ -11,20 +11,26 @@ use ghostgpu_session::files::{RUN_FOLDER_PREFIX, WRITTEN_FILES};
 
 use crate::run_dir::is_own;
 
+/// Begins the list of a run whose script runs in `workplace`: other rehearsals see that it may write there.
+pub fn open_list(run_dir: &Path, workplace: &Path) -> std::io::Result<()> {
+    let line = serde_json::json!({ "path": workplace, "is_workplace": true });
+    std::fs::write(run_dir.join(WRITTEN_FILES), format!("{line}\n"))
+}
+
 /// Removes the files that the agent listed in a run's folder; returns those that were there.
 ///
-/// The agent removes its files itself when its process ends; these are those of processes that
-/// ended too hard for that. Nothing older than the run's start is touched, whatever the list says, and
-/// nothing that another rehearsal works with.
+/// The agent removes most of its files itself when its process ends; these are those of processes that
+/// ended too hard for that, and folders that another rehearsal might have worked in. Nothing older than the run's
+/// start is touched, whatever the list says, and nothing that another rehearsal works with.
 pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf> {
     // In this order: of two rehearsals that end together, the later one finds the list of the other
     // closed, and removes what both worked with.
     let own = close_list(run_dir);
     let lists = lists_of_others(run_dir);
-    let others: BTreeSet<PathBuf> = lists.iter().flat_map(|(_, files)| files.clone()).collect();
+    let others: BTreeSet<PathBuf> = lists.iter().flat_map(|list| list.files.clone()).collect();
     let mut listed: BTreeMap<PathBuf, (bool, SystemTime)> = BTreeMap::new();
     for file in own {
-        if file.is_redirected || !file.path.is_absolute() {
+        if file.is_redirected || file.is_workplace || !file.path.is_absolute() {
             continue;
         }
         // A folder that another rehearsal left to this one may hold older files of its.
@@ -39,17 +45,14 @@ pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf>
     let mut removed = Vec::new();
     // Longer paths come later in the order: backwards, a folder's contents go before the folder.
     for (path, (is_folder, since)) in listed.into_iter().rev() {
-        let works_there =
-            |files: &BTreeSet<PathBuf>| files.iter().any(|file| file.starts_with(&path));
-        let workers: Vec<&PathBuf> = lists
+        let workers: Vec<&OthersList> = lists
             .iter()
-            .filter(|(_, files)| is_folder && works_there(files))
-            .map(|(list, _)| list)
+            .filter(|list| is_folder && path.is_dir() && list.may_work_in(&path))
             .collect();
         // Whoever still works in a folder removes it; one that has just ended does not.
         if workers
             .iter()
-            .any(|list| hand_over(list, &path, since).is_ok())
+            .any(|list| hand_over(&list.path, &path, since).is_ok())
         {
             continue;
         }
@@ -69,7 +72,7 @@ fn read_list(run_dir: &Path) -> Vec<WrittenFile> {
 }
 
 /// Reads the list for the last time and removes it, so that no other rehearsal leaves a folder to a
-/// run that would not look again. The lock is the one that `other_rehearsals.py` takes.
+/// run that would not look again.
 fn close_list(run_dir: &Path) -> Vec<WrittenFile> {
     let path = run_dir.join(WRITTEN_FILES);
     let mut text = Vec::new();
@@ -105,8 +108,26 @@ fn hand_over(list: &Path, folder: &Path, since: SystemTime) -> std::io::Result<(
     writeln!(file, "{line}")
 }
 
-/// The lists of the rehearsals whose folders lie beside this one, and what they work with.
-fn lists_of_others(run_dir: &Path) -> Vec<(PathBuf, BTreeSet<PathBuf>)> {
+/// The list of a rehearsal that has not ended.
+struct OthersList {
+    path: PathBuf,
+    /// What it works with.
+    files: BTreeSet<PathBuf>,
+    workplace: Option<PathBuf>,
+}
+
+impl OthersList {
+    /// Whether it has written there, or may: a script looks for a folder before it writes into it, and
+    /// only the writing is seen here.
+    fn may_work_in(&self, folder: &Path) -> bool {
+        self.files.iter().any(|file| file.starts_with(folder))
+            || (self.workplace.as_deref())
+                .is_some_and(|place| folder.starts_with(place) || place.starts_with(folder))
+    }
+}
+
+/// The lists of the rehearsals whose folders lie beside this one.
+fn lists_of_others(run_dir: &Path) -> Vec<OthersList> {
     let siblings = run_dir.parent().map(std::fs::read_dir);
     let siblings = siblings.into_iter().flatten().flatten().flatten();
     siblings
@@ -116,9 +137,14 @@ fn lists_of_others(run_dir: &Path) -> Vec<(PathBuf, BTreeSet<PathBuf>)> {
             is_run && entry.path() != run_dir && is_own(&entry.path())
         })
         .map(|entry| {
-            let files = read_list(&entry.path()).into_iter();
-            let files = files.map(|file| file.path).collect();
-            (entry.path().join(WRITTEN_FILES), files)
+            let (workplaces, written): (Vec<_>, Vec<_>) = read_list(&entry.path())
+                .into_iter()
+                .partition(|line| line.is_workplace);
+            OthersList {
+                path: entry.path().join(WRITTEN_FILES),
+                files: written.into_iter().map(|file| file.path).collect(),
+                workplace: workplaces.into_iter().map(|line| line.path).next(),
+            }
         })
         .collect()
 }
@@ -267,6 +293,34 @@ mod tests {
         assert_eq!(removed, expected);
         assert!(root.join("shared/theirs.pt").exists());
         assert!(root.join("theirs.pt").exists());
+    }
+
+    #[test]
+    fn a_folder_is_left_to_a_rehearsal_that_runs_around_it_until_that_one_ends() {
+        let folder = tempfile::tempdir().expect("folder");
+        let root = folder.path();
+        let runs = ["first", "second"].map(|name| root.join(format!("{RUN_FOLDER_PREFIX}{name}")));
+        let output = root.join("output");
+        for path in [&runs[0], &runs[1], &output] {
+            std::fs::create_dir(path).expect("folder");
+        }
+        let started = SystemTime::now() - Duration::from_secs(60);
+        for run in &runs {
+            open_list(run, root).expect("list");
+        }
+        std::fs::write(output.join("state.json"), "x").expect("file");
+        let line = serde_json::json!({ "path": output, "is_folder": true });
+        let mut list = std::fs::File::options()
+            .append(true)
+            .open(runs[0].join(WRITTEN_FILES))
+            .expect("list");
+        writeln!(list, "{line}").expect("line");
+        drop(list);
+        assert!(remove_written_files(&runs[0], started).is_empty());
+        assert!(output.exists(), "the second may be about to write there");
+        let removed = remove_written_files(&runs[1], SystemTime::now());
+        assert_eq!(removed, [output.clone(), output.join("state.json")]);
+        assert!(root.exists());
     }
 
     #[test]

@@ -272,6 +272,9 @@ pub struct WrittenFile {
     /// The script's file of this name lies in the run's folder; the one under the name is somebody else's.
     #[serde(default)]
     pub is_redirected: bool,
+    /// Not written at all: the folder in which the script runs.
+    #[serde(default)]
+    pub is_workplace: bool,
     /// Another rehearsal, which began then (in seconds since 1970), left the folder to this one.
     #[serde(default)]
     pub since: Option<f64>,

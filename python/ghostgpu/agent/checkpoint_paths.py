@@ -10,7 +10,7 @@ Its weights are zeros, so it must not replace a real one, and must not stay:
   that too: trainers take a `checkpoint-500` without weights for a checkpoint.
 
 Two rehearsals in one folder do not disturb each other: a name belongs to the one that makes the
-file first, and the other goes elsewhere; a folder that another rehearsal works in is left to it.
+file first, and the other goes elsewhere; a folder that another rehearsal may work in is left to it.
 
 Weights from before the rehearsal are neither deleted nor renamed, whoever asks for it: scripts make
 room for a new checkpoint that way, and here the new one is worth nothing.
@@ -103,7 +103,7 @@ class CheckpointPaths:
         if wanted in self._redirects or wanted in self._made:
             return self._redirects.get(wanted, wanted)
         # What is in it already is the user's, or something the script keeps there.
-        if os.path.isdir(wanted) and (os.listdir(wanted) or self._others.in_folder(wanted)):
+        if os.path.isdir(wanted) and (os.listdir(wanted) or self._others.have_written_in(wanted)):
             return self._redirect(wanted)
         with contextlib.suppress(OSError):  # whoever makes it has it
             _mkdir(wanted)
@@ -206,7 +206,8 @@ class CheckpointPaths:
         """Delete the files that this process made."""
         for path in reversed(list(self._made)):
             if os.path.isdir(path) and not os.path.islink(path):
-                if not self._others.take_over(path, self._started_at):
+                # The command line leaves a folder to rehearsals that still need it, or removes it.
+                if not self._others.may_write_in(path):
                     self._empty(path)
             elif os.path.lexists(path):
                 _remove(path)

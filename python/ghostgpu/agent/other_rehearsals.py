@@ -5,10 +5,10 @@ The folders of all rehearsals of a machine lie beside each other (`crates/rehear
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from .shared_numbers import RUN_FOLDER_PREFIX, WRITTEN_FILES
 
@@ -25,25 +25,24 @@ class OtherRehearsals:
     def __init__(self, run_dir: str) -> None:
         self._own = _folder_of_rehearsal(run_dir)
 
-    def in_folder(self, folder: str) -> str | None:
-        """The list of another rehearsal that works in this folder, or below it."""
-        for written in self._lists():
-            for path in _paths_in(written):
-                if path == folder or path.startswith(folder + os.sep):
-                    return written
-        return None
+    def have_written_in(self, folder: str) -> bool:
+        """Whether another rehearsal has written into a folder, or below it."""
+        return any(
+            _is_in(line["path"], folder) for line in self._lines() if not line.get("is_workplace")
+        )
 
-    def take_over(self, folder: str, since: float) -> bool:
-        """Leave a folder of ours to a rehearsal that works in it too; False if there is none.
+    def may_write_in(self, folder: str) -> bool:
+        """Whether another rehearsal may write there next: scripts look for folders before they do.
 
-        It removes what was written there since ours began.
+        It has done so before, or runs in a folder around this one.
         """
-        written = self.in_folder(folder)
-        if written is None:
-            return False
-        return _append_if_open(written, {"path": folder, "is_folder": True, "since": since})
+        return any(
+            _is_in(line["path"], folder)
+            or (bool(line.get("is_workplace")) and _is_in(folder, line["path"]))
+            for line in self._lines()
+        )
 
-    def _lists(self) -> Iterator[str]:
+    def _lines(self) -> Iterator[dict[str, Any]]:
         if self._own is None:
             return
         parent = os.path.dirname(self._own)
@@ -52,25 +51,11 @@ class OtherRehearsals:
             if name.startswith(RUN_FOLDER_PREFIX) and folder != self._own:
                 written = os.path.join(folder, WRITTEN_FILES)
                 if _is_own_file(written):
-                    yield written
+                    yield from _lines_of(written)
 
 
-def _append_if_open(path: str, fields: dict[str, object]) -> bool:
-    """Add a line to another rehearsal's list; False if it was read for the last time.
-
-    The one who reads it then removes it while it holds the lock (`written_files.rs`).
-    """
-    try:
-        with open(path, "r+", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if os.fstat(file.fileno()).st_nlink == 0:
-                return False
-            file.seek(0, os.SEEK_END)
-            file.write(json.dumps(fields) + "\n")
-            file.flush()
-    except OSError:
-        return False  # it has just ended
-    return True
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _is_own_file(path: str) -> bool:
@@ -91,14 +76,16 @@ def _folder_of_rehearsal(run_dir: str) -> str | None:
     return None
 
 
-def _paths_in(written: str) -> Iterator[str]:
+def _lines_of(written: str) -> Iterator[dict[str, Any]]:
     try:
         with open(written, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.readlines()
     except OSError:
         return  # the rehearsal has just ended
-    for line in lines:
+    for text in lines:
         try:
-            yield str(json.loads(line)["path"])
+            line = json.loads(text)
+            if isinstance(line["path"], str):
+                yield line
         except (ValueError, KeyError, TypeError):
             continue  # half a line of a process that was killed

@@ -246,38 +246,16 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
     fn serve(&mut self, request: ProgramRequest, entry: usize) -> Result<(), ()> {
         match request {
             ProgramRequest::Allocate { slot, place, bytes } => {
-                match self.malloc(place, bytes) {
-                    Ok(Allocation { address, block, .. }) => {
-                        self.live[slot as usize] = Live { address, block };
-                    }
-                    Err(error) => {
-                        self.failure = Some(Failure {
-                            index: entry,
-                            error,
-                        });
-                        return Err(());
-                    }
-                }
-                self.note_peak();
+                let allocated = self.malloc(place, bytes);
+                self.hold(slot, allocated, entry)?;
             }
             ProgramRequest::AllocateOneOf {
                 place,
                 slot,
                 choices,
             } => {
-                match self.malloc_one_of(place, choices) {
-                    Ok(Allocation { address, block, .. }) => {
-                        self.live[slot as usize] = Live { address, block };
-                    }
-                    Err(error) => {
-                        self.failure = Some(Failure {
-                            index: entry,
-                            error,
-                        });
-                        return Err(());
-                    }
-                }
-                self.note_peak();
+                let allocated = self.malloc_one_of(place, choices);
+                self.hold(slot, allocated, entry)?;
             }
             // An earlier request allocated what is freed.
             ProgramRequest::Free { slot } => {
@@ -316,6 +294,30 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
             }
         }
         Ok(())
+    }
+
+    /// Puts what was allocated into its slot; a failure ends the program.
+    #[inline]
+    fn hold(
+        &mut self,
+        slot: u32,
+        allocated: Result<Allocation, AllocError>,
+        entry: usize,
+    ) -> Result<(), ()> {
+        match allocated {
+            Ok(Allocation { address, block, .. }) => {
+                self.live[slot as usize] = Live { address, block };
+                self.note_peak();
+                Ok(())
+            }
+            Err(error) => {
+                self.failure = Some(Failure {
+                    index: entry,
+                    error,
+                });
+                Err(())
+            }
+        }
     }
 
     #[inline]
