@@ -184,3 +184,22 @@ def test_a_folder_stays_while_a_rehearsal_that_runs_around_it_has_not_ended(tmp_
     folder.rmdir()
     other_list.unlink()  # as the command line does when that rehearsal has ended
     assert not save().exists()
+
+
+def test_a_name_that_the_script_deleted_belongs_to_whoever_makes_it_anew(
+    rehearse: Rehearse, tmp_path: Path
+) -> None:
+    rehearse(
+        """
+        import os, shutil, torch
+        os.makedirs("old")
+        for name in ("model.pt", "old/model.pt"):
+            torch.save({"w": torch.ones(2)}, name)
+        os.remove("model.pt")
+        shutil.rmtree("old")
+        # Somebody else's, past the agent.
+        os.system("mkdir old; echo theirs > old/model.pt; echo theirs > model.pt")
+        """
+    )
+    for name in ("model.pt", "old/model.pt"):
+        assert (tmp_path / name).read_text() == "theirs\n"

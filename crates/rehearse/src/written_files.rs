@@ -33,6 +33,10 @@ pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf>
         if file.is_redirected || file.is_workplace || !file.path.is_absolute() {
             continue;
         }
+        if file.is_deleted {
+            listed.retain(|path, _| !path.starts_with(&file.path));
+            continue;
+        }
         // A folder that another rehearsal left to this one may hold older files of its.
         let since = file
             .since
@@ -218,10 +222,14 @@ mod tests {
             ("output/zeros.pt", false),
             ("output/mine.txt", false),
             ("gone.pt", false),
+            ("output/unlisted.pt", false),
         ] {
             let line = serde_json::json!({ "path": root.join(path), "is_folder": is_folder });
             lines.push_str(&format!("{line}\n"));
         }
+        let unlisted = root.join("output/unlisted.pt");
+        let line = serde_json::json!({ "path": unlisted, "is_deleted": true });
+        lines.push_str(&format!("{line}\n"));
         lines.push_str("{\"path\": \"relative.pt\"}\n{ half a li");
         std::fs::write(root.join("run").join(WRITTEN_FILES), lines).expect("file");
         let removed = remove_written_files(&root.join("run"), started);

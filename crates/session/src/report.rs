@@ -272,6 +272,9 @@ pub struct WrittenFile {
     /// The script's file of this name lies in the run's folder; the one under the name is somebody else's.
     #[serde(default)]
     pub is_redirected: bool,
+    /// The script deleted it, and what was in it: whatever is there now is somebody else's.
+    #[serde(default)]
+    pub is_deleted: bool,
     /// Not written at all: the folder in which the script runs.
     #[serde(default)]
     pub is_workplace: bool,

@@ -26,7 +26,7 @@ import sys
 from collections.abc import Iterator
 from typing import Union
 
-from .other_rehearsals import OtherRehearsals, append_line
+from .other_rehearsals import OtherRehearsals, append_line, is_in
 from .report import RECORD
 from .shared_numbers import WRITTEN_FILES
 from .value_files import is_weights
@@ -72,6 +72,18 @@ class CheckpointPaths:
     def note_new_folder(self, path: AnyPath) -> None:
         """The script made a folder that was not there before."""
         self._new_folders.add(absolute(path))
+
+    def note_removed(self, path: AnyPath) -> None:
+        """The script deleted a file or a folder: the name belongs to whoever makes it anew."""
+        removed = absolute(path)
+        if os.path.lexists(removed):
+            return  # a tree of which something could not be deleted
+        deleted = [each for each in self._made if is_in(each, removed)]
+        for made in deleted:
+            del self._made[made]
+        if deleted:
+            self._write_down({"path": removed, "is_deleted": True})
+        self._new_folders = {each for each in self._new_folders if not is_in(each, removed)}
 
     def is_private(self, path: AnyPath) -> bool:
         """Whether a file lies in the run's own folder, which goes as a whole."""
@@ -123,7 +135,7 @@ class CheckpointPaths:
     def is_made(self, path: AnyPath) -> bool:
         """Whether this process made the file (or the folder it lies in) of this name."""
         wanted = absolute(path)
-        return any(wanted == made or wanted.startswith(made + os.sep) for made in self._made)
+        return any(is_in(wanted, made) for made in self._made)
 
     def drop_redirect(self, path: AnyPath) -> None:
         """The script deleted its file: delete ours, not the one that was there before."""
@@ -153,7 +165,7 @@ class CheckpointPaths:
         """A folder was renamed: files that this process made in it have moved along."""
         old, new = absolute(source), absolute(target)
         for path in list(self._made):
-            if path == old or path.startswith(old + os.sep):
+            if is_in(path, old):
                 del self._made[path]
                 moved = new + path[len(old) :]
                 self._list(moved, is_folder=os.path.isdir(moved))

@@ -176,6 +176,9 @@ class FileHooks:
                     return paths.drop_redirect(path)
                 if is_weights(os.fspath(path)) and quietly(paths.holds_foreign_weights)(path):
                     return paths.let_vanish(path, "deleted")
+                original(path)
+                quietly(paths.note_removed)(path)
+                return None
             return original(path, **options)
 
         return remove
@@ -187,6 +190,9 @@ class FileHooks:
         def rmtree(path: Any, *arguments: Any, **options: Any) -> Any:
             if is_local_path(path) and quietly(paths.holds_foreign_weights)(path):
                 return paths.let_vanish(path, "deleted")
-            return original(path, *arguments, **options)
+            original(path, *arguments, **options)
+            if is_local_path(path):
+                quietly(paths.note_removed)(path)
+            return None
 
         return rmtree

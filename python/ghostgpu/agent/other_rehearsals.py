@@ -28,7 +28,7 @@ class OtherRehearsals:
     def have_written_in(self, folder: str) -> bool:
         """Whether another rehearsal has written into a folder, or below it."""
         return any(
-            _is_in(line["path"], folder) for line in self._lines() if not line.get("is_workplace")
+            is_in(line["path"], folder) for line in self._lines() if not line.get("is_workplace")
         )
 
     def may_write_in(self, folder: str) -> bool:
@@ -37,8 +37,8 @@ class OtherRehearsals:
         It has done so before, or runs in a folder around this one.
         """
         return any(
-            _is_in(line["path"], folder)
-            or (bool(line.get("is_workplace")) and _is_in(folder, line["path"]))
+            is_in(line["path"], folder)
+            or (bool(line.get("is_workplace")) and is_in(folder, line["path"]))
             for line in self._lines()
         )
 
@@ -54,7 +54,8 @@ class OtherRehearsals:
                     yield from _lines_of(written)
 
 
-def _is_in(path: str, folder: str) -> bool:
+def is_in(path: str, folder: str) -> bool:
+    """Whether a path is a folder itself, or below it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
