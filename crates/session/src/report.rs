@@ -155,6 +155,10 @@ pub struct Coverage {
     pub is_shortened: bool,
     /// Batches were left out of passes over training data: there are more steps than were made.
     pub is_training_shortened: bool,
+    /// How many optimizer steps the shortened passes left out of a training that came to its end; none where that
+    /// cannot be known.
+    #[serde(default)]
+    pub left_out_steps: Option<u64>,
     /// Later epochs were begun when nothing new was seen any more, and showed nothing new either.
     pub later_passes_are_alike: bool,
 }

@@ -138,6 +138,8 @@ class CoverageReport:
     """Batches were left out of passes over data."""
     is_training_shortened: bool
     """The same, of training data: there are more steps than were made."""
+    left_out_steps: int | None
+    """How many, if the script came to its end and that is known."""
     later_passes_are_alike: bool
     """Later epochs were begun when nothing new was seen any more, and showed nothing new."""
 

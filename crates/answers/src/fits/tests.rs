@@ -499,6 +499,7 @@ fn covering() -> ProcessReport {
             not_reached: Vec::new(),
             is_shortened: true,
             is_training_shortened: true,
+            left_out_steps: None,
             later_passes_are_alike: false,
         }),
         ..process()

@@ -63,9 +63,10 @@ pub fn judge(
     let has_ended = run.completion() == Completion::Completed;
     let headroom_bytes = need
         .filter(|_| has_ended)
-        .and_then(|need| card.capacity_bytes().checked_sub(need.device_bytes));
+        .and_then(|need| card.capacity_bytes().checked_sub(need.device_bytes))
+        .map(|left| left.saturating_sub(growth_to_come(growth, run)));
     let flushes_per_step = flushes_per_step(&run.findings.processes);
-    let (verdict, reason) = verdict(run, growth, card, headroom_bytes, flushes_per_step);
+    let (verdict, reason) = verdict(run, need, growth, card, headroom_bytes, flushes_per_step);
     let is_headroom_known = matches!(
         verdict,
         Verdict::Fits | Verdict::FitsTightly | Verdict::WillRunOut
@@ -98,6 +99,7 @@ pub fn need_seen_in(run: &Run) -> Smallest {
 
 fn verdict(
     run: &Run,
+    need: Option<&Smallest>,
     growth: Option<&StepGrowth>,
     card: &OnCard,
     headroom_bytes: Option<u64>,
@@ -133,10 +135,11 @@ fn verdict(
         return (Verdict::DoesNotFit, reasons::out_of_memory(run));
     }
     if let Some((growth, steps)) = growth.and_then(|growth| {
-        let left = headroom_bytes.unwrap_or_else(|| {
-            let peak = run.findings.peak_device_bytes();
-            card.capacity_bytes().saturating_sub(peak)
-        });
+        let taken = need.map_or_else(
+            || run.findings.peak_device_bytes(),
+            |need| need.device_bytes,
+        );
+        let left = card.capacity_bytes().saturating_sub(taken);
         Some((growth, full_after(growth, left, run)?))
     }) {
         return (Verdict::WillRunOut, reasons::will_run_out(growth, steps));
@@ -179,18 +182,27 @@ fn full_after(growth: &StepGrowth, left_bytes: u64, run: &Run) -> Option<u64> {
     (steps < steps_to_come(run)).then_some(steps)
 }
 
-/// How many steps the training may go on for: none if the script came to its end with all of them, and many if it was
-/// stopped, or passes over its training data were shortened.
-fn steps_to_come(run: &Run) -> u64 {
-    let mut processes = run.findings.processes.iter();
-    let is_shortened = processes.any(|process| {
-        let coverage = process.coverage.as_ref();
-        coverage.is_some_and(|coverage| coverage.is_training_shortened)
-    });
-    match run.stopped_by_step_limit() || is_shortened {
-        true => LONG_TRAINING,
-        false => 0,
+/// What the steps that were left out will keep, of a training whose end is known.
+fn growth_to_come(growth: Option<&StepGrowth>, run: &Run) -> u64 {
+    match (growth, steps_to_come(run)) {
+        (None, _) | (_, LONG_TRAINING) => 0,
+        (Some(growth), steps) => growth.bytes_per_step.saturating_mul(steps),
     }
+}
+
+/// How many steps the training may go on for: none if the script came to its end with all of them, those that were left
+/// out if it did so in shortened passes, and many if it was stopped.
+fn steps_to_come(run: &Run) -> u64 {
+    if run.stopped_by_step_limit() {
+        return LONG_TRAINING;
+    }
+    let coverages = run.findings.processes.iter();
+    let coverages = coverages.filter_map(|process| process.coverage.as_ref());
+    coverages
+        .filter(|coverage| coverage.is_training_shortened)
+        .map(|coverage| coverage.left_out_steps.unwrap_or(LONG_TRAINING))
+        .max()
+        .unwrap_or(0)
 }
 
 /// Why it is not known whether everything of a training fits; none if everything that decides was reached.

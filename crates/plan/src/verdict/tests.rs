@@ -27,6 +27,7 @@ struct Seen {
     has_report: bool,
     is_stopped: bool,
     is_shortened: bool,
+    left_out_steps: Option<u64>,
     growth_bytes: u64,
     reserve_bytes: u64,
     margin: Option<Margin>,
@@ -49,6 +50,7 @@ impl Default for Seen {
             has_report: true,
             is_stopped: true,
             is_shortened: false,
+            left_out_steps: None,
             growth_bytes: 0,
             reserve_bytes: 0,
             margin: None,
@@ -77,6 +79,7 @@ impl Seen {
         let coverage = Coverage {
             is_shortened: self.is_shortened,
             is_training_shortened: self.is_shortened,
+            left_out_steps: self.left_out_steps,
             later_passes_are_alike: false,
             covered: self
                 .covered
@@ -264,6 +267,29 @@ fn every_degree_has_its_reason() {
             },
             Verdict::WillRunOut,
             "the card is full after about 204 more steps: each keeps 30.00 MiB more from train.py:20 in main, kept in losses",
+        ),
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                is_stopped: false,
+                is_shortened: true,
+                left_out_steps: Some(300),
+                ..Seen::default()
+            },
+            Verdict::WillRunOut,
+            "the card is full after about 204 more steps: each keeps 30.00 MiB more from train.py:20 in main, kept in losses",
+        ),
+        // The training ends before the card is full, with so much less to spare.
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                is_stopped: false,
+                is_shortened: true,
+                left_out_steps: Some(100),
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "3.07 GiB (31 %) to spare",
         ),
         (
             Seen {

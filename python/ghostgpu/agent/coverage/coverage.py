@@ -56,6 +56,8 @@ class Coverage:
         self._growing: dict[tuple[str, bool], NotReached] = {}
         self._endless: dict[tuple[str, bool], NotReached] = {}
         self._steps_at_first_end: int | None = None
+        self._left_out_steps: int | None = 0
+        """Steps that shortened passes left out; None if a pass without a known length was."""
         self._latest_pass: ShortenedPass | None = None
         """The pass that the latest batch came from, if it is under way."""
         self._batches_per_step = 0
@@ -213,9 +215,18 @@ class Coverage:
         if self._latest_pass is ended:
             self._latest_pass = None
         if not place.is_evaluation and ended.steps > 0:
+            self._note_left_out_steps(ended)
             if self._steps_at_first_end is None:
                 self._steps_at_first_end = self.progress.steps
             self.progress.note_pass_end()
+
+    def _note_left_out_steps(self, ended: ShortenedPass) -> None:
+        if ended.length is None:
+            self._left_out_steps = None
+        elif self._left_out_steps is not None:
+            left_out = max(0, ended.length - ended.handed_on)
+            # As many steps for each batch as there were in the part that was rehearsed.
+            self._left_out_steps += -(-left_out * ended.steps // max(1, ended.handed_on))
 
     def note_endless(self, place: Place, drawn: int) -> None:
         """The data of a pass have no end that could be gone to directly."""
@@ -251,6 +262,7 @@ class Coverage:
             not_reached=self._not_reached(),
             is_shortened=self._is_shortened,
             is_training_shortened=any(place.is_shortened for place in training),
+            left_out_steps=None if self._was_stopped else self._left_out_steps,
             later_passes_are_alike=self.progress.later_passes_are_alike,
         )
 
