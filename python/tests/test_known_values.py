@@ -345,3 +345,57 @@ def test_copies_give_the_same_types_and_errors_as_without_the_agent(
         "Marked",
     ], done.stderr
     assert done.report["notes"] == []
+
+
+def test_sequences_of_a_nested_tensor_have_the_lengths_of_their_mask(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        from torch import nn
+        padded = torch.randn(3, 5, 8, device="cuda")
+        lengths = torch.tensor([2, 5, 1]).cuda()
+        mask = torch.arange(5, device="cuda")[None] < lengths[:, None]
+        nested = torch._nested_tensor_from_mask(padded, mask)
+        print(nested._nested_tensor_size().tolist(), nested.to_padded_tensor(0.0).shape)
+        aligned = torch._nested_tensor_from_mask_left_aligned
+        print(aligned(padded, mask), aligned(padded, mask.flip(1)))
+        unknown = (nn.Linear(8, 1).cuda()(padded).squeeze(-1) > 0.5).detach()
+        print(torch._nested_tensor_from_mask(padded, unknown).to_padded_tensor(0.0).shape)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        encoder = nn.TransformerEncoder(layer, 2).cuda().eval()
+        with torch.no_grad():
+            print(encoder(padded, src_key_padding_mask=~mask).shape)
+        """
+    )
+    assert done.stdout.splitlines() == [
+        "[[2, 8], [5, 8], [1, 8]] torch.Size([3, 5, 8])",
+        "True False",
+        "torch.Size([3, 5, 8])",
+        "torch.Size([3, 5, 8])",
+    ], done.stderr
+    # C++ warns of nested tensors at the line that makes the first.
+    warned = [line for line in done.stderr.splitlines() if "UserWarning" in line]
+    assert warned and not any("ghostgpu" in line.split(": ")[0] for line in warned), done.stderr
+
+
+def test_functions_of_torch_func_write_in_place(rehearse_on_card: Rehearse) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        from torch.func import functional_call, grad, vmap
+        model = torch.nn.Linear(4, 2).cuda()
+        weights = {name: each.detach() for name, each in model.named_parameters()}
+        known = torch.zeros(3, device="cuda")
+
+        def loss(weights, x):
+            result = functional_call(model, weights, (x,)) * 2
+            result.mul_(3)
+            return result.sum()
+
+        per_sample = vmap(grad(loss), (None, 0))(weights, torch.randn(3, 4, device="cuda"))
+        print({name: tuple(each.shape) for name, each in per_sample.items()})
+        """
+    )
+    assert done.stdout.splitlines() == ["{'weight': (3, 2, 4), 'bias': (3, 2)}"], done.stderr

@@ -36,6 +36,7 @@ from .stacks import current_frames, describe, users_line
 from .steps import StepCounter
 from .training_data import TrainingDataObserver
 from .triton_kernels import TritonKernels
+from .warning_places import install_warning_places
 
 if TYPE_CHECKING:
     from .coverage import Coverage
@@ -80,6 +81,7 @@ def _start(torch: Any) -> None:
     own_frames = OwnFrames(torch)
     unknown = "snapshots that the script takes have frames of GhostGPU's agent"
     install("snapshots", unknown, own_frames.install)
+    install("warnings", "warnings may name lines of GhostGPU's agent", install_warning_places)
     recorder = None
     if current.attribution:
         recorder = _install_recorder(torch, current, own_frames, counter, ending)

@@ -60,6 +60,8 @@ class ShapeAssumptions:
             ("unique_dim_consecutive", self._unique_dim),
             ("repeat_interleave.Tensor", self._repeat_interleave),
             ("bincount", self._bincount),
+            ("_nested_tensor_from_mask", self._nested_from_mask),
+            ("_nested_tensor_from_mask_left_aligned", self._is_mask_left_aligned),
         ):
             put_in_front(self._torch, operator, "CUDA", replacement)
         put_around(self._torch, self._torch, "combinations", self._combinations)
@@ -201,6 +203,33 @@ class ShapeAssumptions:
             largest = int(values.max())
         with self._readbacks.answering(largest):
             return original(tensor, *arguments, **options)
+
+    def _nested_from_mask(
+        self, original: Any, padded: Any, mask: Any, mask_check: bool = True
+    ) -> Any:
+        """Sequences without padding, which `TransformerEncoder` makes of a batch in evaluation.
+
+        The lengths are read in one copy, which cannot be answered: the real kernel runs for what
+        it allocates on its way there, and its result, without any sequence, is replaced.
+        """
+        values = self._known.of(mask)
+        longest = mask.size(1)
+        if values is None:
+            self._assume(f"no sequence is padded in a nested tensor: {_shape(mask)}")
+            lengths = self._torch.full((mask.size(0),), self._plausible.selected(longest))
+        else:
+            lengths = values.sum(1)
+        with self._readbacks.answering(0):
+            original(padded, mask, mask_check)
+        widths = self._torch.full_like(lengths, padded.size(2))
+        return self._torch._nested_from_padded(padded, self._torch.stack((lengths, widths), 1))
+
+    def _is_mask_left_aligned(self, original: Any, padded: Any, mask: Any) -> Any:
+        """Whether padding comes after the tokens of each sequence; if nothing is known, it does."""
+        values = self._known.of(mask)
+        is_aligned = values is None or bool((values[:, :-1] | ~values[:, 1:]).all())
+        with self._readbacks.answering(0, checks=int(is_aligned)):
+            return original(padded, mask)
 
     def _assume_unique(self, tensor: Any, count: int, what: str) -> None:
         if count:

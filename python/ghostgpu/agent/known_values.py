@@ -207,7 +207,11 @@ class KnownValues:
     def forget(self, tensor: Any) -> None:
         """`tensor` was written, and nobody knows what."""
         if self._entries:
-            self._entries.pop(tensor.untyped_storage()._cdata, None)
+            try:
+                key = tensor.untyped_storage()._cdata
+            except NotImplementedError:
+                return  # what `torch.func` hands to functions has no memory of its own
+            self._entries.pop(key, None)
 
     def learn(self, tensor: Any, values: Any) -> None:
         """From now on, `tensor`, which was just made on the card, has these values."""
