@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ghostgpu.agent.coverage.evaluation_ahead import reachable_evaluations
@@ -84,6 +86,20 @@ def test_three_steps_are_made_however_long_they_take() -> None:
         clock.now += 100
         ended.append(progress.is_enough(_nothing_ahead))
     assert ended == [False, False, True, True]
+
+
+def test_steps_that_differ_are_watched_longer() -> None:
+    def steps_until_enough(allocated: Callable[[int], int]) -> int:
+        progress = Progress(60, Clock())
+        for step in range(1, 1000):
+            progress.note_step(step, (1,), allocated(step))
+            if progress.is_enough(_nothing_ahead):
+                return step
+        return 1000
+
+    assert steps_until_enough(lambda step: 100) == 9
+    assert steps_until_enough(lambda step: 100 + step % 2) == 9
+    assert steps_until_enough(lambda step: 100 + step * 37 % 11) == 41
 
 
 def test_an_evaluation_ahead_is_waited_for_in_a_hurry_and_not_for_ever() -> None:

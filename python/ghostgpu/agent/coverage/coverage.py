@@ -56,6 +56,7 @@ class Coverage:
         self._growing: dict[tuple[str, bool], NotReached] = {}
         self._endless: dict[tuple[str, bool], NotReached] = {}
         self._steps_at_first_end: int | None = None
+        self._allocated_before = 0
         self._left_out_steps: int | None = 0
         """Steps that shortened passes left out; None if a pass without a known length was."""
         self._latest_pass: ShortenedPass | None = None
@@ -133,9 +134,19 @@ class Coverage:
             for device in self._peaks.fold()
             for figure in (device.peak_allocated_bytes, device.peak_reserved_bytes)
         )
-        self.progress.note_step(RECORD.report.steps, peaks)
+        allocated = self._allocated_bytes()
+        self.progress.note_step(RECORD.report.steps, peaks, allocated - self._allocated_before)
+        self._allocated_before = allocated
         self._note_step()
         return self.progress.is_enough(self._is_evaluation_ahead)
+
+    def _allocated_bytes(self) -> int:
+        """Everything that was ever allocated on the current card."""
+        cuda = self.torch.cuda
+        if not cuda.is_initialized():
+            return 0
+        statistics = self.torch._C._cuda_memoryStats(cuda.current_device())
+        return int(statistics["allocated_bytes"]["all"]["allocated"])
 
     def _note_step(self) -> None:
         latest = self._latest_pass
@@ -143,7 +154,7 @@ class Coverage:
             return
         # Whatever it looked like: what is followed by a step is training.
         latest.place.is_evaluation = False
-        self.progress.has_training_loader = True
+        self.progress.has_training_loader |= not latest.is_endless
         per_step = -(-latest.handed_on // max(latest.steps, 1))
         self._batches_per_step = max(self._batches_per_step, per_step)
 

@@ -8,7 +8,10 @@ not even loaded.
 
 from __future__ import annotations
 
+import dis
+import sys
 import time
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .batch_shapes import Shape, elements, shape_of
@@ -89,6 +92,9 @@ class ShortenedPass:
         self._jumped_over = 0
         self.handed_on = 0
         self._has_ended = False
+        self.is_endless = False
+        """Whether the script asks for one batch after the other, of data without a known end: it
+        does not expect one."""
 
     def __iter__(self) -> ShortenedPass:
         return self
@@ -98,6 +104,8 @@ class ShortenedPass:
         return getattr(self._batches, name)
 
     def __next__(self) -> Any:
+        if self.length is None and not _is_in_for_loop(sys._getframe(1)):
+            self.is_endless = True
         self._memory.look()
         self._coverage.progress.begin()
         is_in_a_hurry = self._coverage.progress.is_in_a_hurry and not self._coverage.in_lockstep()
@@ -156,7 +164,7 @@ class ShortenedPass:
     def _is_cut(self) -> bool:
         # Data that is only read on the host may decide what comes to the card later.
         is_short = self.length is not None and self.length <= WHOLE_BATCHES
-        if self.length is None and self._coverage.in_lockstep():
+        if self.length is None and (self.is_endless or self._coverage.in_lockstep()):
             return False
         return self._coverage.shortens and self._memory.was_used and not is_short
 
@@ -284,6 +292,11 @@ def _is_uniform(torch: Any, loader: Any) -> bool:
         return False
     is_plain = type(loader.batch_sampler) is data.BatchSampler
     return is_plain and loader.batch_sampler.batch_size >= 2
+
+
+def _is_in_for_loop(frame: FrameType) -> bool:
+    """Whether a frame asks for the next item in a `for`, which an end only leads out of."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "FOR_ITER"
 
 
 def _length(loader: Any) -> int | None:

@@ -6,6 +6,7 @@ evaluation, a checkpoint. After each optimizer step is asked whether to go on.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Callable
 
 FIRST_STEPS = 3
@@ -19,6 +20,15 @@ QUIET_STEPS = 3
 
 QUIET_STEPS_WITHOUT_PASSES = 8
 """A script that does not iterate a loader may do anything next: it is watched longer."""
+
+QUIET_VARYING_STEPS = 40
+"""The same for a script whose steps differ: lengths may be drawn, and the longest comes late."""
+
+VARYING_SHARE = 1 / 4
+"""Of the budget, for steps that differ."""
+
+STEPS_COMPARED = 8
+"""So many steps show whether they differ: half of them are unlike all others."""
 
 HURRY_SHARE = 1 / 3
 """Of the budget, for coming to an evaluation that is in the script and was not reached."""
@@ -49,6 +59,8 @@ class Progress:
         self.steps = 0
         self._quiet_since_step = 0
         self._peaks: tuple[int, ...] = ()
+        self._allocated: deque[int] = deque(maxlen=STEPS_COMPARED)
+        """Of the latest steps: bytes that were allocated in each."""
         self._seen: set[object] = set()
         self.training_passes = 0
         """Passes over training data that have ended."""
@@ -92,9 +104,13 @@ class Progress:
         if self.training_passes <= PASSES:
             self.note_new(f"the end of pass {self.training_passes}")
 
-    def note_step(self, step: int, peaks: tuple[int, ...]) -> None:
-        """An optimizer step has ended, with these peaks since the start."""
+    def note_step(self, step: int, peaks: tuple[int, ...], allocated_bytes: int = 0) -> None:
+        """An optimizer step has ended, with these peaks since the start.
+
+        `allocated_bytes` is everything that was allocated in it, whether it was freed or not.
+        """
         self.begin()
+        self._allocated.append(allocated_bytes)
         self.steps = step
         if any(new > old for new, old in zip(peaks, self._peaks)) or len(peaks) > len(self._peaks):
             self._quiet_since_step = step
@@ -106,7 +122,13 @@ class Progress:
         quiet = self.steps - self._quiet_since_step
         if self.has_training_loader:
             return self.training_passes >= PASSES and quiet >= QUIET_STEPS
+        if self._do_steps_vary and self.seconds < VARYING_SHARE * self.budget_seconds:
+            return quiet >= QUIET_VARYING_STEPS
         return quiet >= QUIET_STEPS_WITHOUT_PASSES
+
+    @property
+    def _do_steps_vary(self) -> bool:
+        return len(set(self._allocated)) > STEPS_COMPARED // 2
 
     def is_enough(self, is_evaluation_ahead: Callable[[], bool]) -> bool:
         """Whether the script can be ended now.
