@@ -73,3 +73,23 @@ def test_what_hangs_on_assumed_sizes_is_found_by_half_of_them(rehearse_reference
     assert sizes["half_allocated_bytes"] < sizes["allocated_bytes"] - 32 * MIB
     assert "allocated, assumed " in done["assumptions"][0]
     assert rehearse_reference(script, "--no-retry").expect(0)["assumed_sizes"] is None
+
+
+def test_a_script_that_recovers_needs_no_more_than_the_card_on_which_it_ended(
+    rehearse_reference: Rehearse,
+) -> None:
+    done = rehearse_reference(
+        """
+        import torch
+        kept = torch.empty(500 << 20, dtype=torch.uint8, device="cuda")
+        for mib in (8000, 4000, 200):
+            try:
+                tensor = torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+                break
+            except torch.cuda.OutOfMemoryError:
+                pass
+        """,
+        *("--memory", "3GiB"),
+    ).expect(0)
+    assert len(done["recovered_ooms"]) == 2
+    assert 700 * MIB < done["needed_device_bytes"] <= 3 * 1024 * MIB

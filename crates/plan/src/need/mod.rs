@@ -15,6 +15,7 @@ use ghostgpu_rehearse::{
 use ghostgpu_whatif::PeakRanges;
 
 use crate::StepGrowth;
+use crate::verdict::need_seen_in;
 
 pub use proposal::Proposal;
 pub(crate) use proposal::memory_limit;
@@ -76,8 +77,12 @@ pub fn need(
     let is_whole = run.completion() == Completion::Completed;
     let was_unrecorded = matches!(run.memory, Memory::Unwanted) && run.history.is_none();
     if is_whole && !(was_unrecorded && run.findings.used_cuda()) {
+        let found = smallest(runner, changes, run)?;
+        let seen = need_seen_in(run);
+        // A script that recovers from running out of memory ended with less than it asked for.
+        let asks_for_more = run.findings.used_cuda() && found.device_bytes > seen.device_bytes;
         return Ok(MeasuredNeed {
-            need: Need::Found(smallest(runner, changes, run)?),
+            need: Need::Found(if asks_for_more { seen } else { found }),
             memory: Memory::Unwanted,
         });
     }
