@@ -194,7 +194,7 @@ fn past_value(bytes: &[u8], mut at: usize) -> usize {
                     return at + 1;
                 }
             }
-            b'}' | b']' | b',' => return at,
+            b'}' | b']' | b',' if depth == 0 => return at,
             it if it.is_ascii_whitespace() && depth == 0 => return at,
             _ => {}
         }

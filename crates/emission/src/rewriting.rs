@@ -84,8 +84,24 @@ impl<'a> Script<'a> {
                 &self.text[span(&*call.func)]
             ));
         }
-        fixes::with_keyword(&self.facts, call, &format!("{name}={value}"))
-            .ok_or_else(|| format!("`{name}` cannot be added to this call"))
+        let keyword = format!("{name}={value}");
+        let mut edits = fixes::with_keyword(&self.facts, call, &keyword)
+            .ok_or_else(|| format!("`{name}` cannot be added to this call"))?;
+        // Arguments that have a line each keep to that.
+        if let (Some(indent), [edit]) = (self.line_of_last_argument(call), &mut *edits) {
+            edit.text = format!(",\n{indent}{keyword}");
+        }
+        Ok(edits)
+    }
+
+    /// The indentation of a call's last argument, if that begins a line.
+    fn line_of_last_argument(&self, call: &ExprCall) -> Option<&'a str> {
+        let arguments = call.arguments.args.iter().map(|it| span(it).start);
+        let keywords = call.arguments.keywords.iter().map(|it| span(it).start);
+        let start = arguments.chain(keywords).max()?;
+        let line = self.text[..start].rfind('\n')? + 1;
+        let indent = &self.text[line..start];
+        (line > span(call).start && indent.trim().is_empty()).then_some(indent)
     }
 
     /// Removes a keyword of a call, if it has it.
@@ -97,12 +113,25 @@ impl<'a> Script<'a> {
     pub fn import(&self, module: &str) -> Vec<Edit> {
         match self.has_import(module) {
             true => Vec::new(),
-            false => vec![self.top_line(&format!("import {module}"), Top::BehindImports)],
+            false => vec![self.top_lines(&format!("import {module}"), Top::BehindImports)],
         }
     }
 
-    /// A line near the top of the file.
+    /// A line near the top of the file, set apart from the imports.
     pub fn top_line(&self, line: &str, place: Top) -> Edit {
+        let mut edit = self.top_lines(line, place);
+        let at = edit.range.start;
+        if at > 0 && !self.text[..at].ends_with("\n\n") && !edit.text.starts_with('\n') {
+            edit.text.insert(0, '\n');
+        }
+        let rest = &self.text[at..];
+        if place == Top::BeforeImports && !rest.starts_with(['\n', '\r']) {
+            edit.text.push('\n');
+        }
+        edit
+    }
+
+    fn top_lines(&self, line: &str, place: Top) -> Edit {
         let body = self.body();
         let is_docstring = |statement: &Stmt| {
             matches!(statement, Stmt::Expr(node) if node.value.is_string_literal_expr())

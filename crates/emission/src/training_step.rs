@@ -60,12 +60,24 @@ impl<'a> Script<'a> {
     }
 
     fn why_no_step(&self) -> String {
-        let libraries = ["transformers", "lightning", "pytorch_lightning", "trl", "fastai"];
-        let used = libraries.iter().find(|it| self.facts.imports.uses(it));
-        match used {
-            Some(library) => format!("the loop is in a library ({library})"),
-            None => "there is no backward pass in this file: the loop is in another".to_owned(),
+        let elsewhere = || "there is no backward pass in this file: the loop is in another".to_owned();
+        self.in_a_library().unwrap_or_else(elsewhere)
+    }
+
+    /// Why a file makes no optimizer.
+    pub fn why_no_optimizer(&self) -> String {
+        let is_plain = self.calls().iter().any(|call| self.facts.is_backward(call.node));
+        let none = || "this file makes no optimizer".to_owned();
+        match is_plain {
+            true => none(),
+            false => self.in_a_library().unwrap_or_else(none),
         }
+    }
+
+    fn in_a_library(&self) -> Option<String> {
+        let libraries = ["transformers", "lightning", "pytorch_lightning", "trl", "fastai"];
+        let used = libraries.iter().find(|it| self.facts.imports.uses(it))?;
+        Some(format!("the loop is in a library ({used})"))
     }
 
     fn training_step(&self, call: &Call<'a>, unit: UnitId) -> Result<TrainingStep<'a>, String> {

@@ -244,9 +244,11 @@ fn in_own_lines(script: &Script<'_>, plain: &PlainLoop<'_, '_>, count: &str) -> 
     // A short last window is divided by its own batches.
     let window = format!("min({count}, {length} - {index} // {count} * {count})");
     let loss = span(plain.step.backward.loss);
-    let divided = match length.parse::<u64>().ok().zip(count.parse::<u64>().ok()) {
-        Some((length, count)) if length % count == 0 => count.to_string(),
-        _ => window,
+    let known = length.parse::<u64>().ok().zip(count.parse::<u64>().ok());
+    let all_are_full = known.is_some_and(|(length, count)| length % count == 0);
+    let divided = match all_are_full {
+        true => count.to_owned(),
+        false => window,
     };
     let text = tight(script, plain.step.backward.loss);
     let is_receiver = plain.step.backward.scaler.is_none();
@@ -257,7 +259,10 @@ fn in_own_lines(script: &Script<'_>, plain: &PlainLoop<'_, '_>, count: &str) -> 
             false => format!("{text} / {divided}"),
         },
     ));
-    let ends = format!("if ({index} + 1) % {count} == 0 or {index} + 1 == {length}:");
+    let ends = match all_are_full {
+        true => format!("if ({index} + 1) % {count} == 0:"),
+        false => format!("if ({index} + 1) % {count} == 0 or {index} + 1 == {length}:"),
+    };
     for (first, last) in runs(&plain.parts, |place, part| place > at || part != Part::ZeroGrad) {
         edits.extend(script.wrapped(&list[first..=last], &ends)?);
     }

@@ -32,7 +32,7 @@ pub fn write(script: &Script<'_>, request: &Request) -> Outcome {
         done.push(span(&forward[0]).start..span(&step.list[step.at]).end);
         edits.extend(script.wrapped(forward, &header)?);
     }
-    for statements in evaluations(script, &done) {
+    for statements in evaluations(script, &done)? {
         edits.extend(script.wrapped(statements, &header)?);
     }
     if is_half {
@@ -57,7 +57,10 @@ fn there_already(script: &Script<'_>, dtype: &str) -> Option<Outcome> {
 }
 
 /// Statements outside of training steps that run a model, each with the loss that follows it.
-fn evaluations<'a>(script: &Script<'a>, done: &[Range<usize>]) -> Vec<&'a [Stmt]> {
+fn evaluations<'a>(
+    script: &Script<'a>,
+    done: &[Range<usize>],
+) -> Result<Vec<&'a [Stmt]>, String> {
     let mut found: Vec<&'a [Stmt]> = Vec::new();
     for call in script.calls() {
         let at = span(call.node).start;
@@ -67,17 +70,21 @@ fn evaluations<'a>(script: &Script<'a>, done: &[Range<usize>]) -> Vec<&'a [Stmt]
         if !runs || !is_new || script.is_inside_a_model(script.unit(call)) {
             continue;
         }
-        let Some((list, first)) = script.list_of(call.statement) else {
-            continue;
-        };
         // A helper that a training step calls is under the caller's autocast.
         let is_helper = script.calls().iter().any(|caller| {
             done.iter().any(|range| range.contains(&span(caller.node).start))
                 && script.facts.callee_unit(caller.node) == Some(script.unit(call))
         });
-        if is_helper || !matches!(call.statement, Stmt::Expr(_) | Stmt::Assign(_)) {
+        if is_helper {
             continue;
         }
+        let is_plain = matches!(
+            call.statement,
+            Stmt::Expr(_) | Stmt::Assign(_) | Stmt::AugAssign(_) | Stmt::AnnAssign(_) | Stmt::Return(_)
+        );
+        let Some((list, first)) = script.list_of(call.statement).filter(|_| is_plain) else {
+            return Err("a model is called inside a longer statement".to_owned());
+        };
         let losses = list[first + 1..].iter().take_while(|statement| {
             script.calls_in(statement).any(|call| {
                 let name = script.facts.callee(call.node);
@@ -87,7 +94,7 @@ fn evaluations<'a>(script: &Script<'a>, done: &[Range<usize>]) -> Vec<&'a [Stmt]
         });
         found.push(&list[first..=first + losses.count()]);
     }
-    found
+    Ok(found)
 }
 
 fn covers(list: &[Stmt], at: usize) -> bool {

@@ -33,7 +33,7 @@ pub fn fitted(script: &Script<'_>, name: &str, value: &str) -> Outcome {
     let optimizers = script.optimizers();
     let [optimizer] = &*optimizers else {
         return Err(match optimizers.len() {
-            0 => "this file makes no optimizer".to_owned(),
+            0 => script.why_no_optimizer(),
             _ => "this file makes several optimizers".to_owned(),
         });
     };

@@ -1,6 +1,6 @@
 //! Where gradients are set to None.
 
-use ghostgpu_lint::python::{Stmt, span};
+use ghostgpu_lint::python::{ExprCall, Stmt, span};
 
 use crate::outcome::{Outcome, Written};
 use crate::script::Script;
@@ -27,8 +27,13 @@ pub fn zero_early(script: &Script<'_>) -> Outcome {
         };
         // Behind the step it is as good as before the next forward pass.
         if at < first || at > step.at {
-            let call = node.value.as_call_expr();
-            edits.extend(call.into_iter().flat_map(|call| script.no_keyword(call, "set_to_none")));
+            let keeps = |call: &&ExprCall| {
+                let keyword = call.arguments.find_keyword("set_to_none");
+                keyword.is_some_and(|keyword| &script.text[span(&keyword.value)] == "False")
+            };
+            if let Some(call) = node.value.as_call_expr().filter(keeps) {
+                edits.extend(script.no_keyword(call, "set_to_none"));
+            }
             continue;
         }
         edits.extend(script.without(statement)?);
