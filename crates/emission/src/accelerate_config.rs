@@ -28,9 +28,22 @@ pub fn edited(yaml: Option<&str>, tricks: &[Request]) -> Result<String, NotMecha
     Ok(text)
 }
 
+/// Whether a text is a configuration of Accelerate, by its keys.
+pub fn is_configuration(yaml: &str) -> bool {
+    const KEYS: &[&str] = &[
+        "compute_environment:",
+        "distributed_type:",
+        "mixed_precision:",
+    ];
+    yaml.lines()
+        .any(|line| KEYS.iter().any(|key| line.starts_with(key)))
+}
+
 fn with_trick(text: &str, request: &Request) -> Result<String, String> {
     let value = |option: &str| request.value(option).unwrap_or_default();
-    let uses_deepspeed = text.lines().any(|line| line.starts_with("deepspeed_config:"));
+    let uses_deepspeed = text
+        .lines()
+        .any(|line| line.starts_with("deepspeed_config:"));
     match request.name.as_str() {
         "autocast" => Ok(set(text, None, "mixed_precision", value("dtype"))),
         "accumulation" if uses_deepspeed => Ok(set(

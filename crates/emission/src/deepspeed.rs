@@ -16,9 +16,21 @@ pub fn edited(json: &str, tricks: &[Request]) -> Result<String, NotMechanical> {
     Ok(text)
 }
 
+/// Whether a text is a configuration of DeepSpeed, by its keys.
+pub fn is_configuration(json: &str) -> bool {
+    const KEYS: &[&str] = &[
+        "zero_optimization",
+        "train_batch_size",
+        "train_micro_batch_size_per_gpu",
+        "gradient_accumulation_steps",
+    ];
+    let parsed: Option<Value> = serde_json::from_str(json).ok();
+    parsed.is_some_and(|parsed| KEYS.iter().any(|key| parsed.get(key).is_some()))
+}
+
 fn with_trick(text: &str, request: &Request) -> Result<String, String> {
-    let parsed: Value =
-        serde_json::from_str(text).map_err(|error| format!("the configuration is no JSON: {error}"))?;
+    let parsed: Value = serde_json::from_str(text)
+        .map_err(|error| format!("the configuration is no JSON: {error}"))?;
     if !parsed.is_object() {
         return Err("the configuration is no JSON object".to_owned());
     }
@@ -72,6 +84,9 @@ fn set(text: &str, path: &[&str], value: &str) -> Result<String, String> {
             return Ok(inserted(text, &object, &format!("\"{key}\": {inner}")));
         };
         if rest.is_empty() {
+            if &text[found.value.clone()] == "\"auto\"" {
+                return Err(format!("`{key}` is left to the trainer (\"auto\")"));
+            }
             let mut edited = text.to_owned();
             edited.replace_range(found.value.clone(), value);
             return Ok(edited);

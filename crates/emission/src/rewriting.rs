@@ -133,9 +133,7 @@ impl<'a> Script<'a> {
 
     fn top_lines(&self, line: &str, place: Top) -> Edit {
         let body = self.body();
-        let is_docstring = |statement: &Stmt| {
-            matches!(statement, Stmt::Expr(node) if node.value.is_string_literal_expr())
-        };
+        let is_docstring = |statement: &Stmt| matches!(statement, Stmt::Expr(node) if node.value.is_string_literal_expr());
         let is_future = |statement: &Stmt| {
             matches!(statement, Stmt::ImportFrom(node)
                 if node.module.as_ref().is_some_and(|it| it.as_str() == "__future__"))

@@ -154,7 +154,9 @@ impl<'a> Script<'a> {
     pub fn model_of(&self, optimizer: &Optimizer<'a>) -> Option<&'a str> {
         let mut found = None;
         let arguments = optimizer.call.arguments.args.iter();
-        for argument in arguments.chain(optimizer.call.arguments.keywords.iter().map(|it| &it.value)) {
+        for argument in
+            arguments.chain(optimizer.call.arguments.keywords.iter().map(|it| &it.value))
+        {
             self.model_in(argument, &mut found);
         }
         if found.is_none()

@@ -13,9 +13,15 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("functions", include_str!("../scripts/functions.py")),
     ("causal_model", include_str!("../scripts/causal_model.py")),
     ("trainer", include_str!("../scripts/trainer.py")),
-    ("lightning_module", include_str!("../scripts/lightning_module.py")),
+    (
+        "lightning_module",
+        include_str!("../scripts/lightning_module.py"),
+    ),
     ("accelerator", include_str!("../scripts/accelerator.py")),
-    ("two_optimizers", include_str!("../scripts/two_optimizers.py")),
+    (
+        "two_optimizers",
+        include_str!("../scripts/two_optimizers.py"),
+    ),
     ("left_early", include_str!("../scripts/left_early.py")),
 ];
 
@@ -43,7 +49,11 @@ fn told(name: &str, asked: &str) -> String {
     match patch(&format!("{name}.py"), script(name), &requests(asked)) {
         Ok(patch) => {
             for change in &patch.changes {
-                let there = if change.was_there { " (there already)" } else { "" };
+                let there = if change.was_there {
+                    " (there already)"
+                } else {
+                    ""
+                };
                 writeln!(text, "  {}: {}{there}", change.trick, change.what).expect("a string");
             }
             text + &patch.diff
@@ -159,17 +169,44 @@ fn libraries_get_arguments() {
     );
     shown(
         "lightning_module",
-        &["autocast", "accumulation steps=4", "optimizer-form", "chunking", "smaller-batch"],
+        &[
+            "autocast",
+            "accumulation steps=4",
+            "optimizer-form",
+            "chunking",
+            "smaller-batch",
+        ],
     );
-    shown("accelerator", &["autocast", "accumulation steps=4", "chunking"]);
+    shown(
+        "accelerator",
+        &["autocast", "accumulation steps=4", "chunking"],
+    );
 }
 
 #[test]
 fn what_is_not_mechanical_is_refused_with_the_reason() {
-    shown("two_optimizers", &["accumulation", "chunking", "autocast dtype=fp16", "autocast"]);
-    shown("left_early", &["accumulation", "optimizer-form", "autocast dtype=fp16"]);
-    let broken = patch("broken.py", "import torch\nfor x in\n", &requests("autocast"));
-    assert!(matches!(broken, Err(Refused::NotPython { line: 2, .. })), "{broken:?}");
+    shown(
+        "two_optimizers",
+        &[
+            "accumulation",
+            "chunking",
+            "autocast dtype=fp16",
+            "autocast",
+        ],
+    );
+    shown(
+        "left_early",
+        &["accumulation", "optimizer-form", "autocast dtype=fp16"],
+    );
+    let broken = patch(
+        "broken.py",
+        "import torch\nfor x in\n",
+        &requests("autocast"),
+    );
+    assert!(
+        matches!(broken, Err(Refused::NotPython { line: 2, .. })),
+        "{broken:?}"
+    );
 }
 
 /// Applies a unified diff with the program that people use.
@@ -196,20 +233,33 @@ fn patched(source: &str, diff: &str) -> String {
 #[test]
 fn the_diff_leads_to_the_edited_text() {
     for (name, asked) in [
-        ("plain_loop", "autocast dtype=fp16 + accumulation steps=4 + adafactor"),
-        ("counted_steps", "checkpointing + allocator + accumulation steps=3"),
+        (
+            "plain_loop",
+            "autocast dtype=fp16 + accumulation steps=4 + adafactor",
+        ),
+        (
+            "counted_steps",
+            "checkpointing + allocator + accumulation steps=3",
+        ),
         ("functions", "no-grad-evaluation + accumulation steps=3"),
     ] {
         let made = patch("script.py", script(name), &requests(asked)).expect(asked);
         assert!(!made.diff.is_empty());
-        assert_eq!(patched(script(name), &made.diff), made.text, "{name} {asked}");
+        assert_eq!(
+            patched(script(name), &made.diff),
+            made.text,
+            "{name} {asked}"
+        );
     }
 }
 
 /// Every trick with its defaults.
 fn every_trick() -> Vec<Request> {
     let tricks = &Catalogue::builtin().tricks;
-    tricks.iter().map(|trick| Request::named(&trick.name)).collect()
+    tricks
+        .iter()
+        .map(|trick| Request::named(&trick.name))
+        .collect()
 }
 
 #[test]
@@ -235,7 +285,12 @@ fn comments_and_line_ends_stay() {
             let made = patch("script.py", &dos, std::slice::from_ref(&request));
             match (unix, made) {
                 (Ok(unix), Ok(made)) => {
-                    assert_eq!(made.text, unix.text.replace('\n', "\r\n"), "{name}: {}", request.name);
+                    assert_eq!(
+                        made.text,
+                        unix.text.replace('\n', "\r\n"),
+                        "{name}: {}",
+                        request.name
+                    );
                     let comments = source.lines().filter_map(|line| line.split_once('#'));
                     for (_, comment) in comments {
                         assert!(unix.text.contains(comment), "{name}: {}", request.name);
@@ -287,7 +342,10 @@ fn keys_of_deepspeed_are_edited_in_place() {
     let asked = "accumulation steps=4 + autocast + smaller-batch batch=2 + offload-optimizer";
     let edited = deepspeed::edited(DEEPSPEED, &requests(asked)).expect("known");
     let parsed: serde_json::Value = serde_json::from_str(&edited).expect("JSON");
-    assert_eq!(parsed["zero_optimization"]["offload_optimizer"]["device"], "cpu");
+    assert_eq!(
+        parsed["zero_optimization"]["offload_optimizer"]["device"],
+        "cpu"
+    );
     insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
         insta::assert_snapshot!("deepspeed", edited);
     });
@@ -298,7 +356,10 @@ fn keys_of_deepspeed_are_edited_in_place() {
         ("{\"bf16\": 3}", "autocast"),
         ("{}", "checkpointing"),
     ] {
-        assert!(deepspeed::edited(json, &requests(asked)).is_err(), "{json} {asked}");
+        assert!(
+            deepspeed::edited(json, &requests(asked)).is_err(),
+            "{json} {asked}"
+        );
     }
     assert_eq!(
         deepspeed::edited("{}", &requests("autocast")).as_deref(),
@@ -310,7 +371,8 @@ fn keys_of_deepspeed_are_edited_in_place() {
 fn keys_of_accelerate_are_edited_in_place() {
     let edited = accelerate_config::edited(None, &requests("autocast")).expect("known");
     assert!(edited.contains("mixed_precision: bf16\n"), "{edited}");
-    let yaml = "deepspeed_config:\n  zero_stage: 2\nmixed_precision: 'no' # so far\nnum_processes: 1\n";
+    let yaml =
+        "deepspeed_config:\n  zero_stage: 2\nmixed_precision: 'no' # so far\nnum_processes: 1\n";
     let asked = requests("autocast dtype=fp16 + accumulation steps=4");
     assert_eq!(
         accelerate_config::edited(Some(yaml), &asked).as_deref(),

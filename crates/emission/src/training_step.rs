@@ -60,13 +60,17 @@ impl<'a> Script<'a> {
     }
 
     fn why_no_step(&self) -> String {
-        let elsewhere = || "there is no backward pass in this file: the loop is in another".to_owned();
+        let elsewhere =
+            || "there is no backward pass in this file: the loop is in another".to_owned();
         self.in_a_library().unwrap_or_else(elsewhere)
     }
 
     /// Why a file makes no optimizer.
     pub fn why_no_optimizer(&self) -> String {
-        let is_plain = self.calls().iter().any(|call| self.facts.is_backward(call.node));
+        let is_plain = self
+            .calls()
+            .iter()
+            .any(|call| self.facts.is_backward(call.node));
         let none = || "this file makes no optimizer".to_owned();
         match is_plain {
             true => none(),
@@ -75,7 +79,13 @@ impl<'a> Script<'a> {
     }
 
     fn in_a_library(&self) -> Option<String> {
-        let libraries = ["transformers", "lightning", "pytorch_lightning", "trl", "fastai"];
+        let libraries = [
+            "transformers",
+            "lightning",
+            "pytorch_lightning",
+            "trl",
+            "fastai",
+        ];
         let used = libraries.iter().find(|it| self.facts.imports.uses(it))?;
         Some(format!("the loop is in a library ({used})"))
     }
@@ -180,10 +190,7 @@ impl<'a> Script<'a> {
 
     fn part_of_call(&self, expression: &'a Expr) -> Option<Part> {
         let range = span(expression);
-        let call = self
-            .calls()
-            .iter()
-            .find(|call| span(call.node) == range)?;
+        let call = self.calls().iter().find(|call| span(call.node) == range)?;
         if let Some(name) = self.facts.callee(call.node)
             && name.starts_with("torch.nn.utils.clip_grad")
         {
@@ -212,9 +219,9 @@ impl<'a> Script<'a> {
 
     /// What `step()` is called of in a statement: the optimizer, also of `scaler.step(optimizer)`.
     pub fn stepped(&self, statement: &'a Stmt) -> Option<&'a str> {
-        let call = self.calls_in(statement).find(|call| {
-            matches!(self.facts.method(call.node), Some((_, "step")))
-        })?;
+        let call = self
+            .calls_in(statement)
+            .find(|call| matches!(self.facts.method(call.node), Some((_, "step"))))?;
         let Expr::Attribute(function) = &*call.node.func else {
             return None;
         };

@@ -18,7 +18,10 @@ use crate::training_step::{Part, TrainingStep};
 
 pub fn write(script: &Script<'_>, request: &Request) -> Outcome {
     let count = option(request, "steps");
-    if script.calls_of(|name| name == "ghostgpu.accumulate").next().is_some()
+    if script
+        .calls_of(|name| name == "ghostgpu.accumulate")
+        .next()
+        .is_some()
         || !script.facts.windows().is_empty()
     {
         return Err("the loop accumulates gradients already".to_owned());
@@ -64,7 +67,9 @@ impl<'a, 's> PlainLoop<'a, 's> {
     ) -> Result<Self, String> {
         let list = step.list;
         if let Some(word) = leaves(list) {
-            return Err(format!("the loop has a `{word}`, and windows would not end"));
+            return Err(format!(
+                "the loop has a `{word}`, and windows would not end"
+            ));
         }
         if script.facts.reduction(block, step.backward.loss) == Reduction::Scaled {
             return Err("the loss is scaled by something else than its mean".to_owned());
@@ -86,16 +91,22 @@ impl<'a, 's> PlainLoop<'a, 's> {
             0 => return Err("`zero_grad()` does not stand beside the backward pass".to_owned()),
             _ => return Err("gradients are set to zero twice in this loop".to_owned()),
         }
-        let before_backward = |(at, part): &&(usize, Part)| *at < step.at && *part != Part::ZeroGrad;
+        let before_backward =
+            |(at, part): &&(usize, Part)| *at < step.at && *part != Part::ZeroGrad;
         if parts.iter().any(|it| before_backward(&it)) {
             return Err("what belongs to the step stands before the backward pass".to_owned());
         }
         let hidden = script.calls().iter().any(|call| {
             let at = span(call.node).start;
             span(rounds).contains(&at)
-                && matches!(script.facts.method(call.node), Some((_, "step" | "zero_grad")))
+                && matches!(
+                    script.facts.method(call.node),
+                    Some((_, "step" | "zero_grad"))
+                )
                 && (script.facts.is_optimizer_step(call))
-                && !parts.iter().any(|(place, _)| span(&list[*place]).contains(&at))
+                && !parts
+                    .iter()
+                    .any(|(place, _)| span(&list[*place]).contains(&at))
         });
         if hidden {
             return Err("an optimizer also steps elsewhere in the loop".to_owned());
@@ -143,7 +154,10 @@ fn batches<'a>(script: &Script<'a>, rounds: &'a StmtFor) -> Result<Batches<'a>, 
     let mut over = &*rounds.iter;
     while let Expr::Call(call) = over {
         let name = &script.text[span(&*call.func)];
-        let is_wrapper = matches!(name.rsplit('.').next(), Some("enumerate" | "tqdm" | "track" | "trange"));
+        let is_wrapper = matches!(
+            name.rsplit('.').next(),
+            Some("enumerate" | "tqdm" | "track" | "trange")
+        );
         match call.arguments.args.first().filter(|_| is_wrapper) {
             Some(inner) => over = inner,
             None => return Err(unknown),
@@ -159,9 +173,12 @@ fn batches<'a>(script: &Script<'a>, rounds: &'a StmtFor) -> Result<Batches<'a>, 
     if !is_loader {
         return Err(unknown);
     }
-    let made = script.facts.structure.assigns.iter().find(|assign| {
-        script.facts.path(assign.target) == Some(loader)
-    });
+    let made = script
+        .facts
+        .structure
+        .assigns
+        .iter()
+        .find(|assign| script.facts.path(assign.target) == Some(loader));
     let drops_last = made.is_some_and(|assign| match assign.value {
         Expr::Call(call) => call
             .arguments
@@ -181,9 +198,11 @@ fn batches<'a>(script: &Script<'a>, rounds: &'a StmtFor) -> Result<Batches<'a>, 
 fn tight(script: &Script<'_>, expression: &Expr) -> String {
     let text = &script.text[span(expression)];
     match expression {
-        Expr::Name(_) | Expr::Attribute(_) | Expr::Subscript(_) | Expr::Call(_) | Expr::NumberLiteral(_) => {
-            text.to_owned()
-        }
+        Expr::Name(_)
+        | Expr::Attribute(_)
+        | Expr::Subscript(_)
+        | Expr::Call(_)
+        | Expr::NumberLiteral(_) => text.to_owned(),
         _ => format!("({text})"),
     }
 }
@@ -263,10 +282,14 @@ fn in_own_lines(script: &Script<'_>, plain: &PlainLoop<'_, '_>, count: &str) -> 
         true => format!("if ({index} + 1) % {count} == 0:"),
         false => format!("if ({index} + 1) % {count} == 0 or {index} + 1 == {length}:"),
     };
-    for (first, last) in runs(&plain.parts, |place, part| place > at || part != Part::ZeroGrad) {
+    for (first, last) in runs(&plain.parts, |place, part| {
+        place > at || part != Part::ZeroGrad
+    }) {
         edits.extend(script.wrapped(&list[first..=last], &ends)?);
     }
-    for (first, last) in runs(&plain.parts, |place, part| place < at && part == Part::ZeroGrad) {
+    for (first, last) in runs(&plain.parts, |place, part| {
+        place < at && part == Part::ZeroGrad
+    }) {
         let begins = format!("if {index} % {count} == 0:");
         edits.extend(script.wrapped(&list[first..=last], &begins)?);
     }
@@ -314,7 +337,9 @@ fn with_ghostgpu(script: &Script<'_>, plain: &PlainLoop<'_, '_>, count: &str) ->
     for (place, part) in &plain.parts {
         let statement = &list[*place];
         if !matches!(statement, Stmt::Expr(_)) {
-            return Err("what belongs to the step depends on a condition, or is assigned".to_owned());
+            return Err(
+                "what belongs to the step depends on a condition, or is assigned".to_owned(),
+            );
         }
         match part {
             Part::Clip => options.push_str(&format!(", max_norm={}", max_norm(script, statement)?)),
@@ -344,11 +369,15 @@ fn with_ghostgpu(script: &Script<'_>, plain: &PlainLoop<'_, '_>, count: &str) ->
         span(&list[step.at]),
         format!("{window}.backward({loss}, count={samples})"),
     ));
-    let removed: Vec<std::ops::Range<usize>> = edits.iter().map(|edit| edit.range.clone()).collect();
+    let removed: Vec<std::ops::Range<usize>> =
+        edits.iter().map(|edit| edit.range.clone()).collect();
     let wrapped = script.wrapped(&list[first..=step.at], &header)?;
     // Lines that go need no indentation.
     let is_gone = |edit: &Edit| {
-        edit.range.is_empty() && removed.iter().any(|it| it.start <= edit.range.start && edit.range.start < it.end)
+        edit.range.is_empty()
+            && removed
+                .iter()
+                .any(|it| it.start <= edit.range.start && edit.range.start < it.end)
             && !edit.text.contains("with ")
     };
     let mut all: Vec<Edit> = wrapped.into_iter().filter(|it| !is_gone(it)).collect();
@@ -379,9 +408,7 @@ fn max_norm<'a>(script: &Script<'a>, statement: &'a Stmt) -> Result<&'a str, Str
 /// An expression for the samples of a batch.
 fn samples(script: &Script<'_>, plain: &PlainLoop<'_, '_>) -> Result<String, String> {
     let target = match (&*plain.rounds.target, &*plain.rounds.iter) {
-        (Expr::Tuple(pair), Expr::Call(call))
-            if matches!(&*call.func, Expr::Name(name) if name.id == "enumerate") =>
-        {
+        (Expr::Tuple(pair), Expr::Call(call)) if matches!(&*call.func, Expr::Name(name) if name.id == "enumerate") => {
             pair.elts.get(1).unwrap_or(&plain.rounds.target)
         }
         _ => &plain.rounds.target,
@@ -398,14 +425,18 @@ fn samples(script: &Script<'_>, plain: &PlainLoop<'_, '_>) -> Result<String, Str
                 each_expression_of(statement, &mut |part| {
                     if let Expr::Subscript(entry) = part
                         && matches!(&*entry.value, Expr::Name(name) if name.id == batch.id)
-                        && matches!(&*entry.slice, Expr::StringLiteral(_) | Expr::NumberLiteral(_))
+                        && matches!(
+                            &*entry.slice,
+                            Expr::StringLiteral(_) | Expr::NumberLiteral(_)
+                        )
                         && found.is_none()
                     {
                         found = Some(format!("len({})", &script.text[span(part)]));
                     }
                 });
                 if let Stmt::Assign(node) = statement
-                    && let (Expr::Name(value), [Expr::Tuple(names)]) = (&*node.value, &*node.targets)
+                    && let (Expr::Name(value), [Expr::Tuple(names)]) =
+                        (&*node.value, &*node.targets)
                     && value.id == batch.id
                     && let Some(Expr::Name(name)) = names.elts.last()
                 {

@@ -23,7 +23,9 @@ pub fn write(script: &Script<'_>, request: &Request) -> Outcome {
         return Written::new(what, edits);
     }
     if VARIABLES.iter().any(|name| script.text.contains(name)) {
-        return Err("the script sets the allocator itself, in a way that cannot be edited".to_owned());
+        return Err(
+            "the script sets the allocator itself, in a way that cannot be edited".to_owned(),
+        );
     }
     let line = format!("os.environ[\"{}\"] = \"{settings}\"", VARIABLES[0]);
     let lines = match script.has_import("os") && imports_os_first(script) {
@@ -71,7 +73,10 @@ fn split(settings: &str) -> impl Iterator<Item = &str> {
         depth += i32::from(letter == '[') - i32::from(letter == ']');
         letter == ',' && depth == 0
     };
-    settings.split(is_comma).map(str::trim).filter(|it| !it.is_empty())
+    settings
+        .split(is_comma)
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
 }
 
 fn is_import_of(statement: &Stmt, module: &str) -> bool {
@@ -81,7 +86,16 @@ fn is_import_of(statement: &Stmt, module: &str) -> bool {
 
 /// Whether `os` is imported before anything that may import torch.
 fn imports_os_first(script: &Script<'_>) -> bool {
-    const QUICK: &[&str] = &["os", "sys", "time", "math", "random", "argparse", "json", "__future__"];
+    const QUICK: &[&str] = &[
+        "os",
+        "sys",
+        "time",
+        "math",
+        "random",
+        "argparse",
+        "json",
+        "__future__",
+    ];
     let is_quick = |name: &str| QUICK.contains(&name);
     for statement in script.body() {
         match statement {
@@ -108,7 +122,11 @@ mod tests {
             ("a:1,b:[2,3]", "c:4", "a:1,b:[2,3],c:4"),
             ("a:1,b:[2,3]", "b:4,a:5", "b:4,a:5"),
         ] {
-            assert_eq!(merged(present, settings), expected, "{present} and {settings}");
+            assert_eq!(
+                merged(present, settings),
+                expected,
+                "{present} and {settings}"
+            );
         }
     }
 }

@@ -57,10 +57,7 @@ fn there_already(script: &Script<'_>, dtype: &str) -> Option<Outcome> {
 }
 
 /// Statements outside of training steps that run a model, each with the loss that follows it.
-fn evaluations<'a>(
-    script: &Script<'a>,
-    done: &[Range<usize>],
-) -> Result<Vec<&'a [Stmt]>, String> {
+fn evaluations<'a>(script: &Script<'a>, done: &[Range<usize>]) -> Result<Vec<&'a [Stmt]>, String> {
     let mut found: Vec<&'a [Stmt]> = Vec::new();
     for call in script.calls() {
         let at = span(call.node).start;
@@ -72,7 +69,8 @@ fn evaluations<'a>(
         }
         // A helper that a training step calls is under the caller's autocast.
         let is_helper = script.calls().iter().any(|caller| {
-            done.iter().any(|range| range.contains(&span(caller.node).start))
+            done.iter()
+                .any(|range| range.contains(&span(caller.node).start))
                 && script.facts.callee_unit(caller.node) == Some(script.unit(call))
         });
         if is_helper {
@@ -80,7 +78,11 @@ fn evaluations<'a>(
         }
         let is_plain = matches!(
             call.statement,
-            Stmt::Expr(_) | Stmt::Assign(_) | Stmt::AugAssign(_) | Stmt::AnnAssign(_) | Stmt::Return(_)
+            Stmt::Expr(_)
+                | Stmt::Assign(_)
+                | Stmt::AugAssign(_)
+                | Stmt::AnnAssign(_)
+                | Stmt::Return(_)
         );
         let Some((list, first)) = script.list_of(call.statement).filter(|_| is_plain) else {
             return Err("a model is called inside a longer statement".to_owned());
@@ -138,7 +140,9 @@ fn scaled(script: &Script<'_>, steps: &[TrainingStep<'_>]) -> Result<Vec<Edit>, 
                         .filter(|it| script.part(it) == Some(Part::Step))
                         .find_map(|it| script.stepped(it))
                         .ok_or("gradients are clipped where no optimizer steps")?;
-                    edits.push(script.line_before(statement, &format!("{name}.unscale_({optimizer})"))?);
+                    edits.push(
+                        script.line_before(statement, &format!("{name}.unscale_({optimizer})"))?,
+                    );
                 }
                 _ => {}
             }

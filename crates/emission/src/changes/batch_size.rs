@@ -77,7 +77,9 @@ fn loaders<'a>(script: &Script<'a>) -> Vec<Loader<'a>> {
         let BlockKind::For(node) = block.kind else {
             continue;
         };
-        let trains = facts.calls_inside(id).any(|call| facts.runs_backward(call.node));
+        let trains = facts
+            .calls_inside(id)
+            .any(|call| facts.runs_backward(call.node));
         let evaluates = !trains
             && facts
                 .calls_inside(id)

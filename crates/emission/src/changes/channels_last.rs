@@ -49,7 +49,9 @@ pub fn write(script: &Script<'_>) -> Outcome {
             edits.push(Edit::insert(range.end, format!(").contiguous({ORDER})")));
         }
         let root = model.split('.').next().unwrap_or(model);
-        let made = [model, root].into_iter().find(|path| made_at(script, path).is_some());
+        let made = [model, root]
+            .into_iter()
+            .find(|path| made_at(script, path).is_some());
         if let Some(path) = made.filter(|path| !models.contains(path)) {
             models.push(path);
         }
@@ -77,7 +79,10 @@ fn made_at<'a>(script: &Script<'a>, path: &str) -> Option<&'a Stmt> {
             if facts.path(receiver) == Some(path))
             && matches!(call.statement, Stmt::Expr(_))
     });
-    let all = assigned.iter().copied().chain(moved.map(|call| call.statement));
+    let all = assigned
+        .iter()
+        .copied()
+        .chain(moved.map(|call| call.statement));
     assigned.first()?;
     all.max_by_key(|statement| span(*statement).start)
 }

@@ -5,9 +5,9 @@
 //! name, and those with batch norm, whose averages would move twice.
 
 use ghostgpu_lint::Edit;
+use ghostgpu_lint::facts::each_expression;
 use ghostgpu_lint::facts::structure::{BlockKind, ClassId};
 use ghostgpu_lint::facts::value::Kind;
-use ghostgpu_lint::facts::each_expression;
 use ghostgpu_lint::python::{Expr, ExprCall, StmtFor, span};
 use ghostgpu_tricks::Request;
 
@@ -42,7 +42,10 @@ fn by_transformers(script: &Script<'_>) -> Outcome {
     let mut edits = Vec::new();
     for model in script.transformers_models() {
         let path = model.path;
-        if script.text.contains(&format!("{path}.gradient_checkpointing_enable(")) {
+        if script
+            .text
+            .contains(&format!("{path}.gradient_checkpointing_enable("))
+        {
             continue;
         }
         // The older way needs inputs with gradients, which frozen embeddings do not give.
@@ -88,7 +91,10 @@ fn in_lists(script: &Script<'_>) -> Result<Option<Written>, String> {
 }
 
 fn is_checkpoint(script: &Script<'_>, call: &ExprCall) -> bool {
-    script.facts.callee(call).is_some_and(|name| name == CHECKPOINT)
+    script
+        .facts
+        .callee(call)
+        .is_some_and(|name| name == CHECKPOINT)
 }
 
 /// `block(x)` becomes `checkpoint(block, x, use_reentrant=False)`.
@@ -156,7 +162,10 @@ fn iterated<'a>(script: &Script<'a>, node: &'a StmtFor) -> Option<(&'a str, &'a 
     let (target, list) = match (&*node.target, &*node.iter) {
         (Expr::Tuple(pair), Expr::Call(call)) => {
             let is_enumerate = matches!(&*call.func, Expr::Name(name) if name.id == "enumerate");
-            let target = pair.elts.get(1).filter(|_| is_enumerate && pair.elts.len() == 2)?;
+            let target = pair
+                .elts
+                .get(1)
+                .filter(|_| is_enumerate && pair.elts.len() == 2)?;
             (target, call.arguments.args.first()?)
         }
         (target, list) => (target, list),

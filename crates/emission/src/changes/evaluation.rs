@@ -55,14 +55,19 @@ fn is_all_evaluation(script: &Script<'_>, unit: UnitId) -> bool {
             script.facts.called_module(call.node).is_none()
                 || script.facts.evaluation_at(call).is_some()
         })
-        && !script.facts.runs(unit, &|call| script.facts.differentiates(call.node))
+        && !script
+            .facts
+            .runs(unit, &|call| script.facts.differentiates(call.node))
 }
 
 fn wrapped_statement<'a>(
     script: &Script<'a>,
     call: &Call<'a>,
 ) -> Result<Vec<ghostgpu_lint::Edit>, String> {
-    let is_plain = matches!(call.statement, Stmt::Expr(_) | Stmt::Assign(_) | Stmt::AugAssign(_));
+    let is_plain = matches!(
+        call.statement,
+        Stmt::Expr(_) | Stmt::Assign(_) | Stmt::AugAssign(_)
+    );
     let statement = is_plain.then(|| script.list_of(call.statement)).flatten();
     match statement {
         Some((list, at)) => script.wrapped(&list[at..=at], "with torch.no_grad():"),

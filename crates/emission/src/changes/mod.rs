@@ -44,11 +44,15 @@ pub fn write(script: &Script<'_>, request: &Request) -> Outcome {
         "optimizer-form" => optimizers::form(script, request),
         "small-evaluation-batch" => batch_size::of_evaluation(script, request),
         "smaller-batch" => batch_size::of_training(script, request),
-        "chunking" | "evaluation-chunks" | "surviving-oom" | "offload-activations"
-        | "optimizer-in-backward" | "offload-optimizer" => fitting::write(script, request),
-        "inplace-activations" => Err(
-            "which activations may be written over is proved on the running model".to_owned(),
-        ),
+        "chunking"
+        | "evaluation-chunks"
+        | "surviving-oom"
+        | "offload-activations"
+        | "optimizer-in-backward"
+        | "offload-optimizer" => fitting::write(script, request),
+        "inplace-activations" => {
+            Err("which activations may be written over is proved on the running model".to_owned())
+        }
         "loss-head" => Err("the model computes its own logits and loss".to_owned()),
         "shorter-sequences" => Err("sequences are cut where a model is called".to_owned()),
         "empty-cache" => {

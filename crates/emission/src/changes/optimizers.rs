@@ -1,9 +1,9 @@
 //! Another form of an optimizer, or another optimizer in place of Adam.
 
 use ghostgpu_lint::Edit;
+use ghostgpu_lint::facts::each_expression;
 use ghostgpu_lint::facts::value::Kind;
 use ghostgpu_lint::python::{Expr, ExprCall, span};
-use ghostgpu_lint::facts::each_expression;
 use ghostgpu_tricks::Request;
 
 use super::option;
@@ -18,8 +18,9 @@ const POSITIONS: &[&str] = &["params", "lr", "betas", "eps", "weight_decay", "am
 
 fn made<'a>(script: &Script<'a>) -> Result<Vec<(&'a ExprCall, String)>, String> {
     let is_optimizer = |name: &str| {
-        name.strip_prefix("torch.optim.")
-            .is_some_and(|class| !class.starts_with("lr_scheduler.") && !class.starts_with("swa_utils."))
+        name.strip_prefix("torch.optim.").is_some_and(|class| {
+            !class.starts_with("lr_scheduler.") && !class.starts_with("swa_utils.")
+        })
     };
     let found: Vec<(&ExprCall, String)> = script
         .calls_of(is_optimizer)
@@ -49,7 +50,10 @@ pub fn form(script: &Script<'_>, request: &Request) -> Outcome {
         edits.extend(script.keyword(call, name, value)?);
         named.push(class);
     }
-    Written::new(format!("`{name}={value}` for {}", named.join(" and ")), edits)
+    Written::new(
+        format!("`{name}={value}` for {}", named.join(" and ")),
+        edits,
+    )
 }
 
 /// Adafactor, or Adam with 8-bit state, in place of Adam and AdamW.
@@ -71,10 +75,16 @@ pub fn replace(script: &Script<'_>, request: &Request) -> Outcome {
             let name = keyword.arg.as_ref().map(|it| it.as_str());
             !is_adafactor
                 && matches!(name, Some("amsgrad" | "maximize" | "differentiable"))
-                && !keyword.value.as_boolean_literal_expr().is_some_and(|it| !it.value)
+                && !keyword
+                    .value
+                    .as_boolean_literal_expr()
+                    .is_some_and(|it| !it.value)
         });
         if let Some(keyword) = refused {
-            return Err(format!("8-bit {class} has no `{}`", &script.text[span(keyword)]));
+            return Err(format!(
+                "8-bit {class} has no `{}`",
+                &script.text[span(keyword)]
+            ));
         }
         let replacement = match is_adafactor {
             true => "torch.optim.Adafactor".to_owned(),

@@ -33,7 +33,11 @@ pub fn no_benchmark(script: &Script<'_>) -> Outcome {
 /// Nine tenths of the card.
 pub fn leave_room(script: &Script<'_>) -> Outcome {
     let what = "PyTorch may use nine tenths of the card";
-    if script.calls_of(|name| name.ends_with(FRACTION)).next().is_some() {
+    if script
+        .calls_of(|name| name.ends_with(FRACTION))
+        .next()
+        .is_some()
+    {
         return Err("the script sets a limit of its own".to_owned());
     }
     let chooses_card = script
@@ -41,7 +45,11 @@ pub fn leave_room(script: &Script<'_>) -> Outcome {
         .next()
         .is_some();
     let uses = |package: &str| script.facts.imports.uses(package);
-    if chooses_card || uses("torch.distributed") || uses("torch.multiprocessing") || uses("multiprocessing") {
+    if chooses_card
+        || uses("torch.distributed")
+        || uses("torch.multiprocessing")
+        || uses("multiprocessing")
+    {
         return Err("which card a process uses is decided later in the script".to_owned());
     }
     let mut edits = script.import("torch");

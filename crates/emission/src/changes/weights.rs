@@ -21,8 +21,7 @@ impl<'a> Script<'a> {
                 return None;
             };
             let name = self.facts.callee(call)?;
-            let is_model = name.starts_with("transformers.")
-                && self.facts.result(call).is_module();
+            let is_model = name.starts_with("transformers.") && self.facts.result(call).is_module();
             is_model.then_some(())?;
             Some(LibraryModel {
                 path: self.facts.path(assign.target)?,
@@ -46,7 +45,10 @@ pub fn bfloat16(script: &Script<'_>) -> Outcome {
     let what = "weights in bfloat16";
     // Other models may be given numbers in float32, which would have to be cast where they are called.
     let model = script.only_transformers_model()?;
-    if script.text.contains(&format!("{}.to(torch.bfloat16)", model.path)) {
+    if script
+        .text
+        .contains(&format!("{}.to(torch.bfloat16)", model.path))
+    {
         return Written::new(what, Vec::new());
     }
     let mut edits = script.import("torch");
@@ -68,7 +70,10 @@ pub fn lora(script: &Script<'_>, request: &Request) -> Outcome {
     let targets = match option(request, "targets") {
         "all-linear" => "\"all-linear\"".to_owned(),
         names => {
-            let quoted: Vec<String> = names.split(',').map(|it| format!("\"{}\"", it.trim())).collect();
+            let quoted: Vec<String> = names
+                .split(',')
+                .map(|it| format!("\"{}\"", it.trim()))
+                .collect();
             format!("[{}]", quoted.join(", "))
         }
     };

@@ -18,7 +18,11 @@ pub fn write(script: &Script<'_>, request: &Request) -> Option<Outcome> {
     match request.name.as_str() {
         "autocast" => {
             let precision = format!("\"{}\"", value("dtype"));
-            Some(with_keywords(script, call, &[("mixed_precision", precision)]))
+            Some(with_keywords(
+                script,
+                call,
+                &[("mixed_precision", precision)],
+            ))
         }
         "accumulation" => Some(accumulated(script, call, value("steps"))),
         _ => None,
@@ -74,6 +78,8 @@ fn accumulated(script: &Script<'_>, call: &ExprCall, count: &str) -> Outcome {
         None => return Err("the accelerator has no name".to_owned()),
     };
     let header = format!("with {accelerator}.accumulate({model}):");
-    written.edits.extend(script.wrapped(&list[begin..=end], &header)?);
+    written
+        .edits
+        .extend(script.wrapped(&list[begin..=end], &header)?);
     Written::new(written.what, written.edits)
 }

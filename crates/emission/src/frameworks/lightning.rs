@@ -32,7 +32,8 @@ pub fn write(script: &Script<'_>, request: &Request) -> Option<Outcome> {
     let [call] = &*calls else {
         return wanted.then(|| {
             Err(match calls.len() {
-                0 => "the loop is in a library (lightning), and its Trainer is not made here".to_owned(),
+                0 => "the loop is in a library (lightning), and its Trainer is not made here"
+                    .to_owned(),
                 _ => "several Trainers are made here".to_owned(),
             })
         });
@@ -53,8 +54,14 @@ pub fn write(script: &Script<'_>, request: &Request) -> Option<Outcome> {
             },
         ),
         // A step in backward, chunks and the like would have to be agreed with the library's loop.
-        "chunking" | "surviving-oom" | "optimizer-in-backward" | "offload-optimizer"
-        | "evaluation-chunks" | "early-zero-grad" | "drop-gradients" | "no-grad-evaluation" => {
+        "chunking"
+        | "surviving-oom"
+        | "optimizer-in-backward"
+        | "offload-optimizer"
+        | "evaluation-chunks"
+        | "early-zero-grad"
+        | "drop-gradients"
+        | "no-grad-evaluation" => {
             return Some(Err("the loop is in a library (lightning)".to_owned()));
         }
         _ => return None,

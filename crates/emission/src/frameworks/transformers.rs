@@ -22,7 +22,9 @@ pub fn write(script: &Script<'_>, request: &Request) -> Option<Outcome> {
             "the trainer's arguments are made somewhere else than in this file".to_owned(),
         )),
         [] => None,
-        _ => Some(Err("several sets of training arguments are made here".to_owned())),
+        _ => Some(Err(
+            "several sets of training arguments are made here".to_owned()
+        )),
     }
 }
 
@@ -88,7 +90,11 @@ fn written(script: &Script<'_>, call: &ExprCall, request: &Request) -> Option<Ou
         "optimizer-form" => match value("form").as_str() {
             "fused" => vec![("optim", "\"adamw_torch_fused\"".to_owned())],
             "foreach" => vec![("optim", "\"adamw_torch\"".to_owned())],
-            _ => return Some(Err("the trainer has no optimizer in for-loop form".to_owned())),
+            _ => {
+                return Some(Err(
+                    "the trainer has no optimizer in for-loop form".to_owned()
+                ));
+            }
         },
         "drop-last" => vec![("dataloader_drop_last", yes())],
         "smaller-batch" => vec![("per_device_train_batch_size", value("batch"))],
