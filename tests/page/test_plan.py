@@ -1,4 +1,4 @@
-"""A plan on the page: candidates as points of memory against time, and the peak before and after."""
+"""A plan on the page: candidates as points of memory against time, the peak before and after."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def test_the_recommended_one_is_marked_and_leads_to_its_row(open_page: Open, pla
     assert page.locator(".plan-points .point.chosen").count() == 1
     assert page.locator(".plan-points .point:not(.fits)").count() == 1
     assert "Recommended: bf16 autocast" in page.inner_text("#plan .caption")
-    page.click("#plan summary")
     page.click(".plan-points .point.chosen")
     assert "bf16 autocast (recommended)" in page.inner_text("tr:target")
 

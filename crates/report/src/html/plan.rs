@@ -128,7 +128,7 @@ fn add_points(html: &mut String, plan: &Plan) {
             format_args!(
                 "<div class=\"tick across\" style=\"bottom:{:.2}%\"><span>{}</span></div>",
                 up.percent(tick),
-                size(tick as u64)
+                size(tick as u64).replace(".00", "")
             ),
         );
     }
@@ -294,7 +294,7 @@ fn category(name: &str) -> (&'static str, &'static str) {
 
 fn add_table(html: &mut String, plan: &Plan) {
     html.push_str(
-        "<details class=\"words\"><summary>Table of all that were rehearsed</summary><div class=\"scroll\">\
+        "<details open><summary>Table of all that were rehearsed</summary><div class=\"scroll\">\
          <table><thead><tr><th scope=\"col\">what changes</th><th scope=\"col\" class=\"number\">peak</th>\
          <th scope=\"col\" class=\"number\">left</th><th scope=\"col\" class=\"number\">time</th>\
          <th scope=\"col\">numbers</th></tr></thead><tbody>",
