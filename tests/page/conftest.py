@@ -88,7 +88,7 @@ def open_page(browser: Browser) -> Iterator[Open]:
 
     yield open_page
     for page, troubles, requests in watched:
-        address = page.url
+        address = page.url.split("#")[0]
         page.context.close()
         assert troubles == []
         assert requests == [address]

@@ -71,3 +71,138 @@ fn what_cannot_be_right_is_refused_before_anything_runs() {
         );
     }
 }
+
+/// A folder with files in it.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, contents) in files {
+        std::fs::write(folder.path().join(name), contents).expect("written");
+    }
+    folder
+}
+
+fn launch_in(folder: &std::path::Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ghostgpu"))
+        .arg("launch")
+        .args(words)
+        .current_dir(folder)
+        .output()
+        .expect("ended")
+}
+
+const LOOP: &str = "\
+import torch
+
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(8):
+    loss = model(torch.randn(4, 8).cuda()).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+";
+
+#[test]
+fn a_patch_is_written_instead_of_launching() {
+    let files = folder(&[("train.py", LOOP)]);
+    let words = [
+        "--patch",
+        "fix.diff",
+        "--amp",
+        "bf16",
+        "--optimizer",
+        "fused",
+        "train.py",
+        "--lr",
+        "1",
+    ];
+    let done = launch_in(files.path(), &words);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert_eq!(text(&done.stdout), "");
+    let told = text(&done.stderr);
+    assert!(
+        told.contains("optimizer-form: `fused=True` for SGD"),
+        "{told}"
+    );
+    assert!(
+        told.contains("apply it with: patch -p0 < fix.diff"),
+        "{told}"
+    );
+    let diff = std::fs::read_to_string(files.path().join("fix.diff")).expect("a diff");
+    assert!(diff.starts_with("--- train.py\n+++ train.py\n"), "{diff}");
+    assert_eq!(
+        std::fs::read_to_string(files.path().join("train.py")).expect("there"),
+        LOOP
+    );
+}
+
+#[test]
+fn configuration_files_of_the_command_are_part_of_the_patch() {
+    let json =
+        "{\n  \"train_micro_batch_size_per_gpu\": 8,\n  \"zero_optimization\": {\"stage\": 2}\n}\n";
+    let files = folder(&[("train.py", LOOP), ("ds.json", json)]);
+    let words = [
+        "--patch",
+        "-",
+        "--optimizer",
+        "offload",
+        "--",
+        "deepspeed",
+        "train.py",
+        "--deepspeed",
+        "ds.json",
+    ];
+    let done = launch_in(files.path(), &words);
+    let diff = text(&done.stdout);
+    assert!(
+        diff.starts_with("--- ds.json\n"),
+        "{diff} {}",
+        text(&done.stderr)
+    );
+    assert!(
+        diff.contains("\"offload_optimizer\": {\"device\": \"cpu\"}"),
+        "{diff}"
+    );
+}
+
+#[test]
+fn what_cannot_be_patched_is_refused_with_the_way_that_works() {
+    let files = folder(&[
+        ("train.py", LOOP),
+        ("book.ipynb", "{}"),
+        ("bad.py", "for\n"),
+    ]);
+    for (words, reason, hint) in [
+        (
+            &["--inplace", "train.py"][..],
+            "proved on the running model",
+            "`ghostgpu launch` applies it",
+        ),
+        (&["train.py"], "none was asked for", "--amp bf16"),
+        (
+            &["--inplace", "book.ipynb"],
+            "a notebook cannot be patched",
+            "without a change to it",
+        ),
+        (
+            &["--inplace", "bad.py"],
+            "bad.py: line 1:",
+            "Python can read",
+        ),
+        (&["--inplace", "none.py"], "cannot read none.py", ""),
+        (
+            &["--inplace", "-m", "pkg.train"],
+            "no Python file",
+            "train.py",
+        ),
+    ] {
+        let done = launch_in(files.path(), &[&["--patch", "-"], words].concat());
+        let told = text(&done.stderr);
+        assert_eq!(
+            (done.status.code(), text(&done.stdout)),
+            (Some(2), String::new()),
+            "{told}"
+        );
+        assert!(told.contains(reason) && told.contains(hint), "{told}");
+    }
+}

@@ -3,6 +3,8 @@
 use ghostgpu_session::{AllocatorPeaks, Covered, NotReached, OomReport, RefusedCall, StepPeaks};
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Plan;
+
 /// What a rehearsal came to, as plain data: the document of `ghostgpu run --json`, which `docs/run-json.md`
 /// describes. The text of `run` and the report page show the same.
 ///
@@ -82,6 +84,9 @@ pub struct Answer {
     pub exit_code: u8,
     /// What to do about it.
     pub next: Option<NextCommand>,
+    /// The ways to make it fit that were rehearsed; not there where nobody looked for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
 }
 
 /// Sizes that depend on values nobody knows: the largest were assumed.
@@ -213,7 +218,11 @@ mod tests {
     #[test]
     fn its_fields_are_those_of_the_document_that_is_described() {
         let described = include_str!("../../../docs/run-json.md");
-        let answer = serde_json::to_value(Answer::default()).expect("an answer");
+        let with_plan = Answer {
+            plan: Some(Plan::default()),
+            ..Answer::default()
+        };
+        let answer = serde_json::to_value(with_plan).expect("an answer");
         let fields: Vec<&String> = answer.as_object().expect("fields").keys().collect();
         assert!(fields.len() > 25);
         for field in fields {

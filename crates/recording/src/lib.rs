@@ -32,6 +32,7 @@ pub mod made_up;
 pub mod made_up_transformer;
 mod names;
 mod phases;
+mod plan;
 mod recording;
 mod reserved_ranges;
 
@@ -41,5 +42,6 @@ pub use check::Inconsistency;
 pub use events::{ChangeId, Event, Failure, FailureId, Pool, PoolId, SegmentChange};
 pub use names::{Frame, FrameId, FrameOwner, Module, ModuleId, NameId, Names, OperatorId, StackId};
 pub use phases::{NamedRange, Phase, Stage};
+pub use plan::{CategoryBytes, Plan, PlanCandidate};
 pub use recording::{About, CardMemory, FailedRun, Recording, Source};
 pub use reserved_ranges::ReservedRanges;

@@ -11,7 +11,8 @@ use ghostgpu_ledger::{CardLedger, Groups};
 use ghostgpu_recording::made_up::recording_at_random;
 use ghostgpu_recording::made_up_transformer::{MadeUpTransformer, recording};
 use ghostgpu_recording::{
-    Answer, CardMemory, Event, Failure, ModuleId, NameId, OperatorId, Recording, StackId,
+    Answer, CardMemory, CategoryBytes, Event, Failure, ModuleId, NameId, OperatorId, Plan,
+    PlanCandidate, Recording, StackId,
 };
 use serde_json::{Value, json};
 
@@ -59,6 +60,10 @@ enum Kind {
     Hostile,
     /// Numbers that lead nowhere: sizes beyond any card, names that are not there, no segments.
     Wild,
+    /// A plan with six candidates.
+    Planned,
+    /// The same, without predicted times.
+    PlannedWithoutTimes,
     /// A card on which nothing happened.
     Nothing,
     NoCard,
@@ -89,6 +94,8 @@ fn main() -> anyhow::Result<()> {
             let failed = until_failure(recording.clone());
             recording.keep_failed_run(failed);
         }
+        Kind::Planned => recording.about.answer = Some(planned(&recording, true)),
+        Kind::PlannedWithoutTimes => recording.about.answer = Some(planned(&recording, false)),
         Kind::Hostile => make_hostile(&mut recording),
         Kind::Wild => make_wild(&mut recording),
         Kind::Nothing => recording.cards = vec![CardMemory::default()],
@@ -173,6 +180,64 @@ fn until_failure(mut recording: Recording) -> Recording {
     card.events.push(event);
     recording.about.steps = 0;
     recording
+}
+
+/// The answer of a job that does not fit as it is, with ways to make it fit.
+fn planned(recording: &Recording, has_times: bool) -> Answer {
+    let mib = |list: &[(&str, u64)]| -> Vec<CategoryBytes> {
+        let of = |(category, mib): &(&str, u64)| CategoryBytes {
+            category: (*category).to_owned(),
+            bytes: mib << 20,
+        };
+        list.iter().map(of).collect()
+    };
+    let candidate = |what: &str, peak: u64, time: f64, numbers: &str| PlanCandidate {
+        what: what.to_owned(),
+        peak_bytes: peak << 20,
+        relative_time: has_times.then_some(time),
+        fits: peak <= 11_900,
+        numbers: numbers.to_owned(),
+        ..PlanCandidate::default()
+    };
+    let plan = Plan {
+        available_bytes: 11_900 << 20,
+        before: mib(&[
+            ("parameter", 418),
+            ("gradient", 418),
+            ("optimizer_state", 836),
+            ("activation", 12_400),
+            ("temporary", 410),
+            ("outside", 380),
+        ]),
+        candidates: vec![
+            PlanCandidate {
+                chosen: true,
+                categories: mib(&[
+                    ("parameter", 418),
+                    ("gradient", 418),
+                    ("optimizer_state", 836),
+                    ("activation", 7_100),
+                    ("temporary", 290),
+                    ("outside", 380),
+                ]),
+                ..candidate("bf16 autocast", 9_442, 0.54, "precision")
+            },
+            candidate(
+                "bf16 autocast, 6 blocks checkpointed",
+                6_240,
+                0.66,
+                "precision",
+            ),
+            candidate("6 blocks checkpointed", 9_980, 1.17, "identical"),
+            candidate("all blocks checkpointed", 6_480, 1.34, "identical"),
+            candidate("4 chunks", 7_310, 1.62, "rounding"),
+            candidate("fused AdamW", 14_862, 0.99, "rounding"),
+        ],
+    };
+    Answer {
+        plan: Some(plan),
+        ..recording.about.answer.clone().unwrap_or_default()
+    }
 }
 
 fn make_wild(recording: &mut Recording) {

@@ -28,7 +28,7 @@ mod empty_cache_in_loop;
 mod evaluation_batch_of_everything;
 mod evaluation_with_gradients;
 mod fake_not_detached;
-mod fixes;
+pub mod fixes;
 mod foreach_where_fused;
 mod frozen_model_with_gradients;
 mod full_precision_logits;

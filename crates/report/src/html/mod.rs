@@ -13,6 +13,7 @@ mod details;
 mod escape;
 mod outcome;
 mod overview;
+mod plan;
 mod ran_out;
 mod section;
 mod stack;
@@ -72,6 +73,7 @@ fn fill(
         "reason" => write!(out, "{}", words.reason())?,
         "failed" => write!(out, "{}", ran_out::html(recording, counted))?,
         "outcome" => write!(out, "{}", outcome::html(recording, counted))?,
+        "plan" => write!(out, "{}", plan::html(recording))?,
         "runs" => write!(out, "{}", words.runs())?,
         "about" => write!(out, "{}", words.about())?,
         "source" => write!(out, "{}", overview::source_name(about.source))?,

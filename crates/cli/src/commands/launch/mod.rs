@@ -2,15 +2,18 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ghostgpu_rehearse::python::{Search, find_interpreter, isolation};
 use ghostgpu_rehearse::{Stop, Target, prepended, runnable, tricks_inject_dir};
 
+use ghostgpu_tricks::Request;
+
 use super::script_options::ScriptWords;
 use super::trick_options::TrickOptions;
 use crate::failure::Failure;
+use crate::questions::patch;
 
 /// Tells the tricks to the training's processes; `launching.py` reads it.
 const TRICKS_VARIABLE: &str = "GHOSTGPU_TRICKS";
@@ -39,9 +42,11 @@ Examples:
       the tricks of a file, in every rank
   ghostgpu run --gpu 3060 --amp bf16 train.py
       the same tricks rehearsed: does it fit?
+  ghostgpu launch --patch fix.diff --amp bf16 train.py
+      the tricks as a diff of the script, which is not run; apply it with `patch -p0 < fix.diff`
 
-Exit codes: 2 if tricks exclude each other or cannot be right for this script, otherwise the code of
-the script.")]
+Exit codes: 2 if tricks exclude each other, cannot be right for this script or (--patch) cannot be
+written into it, otherwise the code of the script, and 0 for a diff.")]
 pub struct Arguments {
     #[command(flatten)]
     tricks: TrickOptions,
@@ -51,12 +56,20 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH")]
     python: Option<OsString>,
 
+    /// Write the tricks into a copy of the script, and the difference to this file, instead of launching it;
+    /// `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    patch: Option<PathBuf>,
+
     #[command(flatten)]
     script: ScriptWords,
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let requests = arguments.tricks.requests()?;
+    if let Some(path) = &arguments.patch {
+        return write_patch(arguments, &requests, path);
+    }
     let target = Target::from_words(&arguments.script.command(), arguments.python.as_deref())?;
     let (program, words) = program_and_words(arguments, target)?;
     let mut command = Command::new(&program);
@@ -72,6 +85,18 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     // From here on this process is the script's own: its signals, its input, its exit code.
     let error = command.args(words).exec();
     Err(Failure::new(format!("cannot start `{}`: {error}", program.display())).into())
+}
+
+fn write_patch(arguments: &Arguments, requests: &[Request], path: &Path) -> anyhow::Result<u8> {
+    if requests.is_empty() {
+        let failure = Failure::new("--patch writes tricks into a script, and none was asked for");
+        return Err(failure
+            .with_hint("add some, such as --amp bf16, or --plan")
+            .into());
+    }
+    let patched = patch::patch_command(&arguments.script.command(), requests)?;
+    patch::show(&patched, path)?;
+    Ok(0)
 }
 
 fn program_and_words(

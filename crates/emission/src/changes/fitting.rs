@@ -1,0 +1,84 @@
+//! `ghostgpu.fit(...)`: what needs more than a few lines of a script's own.
+
+use ghostgpu_lint::Edit;
+use ghostgpu_tricks::Request;
+
+use super::option;
+use crate::outcome::{Outcome, Written};
+use crate::script::Script;
+
+pub fn write(script: &Script<'_>, request: &Request) -> Outcome {
+    let (name, value) = match request.name.as_str() {
+        "chunking" => ("chunks", option(request, "chunks").to_owned()),
+        "evaluation-chunks" => ("evaluation_chunks", option(request, "chunks").to_owned()),
+        "surviving-oom" => ("survive_oom", "True".to_owned()),
+        "offload-activations" => {
+            let threshold = option(request, "threshold");
+            let bytes = bytes(threshold).ok_or_else(|| format!("`{threshold}` is no size"))?;
+            ("offload_activations", bytes.to_string())
+        }
+        "optimizer-in-backward" => ("step_in_backward", "True".to_owned()),
+        _ => ("offload_optimizer", "True".to_owned()),
+    };
+    fitted(script, name, &value)
+}
+
+/// `ghostgpu.fit` with one more option.
+pub fn fitted(script: &Script<'_>, name: &str, value: &str) -> Outcome {
+    let what = format!("`ghostgpu.fit(..., {name}={value})`");
+    let mut calls = script.calls_of(|name| name == "ghostgpu.fit");
+    if let Some((call, _)) = calls.next() {
+        return Written::new(what, script.keyword(call.node, name, value)?);
+    }
+    let optimizers = script.optimizers();
+    let [optimizer] = &*optimizers else {
+        return Err(match optimizers.len() {
+            0 => script.why_no_optimizer(),
+            _ => "this file makes several optimizers".to_owned(),
+        });
+    };
+    let model = script
+        .model_of(optimizer)
+        .ok_or("the model is not named where its optimizer is made")?;
+    let (path, fresh) = (optimizer.path, script.import("ghostgpu"));
+    let line = format!("{model}, {path} = ghostgpu.fit({model}, {path}, {name}={value})");
+    let mut edits: Vec<Edit> = fresh;
+    edits.push(script.line_after(optimizer.statement, &line)?);
+    Written::new(what, edits)
+}
+
+/// The bytes of a size such as `1MiB`.
+fn bytes(size: &str) -> Option<u64> {
+    let size = size.trim();
+    let digits = size.trim_start_matches(|it: char| it.is_ascii_digit() || it == '.');
+    let number: f64 = size[..size.len() - digits.len()].parse().ok()?;
+    let factor: u64 = match digits.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return None,
+    };
+    Some((number * factor as f64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_in_bytes() {
+        for (size, expected) in [
+            ("1MiB", Some(1 << 20)),
+            ("1.5 MB", Some(1_500_000)),
+            ("4096", Some(4096)),
+            ("2GiB", Some(2 << 30)),
+            ("much", None),
+        ] {
+            assert_eq!(bytes(size), expected, "{size}");
+        }
+    }
+}
