@@ -6,6 +6,7 @@ mod announce;
 mod declining;
 pub mod fits;
 pub mod largest_batch;
+pub mod plan;
 mod relative_paths;
 
 pub use announce::{announce, show_last_lines};
