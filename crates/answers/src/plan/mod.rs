@@ -371,13 +371,16 @@ impl Candidate {
             ),
             CameTo::DoesNotFit { place, needed } => (
                 CandidateOutcome::DoesNotFit,
-                Some(format!("out of memory {place}")),
+                place.as_ref().map(|place| format!("out of memory {place}")),
                 *needed,
                 None,
             ),
-            CameTo::NotKnown(because) => {
-                (CandidateOutcome::NotKnown, Some(because.clone()), None, None)
-            }
+            CameTo::NotKnown(because) => (
+                CandidateOutcome::NotKnown,
+                Some(because.clone()),
+                None,
+                None,
+            ),
             CameTo::Fails(because) => (CandidateOutcome::Fails, Some(because.clone()), None, None),
         };
         Self {

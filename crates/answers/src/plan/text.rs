@@ -71,11 +71,7 @@ impl PlanAnswer {
                 let (word, colour) = word(self.as_it_is.verdict);
                 (word, colour, self.reason.clone())
             }
-            _ => (
-                "no plan",
-                Colour::Bad,
-                format!("{} on {card}", self.reason),
-            ),
+            _ => ("no plan", Colour::Bad, format!("{} on {card}", self.reason)),
         };
         Headline {
             word: word.into(),
@@ -124,7 +120,10 @@ impl PlanAnswer {
         };
         let keeping = fitting(true, most(MOST_KEEPING));
         let changing = fitting(false, most(MOST_CHANGING));
-        let has_time = keeping.iter().chain(&changing).any(|it| it.relative_time.is_some());
+        let has_time = keeping
+            .iter()
+            .chain(&changing)
+            .any(|it| it.relative_time.is_some());
         let mut rows = vec![Row::heading("what fits", "on card", has_time)];
         rows.extend(keeping.iter().map(|candidate| Row::of(candidate, has_time)));
         if !changing.is_empty() {
@@ -133,7 +132,11 @@ impl PlanAnswer {
                 false => "with what --allow permits",
             };
             rows.push(Row::title(title));
-            rows.extend(changing.iter().map(|candidate| Row::of(candidate, has_time)));
+            rows.extend(
+                changing
+                    .iter()
+                    .map(|candidate| Row::of(candidate, has_time)),
+            );
         }
         if is_everything {
             rows.extend(self.other_rows(has_time));
@@ -144,7 +147,9 @@ impl PlanAnswer {
     /// What did not fit, or could not be rehearsed.
     fn other_rows(&self, has_time: bool) -> Vec<Row> {
         let others = self.candidates.iter().filter(|it| !it.outcome.fits());
-        let mut rows: Vec<Row> = others.map(|candidate| Row::of(candidate, has_time)).collect();
+        let mut rows: Vec<Row> = others
+            .map(|candidate| Row::of(candidate, has_time))
+            .collect();
         if !rows.is_empty() {
             rows.insert(0, Row::title("what does not"));
         }
@@ -205,7 +210,9 @@ impl PlanAnswer {
             );
         }
         if let Some(largest) = self.largest_batch {
-            let own = largest.own.map(|own| format!("; the script's own is {own}"));
+            let own = largest
+                .own
+                .map(|own| format!("; the script's own is {own}"));
             let text = format!("{} with it{}", largest.batch, own.unwrap_or_default());
             sheet.paragraph("largest batch", &text);
         }
@@ -233,7 +240,11 @@ impl PlanAnswer {
 
     /// How many, and why no more.
     fn rehearsed(&self) -> String {
-        let fitting = self.candidates.iter().filter(|it| it.outcome.fits()).count();
+        let fitting = self
+            .candidates
+            .iter()
+            .filter(|it| it.outcome.fits())
+            .count();
         let rehearsals = counted(self.rehearsals as u64, "rehearsal", "rehearsals");
         let candidates = counted(self.candidates.len() as u64, "combination", "combinations");
         let because = match self.stopped {

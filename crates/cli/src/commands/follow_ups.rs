@@ -129,7 +129,7 @@ pub fn job(command: &[OsString]) -> Vec<String> {
     }
 }
 
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
     match bytes % MIB {
         0 => format!("{}MiB", bytes / MIB),

@@ -135,10 +135,15 @@ impl Arguments {
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    let needs = arguments.batch.needs("--largest-batch", arguments.largest_batch);
+    let needs = arguments
+        .batch
+        .needs("--largest-batch", arguments.largest_batch);
     needs?;
     let script = follow_ups::job(&arguments.script.command());
-    let options = follow_ups::options(&arguments.options);
+    let mut options = follow_ups::options(&arguments.options);
+    if let Some(memory) = arguments.options.memory {
+        options.extend(["--memory".to_owned(), follow_ups::size(memory)]);
+    }
     let python = arguments.options.python.as_ref();
     let python = python.map(|python| python.to_string_lossy().into_owned());
     answer(&WhichTricks {
@@ -189,7 +194,11 @@ mod tests {
 
     #[test]
     fn keeping_and_allowing_at_once_is_refused() {
-        assert!(allowed("plan --keep numerics train.py").expect("fine").keeps_numerics);
+        assert!(
+            allowed("plan --keep numerics train.py")
+                .expect("fine")
+                .keeps_numerics
+        );
         let refused = allowed("plan --keep numerics --allow precision train.py");
         let refused = refused.expect_err("a contradiction").to_string();
         assert!(refused.contains("contradict each other"), "{refused}");

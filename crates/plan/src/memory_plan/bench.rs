@@ -49,7 +49,8 @@ pub enum CameTo {
         tight_because: Option<String>,
     },
     DoesNotFit {
-        place: OutOfMemory,
+        /// Where memory ran out; none where it was rehearsed with unlimited memory alone.
+        place: Option<OutOfMemory>,
         /// What it has with unlimited memory, where that was rehearsed.
         needed: Option<Peaks>,
     },
@@ -75,7 +76,7 @@ impl Tried {
 
     fn ran_out_in_evaluation(&self) -> bool {
         let CameTo::DoesNotFit {
-            place: OutOfMemory::Request { stage, moment, .. },
+            place: Some(OutOfMemory::Request { stage, moment, .. }),
             ..
         } = &self.came_to
         else {
@@ -140,6 +141,50 @@ impl<'a> Bench<'a> {
                 return Ok(Some(index));
             }
         }
+    }
+
+    /// The same for a combination of which it is known that it does not fit: its figures with unlimited memory come with
+    /// the next question for them.
+    pub fn known_not_to_fit(&mut self, wanted: &Combination) -> Result<Option<usize>, Stop> {
+        let combination = self.with_place(wanted);
+        if combination.is_empty() || self.position(&combination).is_some() {
+            return self.on_card(wanted);
+        }
+        if self.is_spent() {
+            return Ok(None);
+        }
+        let run = self.rehearse(&combination, Some(Change::UnlimitedMemory))?;
+        self.forget_what_did_nothing(&run);
+        let left = self.with_place(&combination);
+        if left.is_empty() || self.position(&left).is_some() {
+            return Ok(None);
+        }
+        let came_to = match Outcome::of(&run) {
+            Outcome::Fits(peaks) if peaks.device_bytes > self.question.card.capacity_bytes() => {
+                CameTo::DoesNotFit {
+                    place: None,
+                    needed: Some(peaks),
+                }
+            }
+            // It saves more than was thought.
+            Outcome::Fits(_) | Outcome::DoesNotFit(_) => return self.on_card(wanted),
+            Outcome::Fails { reason, .. } => {
+                CameTo::Fails(refusal(&run).unwrap_or_else(|| reason.to_string()))
+            }
+        };
+        if let (CameTo::Fails(_), [only]) = (&came_to, left.requests()) {
+            self.without_place.insert(only.name.clone());
+        }
+        self.tried.push(Tried {
+            combination: left,
+            relative_time: match came_to {
+                CameTo::DoesNotFit { .. } => relative_time(self.plain, &run),
+                _ => None,
+            },
+            came_to,
+            reports: reports(&run),
+        });
+        Ok(Some(self.tried.len() - 1))
     }
 
     /// What a combination has with unlimited memory.
@@ -251,7 +296,7 @@ impl<'a> Bench<'a> {
             }
             Verdict::DoesNotFit => match Outcome::of(run) {
                 Outcome::DoesNotFit(place) => CameTo::DoesNotFit {
-                    place,
+                    place: Some(place),
                     needed: None,
                 },
                 _ => CameTo::NotKnown(judgement.reason),

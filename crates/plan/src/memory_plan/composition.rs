@@ -48,6 +48,23 @@ impl Composition {
         found.map_or(0, |(_, bytes)| *bytes)
     }
 
+    /// The most that a trick can take off the peak; none where that is not known.
+    pub fn most_saved_by(&self, trick: &str) -> Option<u64> {
+        if self.parts.is_empty() {
+            return None;
+        }
+        let all = |categories: &[Category]| categories.iter().map(|it| self.bytes_of(*it)).sum();
+        Some(match trick {
+            "early-zero-grad" | "drop-gradients" => all(&[Category::Gradient]),
+            "optimizer-in-backward" => all(&[Category::Gradient, Category::Temporary]),
+            "optimizer-form" => all(&[Category::Temporary]),
+            "offload-optimizer" => all(&[Category::OptimizerState, Category::Temporary]),
+            // At most every second activation is the copy of one before.
+            "inplace-activations" => all(&[Category::Activation]) / 2,
+            _ => return None,
+        })
+    }
+
     /// Memory that PyTorch holds and cannot use, and what other settings of its allocator might give back.
     pub fn unused_bytes(&self) -> u64 {
         let is_unused = |part: &Part| matches!(part, Part::Cached | Part::CachedPinned);

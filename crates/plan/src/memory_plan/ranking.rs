@@ -69,7 +69,7 @@ fn needed(tried: &Tried) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use ghostgpu_rehearse::{OutOfMemory, Peaks};
+    use ghostgpu_rehearse::Peaks;
     use ghostgpu_tricks::Request;
 
     use super::super::combination::{Combination, request};
@@ -106,7 +106,7 @@ mod tests {
 
     fn misses(name: &str, bytes: Option<u64>) -> Tried {
         let came_to = CameTo::DoesNotFit {
-            place: OutOfMemory::Context,
+            place: None,
             needed: bytes.map(peaks),
         };
         tried(vec![Request::named(name)], came_to)

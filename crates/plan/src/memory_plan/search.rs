@@ -178,7 +178,11 @@ impl<'a> Search<'a> {
         let Some(strongest) = strongest else {
             return Ok(());
         };
-        let Some(index) = self.bench.on_card(&strongest)? else {
+        let index = match self.cannot_be_enough(&strongest) {
+            true => self.bench.known_not_to_fit(&strongest)?,
+            false => self.bench.on_card(&strongest)?,
+        };
+        let Some(index) = index else {
             return Ok(());
         };
         let bytes = match &self.bench.tried[index].came_to {
@@ -196,6 +200,18 @@ impl<'a> Search<'a> {
             self.least(family)?;
         }
         Ok(())
+    }
+
+    /// All that a trick can save is not enough, by what the job is made of: then only how much it saves is asked.
+    fn cannot_be_enough(&self, combination: &Combination) -> bool {
+        let saved: Option<u64> = combination
+            .requests()
+            .iter()
+            .map(|request| self.composition.most_saved_by(&request.name))
+            .sum();
+        saved.is_some_and(|saved| {
+            self.needed.allocated_bytes.saturating_sub(saved) > self.question.card.capacity_bytes()
+        })
     }
 
     /// Other settings of the allocator are worth a script started anew only where memory lies idle.

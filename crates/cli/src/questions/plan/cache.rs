@@ -96,7 +96,9 @@ impl Key {
             variables: std::env::vars_os()
                 .filter_map(|(name, value)| {
                     let name = name.into_string().ok()?;
-                    let counts = VARIABLES.iter().any(|beginning| name.starts_with(beginning));
+                    let counts = VARIABLES
+                        .iter()
+                        .any(|beginning| name.starts_with(beginning));
                     counts.then(|| (name, value.to_string_lossy().into_owned()))
                 })
                 .collect(),
@@ -189,7 +191,12 @@ fn size_and_time(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let modified = metadata.modified().ok()?;
     let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
-    Some(format!("{} {} {}", path.display(), metadata.len(), since.as_nanos()))
+    Some(format!(
+        "{} {} {}",
+        path.display(),
+        metadata.len(),
+        since.as_nanos()
+    ))
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use ghostgpu_answers::plan::{Circumstances, LargestBatch, PlanAnswer, PlanResult};
 use ghostgpu_plan::largest_batch::{self, Goal, confirm};
-use ghostgpu_plan::memory_plan::{
-    Allowed, Combination, MemoryPlan, Question, WithTricks, find,
-};
+use ghostgpu_plan::memory_plan::{Allowed, Combination, MemoryPlan, Question, WithTricks, find};
 use ghostgpu_plan::verdict::{Margin, OnCard};
 use ghostgpu_rehearse::{
     Completion, Job, Outcome, Prepared, SizePoint, Stop, WholeRuns, present_value,
