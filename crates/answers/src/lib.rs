@@ -6,7 +6,7 @@
 //!
 //! - [`fits`]: does a job fit, and how much does it need? [`breakdown_answer`]: whose memory was it?
 //! - [`growth`], [`largest_batch`], [`fixes`]: what several rehearsals say together
-//! - [`explain`]: what an out-of-memory error means, and what to do about it
+//! - [`explain`]: what an out-of-memory error means, and what to do about it; [`plan`]: which tricks make a job fit
 //! - [`snapshot`], [`replay`]: what a memory snapshot says, and what another setting would have made of it
 //! - [`doctor`], [`gpus`], [`tricks`]: what is installed, and which cards and tricks there are
 //!
@@ -35,6 +35,7 @@ pub mod largest_batch;
 mod look;
 mod one_line;
 mod peak;
+pub mod plan;
 mod ranks;
 pub mod replay;
 pub mod snapshot;

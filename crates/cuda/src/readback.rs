@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 
 use crate::agent_interface::take_prepared_readback;
+use crate::runtime::zero_without_pages;
 use crate::{handed_on, state};
 
 /// The direction of a copy, in the numbering of `cudaMemcpyKind`.
@@ -78,6 +79,10 @@ unsafe fn read_back(target: *mut u8, source: u64, bytes: usize) {
         // SAFETY: promised by the caller; an answer is only prepared for at most 8 bytes.
         Some(answer) => unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), target, bytes) },
         // SAFETY: promised by the caller.
-        None => unsafe { std::ptr::write_bytes(target, 0, bytes) },
+        None => unsafe {
+            if !zero_without_pages(target, bytes) {
+                std::ptr::write_bytes(target, 0, bytes);
+            }
+        },
     }
 }

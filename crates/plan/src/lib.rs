@@ -4,7 +4,7 @@
 //! [`Rehearse`](ghostgpu_rehearse::Rehearse): it decides what to rehearse next, and what the runs say
 //! together. [`need`] is the smallest memory at which a job ends; [`largest_batch`] and [`growth`]
 //! are about sizes; [`candidates`] rehearses what may help against an out-of-memory error, [`fixes`] what
-//! corrected lines save.
+//! corrected lines save, and [`memory_plan`] looks for the tricks that make a job fit.
 //!
 //! Nothing here starts a process, opens a file or prints. A stop of any rehearsal ends the question. What
 //! is found is data; how it is said is up to the caller, except for the ends of sentences in `words`.
@@ -36,6 +36,7 @@ pub mod candidates;
 pub mod fixes;
 pub mod growth;
 pub mod largest_batch;
+pub mod memory_plan;
 mod need;
 mod sizes;
 mod step_growth;

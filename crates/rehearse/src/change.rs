@@ -6,7 +6,7 @@ use ghostgpu_device::DeviceSheet;
 use ghostgpu_session::SizePointRequest;
 
 use crate::in_place_of::in_place_of_the_script;
-use crate::prepare::Prepared;
+use crate::prepare::{Prepared, settings_from_environment};
 use crate::words::with_value;
 use crate::{SizePoint, TrickRequest};
 
@@ -118,7 +118,11 @@ impl Prepared {
                 std::fs::write(&file, contents)?;
                 self.words = in_place_of_the_script(&self.words, &file);
             }
-            Change::Trick(request) => self.session.tricks.push(request.clone()),
+            Change::Trick(request) => {
+                self.session.tricks.push(request.clone());
+                self.variables
+                    .extend(settings_from_environment(std::slice::from_ref(request)));
+            }
             Change::Card(sheet) => self.session.devices = vec![(**sheet).clone()],
             Change::Memory(bytes) => {
                 // All of it is the job's: what others use is not part of what it needs.

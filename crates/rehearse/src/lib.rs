@@ -51,7 +51,7 @@ pub use judge::{Completion, EXIT_DOES_NOT_FIT, EXIT_FAILURE, Run, user_frame};
 pub use layout::{CALIBRATOR_NAME, Layout, calibrator_library, tricks_inject_dir};
 pub use observer::{Dimension, Observer, Purpose};
 pub use outcome::{OutOfMemory, Outcome, Peaks, Reason};
-pub use prepare::{Prepared, hides_every_card};
+pub use prepare::{Prepared, cache_dir, hides_every_card};
 pub use process::Ending;
 pub use ranks::ranks;
 pub use recorded_memory::Memory;

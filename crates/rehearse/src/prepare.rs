@@ -58,6 +58,11 @@ impl Prepared {
         &self.session.devices[0]
     }
 
+    /// What is started.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     pub fn card_count(&self) -> usize {
         self.session.devices.len()
     }
@@ -159,7 +164,7 @@ impl Job {
             ignores_python_variables,
             variables: [
                 path_with(self.python.as_deref()),
-                allocator_settings(&self.tricks, |name| std::env::var(name).ok()),
+                settings_from_environment(&self.tricks),
             ]
             .concat(),
             reserve_bytes: self.reserve_bytes,
@@ -172,6 +177,11 @@ impl Job {
             remarks,
         })
     }
+}
+
+/// Variables for what tricks set before PyTorch starts, beside what the user's environment has.
+pub(crate) fn settings_from_environment(tricks: &[TrickRequest]) -> Vec<(OsString, OsString)> {
+    allocator_settings(tricks, |name| std::env::var(name).ok())
 }
 
 /// The allocator reads its settings when it starts, so they are in the environment before.
@@ -390,7 +400,7 @@ pub fn hides_every_card(variable: &str, card_count: usize) -> bool {
 }
 
 /// Where answers that hold for every run are kept.
-fn cache_dir() -> Option<PathBuf> {
+pub fn cache_dir() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let base = match variable("XDG_CACHE_HOME") {
         Some(folder) => PathBuf::from(folder),

@@ -10,7 +10,7 @@ use ghostgpu_session::{Session, TrainingPart};
 
 use crate::SizePoint;
 use crate::change::Change;
-use crate::copies::{Listener, WaitingCopy, is_for_copies};
+use crate::copies::{Listener, WaitingCopy, is_for_copies, was_the_copys_fault};
 use crate::environment;
 use crate::failure::Failure;
 use crate::findings::Findings;
@@ -130,9 +130,12 @@ impl WholeRuns {
             if let Some(run) = copy.rehearse(prepared, &mut tick)? {
                 return Ok(run);
             }
-            // What a copy cannot do, the script itself may.
-            self.copy = None;
-            return start(prepared, run_dir, self.output, &mut tick);
+            // What a copy cannot do, the script itself may. If it fails too, the copy was not to blame.
+            let run = start(prepared, run_dir, self.output, &mut tick)?;
+            if was_the_copys_fault(&run) {
+                self.copy = None;
+            }
+            return Ok(run);
         }
         let makes_copy = self.copy.is_none() && self.makes_copy(prepared);
         let result = start_with_copy(prepared, run_dir, self.output, makes_copy, &mut tick);

@@ -6,7 +6,9 @@
 mod catalogue;
 mod plan;
 mod request;
+mod written;
 
 pub use catalogue::{Catalogue, Conflict, FlagValue, Numerics, OptionSheet, OptionType, Trick};
 pub use plan::requests_of_plan;
 pub use request::{Refusal, Request, Requests};
+pub use written::plan_of_requests;

@@ -3,7 +3,7 @@
 mod answer;
 mod covered;
 mod json;
-mod next;
+pub(crate) mod next;
 mod short;
 mod text;
 

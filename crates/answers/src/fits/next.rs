@@ -110,7 +110,7 @@ fn next(words: Option<Vec<String>>, finds: &'static str) -> Option<Next> {
 pub fn add(sheet: &mut Sheet, next: &Next) {
     let width = sheet.text_width();
     let quoted: Vec<String> = next.words.iter().map(|word| quoted(word)).collect();
-    let mut lines = broken(&quoted, width);
+    let mut lines = broken(&quoted, width, MOST_LINES);
     if let [only] = lines.as_mut_slice() {
         let comment = format!("   # {}", next.finds);
         if only.chars().count() + comment.chars().count() <= width {
@@ -120,8 +120,8 @@ pub fn add(sheet: &mut Sheet, next: &Next) {
     sheet.section("next", lines);
 }
 
-/// What is longer than [`MOST_LINES`] ends in `…`.
-fn broken(words: &[String], width: usize) -> Vec<String> {
+/// A command over several lines; what is longer than `most_lines` ends in `…`.
+pub fn broken(words: &[String], width: usize, most_lines: usize) -> Vec<String> {
     const CONTINUED: &str = " \\";
     let whole = words.join(" ");
     if whole.chars().count() <= width {
@@ -131,7 +131,7 @@ fn broken(words: &[String], width: usize) -> Vec<String> {
     let mut shown = 0;
     for word in words {
         let is_last = shown + 1 == words.len();
-        let is_last_line = lines.len() == MOST_LINES;
+        let is_last_line = lines.len() == most_lines;
         // Room for the sign that more follows.
         let room = width
             - if is_last && is_last_line {
@@ -161,7 +161,7 @@ fn broken(words: &[String], width: usize) -> Vec<String> {
 }
 
 /// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain =
         |character: char| character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -180,18 +180,18 @@ mod tests {
 
     #[test]
     fn a_long_command_is_broken_so_that_it_can_be_copied() {
-        assert_eq!(broken(&words("a b c"), 10), ["a b c"]);
+        assert_eq!(broken(&words("a b c"), 10, MOST_LINES), ["a b c"]);
         assert_eq!(
-            broken(&words("aaaa bbbb cccc"), 12),
+            broken(&words("aaaa bbbb cccc"), 12, MOST_LINES),
             ["aaaa bbbb \\", "  cccc"]
         );
         assert_eq!(
-            broken(&words("aaaa bbbb cccc dddd eeee"), 12),
+            broken(&words("aaaa bbbb cccc dddd eeee"), 12, MOST_LINES),
             ["aaaa bbbb \\", "  cccc …"]
         );
         // A word stays whole, or nobody could type it.
         assert_eq!(
-            broken(&words("run a-long-script.py"), 12),
+            broken(&words("run a-long-script.py"), 12, MOST_LINES),
             ["run \\", "  a-long-script.py"]
         );
     }

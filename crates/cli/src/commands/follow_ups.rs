@@ -83,7 +83,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
 }
 
 /// Options that change what is measured.
-fn options(options: &RehearsalOptions) -> Vec<String> {
+pub fn options(options: &RehearsalOptions) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(reserve) = options.reserve {
         words.extend(["--reserve".to_owned(), size(reserve)]);
@@ -114,7 +114,7 @@ fn options(options: &RehearsalOptions) -> Vec<String> {
 }
 
 /// The script with its arguments; a program comes after `--`.
-fn job(command: &[OsString]) -> Vec<String> {
+pub fn job(command: &[OsString]) -> Vec<String> {
     let words = command
         .iter()
         .map(|word| word.to_string_lossy().into_owned());
@@ -129,7 +129,7 @@ fn job(command: &[OsString]) -> Vec<String> {
     }
 }
 
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
     match bytes % MIB {
         0 => format!("{}MiB", bytes / MIB),

@@ -14,6 +14,7 @@ mod launch;
 mod lint;
 mod margin;
 mod max_batch;
+mod plan;
 mod rehearsal_options;
 mod replay;
 mod report;
@@ -40,6 +41,7 @@ Examples:
   ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
   ghostgpu estimate bert-base --batch 32 --seq 128 --dtype bf16 --gpu t4
   ghostgpu max-batch --gpu 3060 train.py
+  ghostgpu plan --gpu 3060 train.py --batch-size 64
   ghostgpu launch --amp bf16 --checkpoint auto train.py
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
@@ -65,6 +67,7 @@ enum Command {
     Run(run::Arguments),
     Estimate(estimate::Arguments),
     MaxBatch(max_batch::Arguments),
+    Plan(plan::Arguments),
     Launch(launch::Arguments),
     Tricks(tricks::Arguments),
     #[command(alias = "record")]
@@ -87,6 +90,7 @@ impl CommandLine {
             Command::Run(arguments) => run::execute(&arguments),
             Command::Estimate(arguments) => estimate::execute(&arguments),
             Command::MaxBatch(arguments) => max_batch::execute(&arguments),
+            Command::Plan(arguments) => plan::execute(&arguments),
             Command::Launch(arguments) => launch::execute(&arguments),
             Command::Tricks(arguments) => tricks::execute(&arguments),
             Command::Calibrate(arguments) => calibrate::execute(&arguments),
@@ -140,6 +144,11 @@ mod tests {
     #[test]
     fn help_of_max_batch() {
         insta::assert_snapshot!(help(&["max-batch"]));
+    }
+
+    #[test]
+    fn help_of_plan() {
+        insta::assert_snapshot!(help(&["plan"]));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod declining;
 pub mod fits;
 pub mod largest_batch;
 pub mod patch;
+pub mod plan;
 mod relative_paths;
 
 pub use announce::{announce, show_last_lines};

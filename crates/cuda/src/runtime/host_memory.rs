@@ -52,6 +52,47 @@ pub fn is_managed(address: usize) -> bool {
         .is_some_and(|(&start, piece)| address - start < piece.bytes && piece.kind == Kind::Managed)
 }
 
+/// Less than this is written: giving pages back costs a call of the system.
+const LEAST_GIVEN_BACK_BYTES: usize = 1 << 20;
+
+/// Fills pinned memory that was allocated here with zeros by giving its pages back to the system, so that tensors which
+/// a script moves to the host cost no memory there. False where that is not possible: nothing has been changed.
+///
+/// # Safety
+/// `start` is valid for writes of `bytes` bytes.
+pub unsafe fn zero_without_pages(start: *mut u8, bytes: usize) -> bool {
+    if bytes < LEAST_GIVEN_BACK_BYTES {
+        return false;
+    }
+    let address = start as usize;
+    let Ok(pinned) = PINNED.lock() else {
+        return false;
+    };
+    let is_own = pinned
+        .range(..=address)
+        .next_back()
+        .is_some_and(|(&first, piece)| {
+            piece.kind == Kind::Allocated && address - first + bytes <= piece.bytes
+        });
+    if !is_own {
+        return false;
+    }
+    // SAFETY: a number of the system, which it always has.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let (inner, end) = (address.next_multiple_of(page), address + bytes);
+    let whole = (end - inner) / page * page;
+    // SAFETY: whole pages inside a private anonymous mapping of our own, which read as zeros afterwards; the caller
+    // promises the rest.
+    unsafe {
+        if libc::madvise(inner as *mut c_void, whole, libc::MADV_DONTNEED) != 0 {
+            return false;
+        }
+        std::ptr::write_bytes(start, 0, inner - address);
+        std::ptr::write_bytes((inner + whole) as *mut u8, 0, end - inner - whole);
+    }
+    true
+}
+
 /// # Safety
 /// `pointer` is null or writable.
 unsafe fn allocate(pointer: *mut *mut c_void, bytes: usize, kind: Kind) -> c_int {
@@ -213,4 +254,49 @@ pub unsafe extern "C" fn cudaHostGetDevicePointer(
     // SAFETY: promised by the caller.
     unsafe { write_out(device_pointer, host_pointer) };
     SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_the_bytes_that_are_read_back_become_zero() {
+        const BYTES: usize = 4 << 20;
+        // SAFETY: a fresh private mapping of this length.
+        let memory = unsafe {
+            let start = libc::mmap(
+                std::ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(start, libc::MAP_FAILED);
+            std::slice::from_raw_parts_mut(start.cast::<u8>(), BYTES)
+        };
+        let start = memory.as_ptr() as usize;
+        let cases = [(0, BYTES), (100, 2 << 20), (4096, 1 << 20), (5, BYTES - 5)];
+        for kind in [Kind::Allocated, Kind::Registered] {
+            remember(start, Pinned { bytes: BYTES, kind });
+            for (from, count) in cases {
+                memory.fill(7);
+                // SAFETY: inside the mapping.
+                let done = unsafe { zero_without_pages(memory[from..].as_mut_ptr(), count) };
+                let is_own = kind == Kind::Allocated;
+                assert_eq!(done, is_own);
+                let zeros = |byte: &u8| *byte == if is_own { 0 } else { 7 };
+                assert!(
+                    memory[from..from + count].iter().all(zeros),
+                    "{from} {count}"
+                );
+                let rest = memory[..from].iter().chain(&memory[from + count..]);
+                assert!(rest.into_iter().all(|byte| *byte == 7), "{from} {count}");
+            }
+        }
+        // SAFETY: inside the mapping; what is small is left to be written.
+        assert!(!unsafe { zero_without_pages(memory.as_mut_ptr(), 4096) });
+        PINNED.lock().expect("not poisoned").remove(&start);
+    }
 }

@@ -20,7 +20,7 @@ pub mod stream;
 pub use copy::cudaMemcpy;
 pub use device::{cudaDeviceSynchronize as synchronize_device, driver_version};
 pub use entry_point::query_result;
-pub use host_memory::is_pinned;
+pub use host_memory::{is_pinned, zero_without_pages};
 pub use launch::{ASSUMED_REGISTERS, occupancy};
 pub use memory::{cudaFree, cudaMalloc, cudaMemGetInfo, status_of};
 pub use properties::{MAX_THREADS_PER_BLOCK, attribute};

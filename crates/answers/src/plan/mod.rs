@@ -1,0 +1,471 @@
+//! Which tricks make a job fit? The answer of `plan`, as plain data and as people read it.
+//!
+//! The document is read back too: a second call with the same question shows what the first one found.
+
+mod text;
+
+use std::collections::BTreeSet;
+
+use ghostgpu_plan::memory_plan::{
+    Allowance, CameTo, Combination, MemoryPlan, Searched, SmallerKind, Stopped, Tried,
+};
+use ghostgpu_plan::verdict::OnCard;
+use ghostgpu_recording::{Gpu, Verdict, Versions};
+use ghostgpu_rehearse::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Peaks};
+use ghostgpu_tricks::{Numerics, Request};
+use serde::{Deserialize, Serialize};
+
+/// A field that is added keeps the version; one that changes its meaning or goes raises it.
+pub const SCHEMA: &str = "ghostgpu.plan/1";
+
+/// The JSON document of `--json`, which `docs/plan-json.md` describes; the text shows the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanAnswer {
+    /// Name and version of the document.
+    pub schema: String,
+    pub result: PlanResult,
+    /// Why, in a sentence.
+    pub reason: String,
+    pub gpu: Gpu,
+    /// What the job may have of the card.
+    pub capacity_bytes: u64,
+    /// How much of it has to be left.
+    pub margin_bytes: u64,
+    pub as_it_is: AsItIs,
+    /// Everything that was rehearsed, best first.
+    pub candidates: Vec<Candidate>,
+    /// Which of them is recommended.
+    pub recommended: Option<usize>,
+    /// The command that trains with it, in words.
+    pub command: Vec<String>,
+    /// The largest batch with which the recommended one fits, where that was looked for.
+    pub largest_batch: Option<LargestBatch>,
+    /// Rehearsals of combinations of tricks.
+    pub rehearsals: usize,
+    pub stopped: StoppedBecause,
+    /// Families of combinations that were not rehearsed: they contain one that fits.
+    pub left_out_since_one_within_fits: usize,
+    /// Their tricks, added up, do not save enough.
+    pub left_out_as_too_large: usize,
+    /// Nothing fitted that keeps the numbers, and what changes them was looked at though nobody had allowed it.
+    pub looked_beyond_what_was_allowed: bool,
+    /// Where nothing fits: the smallest cards that would do.
+    pub cards: Vec<LargerCard>,
+    /// Where nothing fits: what smaller data bring.
+    pub smaller_data: Vec<SmallerDatum>,
+    pub torch: Option<String>,
+    pub versions: Versions,
+    pub exit_code: u8,
+}
+
+/// What a question for a plan came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlanResult {
+    /// The job fits as it is.
+    FitsAlready,
+    /// A way was found that fits with the margin.
+    Found,
+    /// What was found fits, with less than the margin left or with flushes of PyTorch's cache in every step.
+    FoundTightly,
+    NothingFits,
+    /// The job has another problem than that it is too large.
+    NoQuestion,
+}
+
+/// The job without tricks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AsItIs {
+    pub verdict: Verdict,
+    pub reason: String,
+    /// With unlimited memory, or on the card if it fits.
+    #[serde(flatten)]
+    pub peaks: Option<StoredPeaks>,
+    /// What is on the card at the peak with unlimited memory, the largest part first.
+    pub made_of: Vec<MadeOf>,
+}
+
+/// The most memory that a run had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPeaks {
+    pub peak_allocated_bytes: u64,
+    pub peak_reserved_bytes: u64,
+    pub peak_device_bytes: u64,
+}
+
+impl From<Peaks> for StoredPeaks {
+    fn from(peaks: Peaks) -> Self {
+        Self {
+            peak_allocated_bytes: peaks.allocated_bytes,
+            peak_reserved_bytes: peaks.reserved_bytes,
+            peak_device_bytes: peaks.device_bytes,
+        }
+    }
+}
+
+/// One part of the card's memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeOf {
+    pub part: String,
+    pub title: String,
+    pub bytes: u64,
+}
+
+/// A combination of tricks, and what its rehearsal came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    pub tricks: Vec<Request>,
+    /// What to type for them; null where only a plan file can say it.
+    pub flags: Option<String>,
+    /// The same for people, whether it can be typed or not.
+    pub in_words: String,
+    pub outcome: CandidateOutcome,
+    /// Why it does not fit, fits only just, or cannot be said to fit.
+    pub because: Option<String>,
+    /// On the card; with unlimited memory where it does not fit. Missing where that was not rehearsed.
+    #[serde(flatten)]
+    pub peaks: Option<StoredPeaks>,
+    pub headroom_bytes: Option<u64>,
+    /// Predicted time for the same samples, where 1 is the plain job on this card.
+    pub relative_time: Option<f64>,
+    pub numerics: Numerics,
+    /// What `--allow` has to name for it.
+    pub needs_allowed: Vec<String>,
+    /// What the tricks did.
+    pub did: Vec<Did>,
+}
+
+/// What became of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CandidateOutcome {
+    Fits,
+    FitsTightly,
+    DoesNotFit,
+    NotKnown,
+    Fails,
+}
+
+impl CandidateOutcome {
+    pub fn fits(self) -> bool {
+        matches!(self, Self::Fits | Self::FitsTightly)
+    }
+}
+
+/// What one trick did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Did {
+    pub trick: String,
+    pub did: String,
+    /// What to write in the script to the same effect.
+    pub line: Option<String>,
+    /// Why results are others with that line, though they are the same with the trick.
+    pub other_results: Option<String>,
+}
+
+/// The largest batch with a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LargestBatch {
+    pub batch: u64,
+    pub own: Option<u64>,
+}
+
+/// Why the search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoppedBecause {
+    /// There was nothing to search for.
+    NotSearched,
+    NothingLeft,
+    Spent,
+    Interrupted,
+}
+
+/// A card that would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LargerCard {
+    pub name: String,
+    pub total_bytes: u64,
+    /// With these tricks; none for the job as it is.
+    pub tricks: Vec<Request>,
+    pub in_words: String,
+    pub peak_device_bytes: u64,
+}
+
+/// What smaller data bring, with the tricks that come closest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmallerDatum {
+    /// `batch` or `tokens`.
+    pub what: String,
+    pub from: u64,
+    pub to: u64,
+    pub before_device_bytes: u64,
+    pub after_device_bytes: u64,
+}
+
+/// What is known beside the plan.
+#[derive(Clone, Debug)]
+pub struct Circumstances<'a> {
+    pub card: &'a OnCard<'a>,
+    pub torch: Option<String>,
+    pub torch_cuda: Option<String>,
+}
+
+impl PlanAnswer {
+    pub fn new(plan: &MemoryPlan, circumstances: &Circumstances) -> Self {
+        match plan {
+            MemoryPlan::Fits { judgement, run } => Self {
+                result: PlanResult::FitsAlready,
+                reason: judgement.reason.clone(),
+                as_it_is: AsItIs {
+                    verdict: judgement.verdict,
+                    reason: judgement.reason.clone(),
+                    peaks: Some(run.peaks().into()),
+                    made_of: Vec::new(),
+                },
+                exit_code: 0,
+                ..Self::empty(circumstances)
+            },
+            MemoryPlan::NoQuestion { judgement, .. } => Self {
+                result: PlanResult::NoQuestion,
+                reason: judgement.reason.clone(),
+                as_it_is: AsItIs {
+                    verdict: judgement.verdict,
+                    reason: judgement.reason.clone(),
+                    peaks: None,
+                    made_of: Vec::new(),
+                },
+                exit_code: judgement.verdict.exit_code().unwrap_or(EXIT_FAILURE),
+                ..Self::empty(circumstances)
+            },
+            MemoryPlan::Searched(searched) => Self::searched(searched, circumstances),
+        }
+    }
+
+    fn searched(searched: &Searched, circumstances: &Circumstances) -> Self {
+        let candidates: Vec<Candidate> = searched.tried.iter().map(Candidate::new).collect();
+        let best = candidates.first().map(|candidate| candidate.outcome);
+        let result = match best {
+            Some(CandidateOutcome::Fits) => PlanResult::Found,
+            Some(CandidateOutcome::FitsTightly) => PlanResult::FoundTightly,
+            _ => PlanResult::NothingFits,
+        };
+        let card = circumstances.card;
+        Self {
+            result,
+            reason: match (result, searched.stopped) {
+                (PlanResult::Found, _) => "everything of the training fits with it".to_owned(),
+                (PlanResult::FoundTightly, _) => candidates
+                    .first()
+                    .and_then(|candidate| candidate.because.clone())
+                    .unwrap_or_default(),
+                (_, Stopped::Interrupted(_)) => "nothing had been found to fit by then".to_owned(),
+                _ => "nothing that was rehearsed fits".to_owned(),
+            },
+            as_it_is: AsItIs {
+                verdict: searched.as_it_is.verdict,
+                reason: searched.as_it_is.reason.clone(),
+                peaks: Some(searched.needed.into()),
+                made_of: made_of(searched),
+            },
+            recommended: best.filter(|best| best.fits()).map(|_| 0),
+            candidates,
+            rehearsals: searched.rehearsals,
+            stopped: match searched.stopped {
+                Stopped::NothingLeft => StoppedBecause::NothingLeft,
+                Stopped::Spent => StoppedBecause::Spent,
+                Stopped::Interrupted(_) => StoppedBecause::Interrupted,
+            },
+            left_out_since_one_within_fits: searched.left_out.contain_one_that_fits,
+            left_out_as_too_large: searched.left_out.too_large,
+            looked_beyond_what_was_allowed: searched.allowed_more,
+            cards: searched
+                .cards
+                .iter()
+                .map(|found| LargerCard {
+                    name: found.card.driver_name.to_owned(),
+                    total_bytes: found.card.total_bytes,
+                    tricks: found.combination.requests().to_vec(),
+                    in_words: found.combination.in_words(),
+                    peak_device_bytes: found.peaks.device_bytes,
+                })
+                .collect(),
+            smaller_data: smaller_data(searched),
+            exit_code: match (result, searched.stopped) {
+                (_, Stopped::Interrupted(signal)) => 128_u8.saturating_add(signal as u8),
+                (PlanResult::Found, _) => 0,
+                (PlanResult::FoundTightly, _) => {
+                    Verdict::FitsTightly.exit_code().unwrap_or(EXIT_FAILURE)
+                }
+                _ => EXIT_DOES_NOT_FIT,
+            },
+            capacity_bytes: card.capacity_bytes(),
+            ..Self::empty(circumstances)
+        }
+    }
+
+    fn empty(circumstances: &Circumstances) -> Self {
+        let card = circumstances.card;
+        let sheet = card.sheet;
+        Self {
+            schema: SCHEMA.to_owned(),
+            result: PlanResult::NothingFits,
+            reason: String::new(),
+            gpu: Gpu {
+                name: sheet.name.clone(),
+                total_bytes: sheet.total_bytes,
+                capability: sheet.capability.to_string(),
+                count: card.count,
+            },
+            capacity_bytes: card.capacity_bytes(),
+            margin_bytes: card.margin_bytes(),
+            as_it_is: AsItIs {
+                verdict: Verdict::NotKnown,
+                reason: String::new(),
+                peaks: None,
+                made_of: Vec::new(),
+            },
+            candidates: Vec::new(),
+            recommended: None,
+            command: Vec::new(),
+            largest_batch: None,
+            rehearsals: 0,
+            stopped: StoppedBecause::NotSearched,
+            left_out_since_one_within_fits: 0,
+            left_out_as_too_large: 0,
+            looked_beyond_what_was_allowed: false,
+            cards: Vec::new(),
+            smaller_data: Vec::new(),
+            torch: circumstances.torch.clone(),
+            versions: Versions {
+                ghostgpu: env!("CARGO_PKG_VERSION").to_owned(),
+                torch_cuda: circumstances.torch_cuda.clone(),
+                ..Versions::default()
+            },
+            exit_code: 0,
+        }
+    }
+
+    /// The candidate that is recommended.
+    pub fn best(&self) -> Option<&Candidate> {
+        self.candidates.get(self.recommended?)
+    }
+}
+
+impl Candidate {
+    fn new(tried: &Tried) -> Self {
+        let combination = &tried.combination;
+        let (outcome, because, peaks, headroom_bytes) = match &tried.came_to {
+            CameTo::Fits {
+                peaks,
+                headroom_bytes,
+                tight_because,
+            } => (
+                match tight_because {
+                    None => CandidateOutcome::Fits,
+                    Some(_) => CandidateOutcome::FitsTightly,
+                },
+                tight_because.clone(),
+                Some(*peaks),
+                Some(*headroom_bytes),
+            ),
+            CameTo::DoesNotFit { place, needed } => (
+                CandidateOutcome::DoesNotFit,
+                place.as_ref().map(|place| format!("out of memory {place}")),
+                *needed,
+                None,
+            ),
+            CameTo::NotKnown(because) => (
+                CandidateOutcome::NotKnown,
+                Some(because.clone()),
+                None,
+                None,
+            ),
+            CameTo::Fails(because) => (CandidateOutcome::Fails, Some(because.clone()), None, None),
+        };
+        Self {
+            tricks: combination.requests().to_vec(),
+            flags: flags(combination),
+            in_words: combination.in_words(),
+            outcome,
+            because,
+            peaks: peaks.map(StoredPeaks::from),
+            headroom_bytes,
+            relative_time: tried.relative_time,
+            numerics: combination.numerics(),
+            needs_allowed: needs_allowed(combination),
+            did: did(tried),
+        }
+    }
+
+    pub fn keeps_numbers(&self) -> bool {
+        self.numerics <= Numerics::Rounding
+    }
+}
+
+fn flags(combination: &Combination) -> Option<String> {
+    let words: Option<Vec<Vec<String>>> = combination
+        .requests()
+        .iter()
+        .map(Request::flag_words)
+        .collect();
+    Some(words?.concat().join(" "))
+}
+
+fn needs_allowed(combination: &Combination) -> Vec<String> {
+    let requests = combination.requests().iter();
+    let allowances: BTreeSet<Allowance> = requests
+        .filter_map(|request| Allowance::of_trick(&request.name))
+        .collect();
+    let names = allowances.into_iter().map(Allowance::name);
+    names.map(str::to_owned).collect()
+}
+
+fn did(tried: &Tried) -> Vec<Did> {
+    let mut all: Vec<Did> = Vec::new();
+    for report in &tried.reports {
+        let Some(did) = &report.did else { continue };
+        // Several processes say the same.
+        if !all.iter().any(|one| one.trick == report.name) {
+            all.push(Did {
+                trick: report.name.clone(),
+                did: did.clone(),
+                line: report.line.clone(),
+                other_results: report.other_results.clone(),
+            });
+        }
+    }
+    all
+}
+
+fn made_of(searched: &Searched) -> Vec<MadeOf> {
+    let parts = searched.composition.parts.iter();
+    parts
+        .map(|(part, bytes)| MadeOf {
+            part: part.name().to_owned(),
+            title: part.title().to_owned(),
+            bytes: *bytes,
+        })
+        .collect()
+}
+
+fn smaller_data(searched: &Searched) -> Vec<SmallerDatum> {
+    let data = searched.smaller_data.iter();
+    data.map(|smaller| {
+        let (what, from, to) = match smaller.kind {
+            SmallerKind::Batch { from, to } => ("batch", from, to),
+            SmallerKind::Tokens { from, to } => ("tokens", from, to),
+        };
+        SmallerDatum {
+            what: what.to_owned(),
+            from,
+            to,
+            before_device_bytes: smaller.before.device_bytes,
+            after_device_bytes: smaller.after.device_bytes,
+        }
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,364 @@
+//! A plan as people read it: the recommended way, the others, and what to type.
+
+use ghostgpu_recording::Verdict;
+use ghostgpu_text::{Sheet, columns, counted, human};
+
+use super::{Candidate, CandidateOutcome, PlanAnswer, PlanResult, StoppedBecause};
+use crate::fits::next::{broken, quoted};
+use crate::headline::{Headline, word};
+use crate::look::{Colour, Detail, Look};
+
+/// A screen shows so many ways that keep the numbers, so many that do not, and so many misses.
+const MOST_KEEPING: usize = 7;
+const MOST_CHANGING: usize = 4;
+const MOST_MISSES: usize = 4;
+
+/// A command that is to be copied is not cut.
+const ANY_NUMBER_OF_LINES: usize = usize::MAX;
+
+/// Tables stand further left than other text.
+const INDENT: usize = 2;
+
+impl PlanAnswer {
+    pub fn text(&self, look: Look) -> String {
+        let headline = self.headline();
+        if look.detail == Detail::Quiet {
+            return headline.alone(look);
+        }
+        let is_everything = look.detail == Detail::Everything;
+        let mut sheet = look.sheet();
+        headline.add(&mut sheet);
+        self.add_as_it_is(&mut sheet, is_everything);
+        let mut text = headline.paint(&sheet, look);
+        match self.result {
+            PlanResult::FitsAlready | PlanResult::NoQuestion => {}
+            PlanResult::Found | PlanResult::FoundTightly => {
+                text.push_str(&self.ways(look.width, is_everything));
+            }
+            PlanResult::NothingFits => text.push_str(&self.misses(look.width, is_everything)),
+        }
+        let mut sheet = look.sheet();
+        self.add_rest(&mut sheet, is_everything);
+        text + &sheet.render()
+    }
+
+    fn headline(&self) -> Headline {
+        let card = format!("{} ({})", self.gpu.name, human(self.gpu.total_bytes));
+        let (word, colour, text) = match (self.result, self.best()) {
+            (PlanResult::FitsAlready, _) => (
+                word(Verdict::Fits).0,
+                Colour::Good,
+                format!("as it is on {card}: {}", self.reason),
+            ),
+            (PlanResult::Found | PlanResult::FoundTightly, Some(best)) => {
+                let peak = best.peaks.map_or(0, |peaks| peaks.peak_device_bytes);
+                let left = best.headroom_bytes.unwrap_or(0);
+                let is_tight = self.result == PlanResult::FoundTightly;
+                let text = format!(
+                    "{} on {card}: {} on the card, {} left{}",
+                    best.in_words,
+                    human(peak),
+                    human(left),
+                    if is_tight { ", which is little" } else { "" }
+                );
+                let colour = match is_tight {
+                    true => Colour::Unknown,
+                    false => Colour::Good,
+                };
+                ("fits with", colour, text)
+            }
+            (PlanResult::NoQuestion, _) => {
+                let (word, colour) = word(self.as_it_is.verdict);
+                (word, colour, self.reason.clone())
+            }
+            _ => ("no plan", Colour::Bad, format!("{} on {card}", self.reason)),
+        };
+        Headline {
+            word: word.into(),
+            colour,
+            text,
+        }
+    }
+
+    fn add_as_it_is(&self, sheet: &mut Sheet, is_everything: bool) {
+        let Some(peaks) = self.as_it_is.peaks else {
+            return;
+        };
+        let on_card = human(peaks.peak_device_bytes);
+        if self.result == PlanResult::FitsAlready {
+            let text = format!("{on_card} on the card with everything that was rehearsed");
+            sheet.paragraph("peak", &text);
+            return;
+        }
+        let most = if is_everything { usize::MAX } else { 3 };
+        let parts: Vec<String> = self
+            .as_it_is
+            .made_of
+            .iter()
+            .take(most)
+            .map(|part| format!("{} {}", part.title, human(part.bytes)))
+            .collect();
+        let made_of = match parts.is_empty() {
+            true => String::new(),
+            false => format!(": {}", parts.join(", ")),
+        };
+        let what = match self.as_it_is.verdict {
+            Verdict::FitsTightly => "fits tightly: it has",
+            _ => "does not fit: it has",
+        };
+        let text = format!("{what} {on_card} with unlimited memory{made_of}");
+        sheet.paragraph("as it is", &text);
+    }
+
+    /// What fits, in two parts: what keeps the numbers, and what does not.
+    fn ways(&self, width: usize, is_everything: bool) -> String {
+        let most = |count: usize| if is_everything { usize::MAX } else { count };
+        let fitting = |keeps: bool, most: usize| -> Vec<&Candidate> {
+            let all = self.candidates.iter();
+            let all = all.filter(|it| it.outcome.fits() && it.keeps_numbers() == keeps);
+            all.take(most).collect()
+        };
+        let keeping = fitting(true, most(MOST_KEEPING));
+        let changing = fitting(false, most(MOST_CHANGING));
+        let has_time = keeping
+            .iter()
+            .chain(&changing)
+            .any(|it| it.relative_time.is_some());
+        let mut rows = vec![Row::heading("what fits", "on card", has_time)];
+        rows.extend(keeping.iter().map(|candidate| Row::of(candidate, has_time)));
+        if !changing.is_empty() {
+            let title = match self.looked_beyond_what_was_allowed {
+                true => "if you --allow it",
+                false => "with what --allow permits",
+            };
+            rows.push(Row::title(title));
+            rows.extend(
+                changing
+                    .iter()
+                    .map(|candidate| Row::of(candidate, has_time)),
+            );
+        }
+        if is_everything {
+            rows.extend(self.other_rows(has_time));
+        }
+        lines(&rows, width)
+    }
+
+    /// What did not fit, or could not be rehearsed.
+    fn other_rows(&self, has_time: bool) -> Vec<Row> {
+        let others = self.candidates.iter().filter(|it| !it.outcome.fits());
+        let mut rows: Vec<Row> = others
+            .map(|candidate| Row::of(candidate, has_time))
+            .collect();
+        if !rows.is_empty() {
+            rows.insert(0, Row::title("what does not"));
+        }
+        rows
+    }
+
+    fn misses(&self, width: usize, is_everything: bool) -> String {
+        let has_time = self.candidates.iter().any(|it| it.relative_time.is_some());
+        let misses = self
+            .candidates
+            .iter()
+            .filter(|it| it.peaks.is_some() && it.outcome == CandidateOutcome::DoesNotFit);
+        let mut rows = vec![Row::heading("nearest misses", "needs", has_time)];
+        match is_everything {
+            true => rows.extend(self.candidates.iter().map(|it| Row::of(it, has_time))),
+            false => rows.extend(misses.take(MOST_MISSES).map(|it| Row::of(it, has_time))),
+        }
+        match rows.len() {
+            1 => String::new(),
+            _ => lines(&rows, width),
+        }
+    }
+
+    fn add_rest(&self, sheet: &mut Sheet, is_everything: bool) {
+        for smaller in &self.smaller_data {
+            let (one, what) = match smaller.what.as_str() {
+                "tokens" => ("token", "tokens instead of"),
+                _ => ("sample", "samples in a batch instead of"),
+            };
+            let saved = smaller
+                .before_device_bytes
+                .saturating_sub(smaller.after_device_bytes);
+            let each = saved / (smaller.from - smaller.to).max(1);
+            sheet.paragraph(
+                "smaller data",
+                &format!(
+                    "{} {what} {}: {} less, {} for each {one}",
+                    smaller.to,
+                    smaller.from,
+                    human(saved),
+                    human(each)
+                ),
+            );
+        }
+        for card in &self.cards {
+            let with = match card.in_words.as_str() {
+                "" => "as it is".to_owned(),
+                words => format!("with {words}"),
+            };
+            sheet.paragraph(
+                "larger card",
+                &format!(
+                    "{} ({}) {with}: {} on the card",
+                    card.name,
+                    human(card.total_bytes),
+                    human(card.peak_device_bytes)
+                ),
+            );
+        }
+        if let Some(largest) = self.largest_batch {
+            let own = largest
+                .own
+                .map(|own| format!("; the script's own is {own}"));
+            let text = format!("{} with it{}", largest.batch, own.unwrap_or_default());
+            sheet.paragraph("largest batch", &text);
+        }
+        if self.stopped != StoppedBecause::NotSearched {
+            sheet.paragraph("rehearsed", &self.rehearsed());
+        }
+        if is_everything && let Some(best) = self.best() {
+            let did: Vec<String> = best
+                .did
+                .iter()
+                .map(|did| format!("{}: {}", did.trick, did.did))
+                .collect();
+            sheet.list("does", &did);
+        }
+        if !self.command.is_empty() {
+            let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
+            let label = match self.result {
+                PlanResult::FitsAlready => "next",
+                _ => "train with",
+            };
+            let command = broken(&words, sheet.text_width(), ANY_NUMBER_OF_LINES);
+            sheet.section(label, command);
+        }
+    }
+
+    /// How many, and why no more.
+    fn rehearsed(&self) -> String {
+        let fitting = self
+            .candidates
+            .iter()
+            .filter(|it| it.outcome.fits())
+            .count();
+        let rehearsals = counted(self.rehearsals as u64, "rehearsal", "rehearsals");
+        let candidates = counted(self.candidates.len() as u64, "combination", "combinations");
+        let because = match self.stopped {
+            StoppedBecause::NothingLeft => match (
+                self.left_out_since_one_within_fits,
+                self.left_out_as_too_large,
+            ) {
+                (0, 0) => "there is nothing else to combine".to_owned(),
+                (within, 0) => format!("{within} more contain one that fits"),
+                (0, large) => format!("{large} more could not save enough"),
+                (within, large) => {
+                    format!("{within} more contain one that fits, {large} could not save enough")
+                }
+            },
+            StoppedBecause::Spent => {
+                "no more were allowed (--candidates), better ones may be left".to_owned()
+            }
+            StoppedBecause::Interrupted => "interrupted, better ones may be left".to_owned(),
+            StoppedBecause::NotSearched => String::new(),
+        };
+        let margin = match self.margin_bytes {
+            0 => String::new(),
+            bytes => format!(", with {} to be left", human(bytes)),
+        };
+        format!("{candidates} in {rehearsals}, {fitting} fit{margin}; {because}")
+    }
+}
+
+/// A row of the table.
+struct Row {
+    what: String,
+    /// To the right of it, aligned to the right; the last one to the left.
+    cells: Vec<String>,
+}
+
+impl Row {
+    fn heading(what: &str, bytes: &str, has_time: bool) -> Self {
+        let mut cells = vec![bytes.to_owned(), "left".to_owned()];
+        if has_time {
+            cells.push("time".to_owned());
+        }
+        cells.push("numbers".to_owned());
+        Self {
+            what: what.to_owned(),
+            cells,
+        }
+    }
+
+    fn title(what: &str) -> Self {
+        Self {
+            what: what.to_owned(),
+            cells: Vec::new(),
+        }
+    }
+
+    fn of(candidate: &Candidate, has_time: bool) -> Self {
+        let none = || "-".to_owned();
+        let bytes = candidate.peaks.map(|peaks| human(peaks.peak_device_bytes));
+        let left = candidate.headroom_bytes.map(human);
+        let mut cells = vec![bytes.unwrap_or_else(none), left.unwrap_or_else(none)];
+        if has_time {
+            let time = candidate.relative_time.map(|time| format!("×{time:.2}"));
+            cells.push(time.unwrap_or_else(none));
+        }
+        let numbers = candidate.numerics.to_string();
+        cells.push(match candidate.outcome {
+            CandidateOutcome::FitsTightly => format!("{numbers}, tight"),
+            CandidateOutcome::Fails => "cannot be used".to_owned(),
+            CandidateOutcome::NotKnown => "not known".to_owned(),
+            CandidateOutcome::Fits | CandidateOutcome::DoesNotFit => numbers,
+        });
+        Self {
+            what: candidate.in_words.clone(),
+            cells,
+        }
+    }
+}
+
+/// The table; what is too long in the first column goes on in the next line.
+fn lines(rows: &[Row], width: usize) -> String {
+    let count = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count)
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.cells.get(column));
+            cells.map(|cell| columns(cell)).max().unwrap_or(0)
+        })
+        .collect();
+    let right: usize = widths.iter().map(|width| width + 2).sum();
+    let room = width.saturating_sub(INDENT + right).max(20);
+    let longest = rows.iter().map(|row| columns(&row.what)).max().unwrap_or(0);
+    let room = room.min(longest);
+    let mut text = String::new();
+    for row in rows {
+        let parts = ghostgpu_text::wrap(&row.what, room);
+        for (place, part) in parts.iter().enumerate() {
+            let indent = match (row.cells.is_empty(), place) {
+                (true, _) => 0,
+                (false, _) => INDENT,
+            };
+            let mut line = " ".repeat(indent) + part;
+            if place == 0 && !row.cells.is_empty() {
+                line.push_str(&" ".repeat((INDENT + room).saturating_sub(columns(&line))));
+                let last = row.cells.len() - 1;
+                for (column, (cell, width)) in row.cells.iter().zip(&widths).enumerate() {
+                    let padding = " ".repeat(width.saturating_sub(columns(cell)));
+                    line.push_str(&match column == last {
+                        true => format!("  {cell}"),
+                        false => format!("  {padding}{cell}"),
+                    });
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}

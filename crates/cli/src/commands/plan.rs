@@ -1,0 +1,220 @@
+//! `ghostgpu plan`: the tricks that make a job fit.
+
+use std::path::PathBuf;
+
+use ghostgpu_plan::memory_plan::{Allowance, Allowed};
+use ghostgpu_rehearse::Job;
+
+use super::AnswerOptions;
+use super::extent_options::ExtentOptions;
+use super::follow_ups;
+use super::rehearsal_options::RehearsalOptions;
+use super::script_options::{BatchArgument, ScriptWords};
+use crate::failure::Failure;
+use crate::questions::plan::{Commands, WhichTricks, answer};
+
+/// So many rehearsals are enough for most jobs, and few enough to wait for.
+const REHEARSALS: usize = 80;
+
+/// Find the tricks that make a script fit on a virtual card
+///
+/// The script is rehearsed as it is and, if it does not fit, with memory-saving tricks: each alone, then
+/// combined, in the least amount that is enough. Every way that is shown was rehearsed on the card with
+/// everything that a training does, and leaves the margin free. Losses and gradients stay the same up to
+/// rounding, unless --allow permits more.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "\
+ghostgpu plan --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...
+       ghostgpu plan --gpu <NAME> [OPTIONS] -m <MODULE> [ARGUMENTS]...
+       ghostgpu plan --gpu <NAME> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
+#[command(after_help = "\
+Everything after the script belongs to the script: options of ghostgpu come before it.
+
+Examples:
+  ghostgpu plan --gpu 3060 train.py --batch-size 64
+      what makes it fit, best first, and the command that trains with it
+  ghostgpu plan --gpu 3060 --allow precision,optimizer train.py
+      mixed precision and leaner optimizers too
+  ghostgpu plan --memory 8GiB --gpu h200 --margin 5% --write plan.toml train.py
+      then: ghostgpu launch --plan plan.toml train.py
+
+A question that was answered before is answered from the cache (--fresh asks again).
+
+Exit codes: 0 it fits, as it is or with what was found, 3 nothing fits, 4 it fits only tightly, 5 to 8 if
+the job has another problem (`ghostgpu run --help`), 2 wrong usage or a failure of ghostgpu's own,
+otherwise the code of the script.")]
+pub struct Arguments {
+    #[command(flatten)]
+    pub options: RehearsalOptions,
+
+    /// Look at nothing that changes losses or gradients beyond rounding, even if nothing else fits
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub keep: Option<Keep>,
+
+    /// Permit changes of the training, with commas: another precision, another optimizer, shorter
+    /// sequences, smaller batches of which several make a step, adapters
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',')]
+    pub allow: Vec<AllowOption>,
+
+    /// Make at most this many rehearsals
+    #[arg(long, value_name = "N", default_value_t = REHEARSALS)]
+    pub candidates: usize,
+
+    /// Find the largest batch with the recommended tricks too
+    #[arg(long)]
+    pub largest_batch: bool,
+
+    /// Write the recommended tricks to this file, for `ghostgpu launch --plan`
+    #[arg(long, value_name = "PLAN.toml")]
+    pub write: Option<PathBuf>,
+
+    /// Rehearse everything again, even if the same was asked before
+    #[arg(long)]
+    pub fresh: bool,
+
+    #[command(flatten)]
+    pub extent: ExtentOptions,
+
+    #[command(flatten)]
+    pub answer: AnswerOptions,
+
+    #[command(flatten)]
+    pub batch: BatchArgument,
+
+    #[command(flatten)]
+    pub script: ScriptWords,
+}
+
+/// What is to stay as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Keep {
+    /// Losses and gradients, up to rounding
+    Numerics,
+}
+
+/// What may change, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum AllowOption {
+    Precision,
+    Optimizer,
+    Sequence,
+    Batch,
+    Lora,
+}
+
+impl AllowOption {
+    fn allowance(self) -> Allowance {
+        match self {
+            Self::Precision => Allowance::Precision,
+            Self::Optimizer => Allowance::Optimizer,
+            Self::Sequence => Allowance::Sequence,
+            Self::Batch => Allowance::Batch,
+            Self::Lora => Allowance::Lora,
+        }
+    }
+}
+
+impl Arguments {
+    fn allowed(&self) -> Result<Allowed, Failure> {
+        let changes = self.allow.iter().map(|allow| allow.allowance());
+        let allowed = Allowed {
+            changes: changes.collect(),
+            keeps_numerics: self.keep == Some(Keep::Numerics),
+            ..Allowed::default()
+        };
+        match allowed.changes.first() {
+            Some(first) if allowed.keeps_numerics => Err(Failure::new(format!(
+                "--keep numerics and --allow {} contradict each other",
+                first.name()
+            ))
+            .with_hint("leave one of them out")),
+            _ => Ok(allowed),
+        }
+    }
+}
+
+pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let needs = arguments
+        .batch
+        .needs("--largest-batch", arguments.largest_batch);
+    needs?;
+    let script = follow_ups::job(&arguments.script.command());
+    let mut options = follow_ups::options(&arguments.options);
+    if let Some(memory) = arguments.options.memory {
+        options.extend(["--memory".to_owned(), follow_ups::size(memory)]);
+    }
+    let python = arguments.options.python.as_ref();
+    let python = python.map(|python| python.to_string_lossy().into_owned());
+    answer(&WhichTricks {
+        allowed: arguments.allowed()?,
+        job: Job {
+            extent: arguments.extent.extent(),
+            ..arguments.options.job(arguments.script.command())
+        },
+        output: &arguments.answer,
+        margin: arguments.options.margin,
+        most_rehearsals: arguments.candidates,
+        largest_batch: arguments.largest_batch.then(|| arguments.batch.point()),
+        plan_file: arguments.write.as_deref(),
+        is_fresh: arguments.fresh,
+        commands: Commands {
+            gpu: arguments.options.gpu.clone().unwrap_or_default(),
+            options: [options, arguments.extent.words()].concat(),
+            python,
+            script,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn allowed(line: &str) -> Result<Allowed, Failure> {
+        Line::parse_from(line.split(' ')).arguments.allowed()
+    }
+
+    #[test]
+    fn what_may_change_is_named_with_commas() {
+        let none = allowed("plan train.py").expect("fine");
+        assert_eq!(none, Allowed::default());
+        let some = allowed("plan --allow precision,lora train.py").expect("fine");
+        let expected = [Allowance::Precision, Allowance::Lora];
+        assert_eq!(some.changes, expected.into());
+        assert!(Line::try_parse_from(["plan", "--allow", "speed", "train.py"]).is_err());
+    }
+
+    #[test]
+    fn keeping_and_allowing_at_once_is_refused() {
+        assert!(
+            allowed("plan --keep numerics train.py")
+                .expect("fine")
+                .keeps_numerics
+        );
+        let refused = allowed("plan --keep numerics --allow precision train.py");
+        let refused = refused.expect_err("a contradiction").to_string();
+        assert!(refused.contains("contradict each other"), "{refused}");
+    }
+
+    #[test]
+    fn every_allowance_can_be_typed() {
+        use clap::ValueEnum;
+        let typed: Vec<Allowance> = AllowOption::value_variants()
+            .iter()
+            .map(|option| option.allowance())
+            .collect();
+        assert_eq!(typed, Allowance::ALL);
+        for option in AllowOption::value_variants() {
+            let name = option.to_possible_value().expect("shown");
+            assert_eq!(name.get_name(), option.allowance().name());
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Which tricks make it fit? Searched by rehearsals, unless the same was asked before.
+
+mod cache;
+mod written;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ghostgpu_answers::plan::{Circumstances, LargestBatch, PlanAnswer, PlanResult};
+use ghostgpu_plan::largest_batch::{self, Goal, confirm};
+use ghostgpu_plan::memory_plan::{Allowed, Combination, MemoryPlan, Question, WithTricks, find};
+use ghostgpu_plan::verdict::{Margin, OnCard};
+use ghostgpu_rehearse::{
+    Completion, Job, Outcome, Prepared, SizePoint, Stop, WholeRuns, present_value,
+};
+use ghostgpu_text::human;
+
+use super::{announce, relative_paths, show_last_lines};
+use crate::commands::AnswerOptions;
+use crate::failure::{EXIT_FAILURE, Failure};
+use crate::output::Output;
+use crate::progress::Rehearsing;
+use crate::terminal::note;
+
+/// The question, and where the answer goes beside standard output.
+pub struct WhichTricks<'a> {
+    pub job: Job,
+    pub output: &'a AnswerOptions,
+    pub allowed: Allowed,
+    /// So much of the card is to stay free.
+    pub margin: Option<Margin>,
+    pub most_rehearsals: usize,
+    /// The largest batch with the recommended tricks is asked too: where the batch is set.
+    pub largest_batch: Option<SizePoint>,
+    /// The recommended tricks go to this file.
+    pub plan_file: Option<&'a Path>,
+    /// What was answered before does not count.
+    pub is_fresh: bool,
+    pub commands: Commands,
+}
+
+/// What was typed, for commands that lead on.
+pub struct Commands {
+    pub gpu: String,
+    /// Options that change what is measured.
+    pub options: Vec<String>,
+    pub python: Option<String>,
+    pub script: Vec<String>,
+}
+
+pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
+    let output = question.output.prepare()?;
+    let plan_file = question.plan_file.map(Output::prepare).transpose()?;
+    let prepared = question.job.prepare()?;
+    let on_card = OnCard::of(&prepared, question.margin);
+    refuse_card_without_room(&on_card)?;
+    let key = cache::Key::of(question, &prepared);
+    let known = match question.is_fresh {
+        true => None,
+        false => key.as_ref().and_then(cache::read),
+    };
+    let mut answer = match known {
+        Some(answer) => {
+            note(format_args!(
+                "answered before, with the same script and versions (--fresh asks again)"
+            ));
+            answer
+        }
+        None => match searched(question, &prepared, &on_card)? {
+            Asked::Answered(answer) => {
+                if let Some(key) = &key {
+                    cache::write(key, &answer);
+                }
+                *answer
+            }
+            Asked::Failed(code) => return Ok(code),
+        },
+    };
+    answer.command = command(question, &answer);
+    let current_dir = std::env::current_dir().ok();
+    if let Some(folder) = &current_dir {
+        answer.reason = relative_paths::in_sentence(&answer.reason, folder);
+    }
+    let text = answer.text(output.look(current_dir.as_deref()));
+    output.publish(&text, &answer)?;
+    if let (Some(file), Some(path)) = (plan_file, question.plan_file) {
+        match answer.best() {
+            Some(best) => {
+                file.write(&written::plan(&answer, best))?;
+                if path != Path::new("-") {
+                    note(format_args!("wrote the plan to {}", path.display()));
+                }
+            }
+            None => note(format_args!(
+                "{} was not written: there is nothing to put into it",
+                path.display()
+            )),
+        }
+    }
+    Ok(answer.exit_code)
+}
+
+/// What a question led to.
+enum Asked {
+    Answered(Box<PlanAnswer>),
+    /// The script fails, which has been said; its exit code.
+    Failed(u8),
+}
+
+fn searched(
+    question: &WhichTricks,
+    prepared: &Prepared,
+    on_card: &OnCard,
+) -> anyhow::Result<Asked> {
+    announce(prepared, "looking for a plan", "nothing is computed");
+    let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
+    let plan = find(
+        &mut runner,
+        &Question {
+            card: on_card.clone(),
+            allowed: question.allowed.clone(),
+            most_rehearsals: question.most_rehearsals,
+        },
+    )?;
+    if let MemoryPlan::NoQuestion {
+        run,
+        reason: Some(reason),
+        ..
+    } = &plan
+    {
+        show_last_lines(&run.last_lines);
+        eprintln!("ghostgpu: the script failed: {reason}");
+        let code = match Outcome::of(run) {
+            Outcome::Fails { code, .. } => code,
+            _ => EXIT_FAILURE,
+        };
+        return Ok(Asked::Failed(code));
+    }
+    let torch = prepared.torch.as_ref();
+    let circumstances = Circumstances {
+        card: on_card,
+        torch: torch.map(|torch| torch.version.clone()),
+        torch_cuda: torch.and_then(|torch| torch.cuda.clone()),
+    };
+    let mut answer = PlanAnswer::new(&plan, &circumstances);
+    if let Some(point) = &question.largest_batch
+        && let Some(combination) = recommended(&plan)
+    {
+        answer.largest_batch =
+            largest_batch(question, prepared, on_card, point, combination, &mut runner)?;
+    }
+    Ok(Asked::Answered(Box::new(answer)))
+}
+
+/// The tricks with which a larger batch is looked for: none where the job fits as it is.
+fn recommended(plan: &MemoryPlan) -> Option<Combination> {
+    match plan {
+        MemoryPlan::Fits { .. } => Some(Combination::none()),
+        MemoryPlan::NoQuestion { .. } => None,
+        MemoryPlan::Searched(searched) => Some(searched.recommended()?.combination.clone()),
+    }
+}
+
+fn largest_batch(
+    question: &WhichTricks,
+    prepared: &Prepared,
+    on_card: &OnCard,
+    point: &SizePoint,
+    combination: Combination,
+    runner: &mut WholeRuns,
+) -> anyhow::Result<Option<LargestBatch>> {
+    let goal = Goal {
+        point: point.clone(),
+        given: match point {
+            SizePoint::Option(option) => present_value(&prepared.words, option),
+            _ => None,
+        },
+        at_most: None,
+        is_forked: true,
+        capacity_bytes: on_card.capacity_bytes(),
+        margin_bytes: on_card.margin_bytes(),
+        first_steps: question.job.extent.first_steps(),
+    };
+    let mut with_tricks = WithTricks {
+        runner,
+        combination,
+    };
+    let mut found = match largest_batch::find(&mut with_tricks, &goal) {
+        Ok(largest_batch::LargestBatch::Found(found)) => found,
+        Ok(largest_batch::LargestBatch::NotFound(_)) => {
+            note(format_args!(
+                "the largest batch was not found (`ghostgpu max-batch` with the same tricks says why)"
+            ));
+            return Ok(None);
+        }
+        // The plan is there already.
+        Err(Stop::Interrupted(_)) => return Ok(None),
+        Err(stop) => return Err(stop.into()),
+    };
+    let (_, run) = match confirm(&mut with_tricks, &goal, &mut found) {
+        Err(Stop::Interrupted(_)) => return Ok(None),
+        confirmed => confirmed?,
+    };
+    let is_confirmed = run.completion() == Completion::Completed;
+    Ok(is_confirmed.then_some(LargestBatch {
+        batch: found.batch,
+        own: found.seen.batch,
+    }))
+}
+
+/// The command that trains with the plan; the one that finds a larger batch where the job fits as it is.
+fn command(question: &WhichTricks, answer: &PlanAnswer) -> Vec<String> {
+    let commands = &question.commands;
+    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    let mut command: Vec<String> = match (answer.result, answer.best()) {
+        (PlanResult::FitsAlready, _) => {
+            let mut command: Vec<String> = words(&["ghostgpu", "max-batch", "--gpu"]);
+            command.push(commands.gpu.clone());
+            command.extend(commands.options.iter().cloned());
+            command
+        }
+        (_, Some(best)) => {
+            let mut command: Vec<String> = words(&["ghostgpu", "launch"]);
+            match (question.plan_file, &best.flags) {
+                (Some(file), _) => {
+                    command.extend(["--plan".to_owned(), file.display().to_string()]);
+                }
+                (None, Some(flags)) => {
+                    command.extend(flags.split_whitespace().map(str::to_owned));
+                }
+                // An option that has no flag: the plan has to be written first.
+                (None, None) => command.extend(words(&["--plan", "plan.toml"])),
+            }
+            if let Some(python) = &commands.python {
+                command.extend(["--python".to_owned(), python.clone()]);
+            }
+            command
+        }
+        _ => return Vec::new(),
+    };
+    command.extend(commands.script.iter().cloned());
+    command
+}
+
+/// A card that has no room for CUDA itself holds no job.
+fn refuse_card_without_room(card: &OnCard) -> Result<(), Failure> {
+    let context = card.sheet.overhead.context_bytes;
+    let room = card.capacity_bytes().saturating_sub(card.margin_bytes());
+    match room > context {
+        true => Ok(()),
+        false => Err(Failure::new(format!(
+            "{} of the card may be used, and the CUDA context alone takes {}",
+            human(room),
+            human(context)
+        ))
+        .with_hint("name a larger card or a larger --memory, or a smaller --margin or --reserve")),
+    }
+}

@@ -1,0 +1,407 @@
+//! Rehearses combinations, each once, and keeps what they came to.
+
+use std::collections::BTreeSet;
+
+use ghostgpu_recording::Verdict;
+use ghostgpu_rehearse::{
+    Change, Completion, OutOfMemory, Outcome, Peaks, Purpose, Reason, Rehearsal, Rehearse, Run,
+    Stop,
+};
+use ghostgpu_session::{ChangeReport, TrainingPart};
+use ghostgpu_tricks::Request;
+
+use super::Question;
+use super::combination::{Combination, request};
+use super::relative_time::relative_time;
+use crate::StepGrowth;
+use crate::verdict::{Judgement, judge, need_seen_in};
+
+/// What is done about evaluation that runs out of memory, one after the other.
+const FOR_EVALUATION: [(&str, &[(&str, &str)]); 6] = [
+    ("no-grad-evaluation", &[]),
+    ("drop-gradients", &[]),
+    ("empty-cache", &[]),
+    ("evaluation-chunks", &[("chunks", "2")]),
+    ("evaluation-chunks", &[("chunks", "4")]),
+    ("evaluation-chunks", &[("chunks", "8")]),
+];
+
+/// A combination that was rehearsed.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    pub combination: Combination,
+    pub came_to: CameTo,
+    /// Predicted time for the same samples, where 1 is the plain job.
+    pub relative_time: Option<f64>,
+    /// What the tricks say that they did.
+    pub reports: Vec<ChangeReport>,
+}
+
+/// What the rehearsal of a combination came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CameTo {
+    /// Everything of the training fits.
+    Fits {
+        peaks: Peaks,
+        /// At least so much of the card is left.
+        headroom_bytes: u64,
+        /// Why it fits only just, if it does.
+        tight_because: Option<String>,
+    },
+    DoesNotFit {
+        /// Where memory ran out; none where it was rehearsed with unlimited memory alone.
+        place: Option<OutOfMemory>,
+        /// What it has with unlimited memory, where that was rehearsed.
+        needed: Option<Peaks>,
+    },
+    /// Something that decides was not reached, or memory grows without end; why.
+    NotKnown(String),
+    /// A trick cannot be right for this script, or the script fails with it; why.
+    Fails(String),
+}
+
+impl Tried {
+    pub fn fits(&self) -> bool {
+        matches!(self.came_to, CameTo::Fits { .. })
+    }
+
+    /// It fits, with the margin that was asked for.
+    pub fn fits_with_room(&self) -> bool {
+        let tight = match &self.came_to {
+            CameTo::Fits { tight_because, .. } => tight_because,
+            _ => return false,
+        };
+        tight.is_none()
+    }
+
+    fn ran_out_in_evaluation(&self) -> bool {
+        let CameTo::DoesNotFit {
+            place: Some(OutOfMemory::Request { stage, moment, .. }),
+            ..
+        } = &self.came_to
+        else {
+            return false;
+        };
+        stage == "evaluation" || *moment == Some(TrainingPart::Evaluation)
+    }
+}
+
+/// Rehearses combinations of one job.
+pub struct Bench<'a> {
+    runner: &'a mut dyn Rehearse,
+    question: &'a Question<'a>,
+    /// The job as it is with unlimited memory, which ended.
+    plain: &'a Run,
+    pub tried: Vec<Tried>,
+    /// Tricks that find no place in this script, or that it cannot take.
+    pub without_place: BTreeSet<String>,
+    /// What evaluation needs, in every combination from now on.
+    for_evaluation: Combination,
+    pub rehearsals: usize,
+}
+
+impl<'a> Bench<'a> {
+    pub fn new(runner: &'a mut dyn Rehearse, question: &'a Question<'a>, plain: &'a Run) -> Self {
+        Self {
+            runner,
+            question,
+            plain,
+            tried: Vec::new(),
+            without_place: BTreeSet::new(),
+            for_evaluation: Combination::none(),
+            rehearsals: 0,
+        }
+    }
+
+    /// As many rehearsals as were allowed have been made.
+    pub fn is_spent(&self) -> bool {
+        self.rehearsals >= self.question.most_rehearsals
+    }
+
+    /// What a combination comes to on the card, with what evaluation needs beside it. None where it cannot be
+    /// rehearsed: it is excluded, nothing of it has a place, or enough has been rehearsed.
+    pub fn on_card(&mut self, wanted: &Combination) -> Result<Option<usize>, Stop> {
+        loop {
+            let Some(combination) = wanted.and(&self.for_evaluation) else {
+                return Ok(None);
+            };
+            let combination = self.with_place(&combination);
+            if combination.is_empty() {
+                return Ok(None);
+            }
+            let index = match self.position(&combination) {
+                Some(index) => index,
+                None if self.is_spent() => return Ok(None),
+                None => match self.rehearse_on_card(&combination)? {
+                    Some(index) => index,
+                    None => return Ok(None),
+                },
+            };
+            if !self.tried[index].ran_out_in_evaluation() || !self.help_evaluation() {
+                return Ok(Some(index));
+            }
+        }
+    }
+
+    /// The same for a combination of which it is known that it does not fit: its figures with unlimited memory come with
+    /// the next question for them.
+    pub fn known_not_to_fit(&mut self, wanted: &Combination) -> Result<Option<usize>, Stop> {
+        let combination = self.with_place(wanted);
+        if combination.is_empty() || self.position(&combination).is_some() {
+            return self.on_card(wanted);
+        }
+        if self.is_spent() {
+            return Ok(None);
+        }
+        let run = self.rehearse(&combination, Some(Change::UnlimitedMemory))?;
+        self.forget_what_did_nothing(&run);
+        let left = self.with_place(&combination);
+        if left.is_empty() || self.position(&left).is_some() {
+            return Ok(None);
+        }
+        let came_to = match Outcome::of(&run) {
+            Outcome::Fits(peaks) if peaks.device_bytes > self.question.card.capacity_bytes() => {
+                CameTo::DoesNotFit {
+                    place: None,
+                    needed: Some(peaks),
+                }
+            }
+            // It saves more than was thought.
+            Outcome::Fits(_) | Outcome::DoesNotFit(_) => return self.on_card(wanted),
+            Outcome::Fails { reason, .. } => {
+                CameTo::Fails(refusal(&run).unwrap_or_else(|| reason.to_string()))
+            }
+        };
+        if let (CameTo::Fails(_), [only]) = (&came_to, left.requests()) {
+            self.without_place.insert(only.name.clone());
+        }
+        self.tried.push(Tried {
+            combination: left,
+            relative_time: match came_to {
+                CameTo::DoesNotFit { .. } => relative_time(self.plain, &run),
+                _ => None,
+            },
+            came_to,
+            reports: reports(&run),
+        });
+        Ok(Some(self.tried.len() - 1))
+    }
+
+    /// What a combination has with unlimited memory.
+    pub fn with_unlimited_memory(&mut self, index: usize) -> Result<Option<Peaks>, Stop> {
+        let CameTo::DoesNotFit { needed, .. } = &self.tried[index].came_to else {
+            return Ok(None);
+        };
+        if needed.is_some() || self.is_spent() {
+            return Ok(*needed);
+        }
+        let combination = self.tried[index].combination.clone();
+        let run = self.rehearse(&combination, Some(Change::UnlimitedMemory))?;
+        if run.completion() != Completion::Completed {
+            return Ok(None);
+        }
+        let peaks = run.peaks();
+        let time = relative_time(self.plain, &run);
+        self.forget_what_did_nothing(&run);
+        let tried = &mut self.tried[index];
+        tried.relative_time = time;
+        tried.reports = reports(&run);
+        if let CameTo::DoesNotFit { needed, .. } = &mut tried.came_to {
+            *needed = Some(peaks);
+        }
+        Ok(Some(peaks))
+    }
+
+    /// One rehearsal of a combination.
+    pub fn rehearse(
+        &mut self,
+        combination: &Combination,
+        more: Option<Change>,
+    ) -> Result<Run, Stop> {
+        self.rehearsals += 1;
+        let words = match combination.is_empty() {
+            true => "the script as it is".to_owned(),
+            false => combination.in_words(),
+        };
+        let purpose = Purpose::Candidate(format!("{words} (rehearsal {})", self.rehearsals));
+        let mut changes = combination.changes();
+        changes.extend(more);
+        Run::even_if_timed_out(self.runner.rehearse(&Rehearsal::figures(purpose, changes)))
+    }
+
+    fn position(&self, combination: &Combination) -> Option<usize> {
+        self.tried
+            .iter()
+            .position(|it| it.combination == *combination)
+    }
+
+    /// Without the tricks that do nothing here.
+    fn with_place(&self, combination: &Combination) -> Combination {
+        let names = self.without_place.iter();
+        names.fold(combination.clone(), |left, name| left.without(name))
+    }
+
+    fn rehearse_on_card(&mut self, combination: &Combination) -> Result<Option<usize>, Stop> {
+        let run = self.rehearse(combination, None)?;
+        self.forget_what_did_nothing(&run);
+        let came_to = self.came_to(combination, &run)?;
+        // What did nothing is not part of what was rehearsed.
+        let combination = match run.completion() {
+            Completion::Completed => self.with_place(combination),
+            _ => combination.clone(),
+        };
+        if combination.is_empty() {
+            return Ok(None);
+        }
+        if let Some(index) = self.position(&combination) {
+            return Ok(Some(index));
+        }
+        if let (CameTo::Fails(_), [only]) = (&came_to, combination.requests()) {
+            self.without_place.insert(only.name.clone());
+        }
+        self.tried.push(Tried {
+            relative_time: match came_to {
+                CameTo::Fits { .. } => relative_time(self.plain, &run),
+                _ => None,
+            },
+            came_to,
+            reports: reports(&run),
+            combination,
+        });
+        Ok(Some(self.tried.len() - 1))
+    }
+
+    /// A run that ended says which tricks found no place in it.
+    fn forget_what_did_nothing(&mut self, run: &Run) {
+        if run.completion() != Completion::Completed {
+            return;
+        }
+        let reports = reports(run);
+        let names: BTreeSet<&String> = reports.iter().map(|report| &report.name).collect();
+        for name in names {
+            let did = |report: &ChangeReport| report.name == *name && report.did.is_some();
+            if !reports.iter().any(did) {
+                self.without_place.insert(name.clone());
+            }
+        }
+    }
+
+    fn came_to(&mut self, combination: &Combination, run: &Run) -> Result<CameTo, Stop> {
+        let judgement = self.judge(run);
+        Ok(match judgement.verdict {
+            Verdict::Fits => self.fits(run, None),
+            Verdict::FitsTightly => {
+                let because = self.tight_because(combination, &judgement)?;
+                self.fits(run, because)
+            }
+            Verdict::DoesNotFit => match Outcome::of(run) {
+                Outcome::DoesNotFit(place) => CameTo::DoesNotFit {
+                    place: Some(place),
+                    needed: None,
+                },
+                _ => CameTo::NotKnown(judgement.reason),
+            },
+            Verdict::WillRunOut | Verdict::NotKnown | Verdict::DidNotUseCard => {
+                CameTo::NotKnown(judgement.reason)
+            }
+            _ => CameTo::Fails(refusal(run).unwrap_or_else(|| match Outcome::of(run) {
+                Outcome::Fails { reason, .. } => reason.to_string(),
+                _ => judgement.reason,
+            })),
+        })
+    }
+
+    fn judge(&self, run: &Run) -> Judgement {
+        let growth = StepGrowth::of(run);
+        let need = need_seen_in(run);
+        judge(run, Some(&need), growth.as_ref(), &self.question.card)
+    }
+
+    fn fits(&self, run: &Run, tight_because: Option<String>) -> CameTo {
+        let peaks = run.peaks();
+        let left = self
+            .question
+            .card
+            .capacity_bytes()
+            .saturating_sub(peaks.device_bytes);
+        CameTo::Fits {
+            peaks,
+            headroom_bytes: match tight_because {
+                Some(_) => left,
+                // With less memory it ended too: what it held beyond that was PyTorch's cache.
+                None => left.max(self.question.card.margin_bytes()),
+            },
+            tight_because,
+        }
+    }
+
+    /// What filled the card up may have been PyTorch's cache: then it also ends with the margin taken away.
+    fn tight_because(
+        &mut self,
+        combination: &Combination,
+        judgement: &Judgement,
+    ) -> Result<Option<String>, Stop> {
+        let reason = Some(judgement.reason.clone());
+        let margin = self.question.card.margin_bytes();
+        let is_below_margin = judgement.headroom_bytes.is_some_and(|left| left < margin);
+        if !is_below_margin || self.is_spent() {
+            return Ok(reason);
+        }
+        let run = self.rehearse(combination, Some(Change::LessMemory(margin)))?;
+        let is_enough = run.completion() == Completion::Completed
+            && !matches!(self.judge(&run).flushes_per_step, Some(flushes) if flushes >= 0.5);
+        Ok(reason.filter(|_| !is_enough))
+    }
+
+    /// One more thing for evaluation from now on; false where nothing is left.
+    fn help_evaluation(&mut self) -> bool {
+        for (name, options) in FOR_EVALUATION {
+            let options: Vec<(&str, String)> = options
+                .iter()
+                .map(|(option, value)| (*option, (*value).to_owned()))
+                .collect();
+            let request = request(name, &options);
+            if self.question.allowed.permits(name)
+                && !self.without_place.contains(name)
+                && !self.has_as_much(&request)
+                && let Some(more) = self.for_evaluation.with(request)
+            {
+                self.for_evaluation = more;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn has_as_much(&self, wanted: &Request) -> bool {
+        let number = |request: &Request| {
+            request
+                .value("chunks")
+                .and_then(|it| it.parse::<u64>().ok())
+        };
+        let present = self.for_evaluation.get(&wanted.name);
+        present.is_some_and(|present| number(present) >= number(wanted))
+    }
+}
+
+fn reports(run: &Run) -> Vec<ChangeReport> {
+    let processes = run.findings.processes.iter();
+    processes
+        .flat_map(|process| process.changes.clone())
+        .collect()
+}
+
+/// What a trick said that ended the script, because it cannot be right for it.
+fn refusal(run: &Run) -> Option<String> {
+    let lines = run.last_lines.iter().rev();
+    let said = lines.filter_map(|line| line.trim().strip_prefix("ghostgpu: "));
+    said.map(str::to_owned).next()
+}
+
+/// Why a script fails as it is.
+pub fn failure(run: &Run) -> Option<Reason> {
+    match Outcome::of(run) {
+        Outcome::Fails { reason, .. } => Some(reason),
+        _ => None,
+    }
+}

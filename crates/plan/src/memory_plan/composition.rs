@@ -1,0 +1,182 @@
+//! What a job is made of, as far as a plan needs to know: from the recording of its run with unlimited memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ghostgpu_ledger::{CardLedger, Part};
+use ghostgpu_recording::{Category, Names};
+use ghostgpu_rehearse::{Peaks, Run};
+use ghostgpu_session::TrainingPart;
+
+/// What a job is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Composition {
+    /// Bytes on the card at the peak, by part, the largest first; empty where nothing was recorded.
+    pub parts: Vec<(Part, u64)>,
+    /// How many repeated blocks the model has; 0 if that is not known.
+    pub blocks: u64,
+    /// Samples in a batch of the loader that trains.
+    pub batch: Option<u64>,
+    /// Tokens of a sample, where the largest tensor of a batch has two dimensions.
+    pub tokens: Option<u64>,
+}
+
+impl Composition {
+    pub fn of(run: &Run) -> Self {
+        let recording = run.memory.recording();
+        let ledger = recording.and_then(CardLedger::of_fullest);
+        let mut parts: Vec<(Part, u64)> = match &ledger {
+            Some(ledger) => {
+                let accounts = ledger.accounts(ledger.peak().moment);
+                accounts.parts().filter(|(_, bytes)| *bytes > 0).collect()
+            }
+            None => Vec::new(),
+        };
+        parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        let main = run.findings.main_process();
+        let data = main.and_then(|process| process.training_data);
+        Self {
+            parts,
+            blocks: recording.map_or(0, |recording| blocks(&recording.names)),
+            batch: data.and_then(|data| data.batch),
+            tokens: tokens(run),
+        }
+    }
+
+    pub fn bytes_of(&self, category: Category) -> u64 {
+        let wanted = Part::Category(category);
+        let found = self.parts.iter().find(|(part, _)| *part == wanted);
+        found.map_or(0, |(_, bytes)| *bytes)
+    }
+
+    /// The most that a trick can take off the peak; none where that is not known.
+    pub fn most_saved_by(&self, trick: &str) -> Option<u64> {
+        if self.parts.is_empty() {
+            return None;
+        }
+        let all = |categories: &[Category]| categories.iter().map(|it| self.bytes_of(*it)).sum();
+        Some(match trick {
+            "early-zero-grad" | "drop-gradients" => all(&[Category::Gradient]),
+            "optimizer-in-backward" => all(&[Category::Gradient, Category::Temporary]),
+            "optimizer-form" => all(&[Category::Temporary]),
+            "offload-optimizer" => all(&[Category::OptimizerState, Category::Temporary]),
+            // At most every second activation is the copy of one before.
+            "inplace-activations" => all(&[Category::Activation]) / 2,
+            _ => return None,
+        })
+    }
+
+    /// Memory that PyTorch holds and cannot use, and what other settings of its allocator might give back.
+    pub fn unused_bytes(&self) -> u64 {
+        let is_unused = |part: &Part| matches!(part, Part::Cached | Part::CachedPinned);
+        let unused = self.parts.iter().filter(|(part, _)| is_unused(part));
+        unused.map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// Modules that stand side by side with others of their class and have modules inside, none inside another. That is
+/// what checkpointing takes for blocks (`tricks/checkpointing.py`); a number that is too small or too large here costs
+/// a rehearsal, and no more.
+fn blocks(names: &Names) -> u64 {
+    let paths: BTreeSet<&str> = names
+        .modules
+        .iter()
+        .map(|module| &module.path[..])
+        .collect();
+    let mut siblings: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for module in &names.modules {
+        if let Some((parent, _)) = module.path.rsplit_once('.')
+            && has_modules_inside(&paths, &module.path)
+            && module.class != "Sequential"
+        {
+            let group = siblings.entry((parent, &module.class)).or_default();
+            group.push(&module.path);
+        }
+    }
+    let repeated: Vec<&str> = siblings
+        .into_values()
+        .filter(|group| group.len() >= 2)
+        .flatten()
+        .collect();
+    let is_inside = |path: &str, other: &str| {
+        path.strip_prefix(other)
+            .is_some_and(|rest| rest.starts_with('.'))
+    };
+    let outer = repeated
+        .iter()
+        .filter(|path| !repeated.iter().any(|other| is_inside(path, other)));
+    outer.count() as u64
+}
+
+fn has_modules_inside(paths: &BTreeSet<&str>, path: &str) -> bool {
+    let inside = format!("{path}.");
+    let mut after = paths.range(inside.as_str()..);
+    after.next().is_some_and(|next| next.starts_with(&inside))
+}
+
+/// The second dimension of a batch of two.
+fn tokens(run: &Run) -> Option<u64> {
+    let coverage = run.findings.main_process()?.coverage.as_ref()?;
+    let mut covered = coverage.covered.iter();
+    let largest = covered.find(|covered| covered.part == TrainingPart::LargestBatch)?;
+    let mut dimensions = largest.detail.split('×').map(|it| it.parse::<u64>());
+    match (dimensions.next(), dimensions.next(), dimensions.next()) {
+        (Some(Ok(_)), Some(Ok(tokens)), None) if tokens > 1 => Some(tokens),
+        _ => None,
+    }
+}
+
+/// What a run with unlimited memory would have of a card, as a floor for estimates: what no trick takes away.
+pub fn floor_bytes(composition: &Composition, needed: &Peaks) -> u64 {
+    let lasting = [Category::Parameter, Category::Buffer]
+        .map(|category| composition.bytes_of(category))
+        .iter()
+        .sum::<u64>();
+    let outside = needed.device_bytes.saturating_sub(needed.reserved_bytes);
+    lasting + outside
+}
+
+#[cfg(test)]
+mod tests {
+    use ghostgpu_recording::Module;
+
+    use super::*;
+
+    fn names(modules: &[(&str, &str)]) -> Names {
+        let mut names = Names::default();
+        for (path, class) in modules {
+            names.modules.push(Module {
+                path: (*path).to_owned(),
+                class: (*class).to_owned(),
+                output_bytes: 0,
+            });
+        }
+        names
+    }
+
+    #[test]
+    fn blocks_are_repeated_modules_with_modules_inside() {
+        let transformer = names(&[
+            ("bert.encoder.layer.0", "BertLayer"),
+            ("bert.encoder.layer.0.attention", "BertAttention"),
+            ("bert.encoder.layer.1", "BertLayer"),
+            ("bert.encoder.layer.1.attention", "BertAttention"),
+            ("bert.encoder.layer.10", "BertLayer"),
+            ("bert.encoder.layer.10.attention", "BertAttention"),
+            ("bert.pooler", "BertPooler"),
+        ]);
+        assert_eq!(blocks(&transformer), 3);
+        let plain = names(&[("layers.0", "Linear"), ("layers.1", "Linear")]);
+        assert_eq!(blocks(&plain), 0);
+        let nested = names(&[
+            ("stages.0", "Stage"),
+            ("stages.0.blocks.0", "Block"),
+            ("stages.0.blocks.0.norm", "Norm"),
+            ("stages.0.blocks.1", "Block"),
+            ("stages.0.blocks.1.norm", "Norm"),
+            ("stages.1", "Stage"),
+            ("stages.1.blocks.0", "Block"),
+            ("stages.1.blocks.0.norm", "Norm"),
+        ]);
+        assert_eq!(blocks(&nested), 2);
+    }
+}

@@ -1,0 +1,242 @@
+//! Which tricks, in which amount, make a job fit a card at the least cost.
+//!
+//! The job is rehearsed as it is; if it does not fit, once more with unlimited memory, to see what it is made of. Then
+//! [`search`] rehearses combinations of tricks. Every combination that is said to fit was rehearsed on the card with
+//! everything that a training does, and fits with the margin.
+
+mod allowed;
+mod bench;
+mod coarse_time;
+mod combination;
+mod composition;
+mod families;
+mod least;
+mod nothing_fits;
+mod ranking;
+mod relative_time;
+mod search;
+
+use ghostgpu_recording::Verdict;
+use ghostgpu_rehearse::{
+    Change, Completion, Held, Peaks, Purpose, Reason, Records, Rehearsal, Rehearse, Run, Runner,
+    SizePoint, Stop,
+};
+
+pub use allowed::{Allowance, Allowed};
+use bench::{Bench, failure};
+pub use bench::{CameTo, Tried};
+pub use coarse_time::coarse_time;
+pub use combination::Combination;
+pub use composition::Composition;
+pub use nothing_fits::{CardThatFits, SmallerData, SmallerKind};
+use nothing_fits::{smaller_data, smallest_card};
+pub use search::LeftOut;
+use search::Search;
+
+use crate::StepGrowth;
+use crate::verdict::{Judgement, OnCard, judge, need_seen_in};
+
+/// A job's card, and what a plan for it may do.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    pub card: OnCard<'a>,
+    pub allowed: Allowed,
+    /// No more rehearsals than this are made for the search.
+    pub most_rehearsals: usize,
+}
+
+/// The answer.
+#[derive(Debug)]
+pub enum MemoryPlan {
+    /// It fits already, with room.
+    Fits {
+        judgement: Judgement,
+        run: Box<Run>,
+    },
+    /// Tricks are no help: the script fails, does not use the card, or cannot be judged.
+    NoQuestion {
+        judgement: Judgement,
+        run: Box<Run>,
+        reason: Option<Reason>,
+    },
+    Searched(Box<Searched>),
+}
+
+/// What a search came to.
+#[derive(Debug)]
+pub struct Searched {
+    /// The job as it is.
+    pub as_it_is: Judgement,
+    /// What it has with unlimited memory, and what that is made of.
+    pub needed: Peaks,
+    pub composition: Composition,
+    /// Everything that was rehearsed, best first.
+    pub tried: Vec<Tried>,
+    /// Rehearsals of combinations, those of amounts, margins and unlimited memory included.
+    pub rehearsals: usize,
+    pub stopped: Stopped,
+    pub left_out: LeftOut,
+    /// Nothing that was asked for fits; what was found by allowing more is among `tried`.
+    pub allowed_more: bool,
+    /// Cards on which the job fits with the best combination, and as it is; where nothing fits here.
+    pub cards: Vec<CardThatFits>,
+    pub smaller_data: Vec<SmallerData>,
+}
+
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Nothing is left that could be better.
+    NothingLeft,
+    /// As many rehearsals were made as were allowed.
+    Spent,
+    /// The user ended it, with this signal.
+    Interrupted(i32),
+}
+
+impl Searched {
+    /// The best way that fits with room.
+    pub fn recommended(&self) -> Option<&Tried> {
+        self.tried.first().filter(|tried| tried.fits())
+    }
+}
+
+/// Looks for a plan.
+pub fn find(runner: &mut dyn Rehearse, question: &Question) -> Result<MemoryPlan, Stop> {
+    let run = Run::even_if_timed_out(runner.rehearse(&Rehearsal::as_it_is()))?;
+    let need = (run.completion() == Completion::Completed).then(|| need_seen_in(&run));
+    let growth = StepGrowth::of(&run);
+    let judgement = judge(&run, need.as_ref(), growth.as_ref(), &question.card);
+    match judgement.verdict {
+        Verdict::Fits => {
+            let run = Box::new(run);
+            return Ok(MemoryPlan::Fits { judgement, run });
+        }
+        Verdict::DoesNotFit | Verdict::FitsTightly => {}
+        _ => {
+            return Ok(MemoryPlan::NoQuestion {
+                reason: failure(&run),
+                judgement,
+                run: Box::new(run),
+            });
+        }
+    }
+    let rehearsal = Rehearsal {
+        purpose: Purpose::Need,
+        changes: vec![Change::UnlimitedMemory],
+        records: Records::Memory,
+    };
+    let plain = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
+    if plain.completion() != Completion::Completed {
+        return Ok(MemoryPlan::NoQuestion {
+            reason: failure(&plain),
+            judgement,
+            run: Box::new(plain),
+        });
+    }
+    let composition = Composition::of(&plain);
+    let needed = plain.peaks();
+    let bench = Bench::new(runner, question, &plain);
+    let mut search = Search::new(bench, question, &composition, needed);
+    let mut found = Found::default();
+    let stopped = match go(&mut search, question, &composition, needed, &mut found) {
+        Err(Stop::Interrupted(signal)) => Stopped::Interrupted(signal),
+        Err(stop) => return Err(stop),
+        Ok(()) if search.bench.is_spent() => Stopped::Spent,
+        Ok(()) => Stopped::NothingLeft,
+    };
+    let left_out = search.left_out;
+    let rehearsals = search.bench.rehearsals;
+    let mut tried = std::mem::take(&mut search.bench.tried);
+    ranking::rank(&mut tried, composition.blocks);
+    Ok(MemoryPlan::Searched(Box::new(Searched {
+        as_it_is: judgement,
+        needed,
+        tried,
+        rehearsals,
+        stopped,
+        left_out,
+        allowed_more: found.allowed_more,
+        cards: found.cards,
+        smaller_data: found.smaller_data,
+        composition,
+    })))
+}
+
+/// What a search finds beside combinations.
+#[derive(Default)]
+struct Found {
+    allowed_more: bool,
+    cards: Vec<CardThatFits>,
+    smaller_data: Vec<SmallerData>,
+}
+
+fn go(
+    search: &mut Search,
+    question: &Question,
+    composition: &Composition,
+    needed: Peaks,
+    found: &mut Found,
+) -> Result<(), Stop> {
+    search.without_other_numbers()?;
+    search.with_other_numbers(&question.allowed)?;
+    let fits = |search: &Search| search.bench.tried.iter().any(Tried::fits_with_room);
+    if !fits(search) && question.allowed.changes.is_empty() && !question.allowed.keeps_numerics {
+        found.allowed_more = true;
+        search.with_other_numbers(&question.allowed.with_all_changes())?;
+    }
+    if fits(search) {
+        return search.leave_out_what_is_not_needed();
+    }
+    ranking::rank(&mut search.bench.tried, composition.blocks);
+    let closest = search
+        .bench
+        .tried
+        .iter()
+        .find_map(|tried| match &tried.came_to {
+            CameTo::DoesNotFit {
+                needed: Some(peaks),
+                ..
+            } => Some((tried.combination.clone(), *peaks)),
+            _ => None,
+        });
+    let (best, peaks) = closest.unwrap_or((Combination::none(), needed));
+    found.smaller_data = smaller_data(&mut search.bench, &best, peaks, composition)?;
+    let capacity = question.card.capacity_bytes();
+    for (combination, peaks) in [(best, peaks), (Combination::none(), needed)] {
+        let is_new = !found
+            .cards
+            .iter()
+            .any(|card| card.combination == combination);
+        if is_new {
+            let bytes = peaks.device_bytes;
+            let card = smallest_card(&mut search.bench, &combination, bytes, capacity)?;
+            found.cards.extend(card);
+        }
+    }
+    Ok(())
+}
+
+/// Runs every rehearsal of a question with tricks: the largest batch with a plan, say.
+pub struct WithTricks<'a> {
+    pub runner: &'a mut dyn Runner,
+    pub combination: Combination,
+}
+
+impl Rehearse for WithTricks<'_> {
+    fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
+        let mut with = rehearsal.clone();
+        with.changes.extend(self.combination.changes());
+        self.runner.rehearse(&with)
+    }
+}
+
+impl Runner for WithTricks<'_> {
+    fn hold_at(&mut self, point: &SizePoint, changes: &[Change]) -> Result<Held<'_>, Stop> {
+        let with = [changes, &self.combination.changes()].concat();
+        self.runner.hold_at(point, &with)
+    }
+}
+
+#[cfg(test)]
+mod tests;

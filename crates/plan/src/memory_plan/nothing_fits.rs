@@ -1,0 +1,103 @@
+//! What to say where nothing fits: a card that would do, and what smaller data bring.
+
+use ghostgpu_device::{Card, Catalogue};
+use ghostgpu_rehearse::{Change, Completion, Peaks, Stop};
+use ghostgpu_tricks::Request;
+
+use super::bench::Bench;
+use super::combination::{Combination, request};
+use super::composition::Composition;
+use super::families::TOKEN_STEP;
+
+/// So many cards are rehearsed: what is just as large as the need may still be too small, since contexts differ.
+const CARDS: usize = 2;
+
+/// The smallest card of the catalogue on which a combination fits.
+#[derive(Clone, Debug)]
+pub struct CardThatFits {
+    pub combination: Combination,
+    pub card: &'static Card,
+    pub peaks: Peaks,
+}
+
+/// A change to the data, and what it brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmallerData {
+    pub kind: SmallerKind,
+    /// With unlimited memory, before and after.
+    pub before: Peaks,
+    pub after: Peaks,
+}
+
+/// What is made smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SmallerKind {
+    Batch { from: u64, to: u64 },
+    Tokens { from: u64, to: u64 },
+}
+
+/// The smallest card that is enough for a combination which needs so much.
+pub fn smallest_card(
+    bench: &mut Bench,
+    combination: &Combination,
+    needed_bytes: u64,
+    capacity_bytes: u64,
+) -> Result<Option<CardThatFits>, Stop> {
+    let mut cards: Vec<&'static Card> = Catalogue::builtin()
+        .cards()
+        .iter()
+        .filter(|card| card.total_bytes >= needed_bytes && card.total_bytes > capacity_bytes)
+        .collect();
+    cards.sort_by_key(|card| card.total_bytes);
+    for card in cards.into_iter().take(CARDS) {
+        let run = bench.rehearse(combination, Some(Change::Card(Box::new(card.sheet()))))?;
+        if run.completion() == Completion::Completed {
+            return Ok(Some(CardThatFits {
+                combination: combination.clone(),
+                card,
+                peaks: run.peaks(),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Half the batch, and [`TOKEN_STEP`] fewer tokens, each with the combination that comes closest.
+pub fn smaller_data(
+    bench: &mut Bench,
+    combination: &Combination,
+    before: Peaks,
+    composition: &Composition,
+) -> Result<Vec<SmallerData>, Stop> {
+    let mut found = Vec::new();
+    for (kind, change) in changes(composition) {
+        let Some(changed) = combination.with(change) else {
+            continue;
+        };
+        let run = bench.rehearse(&changed, Some(Change::UnlimitedMemory))?;
+        if run.completion() == Completion::Completed {
+            let after = run.peaks();
+            found.push(SmallerData {
+                kind,
+                before,
+                after,
+            });
+        }
+    }
+    Ok(found)
+}
+
+fn changes(composition: &Composition) -> Vec<(SmallerKind, Request)> {
+    let mut changes = Vec::new();
+    if let Some(from) = composition.batch.filter(|batch| *batch >= 2) {
+        let to = from / 2;
+        let request = request("smaller-batch", &[("batch", to.to_string())]);
+        changes.push((SmallerKind::Batch { from, to }, request));
+    }
+    if let Some(from) = composition.tokens.filter(|tokens| *tokens > TOKEN_STEP) {
+        let to = from - TOKEN_STEP;
+        let request = request("shorter-sequences", &[("tokens", to.to_string())]);
+        changes.push((SmallerKind::Tokens { from, to }, request));
+    }
+    changes
+}

@@ -1,0 +1,455 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use ghostgpu_device::{Catalogue, DeviceSheet};
+use ghostgpu_rehearse::TrickRequest;
+use ghostgpu_session::card_usage::CardUse;
+use ghostgpu_session::{
+    AllocatorPeaks, ChangeReport, Coverage, Covered, OomReport, ProcessReport, TrainingData,
+    TrainingPart,
+};
+
+use super::*;
+use crate::made_up::{MadeUp, fails, interrupted};
+use crate::verdict::Margin;
+use ghostgpu_rehearse::{Ending, Findings};
+
+const GIB: u64 = 1 << 30;
+const MIB: u64 = 1 << 20;
+
+/// A made-up training: what it holds of each kind, in MiB.
+#[derive(Clone, Copy)]
+struct Training {
+    parameters: u64,
+    gradients: u64,
+    state: u64,
+    activations: u64,
+    logits: u64,
+    evaluation: u64,
+    batch: u64,
+}
+
+const GPT: Training = Training {
+    parameters: 500,
+    gradients: 500,
+    state: 1_000,
+    activations: 9_000,
+    logits: 2_000,
+    evaluation: 1_000,
+    batch: 16,
+};
+
+impl Training {
+    /// What a training step and evaluation hold with tricks; none if a trick cannot be right.
+    fn with(&self, tricks: &[&TrickRequest]) -> Option<(u64, u64)> {
+        let mut job = *self;
+        let mut batch = self.batch;
+        for trick in tricks {
+            let number = |option: &str| trick.value(option).and_then(|it| it.parse::<u64>().ok());
+            match trick.name.as_str() {
+                "checkpointing" if trick.value("keep") == Some("matmuls") => {
+                    job.activations = job.activations * 6 / 10;
+                }
+                "checkpointing" => {
+                    // One of ten parts is left of what is checkpointed; nobody knows how many blocks there are.
+                    job.activations /= number("blocks").map_or(10, |_| 2);
+                }
+                "chunking" => {
+                    let chunks = number("chunks").expect("a number");
+                    job.activations /= chunks;
+                    job.logits /= chunks;
+                }
+                "loss-head" => job.logits /= 8,
+                "offload-activations" => job.activations /= 5,
+                "offload-optimizer" => job.state = 0,
+                "optimizer-in-backward" => job.gradients /= 10,
+                "early-zero-grad" => job.gradients = job.gradients * 9 / 10,
+                "autocast" => job.activations = job.activations * 6 / 10,
+                "adafactor" => job.state /= 10,
+                "no-grad-evaluation" => job.evaluation /= 10,
+                "smaller-batch" => batch = number("batch").expect("a number"),
+                "accumulation" => {}
+                "eight-bit-optimizer" | "lora" => return None,
+                _ => {}
+            }
+        }
+        let lasting = job.parameters + job.gradients + job.state;
+        let step = (job.activations + job.logits) * batch / self.batch;
+        Some((lasting + step, lasting + job.evaluation))
+    }
+
+    fn has_place_for(trick: &str) -> bool {
+        !matches!(trick, "inplace-activations" | "optimizer-form")
+    }
+
+    fn run(&self, rehearsal: &Rehearsal, card: &DeviceSheet) -> Result<Run, Stop> {
+        let tricks: Vec<&TrickRequest> = rehearsal
+            .changes
+            .iter()
+            .filter_map(|change| match change {
+                Change::Trick(request) => Some(request),
+                _ => None,
+            })
+            .collect();
+        let Some((step, evaluation)) = self.with(&tricks) else {
+            return fails("SystemExit: 2");
+        };
+        let mut capacity = Some(card.total_bytes);
+        for change in &rehearsal.changes {
+            match change {
+                Change::UnlimitedMemory => capacity = None,
+                Change::LessMemory(bytes) => capacity = capacity.map(|it| it - bytes),
+                Change::Card(card) => capacity = Some(card.total_bytes),
+                _ => {}
+            }
+        }
+        let changes = tricks.iter().map(|trick| ChangeReport {
+            name: trick.name.clone(),
+            did: Self::has_place_for(&trick.name).then(|| "something".to_owned()),
+            ..ChangeReport::default()
+        });
+        let mut process = ProcessReport {
+            changes: changes.collect(),
+            training_data: Some(TrainingData {
+                samples: 1_000,
+                batch: Some(self.batch),
+            }),
+            coverage: Some(Coverage {
+                covered: vec![Covered {
+                    part: TrainingPart::LargestBatch,
+                    detail: "16×512".to_owned(),
+                }],
+                ..Coverage::default()
+            }),
+            ..ProcessReport::default()
+        };
+        let overhead = 400;
+        let room = capacity.unwrap_or(u64::MAX) / MIB;
+        let failed = [(step, "backward"), (evaluation, "evaluation")]
+            .into_iter()
+            .find(|(needed, _)| needed + overhead > room);
+        let reserved = step.max(evaluation) * MIB;
+        let (ending, peak) = match failed {
+            Some((_, stage)) => {
+                process.ooms = vec![OomReport {
+                    device: 0,
+                    requested_bytes: 1,
+                    message: String::new(),
+                    step: 1,
+                    stage: stage.to_owned(),
+                    stack: Vec::new(),
+                    is_fatal: true,
+                    moment: None,
+                }];
+                (Ending::Exited(1), 0)
+            }
+            None => (Ending::Exited(0), reserved),
+        };
+        process.peaks = vec![AllocatorPeaks {
+            peak_allocated_bytes: peak,
+            peak_reserved_bytes: peak,
+            allocations: 1,
+            ..AllocatorPeaks::default()
+        }];
+        process.code_architectures = vec!["sm_75".to_owned(), "sm_86".to_owned()];
+        let mut run = Run::new(
+            ending,
+            Findings {
+                processes: vec![process],
+                cards: vec![CardUse {
+                    used_bytes: 0,
+                    peak_bytes: peak + overhead * MIB,
+                }],
+                ..Findings::default()
+            },
+        );
+        run.capacity_bytes = capacity;
+        Ok(run)
+    }
+}
+
+fn card(gib: u64) -> DeviceSheet {
+    let card = Catalogue::builtin().find("3060").expect("a card");
+    card.sheet_with_total(gib * GIB)
+}
+
+fn question(sheet: &DeviceSheet) -> Question<'_> {
+    Question {
+        card: OnCard {
+            sheet,
+            count: 1,
+            uncertainty: None,
+            reserve_bytes: 0,
+            margin: Some(Margin::Bytes(200 * MIB)),
+            torch: None,
+        },
+        allowed: Allowed::default(),
+        most_rehearsals: 100,
+    }
+}
+
+fn runner(training: Training, sheet: &DeviceSheet) -> MadeUp {
+    let sheet = sheet.clone();
+    MadeUp::new(move |rehearsal| training.run(rehearsal, &sheet))
+}
+
+fn searched(training: Training, question: &Question) -> Searched {
+    let mut runner = runner(training, question.card.sheet);
+    match find(&mut runner, question).expect("no stop") {
+        MemoryPlan::Searched(searched) => *searched,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn words(searched: &Searched) -> Vec<String> {
+    let fitting = searched.tried.iter().filter(|tried| tried.fits());
+    fitting.map(|tried| tried.combination.in_words()).collect()
+}
+
+#[test]
+fn a_job_that_fits_needs_no_plan() {
+    let sheet = card(24);
+    let mut runner = runner(GPT, &sheet);
+    let plan = find(&mut runner, &question(&sheet)).expect("no stop");
+    assert!(matches!(plan, MemoryPlan::Fits { .. }), "{plan:?}");
+    assert_eq!(runner.seen.len(), 1);
+}
+
+#[test]
+fn every_way_that_is_said_to_fit_fits_with_the_margin() {
+    for gib in [3, 4, 6, 8, 10, 12] {
+        let sheet = card(gib);
+        let question = question(&sheet);
+        let found = searched(GPT, &question);
+        assert!(found.recommended().is_some(), "{gib} GiB");
+        for tried in found.tried.iter().filter(|tried| tried.fits_with_room()) {
+            let requests: Vec<&TrickRequest> = tried.combination.requests().iter().collect();
+            let (step, evaluation) = GPT.with(&requests).expect("possible");
+            let needed = (step.max(evaluation) + 400) * MIB;
+            assert!(needed + 200 * MIB <= sheet.total_bytes, "{tried:?}");
+            let CameTo::Fits { headroom_bytes, .. } = tried.came_to else {
+                panic!("{tried:?}");
+            };
+            assert_eq!(headroom_bytes, sheet.total_bytes - needed);
+        }
+        assert_eq!(found.stopped, Stopped::NothingLeft, "{gib} GiB");
+    }
+}
+
+#[test]
+fn what_costs_nothing_comes_before_what_costs_a_pass() {
+    let sheet = card(12);
+    // 13 000 MiB and 400 are 13.1 GiB: the pieces of the loss alone save enough.
+    let found = searched(GPT, &question(&sheet));
+    assert_eq!(
+        found.recommended().expect("a plan").combination.in_words(),
+        "--chunk-loss 8"
+    );
+    assert!(words(&found).contains(&"--chunks 2".to_owned()));
+}
+
+#[test]
+fn no_more_chunks_are_made_than_are_needed() {
+    let sheet = card(5);
+    let found = searched(GPT, &question(&sheet));
+    let chunks: Vec<u64> = found
+        .tried
+        .iter()
+        .filter(|tried| tried.fits() && tried.combination.requests().len() == 1)
+        .filter_map(|tried| {
+            tried
+                .combination
+                .get("chunking")?
+                .value("chunks")?
+                .parse()
+                .ok()
+        })
+        .collect();
+    // 2 000 of the rest, 400 of overhead, 200 to spare: 2 520 are left of 11 000.
+    assert_eq!(chunks.iter().min(), Some(&5), "{chunks:?}");
+}
+
+#[test]
+fn numbers_stay_as_they_are_unless_that_is_allowed() {
+    let sheet = card(8);
+    let mut asked = question(&sheet);
+    let found = searched(GPT, &asked);
+    assert!(
+        found
+            .tried
+            .iter()
+            .all(|tried| tried.combination.keeps_numbers())
+    );
+    asked.allowed.changes = [Allowance::Precision, Allowance::Optimizer].into();
+    let found = searched(GPT, &asked);
+    let changed = found
+        .tried
+        .iter()
+        .any(|tried| tried.combination.has("autocast"));
+    assert!(changed, "{:?}", words(&found));
+    assert!(
+        !found
+            .tried
+            .iter()
+            .any(|tried| tried.combination.has("smaller-batch"))
+    );
+    let recommended = found.recommended().expect("a plan");
+    assert!(recommended.combination.keeps_numbers(), "{recommended:?}");
+}
+
+#[test]
+fn accumulation_keeps_the_samples_of_a_step() {
+    let sheet = card(5);
+    let mut asked = question(&sheet);
+    asked.allowed.changes = [Allowance::Batch].into();
+    let found = searched(GPT, &asked);
+    let smaller: Vec<&Tried> = found
+        .tried
+        .iter()
+        .filter(|tried| tried.fits() && tried.combination.has("smaller-batch"))
+        .collect();
+    assert!(!smaller.is_empty());
+    for tried in smaller {
+        let number = |name: &str, option: &str| -> u64 {
+            let request = tried.combination.get(name).expect("both");
+            request
+                .value(option)
+                .and_then(|it| it.parse().ok())
+                .expect("a number")
+        };
+        assert_eq!(
+            number("smaller-batch", "batch") * number("accumulation", "steps"),
+            16
+        );
+    }
+}
+
+#[test]
+fn evaluation_that_runs_out_of_memory_is_helped() {
+    let training = Training {
+        activations: 2_000,
+        evaluation: 9_000,
+        ..GPT
+    };
+    let sheet = card(8);
+    let found = searched(training, &question(&sheet));
+    let recommended = found.recommended().expect("a plan");
+    assert_eq!(recommended.combination.in_words(), "--eval-no-grad");
+}
+
+#[test]
+fn where_nothing_fits_more_is_allowed_and_a_card_is_named() {
+    let sheet = card(1);
+    let mut asked = question(&sheet);
+    let found = searched(GPT, &asked);
+    assert!(found.recommended().is_none());
+    assert!(found.allowed_more);
+    let misses = found.tried.iter().filter(|tried| {
+        matches!(
+            tried.came_to,
+            CameTo::DoesNotFit {
+                needed: Some(_),
+                ..
+            }
+        )
+    });
+    assert!(misses.count() >= 3);
+    for card in &found.cards {
+        assert!(card.card.total_bytes > sheet.total_bytes);
+        assert!(card.peaks.device_bytes <= card.card.total_bytes);
+    }
+    assert_eq!(
+        found.cards.len(),
+        2,
+        "with the closest combination, and as it is"
+    );
+    assert!(found.cards[0].card.total_bytes <= found.cards[1].card.total_bytes);
+    let kinds: Vec<SmallerKind> = found.smaller_data.iter().map(|it| it.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            SmallerKind::Batch { from: 16, to: 8 },
+            SmallerKind::Tokens { from: 512, to: 384 }
+        ]
+    );
+    asked.allowed.keeps_numerics = true;
+    let kept = searched(GPT, &asked);
+    assert!(!kept.allowed_more);
+    assert!(
+        kept.tried
+            .iter()
+            .all(|tried| tried.combination.keeps_numbers())
+    );
+}
+
+#[test]
+fn nothing_is_rehearsed_twice_on_the_same_card() {
+    for gib in [1, 4, 8] {
+        let sheet = card(gib);
+        let seen: Rc<RefCell<Vec<Rehearsal>>> = Rc::default();
+        let noted = Rc::clone(&seen);
+        let own = sheet.clone();
+        let mut runner = MadeUp::new(move |rehearsal| {
+            noted.borrow_mut().push(rehearsal.clone());
+            GPT.run(rehearsal, &own)
+        });
+        find(&mut runner, &question(&sheet)).expect("no stop");
+        let seen = seen.borrow();
+        for (place, rehearsal) in seen.iter().enumerate() {
+            let is_same = |other: &Rehearsal| other.changes == rehearsal.changes;
+            assert!(!seen[..place].iter().any(is_same), "{gib}: {rehearsal:?}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_on_rehearsals_is_kept_and_said() {
+    let sheet = card(4);
+    let mut asked = question(&sheet);
+    asked.most_rehearsals = 9;
+    let found = searched(GPT, &asked);
+    assert_eq!(found.stopped, Stopped::Spent);
+    assert!(found.rehearsals >= 9);
+}
+
+#[test]
+fn an_interrupt_leaves_the_best_so_far() {
+    let sheet = card(8);
+    let own = sheet.clone();
+    let mut count = 0;
+    let mut runner = MadeUp::new(move |rehearsal| {
+        count += 1;
+        match count {
+            0..=12 => GPT.run(rehearsal, &own),
+            _ => interrupted(),
+        }
+    });
+    let plan = find(&mut runner, &question(&sheet)).expect("an answer");
+    let MemoryPlan::Searched(found) = plan else {
+        panic!("searched");
+    };
+    assert_eq!(found.stopped, Stopped::Interrupted(2));
+    assert!(!found.tried.is_empty());
+}
+
+#[test]
+fn a_script_that_fails_has_no_plan() {
+    let sheet = card(8);
+    let mut runner = MadeUp::new(|_| fails("KeyError: 'x'"));
+    let plan = find(&mut runner, &question(&sheet)).expect("an answer");
+    let MemoryPlan::NoQuestion { reason, .. } = plan else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(reason, Some(Reason::Exception("KeyError: 'x'".to_owned())));
+}
+
+#[test]
+fn tricks_without_a_place_are_in_no_plan() {
+    for gib in [4, 8] {
+        let sheet = card(gib);
+        let found = searched(GPT, &question(&sheet));
+        for tried in found.tried.iter().filter(|tried| tried.fits()) {
+            assert!(!tried.combination.has("inplace-activations"), "{tried:?}");
+        }
+    }
+}
