@@ -3,6 +3,8 @@
 mod answer_options;
 mod breakdown_options;
 mod calibrate;
+mod card_list;
+mod cards;
 mod completions;
 mod doctor;
 mod estimate;
@@ -40,6 +42,7 @@ Examples:
   ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
   ghostgpu estimate bert-base --batch 32 --seq 128 --dtype bf16 --gpu t4
   ghostgpu max-batch --gpu 3060 train.py
+  ghostgpu cards train.py --batch-size 64
   ghostgpu launch --amp bf16 --checkpoint auto train.py
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
@@ -65,6 +68,7 @@ enum Command {
     Run(run::Arguments),
     Estimate(estimate::Arguments),
     MaxBatch(max_batch::Arguments),
+    Cards(cards::Arguments),
     Launch(launch::Arguments),
     Tricks(tricks::Arguments),
     #[command(alias = "record")]
@@ -87,6 +91,7 @@ impl CommandLine {
             Command::Run(arguments) => run::execute(&arguments),
             Command::Estimate(arguments) => estimate::execute(&arguments),
             Command::MaxBatch(arguments) => max_batch::execute(&arguments),
+            Command::Cards(arguments) => cards::execute(&arguments),
             Command::Launch(arguments) => launch::execute(&arguments),
             Command::Tricks(arguments) => tricks::execute(&arguments),
             Command::Calibrate(arguments) => calibrate::execute(&arguments),
@@ -140,6 +145,11 @@ mod tests {
     #[test]
     fn help_of_max_batch() {
         insta::assert_snapshot!(help(&["max-batch"]));
+    }
+
+    #[test]
+    fn help_of_cards() {
+        insta::assert_snapshot!(help(&["cards"]));
     }
 
     #[test]
