@@ -177,3 +177,6 @@ pub(crate) fn verdict_name(verdict: Verdict) -> String {
     let value = serde_json::to_value(verdict).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
+
+#[cfg(test)]
+mod tests;

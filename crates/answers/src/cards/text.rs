@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ghostgpu_recording::Verdict;
-use ghostgpu_text::{Sheet, Table, counted, human};
+use ghostgpu_text::{Sheet, Table, counted, human, shortened};
 
 use super::{CardRow, Cards, smallest};
 use crate::headline::word;
@@ -14,6 +14,12 @@ const ROWS: usize = 14;
 
 /// How many of them are cards that the job does not fit on.
 const ROWS_BELOW: usize = 4;
+
+/// Width of everything beside the names, with the gaps.
+const FIGURES_WIDTH: usize = 53;
+
+/// So much of a name that is too long stays at its beginning.
+const NAME_BEGINNING: usize = 13;
 
 impl Cards {
     /// With `is_all`, every card is in the table.
@@ -41,7 +47,7 @@ impl Cards {
         let mut text = sheet.render();
         if !shown.is_empty() {
             text.push('\n');
-            text.push_str(&table(&shown, is_all));
+            text.push_str(&table(&shown, look.width));
         }
         if let Some(more) = what_is_left_out(&by_memory, &shown) {
             text.push_str(&format!("{more}\n"));
@@ -192,19 +198,17 @@ fn around_the_limit<'a>(rows: &[&'a CardRow]) -> Vec<&'a CardRow> {
     rows[from..(from + ROWS).min(rows.len())].to_vec()
 }
 
-fn table(rows: &[&CardRow], has_capability: bool) -> String {
-    let mut headings = vec!["card", ">memory"];
-    if has_capability {
-        headings.push(">cc");
-    }
-    headings.extend(["verdict", ">needs", ">to spare"]);
-    let mut table = Table::new(&headings);
+fn table(rows: &[&CardRow], width: usize) -> String {
+    let mut table = Table::new(&["card", ">memory", "verdict", ">needs", ">to spare"]);
     for row in rows {
-        let mut cells = vec![row.name.clone(), human(row.total_bytes)];
-        if has_capability {
-            cells.push(row.capability.clone());
-        }
-        cells.extend([
+        let name = shortened(
+            &row.name,
+            width.saturating_sub(FIGURES_WIDTH),
+            NAME_BEGINNING,
+        );
+        table.push(vec![
+            name,
+            human(row.total_bytes),
             word(row.verdict).0.to_owned(),
             row.needed_device_bytes.map(human).unwrap_or_default(),
             match (row.headroom_bytes, row.missing_bytes) {
@@ -213,7 +217,6 @@ fn table(rows: &[&CardRow], has_capability: bool) -> String {
                 (None, None) => String::new(),
             },
         ]);
-        table.push(cells);
     }
     table.render()
 }

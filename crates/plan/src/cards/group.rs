@@ -14,111 +14,96 @@ const NEAR: u64 = 33;
 /// So few cards are rehearsed sooner than compared.
 const FEW: usize = 2;
 
+/// Cards with one number of multiprocessors: a rehearsal on one of them holds for all.
+type Alike<'a> = Vec<&'a Card>;
+
 impl<'a> Known<'_, 'a> {
     /// Cards of one capability, those with fewest multiprocessors first.
     pub(super) fn find_group(
         &mut self,
         runner: &mut dyn Rehearse,
-        cards: Vec<&'a Card>,
+        cards: &[&'a Card],
     ) -> Result<(), Stop> {
-        let (Some(first), Some(last)) = (cards.first(), cards.last()) else {
+        if cards.len() <= FEW || self.alone_because.is_some() {
+            return self.each_alone(runner, cards);
+        }
+        let alike = by_multiprocessors(cards);
+        let (Some(first), Some(last)) = (alike.first(), alike.last()) else {
             return Ok(());
         };
-        if cards.len() <= FEW || self.alone_because.is_some() {
-            return self.each_alone(runner, &cards);
-        }
-        let mut lowest = Profile::rehearse(runner, first)?;
+        let mut lowest = Profile::rehearse(runner, first[0])?;
         if lowest.run.completion() != Completion::Completed {
             // Not a matter of memory: each card says for itself what it is.
-            return self.each_alone(runner, &cards);
+            return self.each_alone(runner, cards);
         }
-        if lowest.on(first).is_none() {
+        let Some(foreseen) = lowest.on(first[0]) else {
             self.alone_because = Some("the allocator's history of this job cannot be replayed");
-            return self.each_alone(runner, &cards);
-        }
-        let highest = Profile::rehearse(runner, last)?;
-        self.find_between(runner, lowest, highest, &cards)
-    }
-
-    /// The cards from that of one profile to that of another, both included.
-    fn find_between(
-        &mut self,
-        runner: &mut dyn Rehearse,
-        mut lowest: Profile<'a>,
-        mut highest: Profile<'a>,
-        cards: &[&'a Card],
-    ) -> Result<(), Stop> {
-        let expected = lowest.on(highest.card);
-        if highest.run.completion() == Completion::Completed
-            && expected.is_some()
-            && expected == highest.on(highest.card)
-        {
-            return self.find_alike(runner, lowest, cards);
-        }
-        if cards.len() <= FEW {
-            return self.each_alone(runner, cards);
-        }
-        let (low, high) = cards.split_at(cards.len() / 2);
-        for (known, half) in [(lowest, low), (highest, high)] {
-            self.find_half(runner, known, half)?;
-        }
-        Ok(())
-    }
-
-    /// Some cards, of which the first or the last has a profile.
-    fn find_half(
-        &mut self,
-        runner: &mut dyn Rehearse,
-        known: Profile<'a>,
-        cards: &[&'a Card],
-    ) -> Result<(), Stop> {
-        let (Some(first), Some(last)) = (cards.first(), cards.last()) else {
-            return Ok(());
-        };
-        if known.run.completion() != Completion::Completed || cards.len() <= FEW {
-            return self.each_alone(runner, cards);
-        }
-        match known.card.name == first.name {
-            true => {
-                let highest = Profile::rehearse(runner, last)?;
-                self.find_between(runner, known, highest, cards)
-            }
-            false => {
-                let lowest = Profile::rehearse(runner, first)?;
-                match lowest.run.completion() {
-                    Completion::Completed => self.find_between(runner, lowest, known, cards),
-                    _ => self.each_alone(runner, cards),
-                }
-            }
-        }
-    }
-
-    /// Cards on which the job needs what one profile says.
-    fn find_alike(
-        &mut self,
-        runner: &mut dyn Rehearse,
-        mut profile: Profile<'a>,
-        cards: &[&'a Card],
-    ) -> Result<(), Stop> {
-        let Some(foreseen) = profile.on(profile.card) else {
             return self.each_alone(runner, cards);
         };
-        let measured = need(runner, &changes(profile.card), &profile.run)?.need;
-        let confirmed = match measured {
+        let confirmed = match need(runner, &changes(first[0]), &lowest.run)?.need {
             Need::Found(smallest) if smallest.device_bytes == foreseen.needed_bytes() => smallest,
             // The replay is not right about this job.
             _ => return self.each_alone(runner, cards),
         };
-        let (near, far): (Vec<_>, Vec<_>) = cards
-            .iter()
-            .filter_map(|&card| Some((card, profile.on(card)?)))
-            .partition(|(card, foreseen)| self.is_near(card, foreseen, &confirmed));
-        for (card, foreseen) in far {
-            let row = self.judged(&profile.run, card, foreseen.need(&confirmed));
-            self.rows.push(row);
+        let mut near = self.judge_by(&mut lowest, first, &confirmed);
+        if alike.len() > 1 {
+            let mut highest = Profile::rehearse(runner, last[0])?;
+            near.extend(self.judge_by(&mut highest, last, &confirmed));
+            let between = &alike[1..alike.len() - 1];
+            let ends = (&mut lowest, &mut highest);
+            near.extend(self.find_between(runner, ends, between, &confirmed)?);
         }
-        let near: Vec<&Card> = near.into_iter().map(|(card, _)| card).collect();
         self.each_alone(runner, &near)
+    }
+
+    /// Judges the cards whose numbers of multiprocessors lie between those of two that were rehearsed; those that have to
+    /// be rehearsed by themselves are returned.
+    fn find_between(
+        &mut self,
+        runner: &mut dyn Rehearse,
+        (lowest, highest): (&mut Profile<'a>, &mut Profile<'a>),
+        between: &[Alike<'a>],
+        confirmed: &Smallest,
+    ) -> Result<Vec<&'a Card>, Stop> {
+        if between.is_empty() {
+            return Ok(Vec::new());
+        }
+        let expected = lowest.on(highest.card);
+        if expected.is_some() && expected == highest.on(highest.card) {
+            let all: Vec<&Card> = between.iter().flatten().copied().collect();
+            return Ok(self.judge_by(lowest, &all, confirmed));
+        }
+        let (low, high) = between.split_at(between.len() / 2);
+        let Some((alike, high)) = high.split_first() else {
+            return Ok(Vec::new());
+        };
+        let mut middle = Profile::rehearse(runner, alike[0])?;
+        let mut near = self.judge_by(&mut middle, alike, confirmed);
+        near.extend(self.find_between(runner, (lowest, &mut middle), low, confirmed)?);
+        near.extend(self.find_between(runner, (&mut middle, highest), high, confirmed)?);
+        Ok(near)
+    }
+
+    /// Judges cards by what a rehearsal with unlimited memory says about them; those where that does not decide are
+    /// returned.
+    fn judge_by(
+        &mut self,
+        profile: &mut Profile<'a>,
+        cards: &[&'a Card],
+        confirmed: &Smallest,
+    ) -> Vec<&'a Card> {
+        let is_completed = profile.run.completion() == Completion::Completed;
+        let mut near = Vec::new();
+        for &card in cards {
+            match profile.on(card).filter(|_| is_completed) {
+                Some(foreseen) if !self.is_near(card, &foreseen, confirmed) => {
+                    let row = self.judged(&profile.run, card, foreseen.need(confirmed));
+                    self.rows.push(row);
+                }
+                _ => near.push(card),
+            }
+        }
+        near
     }
 
     /// Whether a card's memory is about what decides.
@@ -145,4 +130,10 @@ impl<'a> Known<'_, 'a> {
         }
         Ok(())
     }
+}
+
+/// Cards by their number of multiprocessors, of which the fewest come first.
+fn by_multiprocessors<'a>(cards: &[&'a Card]) -> Vec<Alike<'a>> {
+    let same = |one: &&Card, other: &&Card| one.multiprocessors == other.multiprocessors;
+    cards.chunk_by(same).map(<[_]>::to_vec).collect()
 }

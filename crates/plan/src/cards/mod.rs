@@ -1,10 +1,11 @@
 //! On which cards does a job fit?
 //!
-//! The answer for a card is that of a rehearsal on it, but not every card needs one. Compute capability decides kernels,
-//! library engines and most workspaces; what else a card answers (multiprocessors, caches, its memory) seldom changes
-//! what a job needs. So for each capability the cards with the fewest and the most multiprocessors are rehearsed with
-//! unlimited memory. If the history of one, replayed beside the other's context, says of it what its own says, it holds
-//! for the cards between them; if not, the cards are divided in the middle, and each half is looked at in the same way.
+//! The answer for a card is that of a rehearsal on it, but not every card needs one. Its compute capability decides
+//! kernels and library engines. Its multiprocessors decide how far PyTorch splits sums, with a buffer for the parts, some
+//! workspaces, and how large the context is. So for each capability the cards with the fewest and the most
+//! multiprocessors are rehearsed with unlimited memory. If the history of one, replayed beside the other's context, says
+//! of it what its own says, it holds for the cards between them; if not, one in the middle is rehearsed too, and each
+//! half is looked at in the same way.
 //!
 //! A card that has about as much memory as the job needs is rehearsed by itself, as `run` does it: there retries,
 //! smaller workspaces and the margin decide. So is every card of a job whose history cannot be replayed.
@@ -161,7 +162,7 @@ impl<'a> Known<'_, 'a> {
             .partition(|card| card.total_bytes > self.question.reserve_bytes);
         self.full_already(&full);
         for group in by_capability(&free) {
-            self.find_group(runner, group)?;
+            self.find_group(runner, &group)?;
         }
         Ok(())
     }
@@ -314,3 +315,6 @@ impl Rehearse for Counting<'_> {
         self.runner.rehearse(rehearsal)
     }
 }
+
+#[cfg(test)]
+mod tests;
