@@ -209,6 +209,11 @@ fn in_words(purpose: &Purpose) -> String {
         Purpose::AsItIs => "rehearsing the script as it is".to_owned(),
         Purpose::Need => "rehearsing with unlimited memory, to find the need".to_owned(),
         Purpose::AssumedSizes => "rehearsing with half of the sizes that were assumed".to_owned(),
+        Purpose::OnCard {
+            name,
+            is_unlimited: true,
+        } => format!("rehearsing on a {name} with unlimited memory"),
+        Purpose::OnCard { name, .. } => format!("rehearsing on a {name}"),
         Purpose::SmallestMemory { bytes } => {
             format!("rehearsing with {}, the least it may need", human(*bytes))
         }

@@ -80,6 +80,7 @@ fn rehearsing_prints_nothing_and_knows_no_arguments() {
 #[test]
 fn no_command_knows_another() {
     let commands = [
+        "cards",
         "completions",
         "doctor",
         "estimate",

@@ -4,7 +4,8 @@
 //! [`Rehearse`](ghostgpu_rehearse::Rehearse): it decides what to rehearse next, and what the runs say
 //! together. [`need`] is the smallest memory at which a job ends; [`largest_batch`] and [`growth`]
 //! are about sizes; [`candidates`] rehearses what may help against an out-of-memory error, [`fixes`] what
-//! corrected lines save, and [`memory_plan`] looks for the tricks that make a job fit.
+//! corrected lines save, and [`memory_plan`] looks for the tricks that make a job fit. [`cards`] says on which cards it
+//! does.
 //!
 //! Nothing here starts a process, opens a file or prints. A stop of any rehearsal ends the question. What
 //! is found is data; how it is said is up to the caller, except for the ends of sentences in `words`.
@@ -33,6 +34,7 @@
 
 mod assumed_sizes;
 pub mod candidates;
+pub mod cards;
 pub mod fixes;
 pub mod growth;
 pub mod largest_batch;

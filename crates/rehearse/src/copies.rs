@@ -1,6 +1,6 @@
 //! Rehearsals in copies of a script that was held where it first uses the card.
 //!
-//! Everything before that moment is the same in every rehearsal of a job, whatever memory the card has:
+//! Everything before that moment is the same in every rehearsal of a job, whichever card it is and whatever memory it has:
 //! imports, data, a model built on the host. So the agent of a rehearsal forks there (`agent/card_point.py`).
 //! The script itself continues as if nothing had been; the copy calls us, waits, and forks again for each
 //! further rehearsal, in a folder of its own and with a session of its own. A copy that cannot be made, or
@@ -30,9 +30,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// change any more.
 pub(crate) fn is_for_copies(changes: &[Change]) -> bool {
     changes.iter().all(|change| match change {
-        Change::Memory(_) | Change::LessMemory(_) | Change::UnlimitedMemory | Change::Steps(_) => {
-            true
-        }
+        Change::Card(_)
+        | Change::Memory(_)
+        | Change::LessMemory(_)
+        | Change::UnlimitedMemory
+        | Change::Steps(_)
+        | Change::WithoutLaterPasses => true,
         // PyTorch reads the allocator's settings when it is imported.
         Change::Trick(request) => request.name != "allocator",
         _ => false,

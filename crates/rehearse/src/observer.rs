@@ -28,6 +28,8 @@ pub enum Purpose {
     Need,
     /// How much memory hangs on sizes that were assumed.
     AssumedSizes,
+    /// What it does on another card, by its name; with unlimited memory, or with its own.
+    OnCard { name: String, is_unlimited: bool },
     /// Whether it ends on cards with so much memory.
     SmallestMemory { bytes: u64 },
     /// The way to the place where a size is set.

@@ -197,6 +197,21 @@ impl History {
             .with_outside(taken.map(|(event, taken)| (recording.operation_of(event), taken)));
     }
 
+    /// Has the program run beside another context, that of another card: its size decides where segments come to lie.
+    /// False if the sizes of the recorded one are not known.
+    pub fn move_beside_context(&mut self, context_bytes: u64, first_kernel_bytes: u64) -> bool {
+        if self.context_bytes.is_none() {
+            return false;
+        }
+        self.context_bytes = Some(context_bytes);
+        for taken in self.program.outside_mut() {
+            if let Outside::FirstKernel { bytes } = taken {
+                *bytes = first_kernel_bytes;
+            }
+        }
+        true
+    }
+
     /// Gives the program other sizes to request where there is no memory for what it requested at events of the
     /// file: see [`Program::choose`].
     pub fn choose(

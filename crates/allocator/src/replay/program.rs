@@ -156,6 +156,11 @@ impl Program {
             .collect();
     }
 
+    /// What others take from the driver, in order.
+    pub fn outside_mut(&mut self) -> impl Iterator<Item = &mut Outside> {
+        self.outside.iter_mut().map(|(_, taken)| taken)
+    }
+
     /// What had to be assumed.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {

@@ -3,6 +3,8 @@
 mod answer_options;
 mod breakdown_options;
 mod calibrate;
+mod card_list;
+mod cards;
 mod completions;
 mod doctor;
 mod estimate;
@@ -42,6 +44,7 @@ Examples:
   ghostgpu estimate bert-base --batch 32 --seq 128 --dtype bf16 --gpu t4
   ghostgpu max-batch --gpu 3060 train.py
   ghostgpu plan --gpu 3060 train.py --batch-size 64
+  ghostgpu cards train.py --batch-size 64
   ghostgpu launch --amp bf16 --checkpoint auto train.py
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
@@ -68,6 +71,7 @@ enum Command {
     Estimate(estimate::Arguments),
     MaxBatch(max_batch::Arguments),
     Plan(plan::Arguments),
+    Cards(cards::Arguments),
     Launch(launch::Arguments),
     Tricks(tricks::Arguments),
     #[command(alias = "record")]
@@ -91,6 +95,7 @@ impl CommandLine {
             Command::Estimate(arguments) => estimate::execute(&arguments),
             Command::MaxBatch(arguments) => max_batch::execute(&arguments),
             Command::Plan(arguments) => plan::execute(&arguments),
+            Command::Cards(arguments) => cards::execute(&arguments),
             Command::Launch(arguments) => launch::execute(&arguments),
             Command::Tricks(arguments) => tricks::execute(&arguments),
             Command::Calibrate(arguments) => calibrate::execute(&arguments),
@@ -149,6 +154,11 @@ mod tests {
     #[test]
     fn help_of_plan() {
         insta::assert_snapshot!(help(&["plan"]));
+    }
+
+    #[test]
+    fn help_of_cards() {
+        insta::assert_snapshot!(help(&["cards"]));
     }
 
     #[test]

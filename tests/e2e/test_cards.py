@@ -1,0 +1,57 @@
+"""`ghostgpu cards`: what it says of a card is what `ghostgpu run` says of it."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Ask, Rehearse
+
+MEASURES_NEED = True
+
+# Its peak is about what cards of 8 GiB have, and depends on multiprocessors: sums of bias gradients are split.
+TRAINING = """
+import torch
+model = torch.nn.Sequential(
+    *[part for _ in range(6) for part in (torch.nn.Linear(4096, 4096), torch.nn.ReLU())]
+).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(3):
+    model(torch.randn(27000, 4096, device="cuda")).pow(2).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+FIGURES = ("verdict", "needed_device_bytes", "headroom_bytes", "margin_bytes")
+
+
+@pytest.mark.at_length
+def test_every_card_is_told_what_a_run_on_it_says(ask: Ask, rehearse_reference: Rehearse) -> None:
+    chosen = ("--architecture", "ampere,ada", "--at-least", "7GiB", "--at-most", "13GiB")
+    done = ask("cards", *chosen, "--steps", "3", "train.py", script=TRAINING).expect(0)
+    cards = {card["name"]: card for card in done["cards"]}
+    verdicts = {card["verdict"] for card in cards.values()}
+    assert {"fits", "does-not-fit"} <= verdicts, "some cards are at their limits"
+    rehearsed = {name for name, card in cards.items() if card["rehearsed"]}
+    assert 0 < len(rehearsed) < len(cards)
+    assert done["rehearsals"] < 2 * len(cards)
+    # Those at their limits, and of the others the first, the last and the one in the middle of each group.
+    compared = sorted(rehearsed)[:4]
+    for capability in ("8.6", "8.9"):
+        group = [
+            name
+            for name, card in cards.items()
+            if card["capability"] == capability and name not in rehearsed
+        ]
+        compared += {group[0], group[len(group) // 2], group[-1]}
+    for name in compared:
+        run = rehearse_reference(TRAINING, "--gpu", name, "--steps", "3")
+        told = {field: cards[name][field] for field in FIGURES}
+        assert told == {field: run[field] for field in FIGURES}, name
+
+
+def test_two_cards_are_told_what_runs_on_them_say(ask: Ask, rehearse_reference: Rehearse) -> None:
+    script = TRAINING.replace("27000", "512")
+    done = ask("cards", "--gpu", "t4,a100", "--steps", "3", "train.py", script=script).expect(0)
+    assert done["smallest_that_fits"] == "T4"
+    run = rehearse_reference(script, "--gpu", "t4", "--steps", "3").expect(0)
+    told = {field: done["cards"][0][field] for field in FIGURES}
+    assert told == {field: run[field] for field in FIGURES}
