@@ -26,6 +26,9 @@ _FROM_HOST = ("tensor", "as_tensor", "asarray", "scalar_tensor")
 
 MAX_FILLED_BYTES = 256 << 20
 """Larger copies to the host (weights for a file) stay zeros: filling them takes time."""
+MAX_FILLED_PINNED_BYTES = 1 << 20
+"""Larger copies to pinned memory are activations that wait for backward. Nobody reads their values,
+and filled they would take as much of this machine's memory."""
 
 
 class KnownCopies:
@@ -101,7 +104,7 @@ class KnownCopies:
             result.data.copy_(values)
         elif result.numel():
             value = self._plausible.of(tensor)
-            if value and result.nbytes <= MAX_FILLED_BYTES:
+            if value and _is_filled(result):
                 result.data.fill_(value)
             self._on_unknown_read()
 
@@ -153,6 +156,14 @@ class KnownCopies:
         else:
             values = self._torch.tensor(data, dtype=result.dtype, device="cpu")
             self._known.learn(result, values)
+
+
+def _is_filled(result: Any) -> bool:
+    """Whether a copy on the host gets an ordinary value in place of zeros."""
+    size = result.nbytes
+    return bool(
+        size <= MAX_FILLED_PINNED_BYTES or (size <= MAX_FILLED_BYTES and not result.is_pinned())
+    )
 
 
 def _itself(values: Any) -> Any:

@@ -260,7 +260,7 @@ impl PlanAnswer {
                 }
             },
             StoppedBecause::Spent => {
-                "no more were allowed (--candidates), better ones may be left".to_owned()
+                "no more were allowed (--rehearsals), better ones may be left".to_owned()
             }
             StoppedBecause::Interrupted => "interrupted, better ones may be left".to_owned(),
             StoppedBecause::NotSearched => String::new(),

@@ -14,14 +14,14 @@ use crate::failure::Failure;
 use crate::questions::plan::{Commands, WhichTricks, answer};
 
 /// So many rehearsals are enough for most jobs, and few enough to wait for.
-const REHEARSALS: usize = 80;
+const REHEARSALS: u64 = 80;
 
 /// Find the tricks that make a script fit on a virtual card
 ///
-/// The script is rehearsed as it is and, if it does not fit, with memory-saving tricks: each alone, then
-/// combined, in the least amount that is enough. Every way that is shown was rehearsed on the card with
-/// everything that a training does, and leaves the margin free. Losses and gradients stay the same up to
-/// rounding, unless --allow permits more.
+/// The script is rehearsed as it is and, if it does not fit, with memory-saving tricks: each alone,
+/// then combined, in the least amount that is enough. Every way that is shown was rehearsed on the
+/// card with everything that a training does, and leaves the margin free. Losses and gradients stay
+/// the same up to rounding, unless --allow permits more.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "\
@@ -41,9 +41,9 @@ Examples:
 
 A question that was answered before is answered from the cache (--fresh asks again).
 
-Exit codes: 0 it fits, as it is or with what was found, 3 nothing fits, 4 it fits only tightly, 5 to 8 if
-the job has another problem (`ghostgpu run --help`), 2 wrong usage or a failure of ghostgpu's own,
-otherwise the code of the script.")]
+Exit codes: 0 it fits, as it is or with what was found, 3 nothing fits, 4 it fits only tightly, 5 to
+8 if the job has another problem (`ghostgpu run --help`), 2 wrong usage or a failure of ghostgpu's
+own, otherwise the code of the script.")]
 pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
@@ -58,8 +58,9 @@ pub struct Arguments {
     pub allow: Vec<AllowOption>,
 
     /// Make at most this many rehearsals
-    #[arg(long, value_name = "N", default_value_t = REHEARSALS)]
-    pub candidates: usize,
+    #[arg(long, value_name = "N", default_value_t = REHEARSALS,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub rehearsals: u64,
 
     /// Find the largest batch with the recommended tricks too
     #[arg(long)]
@@ -135,10 +136,8 @@ impl Arguments {
 }
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    let needs = arguments
-        .batch
-        .needs("--largest-batch", arguments.largest_batch);
-    needs?;
+    let has_batch = arguments.largest_batch;
+    arguments.batch.needs("--largest-batch", has_batch)?;
     let script = follow_ups::job(&arguments.script.command());
     let mut options = follow_ups::options(&arguments.options);
     if let Some(memory) = arguments.options.memory {
@@ -154,7 +153,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         },
         output: &arguments.answer,
         margin: arguments.options.margin,
-        most_rehearsals: arguments.candidates,
+        most_rehearsals: usize::try_from(arguments.rehearsals).unwrap_or(usize::MAX),
         largest_batch: arguments.largest_batch.then(|| arguments.batch.point()),
         plan_file: arguments.write.as_deref(),
         is_fresh: arguments.fresh,

@@ -22,8 +22,8 @@ const MOST_DEPTH: usize = 8;
 /// Larger files are known by size and time alone.
 const LONGEST_READ_BYTES: u64 = 4 << 20;
 
-/// Files whose names end so are part of a program.
-const CODE: [&str; 7] = ["py", "ipynb", "sh", "yaml", "yml", "toml", "json"];
+/// Files whose names end so are part of a program. Answers, logs and plans that programs write are none.
+const CODE: [&str; 5] = ["py", "ipynb", "sh", "yaml", "yml"];
 
 /// Folders that hold no code of a script's own.
 const SKIPPED: [&str; 4] = ["__pycache__", "node_modules", "site-packages", "wandb"];
