@@ -23,6 +23,7 @@ from training_cases import (  # noqa: E402
     Call,
     assert_same,
     by_hand,
+    in_float64,
     mlp,
     numbers,
     plain,
@@ -37,13 +38,9 @@ from ghostgpu.tricks.surviving_oom_errors import (  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def in_float64() -> Iterator[None]:
-    before, threads = torch.get_default_dtype(), torch.get_num_threads()
-    torch.set_default_dtype(torch.float64)
-    torch.set_num_threads(1)
-    yield
-    torch.set_default_dtype(before)
-    torch.set_num_threads(threads)
+def every_test_in_float64() -> Iterator[None]:
+    with in_float64():
+        yield
 
 
 def surviving(chunks: int = 1) -> Chunker:
