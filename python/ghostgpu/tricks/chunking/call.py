@@ -144,6 +144,8 @@ class Call:
         computes its loss of all results, where a repetition would come later, when what the loss
         took is gone and the sums of gradients are there. So there is room for as much as these.
         """
+        if self.model.survives:
+            return False  # a repetition can be made in more chunks; the script's loss cannot
         copies = 1 if self._findings.weightings else _LOSS_COPIES
         gradients = sum(each.numel() * each.element_size() for each in self.parameters)
         return copies * outputs.bytes_of_rows <= gradients

@@ -80,9 +80,10 @@ class Chunker:
                 make, module, parameters, arguments, options, is_training, group
             )
         except Refused as refused:
-            # What a model is trained for is refused; small helpers beside it, and evaluation,
-            # run as they are, with the same results.
-            if is_training and size * 10 > self._largest:
+            # What a model is trained for is refused; small helpers beside it, evaluation, and what
+            # need not be cut unless memory runs out, run as they are, with the same results.
+            is_asked_for = is_training and self.chunks > 1
+            if is_asked_for and size * 10 > self._largest:
                 raise
             self.left_alone[type(module).__name__] = refused.reason
             return make(*arguments, **options)
