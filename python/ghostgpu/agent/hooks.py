@@ -1,16 +1,16 @@
 """The import hook: calls the agent right after a module it cares about has been imported.
 
-Kept free of imports beyond `sys`: it is loaded by Python processes that never touch torch.
+It imports next to nothing: it is loaded by Python processes that never touch torch.
 """
 
 from __future__ import annotations
 
 import sys
 
+from ..tricks.import_watch import ImportWatch
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 _WATCHED = frozenset(
@@ -28,47 +28,16 @@ _WATCHED = frozenset(
 )
 
 
-class _WatchingFinder:
-    """Finds nothing itself; lets the others find, and adds a call after the module has run."""
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        if fullname not in _WATCHED:
-            return None
-        if fullname == "torch":
-            # Before anything of torch is loaded: loading it may already touch a real driver.
-            from . import preload
-
-            preload.require()
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(fullname, path, target)
-            if spec is not None:
-                _call_after_execution(spec)
-                return spec
-        return None
+class _AgentsWatch(ImportWatch):
+    """Known by its name, also if the agent is loaded twice."""
 
 
-def _call_after_execution(spec: ModuleSpec) -> None:
-    loader = spec.loader
-    if loader is None or not hasattr(loader, "exec_module"):
-        return
-    original = loader.exec_module
+def _before_import(name: str) -> None:
+    if name == "torch":
+        # Before anything of torch is loaded: loading it may already touch a real driver.
+        from . import preload
 
-    def exec_module(module: ModuleType) -> None:
-        original(module)
-        _after_import(module)
-
-    try:
-        # On the instance, so that `torch.__loader__` stays what it would have been.
-        loader.exec_module = exec_module  # type: ignore[method-assign]
-    except AttributeError:
-        sys.stderr.write(f"ghostgpu: cannot watch the import of {spec.name}\n")
+        preload.require()
 
 
 def _after_import(module: ModuleType) -> None:
@@ -96,5 +65,5 @@ def _report(module: str, error: Exception) -> None:
 
 def install() -> None:
     """Put the hook in front of Python's own finders, once."""
-    if not any(type(finder).__name__ == _WatchingFinder.__name__ for finder in sys.meta_path):
-        sys.meta_path.insert(0, _WatchingFinder())
+    if not any(type(finder).__name__ == _AgentsWatch.__name__ for finder in sys.meta_path):
+        _AgentsWatch(_WATCHED, _after_import, _before_import).install()

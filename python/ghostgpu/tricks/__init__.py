@@ -7,10 +7,12 @@ Nothing here needs more than torch, and nothing is imported before it is asked f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
+# Spelled out, as every Python process loads this file, and `typing` takes a while.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from .refusal import Refusal
     from .starting import Started
 

@@ -9,6 +9,8 @@ Costs: nothing over the same samples.
 Numbers: the same up to rounding for losses that are sums or means over samples or tokens. Not for
 losses that compare samples with each other, and not with batch norm in training mode: there only
 the samples of a small batch meet. Chunking is exact for the former.
+In loops that know nothing of it, and in trainers that have it themselves, what a loss is the mean
+of is read from its graph (`accumulation_weights`); where that does not tell, samples count.
 Conflicts: optimizer-in-backward and early-zero-grad, which let go of gradients within a window.
 """
 

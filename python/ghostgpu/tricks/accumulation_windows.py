@@ -1,9 +1,10 @@
 """Accumulation in loops that know nothing of it: what belongs to a step waits for the last batch.
 
 Until then steps, `zero_grad`, clipping, a `GradScaler`'s part and the scheduler's are left out.
-Batches weigh as much as they have samples: gradients that are there are put into the unit of the
-batch that comes next, and divided by the weight of all before the step. The last batch of a pass
-over a loader ends a window, however short it is.
+Batches weigh as much as their loss is the mean of, labels or samples: each loss is multiplied by
+that, and gradients are divided by the weight of all before the step. Sums stay as they are. The
+last batch of a pass over a loader ends a window, however short it is. Trainers that accumulate
+themselves keep their own windows (`accumulation_frameworks`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, Callable
 
+from .accumulation_frameworks import Frameworks, Trainer
+from .accumulation_weights import SUM, Reduction, reduction_of
 from .trick import Trick
+
+_SUM = object()
+"""In place of the weight of a batch whose loss is a sum."""
 
 
 class _Window:
     def __init__(self) -> None:
         self.batches = 0
-        self.weight = 0
+        self.total: Any = 0
+        """The weights of its batches."""
         self.is_divided = False
 
 
@@ -33,8 +40,16 @@ class Windows:
         self._steps = steps
         self._of: weakref.WeakKeyDictionary[Any, _Window] = weakref.WeakKeyDictionary()
         self._samples = 1
-        self._unit = 1
+        self._weight: Any = None
+        """That of the batch at hand, from its first backward pass to its step."""
+        self._unit: float | None = None
+        self._group: Any = None
+        self._trainer: Trainer | None = None
+        self._of_trainer = _Window()
+        """The window of a trainer that has its own."""
         self._is_last_of_pass = False
+        self._watched: set[int] = set()
+        """The loaders that are being iterated."""
         self._has_skipped = False
         self.steps = 0
         self.shortest = steps
@@ -49,20 +64,41 @@ class Windows:
         self._gate_gradients()
         self._gate_scaler()
         self._gate_schedulers()
+        Frameworks(hooks, self._steps, self._manage, self._batches).install()
+
+    def _manage(self, trainer: Trainer | None) -> Trainer | None:
+        before, self._trainer = self._trainer, trainer
+        self._of_trainer = _Window()
+        return before
 
     # What is known about the batch
 
     def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
         if self._torch.is_grad_enabled() and any(p.requires_grad for p in module.parameters()):
+            from torch.nn.parallel import DistributedDataParallel
+
             from .chunking.batch import find_batch
             from .chunking.nested import flatten_arguments
 
             batch = find_batch(flatten_arguments(arguments, options))
             if batch is not None:
                 self._samples = max(1, batch.samples)
+            if isinstance(module, DistributedDataParallel):
+                self._group = module.process_group
         return make(*arguments, **options)
 
     def _batches(self, loader: Any, batches: Any) -> Iterator[Any]:
+        # A loader around PyTorch's own may be ahead: what counts is what it hands out.
+        if id(loader) in self._watched:
+            yield from batches
+            return
+        self._watched.add(id(loader))
+        try:
+            yield from self._counted(loader, batches)
+        finally:
+            self._watched.discard(id(loader))
+
+    def _counted(self, loader: Any, batches: Any) -> Iterator[Any]:
         count: float
         try:
             count = len(loader)
@@ -77,15 +113,19 @@ class Windows:
             if window.batches and count == math.inf:
                 self._is_last_of_pass = True
                 window.batches -= 1
-                window.weight -= self._samples
+                self._weight = 0
                 optimizer.step()
                 optimizer.zero_grad()
 
     def _closes(self, optimizer: Any) -> bool:
         """Whether the batch at hand is the last of the optimizer's window."""
+        if self._trainer is not None:
+            return True  # it steps when its own window ends
         return self._window(optimizer).batches + 1 >= self._steps or self._is_last_of_pass
 
     def _window(self, optimizer: Any) -> _Window:
+        if self._trainer is not None:
+            return self._of_trainer
         if optimizer not in self._of:
             self._of[optimizer] = _Window()
         return self._of[optimizer]
@@ -95,31 +135,120 @@ class Windows:
     def _backward(
         self, make: Callable[..., Any], losses: tuple[Any, ...], gradients: tuple[Any, ...]
     ) -> Any:
-        if self._samples != self._unit:
-            for optimizer, window in list(self._of.items()):
-                if window.batches:
-                    _scale(optimizer, self._unit / self._samples)
-            self._unit = self._samples
-        return make(losses, gradients)
+        trainer = self._trainer
+        divisor = 1 if trainer is None else trainer.divisor()
+        reduction = reduction_of(losses[0], divisor)
+        if trainer is None:
+            # A batch with several backward passes has the weight of the first.
+            if self._weight is None:
+                self._weight = self._weight_of(reduction)
+            return make(self._weighted(losses, self._weight), gradients)
+        window = self._of_trainer
+        window.batches += 1
+        if trainer.is_exact(reduction):
+            return make(losses, gradients)
+        weight = self._weight_of(reduction)
+        window.total = window.total + (0 if weight is _SUM else weight)
+        return make(self._weighted(losses, weight, divisor), gradients)
+
+    def _weight_of(self, reduction: Reduction) -> Any:
+        if self._unit is None:
+            unit = float(self._samples if reduction.count is None else reduction.targets)
+            self._unit = unit if self._group is None else self._over_ranks(unit, "MAX").item()
+        if reduction.kind == SUM:
+            return _SUM
+        return self._samples if reduction.count is None else reduction.count.detach()
+
+    def _weighted(self, losses: tuple[Any, ...], weight: Any, divisor: float = 1) -> Any:
+        """Losses in units of the first batch, so that gradients are as large as they would be."""
+        assert self._unit is not None
+        if weight is _SUM:
+            return tuple(loss * divisor if divisor != 1 else loss for loss in losses)
+        if not isinstance(weight, self._torch.Tensor):
+            factor = weight * divisor / self._unit
+            return tuple(loss * factor if factor != 1 else loss for loss in losses)
+        share = weight.to(self._torch.float64) * (divisor / self._unit)
+        # The mean over nothing is not a number.
+        return tuple(
+            self._torch.where(share > 0, loss * share.to(loss.dtype), loss.new_zeros(()))
+            for loss in losses
+        )
 
     def _divide(self, optimizer: Any) -> None:
         window = self._window(optimizer)
-        if not window.is_divided:
-            window.is_divided = True
-            _scale(optimizer, self._unit / (window.weight + self._samples))
+        if window.is_divided:
+            return
+        window.is_divided = True
+        total = window.total
+        if self._trainer is None and self._weight is not _SUM:
+            total = total + (self._samples if self._weight is None else self._weight)
+        if isinstance(total, int) and total == 0:
+            return  # sums, and what a trainer has weighted itself
+        ranks = 1
+        if self._group is not None:
+            total = self._over_ranks(total, "SUM")
+            ranks = self._torch.distributed.get_world_size(self._group)  # DDP divides by it
+        unit = (self._unit or 1.0) * ranks
+        if isinstance(total, self._torch.Tensor):
+            # A window in which nothing counts has no gradient.
+            exact = total.to(self._torch.float64)
+            _scale(optimizer, self._torch.where(exact > 0, unit / exact, 0.0))
+        elif unit != total:
+            _scale(optimizer, unit / total)
+
+    def _over_ranks(self, value: Any, operation: str) -> Any:
+        distributed = self._torch.distributed
+        device = "cuda" if distributed.get_backend(self._group) == "nccl" else "cpu"
+        number = self._torch.as_tensor(value, dtype=self._torch.float64, device=device).clone()
+        operations = distributed.ReduceOp
+        distributed.all_reduce(number, op=getattr(operations, operation), group=self._group)
+        return number
 
     def _step(self, make: Callable[..., Any], optimizer: Any, arguments: Any, options: Any) -> Any:
-        window = self._window(optimizer)
+        # Lightning, and scripts with LBFGS, compute gradients in a function that the step calls.
+        closure = options.get("closure", arguments[0] if arguments else None)
         self._has_skipped = not self._closes(optimizer)
         if self._has_skipped:
+            loss = None
+            if closure is not None:
+                with self._torch.enable_grad():
+                    loss = closure()
+            window = self._window(optimizer)
             window.batches += 1
-            window.weight += self._samples
-            return None
-        self._divide(optimizer)
+            if self._weight is not _SUM:
+                window.total = window.total + (
+                    self._samples if self._weight is None else self._weight
+                )
+            self._weight = None
+            return loss
+        if closure is None:
+            self._divide(optimizer)
+            result = make(*arguments, **options)
+        else:
+
+            def divided() -> Any:
+                loss = closure()
+                self._divide(optimizer)
+                return loss
+
+            rest = {name: each for name, each in options.items() if name != "closure"}
+            result = make(divided, *arguments[1:], **rest)
+        self._close(optimizer)
+        return result
+
+    def _close(self, optimizer: Any) -> None:
+        window = self._window(optimizer)
         self.steps += 1
-        self.shortest = min(self.shortest, window.batches + 1)
-        self._of[optimizer] = _Window()
-        return make(*arguments, **options)
+        batches = window.batches + (self._trainer is None)
+        self.shortest = min(self.shortest, batches)
+        self._forget(optimizer)
+
+    def _forget(self, optimizer: Any) -> None:
+        self._weight = None
+        if self._trainer is None:
+            self._of[optimizer] = _Window()
+        else:
+            self._of_trainer = _Window()
 
     def _gate_gradients(self) -> None:
         kept = self._is_open_for
@@ -150,8 +279,22 @@ class Windows:
             return clip(listed, max_norm, *rest, **options)
 
         utilities.clip_grad_norm_ = clip_grad_norm_
+        clip_values = utilities.clip_grad_value_
+
+        @functools.wraps(clip_values)
+        def clip_grad_value_(parameters: Any, *rest: Any, **options: Any) -> None:
+            listed = [parameters] if isinstance(parameters, self._torch.Tensor) else [*parameters]
+            for optimizer in self._stepping(listed):
+                if not self._closes(optimizer):
+                    return
+                self._divide(optimizer)
+            clip_values(listed, *rest, **options)
+
+        utilities.clip_grad_value_ = clip_grad_value_
 
     def _is_open_for(self, holder: Any) -> bool:
+        if self._trainer is not None:
+            return False
         if isinstance(holder, self._torch.optim.Optimizer):
             return self._window(holder).batches > 0
         inside = list(holder.parameters())
@@ -178,9 +321,13 @@ class Windows:
 
         @functools.wraps(step)
         def scaled_step(scaler: Any, optimizer: Any, *arguments: Any, **options: Any) -> Any:
-            if scaler.is_enabled() and not self._closes(optimizer):
+            closes, window = self._closes(optimizer), self._window(optimizer)
+            if scaler.is_enabled() and not closes:
                 return optimizer.step(*arguments, **options)  # which is left out, and counted
-            return step(scaler, optimizer, *arguments, **options)
+            result = step(scaler, optimizer, *arguments, **options)
+            if closes and self._window(optimizer) is window:
+                self._forget(optimizer)  # gradients had overflowed, and it was left out
+            return result
 
         @functools.wraps(update)
         def updated(scaler: Any, *arguments: Any, **options: Any) -> Any:
@@ -201,17 +348,18 @@ class Windows:
         @functools.wraps(original)
         def step(scheduler: Any, *arguments: Any, **options: Any) -> Any:
             optimizer = getattr(scheduler, "optimizer", None)
-            if optimizer is not None and self._window(optimizer).batches > 0:
+            is_open = optimizer is not None and self._window(optimizer).batches > 0
+            if is_open and self._trainer is None:
                 return None
             return original(scheduler, *arguments, **options)
 
         return step
 
 
-def _scale(optimizer: Any, factor: float) -> None:
-    if factor == 1:
-        return
+def _scale(optimizer: Any, factor: Any) -> None:
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            if parameter.grad is not None:
-                parameter.grad.mul_(factor)
+            gradient = parameter.grad
+            if gradient is not None:
+                is_number = isinstance(factor, float)
+                gradient.mul_(factor if is_number else factor.to(gradient.device, gradient.dtype))

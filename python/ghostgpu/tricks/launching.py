@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import sys
 
+from .import_watch import ImportWatch
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
     from typing import Any
 
     from .starting import Started
@@ -21,44 +20,9 @@ VARIABLE = "GHOSTGPU_TRICKS"
 """Holds the tricks of a launched training, as JSON: a list of names with their options."""
 
 
-class _TorchFinder:
-    """Finds nothing itself; lets the others find torch, and starts the tricks after it has run."""
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        if fullname != "torch":
-            return None
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(fullname, path, target)
-            if spec is not None:
-                _call_after_execution(spec)
-                return spec
-        return None
-
-
-def _call_after_execution(spec: ModuleSpec) -> None:
-    loader = spec.loader
-    if loader is None or not hasattr(loader, "exec_module"):
-        return
-    original = loader.exec_module
-
-    def exec_module(module: ModuleType) -> None:
-        original(module)
-        _start(module)
-
-    # On the instance, so that `torch.__loader__` stays what it would have been.
-    loader.exec_module = exec_module  # type: ignore[method-assign]
-
-
 def install() -> None:
     """Wait for torch, once for each process; the allocator reads its settings before that."""
-    sys.meta_path.insert(0, _TorchFinder())
+    ImportWatch({"torch"}, _start).install()
     if '"allocator"' in os.environ[VARIABLE]:
         from .allocator import put_into_environment
 

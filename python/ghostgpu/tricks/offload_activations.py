@@ -1,7 +1,9 @@
 """Large activations wait for backward in the host's memory.
 
 Each tensor that autograd saves, from a size on, is copied to pinned memory on a stream of its own
-while the card goes on computing, and comes back when backward asks for it.
+while the card goes on computing, and comes back when backward asks for it. A few copies may be
+under way; then computing waits for the oldest. So a tensor's memory is free for others at the same
+place of the program in every run, however fast the copies are.
 
 Saves: saved tensors from the threshold on, apart from parameters.
 Costs: copies over PCIe, hidden where computing takes longer; pinned host memory of the same size.
@@ -11,6 +13,7 @@ Conflicts: none.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import weakref
 from collections.abc import Iterator, Mapping
@@ -21,6 +24,9 @@ from .trick import Trick
 
 DEFAULT_THRESHOLD = 1 << 20
 
+_UNDER_WAY = 2
+"""How many copies may be under way: one that is made, and one that waits for it."""
+
 
 class OnHost:
     """Keeps saved tensors on the host; what several operations save is copied once."""
@@ -29,6 +35,8 @@ class OnHost:
         self._torch = torch
         self._threshold = threshold
         self._streams: dict[int, Any] = {}
+        self._under_way: collections.deque[tuple[Any, _Copy]] = collections.deque()
+        """The tensors that are being copied, which must not be given to others before."""
         self._copies: weakref.WeakValueDictionary[Any, _Copy] = weakref.WeakValueDictionary()
         self.tensors = 0
         self.bytes = 0
@@ -50,8 +58,11 @@ class OnHost:
         def unpack(kept: Any) -> Any:
             return self._to_card(kept) if isinstance(kept, _Copy) else kept
 
-        with self._torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-            yield
+        try:
+            with self._torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+                yield
+        finally:
+            self._let_go(0)
 
     def _to_host(self, tensor: Any, size: int) -> _Copy:
         # Two operations may save the same tensor: it is copied once.
@@ -72,13 +83,23 @@ class OnHost:
         stream.wait_stream(torch.cuda.current_stream(card))
         with torch.cuda.stream(stream):
             host.copy_(tensor.detach(), non_blocking=True)
-        # The allocator must not hand its memory out before the copy is done.
-        tensor.record_stream(stream)
         copied = _Copy(host, card, stream.record_event(), weakref.ref(tensor))
         self._copies[key] = copied
+        self._under_way.append((tensor.detach(), copied))
+        self._let_go(_UNDER_WAY)
         self.tensors += 1
         self.bytes += size
         return copied
+
+    def _let_go(self, left: int) -> None:
+        """Have the card wait for the oldest copies, so that their tensors' memory can be reused.
+
+        `record_stream` would leave it to the allocator, which asks whether the copy is done: the
+        answer depends on the bus, and the peak with it.
+        """
+        while len(self._under_way) > left:
+            _, copied = self._under_way.popleft()
+            self._torch.cuda.current_stream(copied.card).wait_event(copied.is_copied)
 
     def _to_card(self, kept: _Copy) -> Any:
         torch = self._torch

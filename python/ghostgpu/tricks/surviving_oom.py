@@ -7,18 +7,29 @@ tensors that the error held are let go before the next attempt. If dropout was d
 backward fails, the same chunks are repeated with what they keep on the host, since other chunks
 would draw other masks. PyTorch freeing its cache again and again counts as running out, too.
 
+An optimizer's step that runs out before it has changed anything is made parameter by parameter. The
+script's own lines, such as its loss, cannot be repeated: where these run out, the line is named.
+
 Saves: what a step needs too much.
 Costs: nothing until memory runs out; then the failed attempt, and one more forward pass a step.
 Numbers: the same up to rounding, as with chunking.
 Conflicts: chunking, which is a fixed number of chunks; optimizer-in-backward, which changes
 parameters before a step can still fail.
-Refused: what chunking refuses.
+What chunking refuses runs as it is, and where memory runs out the reason is told.
 """
 
 from __future__ import annotations
 
+import sys
+import traceback
+from types import TracebackType
+from typing import Any
+
 from .chunking import in_words, model_calls
+from .surviving_oom_errors import is_out_of_memory
+from .surviving_oom_steps import SurvivingSteps
 from .trick import Trick
+from .user_code import is_user_code
 
 
 class SurvivingOom(Trick):
@@ -29,11 +40,44 @@ class SurvivingOom(Trick):
     def install(self) -> None:
         self._calls = model_calls(self.hooks)
         self._calls.chunker.survives = True
+        self._steps = SurvivingSteps(self.torch)
+        self.hooks.around_steps.append(self._steps.step)
+        self._tell_of_own_lines()
+
+    def _tell_of_own_lines(self) -> None:
+        original = sys.excepthook
+
+        def tell(
+            kind: type[BaseException], error: BaseException, trace: TracebackType | None
+        ) -> Any:
+            original(kind, error, trace)
+            # What we gave up has its own report.
+            if is_out_of_memory(self.torch, error) and "ran out of memory" not in str(error):
+                uncut = list(self._calls.chunker.left_alone.values())
+                sys.stderr.write(f"ghostgpu: surviving-oom: {own_line(trace, uncut)}\n")
+
+        sys.excepthook = tell
 
     def did(self) -> str | None:
         words = in_words(self._calls.chunker)
-        reasons = self._calls.chunker.growth
-        return words and "; ".join([words, *reasons[:3]])
+        reasons = [*self._calls.chunker.growth[:3], *self._steps.repeated[:1]]
+        return "; ".join([*([words] if words else []), *reasons]) or None
 
     def line(self) -> str | None:
         return "model, optimizer = ghostgpu.fit(model, optimizer, survive_oom=True)"
+
+
+def own_line(trace: TracebackType | None, uncut: list[str]) -> str:
+    """Says which line of the script ran out of memory outside of what can be repeated.
+
+    `uncut`: why models could not be repeated in chunks.
+    """
+    lines = [each for each in traceback.extract_tb(trace) if is_user_code(each.filename)]
+    place = f"{lines[-1].filename}:{lines[-1].lineno}" if lines else "a line of the script"
+    if uncut:
+        return f"memory ran out at {place}. {uncut[0]}"
+    return (
+        f"memory ran out at {place}, outside of a model's call and of an optimizer's step, and the "
+        "script's own lines cannot be repeated. Smaller results help: --chunk-loss for the logits "
+        "of large vocabularies, or a smaller batch with --accumulate."
+    )

@@ -22,6 +22,7 @@ from training_cases import (  # noqa: E402
     by_hand,
     classes,
     gpt2,
+    in_float64,
     mlp,
     numbers,
     padded,
@@ -34,13 +35,9 @@ from ghostgpu.tricks.refusal import Refused  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def in_float64() -> Iterator[None]:
-    before, threads = torch.get_default_dtype(), torch.get_num_threads()
-    torch.set_default_dtype(torch.float64)
-    torch.set_num_threads(1)
-    yield
-    torch.set_default_dtype(before)
-    torch.set_num_threads(threads)
+def every_test_in_float64() -> Iterator[None]:
+    with in_float64():
+        yield
 
 
 def chunker(chunks: int, evaluation_chunks: int = 1) -> Chunker:
@@ -164,6 +161,49 @@ def test_the_graph_is_freed_as_a_plain_one_is() -> None:
     loss.backward()
     with pytest.raises(RuntimeError, match="second time"):
         loss.backward()
+
+
+class Recording(nn.Module):
+    """Notes how many samples each of its passes has, and whether with a graph."""
+
+    def __init__(self, outputs: int = 1) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, outputs)
+        self.rest = nn.Linear(6, 6)
+        self.passes: list[tuple[int, bool]] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if torch.is_grad_enabled() or len(x) > 2:
+            self.passes.append((len(x), torch.is_grad_enabled()))
+        return self.layer(self.rest(x).tanh())
+
+
+def test_the_last_chunk_is_computed_once_where_its_graph_costs_no_memory() -> None:
+    model = Recording()
+    call = through(chunker(2))
+    call(model, numbers(0, 6, 6)).sum().backward()
+    model.passes.clear()
+    call(model, numbers(0, 6, 6)).sum().backward()
+    assert model.passes == [(3, False), (3, True), (3, True)]
+
+
+def test_no_graph_waits_beside_a_loss_of_large_results() -> None:
+    model = Recording(outputs=50)
+    call = through(chunker(2))
+    call(model, numbers(0, 6, 6)).sum().backward()
+    model.passes.clear()
+    call(model, numbers(0, 6, 6)).sum().backward()
+    assert model.passes == [(3, False), (3, False), (3, True), (3, True)]
+
+
+def test_a_graph_that_waits_is_let_go_where_another_call_begins() -> None:
+    model = Recording()
+    call = through(chunker(2))
+    call(model, numbers(0, 6, 6)).sum().backward()
+    model.passes.clear()
+    (call(model, numbers(0, 6, 6)) * call(model, numbers(1, 6, 6))).sum().backward()
+    assert model.passes.count((3, False)) == 2
+    assert model.passes.count((3, True)) == 5
 
 
 def test_a_parameter_that_is_changed_before_backward_is_an_error() -> None:

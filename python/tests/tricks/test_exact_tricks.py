@@ -18,20 +18,16 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 from in_a_copy import in_a_copy  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-from training_cases import CASES, assert_same, mlp, numbers, plain, trained  # noqa: E402
+from training_cases import CASES, assert_same, in_float64, mlp, numbers, plain, trained  # noqa: E402
 
 import ghostgpu  # noqa: E402
 from ghostgpu import tricks  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def in_float64() -> Iterator[None]:
-    before, threads = torch.get_default_dtype(), torch.get_num_threads()
-    torch.set_default_dtype(torch.float64)
-    torch.set_num_threads(1)
-    yield
-    torch.set_default_dtype(before)
-    torch.set_num_threads(threads)
+def every_test_in_float64() -> Iterator[None]:
+    with in_float64():
+        yield
 
 
 REQUESTS: dict[str, list[tuple[str, dict[str, str]]]] = {
@@ -78,7 +74,7 @@ def test_checkpointed_blocks_are_computed_again_for_each_chunk() -> None:
         # first, its repetition with a graph, and what checkpointing repeats of that.
         return sum(1 for samples in passes if samples > 2)
 
-    assert in_a_copy(work) == 2 * 2 * 3 + 2
+    assert in_a_copy(work) == 2 * (3 + 2) + 2
 
 
 def test_a_model_with_batch_norm_ends_with_the_reason() -> None:

@@ -85,6 +85,46 @@ with open("steps.json", "w") as file:
 """
 
 
+# Each step makes the optimizer's state anew, with everything else in place.
+STEPS = """
+import json
+import torch
+from torch import nn
+model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(8))).cuda()
+small = torch.zeros(1, device="cuda")
+for each in model.parameters():
+    each.grad = torch.zeros_like(each)
+finished, reports, others = 0, [], []
+for step in range(40):
+    torch.cuda.empty_cache()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    try:
+        optimizer.step()
+        finished += 1
+        assert all(len(optimizer.state[each]) == 3 for each in model.parameters())
+    except RuntimeError as error:
+        (reports if "ran out of memory" in str(error) else others).append(str(error))
+    del optimizer
+with open("steps.json", "w") as file:
+    json.dump({"finished": finished, "reports": reports, "others": others}, file)
+"""
+
+
+def test_steps_of_optimizers_finish_or_say_why_not(
+    rehearse_on_card: Rehearse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GHOSTGPU_ALLOCATION_FAULTS", "probability=0.02,seed=3,length=2,after=20")
+    done = rehearse_on_card(STEPS, tricks=[{"name": "surviving-oom", "options": {}}], steps=0)
+    path = done.run_dir.parent / "steps.json"
+    assert path.exists(), f"{done.stdout}\n{done.stderr}"
+    result = json.loads(path.read_text())
+    assert result["others"] == []
+    assert result["finished"] + len(result["reports"]) == 40
+    assert result["finished"] > 30
+    (report,) = done.report["changes"]
+    assert "AdamW stepped parameter by parameter" in (report["did"] or "")
+
+
 def run(
     rehearse_on_card: Rehearse, patch: pytest.MonkeyPatch, name: str, steps: int, probability: float
 ) -> dict[str, Any]:

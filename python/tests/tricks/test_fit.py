@@ -19,19 +19,15 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
-from training_cases import CASES, ResNet, assert_same, mlp, numbers, plain, trained  # noqa: E402
+from training_cases import CASES, ResNet, assert_same, in_float64, mlp, numbers, plain, trained  # noqa: E402
 
 import ghostgpu  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def in_float64() -> Iterator[None]:
-    before, threads = torch.get_default_dtype(), torch.get_num_threads()
-    torch.set_default_dtype(torch.float64)
-    torch.set_num_threads(1)
-    yield
-    torch.set_default_dtype(before)
-    torch.set_num_threads(threads)
+def every_test_in_float64() -> Iterator[None]:
+    with in_float64():
+        yield
 
 
 FITS: dict[str, dict[str, Any]] = {

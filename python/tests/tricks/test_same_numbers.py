@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from training_cases import (  # noqa: E402
     assert_same,
     classify,
     classify_images,
+    in_float64,
     plain,
     trained,
 )
@@ -84,18 +84,6 @@ REQUESTS: dict[str, list[tuple[str, Mapping[str, str]]]] = {
     "fused": [("optimizer-form", {"form": "fused"})],
     "no graph in evaluation": [("no-grad-evaluation", {}), ("empty-cache", {})],
 }
-
-
-@contextlib.contextmanager
-def in_float64() -> Iterator[None]:
-    before, threads = torch.get_default_dtype(), torch.get_num_threads()
-    torch.set_default_dtype(torch.float64)
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-        torch.set_num_threads(threads)
 
 
 @pytest.fixture(autouse=True)

@@ -23,27 +23,27 @@ from training_cases import (  # noqa: E402
     Call,
     assert_same,
     by_hand,
+    in_float64,
     mlp,
     numbers,
     plain,
     trained,
 )
 
+from ghostgpu.tricks import surviving_oom_steps  # noqa: E402
 from ghostgpu.tricks.chunking.chunker import Chunker  # noqa: E402
+from ghostgpu.tricks.surviving_oom import own_line  # noqa: E402
 from ghostgpu.tricks.surviving_oom_errors import (  # noqa: E402
     is_out_of_memory,
     out_of_memory_error,
 )
+from ghostgpu.tricks.surviving_oom_steps import SurvivingSteps  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def in_float64() -> Iterator[None]:
-    before, threads = torch.get_default_dtype(), torch.get_num_threads()
-    torch.set_default_dtype(torch.float64)
-    torch.set_num_threads(1)
-    yield
-    torch.set_default_dtype(before)
-    torch.set_num_threads(threads)
+def every_test_in_float64() -> Iterator[None]:
+    with in_float64():
+        yield
 
 
 def surviving(chunks: int = 1) -> Chunker:
@@ -229,10 +229,98 @@ def test_what_a_failed_attempt_held_is_let_go_before_the_next() -> None:
     assert held[-1] == 0
 
 
+def test_models_that_cannot_be_cut_run_as_they_are_until_memory_runs_out() -> None:
+    model = nn.Sequential(mlp(), nn.BatchNorm1d(4))
+    made = surviving()
+    found = gradients(model, through(made))
+    for one, other in zip(found, gradients(model, plain)):
+        assert torch.equal(one, other)
+    assert "BatchNorm1d in training mode" in made.left_alone["Sequential"]
+
+
 def test_steps_that_fit_are_not_cut() -> None:
     made = surviving()
     gradients(mlp(), through(made))
     assert made.chunked == {} and made.growth == []
+
+
+OPTIMIZERS = {
+    "Adam": lambda each: torch.optim.Adam(each, lr=0.1, amsgrad=True),
+    "AdamW": lambda each: torch.optim.AdamW(each, lr=0.1),
+    "AdamW, for-loop": lambda each: torch.optim.AdamW(each, lr=0.1, foreach=False),
+    "SGD": lambda each: torch.optim.SGD(each, lr=0.1, momentum=0.9, weight_decay=0.1),
+    "RMSprop": lambda each: torch.optim.RMSprop(each, lr=0.1, momentum=0.5),
+    "Adafactor": lambda each: torch.optim.Adafactor(each, lr=0.1),
+}
+
+
+def stepped(make: Any, steps: int, around: Any) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    model = mlp()
+    optimizer = make([{"params": model[0].parameters()}, {"params": model[2:].parameters()}])
+    for at in range(steps):
+        optimizer.zero_grad()
+        model(numbers(at, SAMPLES, 6)).square().sum().backward()
+        around(optimizer)
+    return [each.detach().clone() for each in model.parameters()]
+
+
+class Unfailing(surviving_oom_steps._State):
+    """Small numbers on the host, which the faults are not about."""
+
+    faults: Faulty
+
+    def __init__(self, optimizer: Any) -> None:
+        self.faults.is_armed = False
+        super().__init__(optimizer)
+        self.faults.is_armed = True
+
+    def take_away_new(self) -> None:
+        self.faults.is_armed = False
+        super().take_away_new()
+        self.faults.is_armed = True
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_that_fails_is_repeated_or_said_to_be_half_made(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = SurvivingSteps(torch)
+    monkeypatch.setattr(surviving_oom_steps, "_cards", lambda optimizer: [0])
+    monkeypatch.setattr(surviving_oom_steps, "release", lambda cards: None)
+    monkeypatch.setattr(steps, "_short_of_memory", lambda optimizer, cards: None)
+    monkeypatch.setattr(surviving_oom_steps, "_State", Unfailing)
+    expected = stepped(OPTIMIZERS[name], 2, lambda optimizer: optimizer.step())
+    survived, failed = 0, 0
+    for at in range(1, 400, 3):
+        faults = Unfailing.faults = Faulty({at})
+
+        def surviving_step(optimizer: Any, faults: Faulty = faults) -> None:
+            with faults:
+                faults.is_armed = True
+                steps.step(optimizer.step, optimizer, (), {})
+
+        try:
+            found = stepped(OPTIMIZERS[name], 2, surviving_step)
+        except out_of_memory_error(torch) as error:
+            assert "cannot be repeated" in str(error)
+            failed += 1
+            continue
+        if not faults.failures:
+            break
+        survived += 1
+        for one, other in zip(found, expected):
+            assert torch.allclose(one, other, rtol=1e-12)
+    else:
+        raise AssertionError("a step has fewer operations")
+    assert survived > 0 and failed > 0
+
+
+def test_the_line_of_the_script_that_ran_out_is_named() -> None:
+    try:
+        exec(compile("1 / 0", "/home/me/train.py", "exec"))
+    except ZeroDivisionError as error:
+        assert "memory ran out at /home/me/train.py:1, outside" in own_line(error.__traceback__, [])
 
 
 OUT_OF_MEMORY = {

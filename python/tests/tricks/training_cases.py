@@ -8,9 +8,10 @@ Each is made of models, and of a step that calls them through `call` and runs it
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
@@ -35,6 +36,19 @@ class Case:
     @property
     def is_possible(self) -> bool:
         return importlib.util.find_spec(self.needs) is not None
+
+
+@contextlib.contextmanager
+def in_float64() -> Iterator[None]:
+    """Inside, numbers are as exact as they can be, and sums always in the same order."""
+    before, threads = torch.get_default_dtype(), torch.get_num_threads()
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+        torch.set_num_threads(threads)
 
 
 def plain(model: nn.Module, *arguments: Any, **options: Any) -> Any:

@@ -9,37 +9,20 @@ leaves `sys.path`, so that the script sees the path it would have without us.
 import os
 import sys
 
+_own_folder = os.path.dirname(os.path.abspath(__file__))
+# Under a private name and by its place: the script's environment may hold another ghostgpu, or
+# none. The package around it is never executed: it is only a place.
+_package = type(sys)("_ghostgpu")
+_package.__path__ = [os.path.dirname(os.path.dirname(_own_folder))]
+sys.modules[_package.__name__] = _package
 
-def _install_import_hook(package_folder: str) -> None:
-    # The agent is loaded under a private name and by its place: the script's environment may hold
-    # another ghostgpu, or none. The package around it is never executed: it is only a place.
-    package = type(sys)("_ghostgpu")
-    package.__path__ = [package_folder]
-    sys.modules[package.__name__] = package
-    from _ghostgpu import agent  # type: ignore[import-not-found]
-
-    agent.install_import_hook()
-
-
-def _give_way(own_folder: str) -> None:
-    """Run the next `sitecustomize`: the one Python would have found without this folder."""
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != own_folder]
-    own_module = sys.modules.pop(__name__, None)
-    try:
-        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name != "sitecustomize":
-            raise
-    finally:
-        # `import` insists on finding what it started to load.
-        if own_module is not None:
-            sys.modules.setdefault(__name__, own_module)
-
+from _ghostgpu.tricks.startup import give_way  # type: ignore[import-not-found]  # noqa: E402
 
 if os.environ.get("GHOSTGPU_SESSION"):
     try:
-        _inject = os.path.dirname(os.path.abspath(__file__))
-        _install_import_hook(os.path.dirname(os.path.dirname(_inject)))
+        from _ghostgpu import agent  # type: ignore[import-not-found]
+
+        agent.install_import_hook()
     except Exception as error:  # a broken agent must not break the script's Python
         sys.stderr.write(f"ghostgpu: the agent could not be started: {error!r}\n")
-_give_way(os.path.dirname(os.path.abspath(__file__)))
+give_way(_own_folder)

@@ -1,11 +1,12 @@
 """The batch goes through the model in chunks, and the loss is that of the whole batch.
 
-The model's forward pass runs chunk by chunk and keeps nothing but its results. The script computes
-its loss on all of them, whatever loss that is. In backward each chunk is computed again, now with
-a graph, and gradients are summed.
+The model's forward pass runs chunk by chunk and keeps its results, and the graph of the last chunk
+where there is room for it. The script computes its loss on all results, whatever loss that is. In
+backward the other chunks are computed again, now with a graph, and gradients are summed.
 
 Saves: all activations but those of one chunk.
-Costs: one more forward pass, a third of a step; for models with a large head its results twice.
+Costs: one more forward pass less the last chunk's, with four chunks a quarter of a step; for models
+with a large head a whole one, a third of a step, and its results twice.
 Numbers: the same up to rounding. Dropout draws its masks chunk by chunk, so they are other masks
 than those of the whole batch, from the same generator.
 Conflicts: surviving-oom chooses the number of chunks itself.

@@ -1,7 +1,8 @@
 """One call of a model in chunks: the first pass, and its repetition in backward.
 
-The first pass keeps the arguments and nothing else. The backward pass gets the gradients of the
-results, computes one chunk after the other again, now with a graph, and sums their gradients.
+The first pass keeps the arguments, and the graph of the last chunk where that costs no memory. The
+backward pass gets the gradients of the results, goes through that graph, computes one other chunk
+after the other again, now with a graph, and sums their gradients.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ from .outputs import Outputs
 from .parameters import taken_gradients, versions
 from .surroundings import AutocastState, Buffers, ModuleModes, RandomState, buffers_set
 
+_LOSS_COPIES = 4
+"""How many times as large as the results a loss may be: they, two results of its own, a gradient.
+
+Of a model that computes its loss itself there are only the results.
+"""
+
 
 class Call:
     """What is known about a call between its first pass and the end of its backward pass."""
@@ -33,17 +40,20 @@ class Call:
         batch: Batch,
         findings: Findings,
         chunks: int,
+        parameters: list[nn.Parameter],
     ) -> None:
         self.model = model
         self.batch = batch
         self.chunks = chunks
-        self.parameters: list[nn.Parameter] = []
+        self.parameters = [each for each in parameters if each.requires_grad]
+        """Those that get gradients."""
+        self._all_parameters = parameters
         self._make = make
         self._form = arguments.without_tensors()
         self._findings = findings
         self._autocast = AutocastState.now()
         self._modes: Optional[ModuleModes] = None
-        self._versions: tuple[int, ...] = ()
+        self._versions: list[int] = []
         self._buffers: dict[str, torch.Tensor] = {}
         self._random: list[RandomState] = []
         self._draws = False
@@ -64,15 +74,15 @@ class Call:
 
     # The first pass
 
-    def run(self, leaves: list[Any], keeps_graph: bool) -> list[torch.Tensor]:
-        """The results of all chunks together; with a graph behind them only in one chunk."""
+    def run(self, leaves: list[Any], is_training: bool) -> list[torch.Tensor]:
+        """The results of all chunks together."""
         start = RandomState.now(self.model.cards)
         self._tries_again = True
         while True:
             buffers = Buffers(self.model.module, self.model.moving)
             trouble: Optional[str] = None
             try:
-                return self._run(leaves, buffers, keeps_graph and self.chunks == 1)
+                return self._run(leaves, buffers, is_training)
             except RuntimeError as error:
                 if not self.model.survives or not is_out_of_memory(torch, error):
                     raise
@@ -83,17 +93,20 @@ class Call:
             start.restore()
             self._grow("forward", trouble)
 
-    def _run(self, leaves: list[Any], buffers: Buffers, keeps_graph: bool) -> list[torch.Tensor]:
+    def _run(self, leaves: list[Any], buffers: Buffers, is_training: bool) -> list[torch.Tensor]:
         model = self.model
         self._bounds = bounds(self.batch.samples, self.chunks)
         self._random = []
         outputs = Outputs(model.name, self.batch.samples, self._findings.weightings)
-        before = versions(model.module)
+        before = versions(self._all_parameters)
+        is_whole = len(self._bounds) == 1
         for begin, end in self._bounds:
             self._random.append(RandomState.now(model.cards))
             if self._random[1:]:
                 buffers.restore()
             chunk = self.batch.chunk(leaves, begin, end)
+            is_last = end == self.batch.samples
+            keeps_graph = is_training and is_last and (is_whole or self._may_keep_graph(outputs))
             if keeps_graph:
                 value = self._run_with_graph(chunk)
             else:
@@ -109,9 +122,9 @@ class Call:
                 raise self._refused(
                     f"it changed its buffer {buffers.unexpected} for the first time"
                 )
-            outputs.add(value, end - begin, self._form, chunk, is_alias=keeps_graph)
+            outputs.add(value, end - begin, self._form, chunk, is_whole and keeps_graph)
             del value
-        if versions(model.module) != before:
+        if versions(self._all_parameters) != before:
             raise self._refused("it changes its own parameters while it runs")
         self._versions = before
         self._draws = not self._random[0].equals(RandomState.now(model.cards))
@@ -124,14 +137,45 @@ class Call:
             torch.clear_autocast_cache()
         return tensors
 
+    def _may_keep_graph(self, outputs: Outputs) -> bool:
+        """Whether the graph of the last chunk can wait for backward without raising the peak.
+
+        Its backward pass comes first, so it saves one repetition. But it is there while the script
+        computes its loss of all results, where a repetition would come later, when what the loss
+        took is gone and the sums of gradients are there. So there is room for as much as these.
+        """
+        if self.model.survives:
+            return False  # a repetition can be made in more chunks; the script's loss cannot
+        copies = 1 if self._findings.weightings else _LOSS_COPIES
+        gradients = sum(each.numel() * each.element_size() for each in self.parameters)
+        return copies * outputs.bytes_of_rows <= gradients
+
     def _run_with_graph(self, chunk: list[Any]) -> Any:
-        stand_ins = self.model.stand_ins.of(self.parameters)
+        if self._autocast.is_on:
+            torch.clear_autocast_cache()  # the stand-ins are cast anew
+        self.model.stand_ins.of(self.parameters)
         inputs = self._with_gradients(chunk)
-        arguments, options = self._form.with_leaves(inputs)
         with torch.enable_grad(), self.model.stand_ins.in_place(self.parameters):
-            value = self._make(*arguments, **options)
-        self._graph = _Graph(flatten(value, "output"), inputs, stand_ins)
+            value = self._watched(inputs)
+        self._graph = _Graph(flatten(value, "output"), inputs)
         return value
+
+    def _watched(self, inputs: list[Any]) -> Any:
+        """Call the model with a graph; refuses what would escape from it."""
+        arguments, options = self._form.with_leaves(inputs)
+        watched = self.model.watch_attributes()
+        value = self._make(*arguments, **options)
+        left = watched.left_with_a_graph() if watched is not None else None
+        if left is not None:
+            raise self._refused(
+                f"its forward pass leaves {left} behind, which the script may use in its loss"
+            )
+        return value
+
+    def drop_graph(self) -> None:
+        """Let the kept graph go: backward repeats that chunk like the others."""
+        if len(self._bounds) > 1:
+            self._graph = None
 
     def _with_gradients(
         self, leaves: list[Any], shared: Optional[dict[int, torch.Tensor]] = None
@@ -160,7 +204,7 @@ class Call:
         self, leaves: list[Any], outer: dict[int, torch.Tensor]
     ) -> tuple[dict[int, torch.Tensor], list[Optional[torch.Tensor]]]:
         """Gradients of arguments by position and of parameters, from those of the results."""
-        if versions(self.model.module) != self._versions:
+        if versions(self._all_parameters) != self._versions:
             raise RuntimeError(
                 f"a parameter of {self.name} was changed in place after its forward pass and "
                 "before the backward pass of that, which would compute other activations now"
@@ -199,31 +243,32 @@ class Call:
     ) -> tuple[dict[int, torch.Tensor], list[Optional[torch.Tensor]]]:
         model = self.model
         assert self._modes is not None and self._outputs is not None
-        stand_ins = model.stand_ins.of(self.parameters) if self._graph is None else None
+        kept, self._graph = self._graph, None
+        if kept is not None and kept.was_changed():
+            kept = None  # the script has written over the results
+        stand_ins = model.stand_ins.of(self.parameters)
         inner: dict[int, torch.Tensor] = {}
-        shared = {at: leaves[at].detach().requires_grad_() for at in self._wanted - self.batch.cut}
+        shared = {
+            at: leaves[at].detach().requires_grad_() if kept is None else kept.inputs[at]
+            for at in self._wanted - self.batch.cut
+        }
         pieces = bounds(self.batch.samples, self.chunks)
         is_repeated = pieces == self._bounds
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._modes.restored())
-            if stand_ins is not None:
-                stack.enter_context(model.stand_ins.in_place(self.parameters))
-            for index, (begin, end) in enumerate(pieces):
-                graph, self._graph = self._graph, None
-                if graph is not None and graph.was_changed():
-                    graph = None  # the script has written over the results
-                    stand_ins = model.stand_ins.of(self.parameters)
-                    stack.enter_context(model.stand_ins.in_place(self.parameters))
+            stack.enter_context(model.stand_ins.in_place(self.parameters))
+            # The last one first, whose graph may be there.
+            for index, (begin, end) in reversed(list(enumerate(pieces))):
                 with buffers_set(model.module, self._buffers):
-                    if graph is None:
+                    if kept is None:
                         chunk = self.batch.chunk(leaves, begin, end)
                         inputs = self._with_gradients(chunk, shared)
                         if is_repeated:
                             self._random[index].restore()
                         graph = self._repeat(inputs, offloads)
                     else:
-                        stand_ins = graph.stand_ins
-                    self._differentiate(graph, outer, index, begin, end)
+                        graph, kept = kept, None
+                    self._differentiate(graph, outer, begin, end)
                 for at in self._wanted:
                     gradient = graph.inputs[at].grad
                     if gradient is None:
@@ -235,25 +280,16 @@ class Call:
                     else:
                         inner[at] = gradient  # of one leaf for all chunks: the sum so far
                 del graph
-        assert stand_ins is not None
         return inner, taken_gradients(stand_ins)
 
     def _repeat(self, inputs: list[Any], offloads: bool) -> _Graph:
-        arguments, options = self._form.with_leaves(inputs)
         keeping: Any = torch.autograd.graph.save_on_cpu() if offloads else contextlib.nullcontext()
-        watched = self.model.watch_attributes()
         with torch.enable_grad(), self._autocast.restored(), keeping:
-            value = self._make(*arguments, **options)
-        if watched is not None:
-            left = watched.left_with_a_graph()
-            if left is not None:
-                raise self._refused(
-                    f"its forward pass leaves {left} behind, which the script may use in its loss"
-                )
-        return _Graph(flatten(value, "output"), inputs, [])
+            value = self._watched(inputs)
+        return _Graph(flatten(value, "output"), inputs)
 
     def _differentiate(
-        self, graph: _Graph, outer: dict[int, torch.Tensor], index: int, begin: int, end: int
+        self, graph: _Graph, outer: dict[int, torch.Tensor], begin: int, end: int
     ) -> None:
         roots: list[torch.Tensor] = []
         seeds: list[torch.Tensor] = []
@@ -264,7 +300,7 @@ class Call:
             if not root.requires_grad:
                 continue
             if root.dim() == 0:
-                weight = self._weight(at, index, graph, end - begin)
+                weight = outputs.weight_of(at, graph.inputs, self._form, end - begin)
                 seeds.append(gradient * weight)
             else:
                 first, last = outputs.rows_of(at, begin, end)
@@ -272,12 +308,6 @@ class Call:
             roots.append(root)
         if roots:
             torch.autograd.backward(roots, seeds)
-
-    def _weight(self, at: int, index: int, graph: _Graph, samples: int) -> torch.Tensor:
-        """The share of a chunk in a loss that the model computes."""
-        outputs = self._outputs
-        assert outputs is not None
-        return outputs.weight_of(at, graph.inputs, self._form, samples)
 
     # Running out of memory
 
@@ -314,10 +344,9 @@ class Call:
 class _Graph:
     """A chunk's results with their graph, and the arguments that it begins with."""
 
-    def __init__(self, results: Nested, inputs: list[Any], stand_ins: list[nn.Parameter]) -> None:
+    def __init__(self, results: Nested, inputs: list[Any]) -> None:
         self.results = results
         self.inputs = inputs
-        self.stand_ins = stand_ins
         self._versions = self._present()
 
     def _present(self) -> list[int]:
@@ -331,8 +360,8 @@ class ChunkedFunction(torch.autograd.Function):
     """Stands in autograd's graph where the model's own operations would."""
 
     @staticmethod
-    def forward(ctx: Any, call: Call, keeps_graph: bool, leaves: list[Any], *tensors: Any) -> Any:
-        results = call.run(leaves, keeps_graph)
+    def forward(ctx: Any, call: Call, leaves: list[Any], *tensors: Any) -> Any:
+        results = call.run(leaves, is_training=True)
         at_tensors = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         ctx.call = call
         ctx.at_tensors = at_tensors
@@ -362,4 +391,4 @@ class ChunkedFunction(torch.autograd.Function):
         }
         inner, of_parameters = call.gradients(leaves, outer)
         of_leaves = [inner.get(at) for at in ctx.at_tensors]
-        return (None, None, None, *of_leaves, *of_parameters)
+        return (None, None, *of_leaves, *of_parameters)

@@ -16,7 +16,6 @@ from .call import Call, ChunkedFunction
 from .examination import examine, require_independent_samples
 from .findings import Findings, Model
 from .nested import Nested, flatten_arguments
-from .parameters import trainable
 
 _THRASHING_STEPS = 2
 """After so many steps in a row in which PyTorch had to free its cache, chunks become smaller."""
@@ -40,6 +39,8 @@ class Chunker:
         """Why models run in more chunks than they began with; outlives the models."""
         self._models: weakref.WeakKeyDictionary[nn.Module, Model] = weakref.WeakKeyDictionary()
         self._largest = 0
+        self._latest: Callable[[], Optional[Call]] = lambda: None
+        """The last call of a model in training, which may have kept a graph."""
 
     def call(
         self,
@@ -53,12 +54,18 @@ class Chunker:
 
         `group`: the processes that must agree on the number of chunks before they begin.
         """
-        size = sum(each.numel() for each in module.parameters())
+        # Looked up once: it takes a while in large models.
+        parameters = list(module.parameters())
+        size = sum(each.numel() for each in parameters)
         if size == 0:
             return make(*arguments, **options)
+        # Activations of one chunk are there at a time, also if the step calls several models.
+        previous = self._latest()
+        if previous is not None:
+            previous.drop_graph()
         nested = flatten_arguments(arguments, options)
         is_training = torch.is_grad_enabled() and (
-            any(each.requires_grad for each in module.parameters())
+            any(each.requires_grad for each in parameters)
             or any(nested.leaves[at].requires_grad for at in nested.tensors())
         )
         chunks = self.chunks if is_training else self.evaluation_chunks
@@ -69,11 +76,14 @@ class Chunker:
             if not has_failed:
                 return result
         try:
-            model, prepared = self._prepared(make, module, arguments, options, is_training, group)
+            model, prepared = self._prepared(
+                make, module, parameters, arguments, options, is_training, group
+            )
         except Refused as refused:
-            # What a model is trained for is refused; small helpers beside it, and evaluation,
-            # run as they are, with the same results.
-            if is_training and size * 10 > self._largest:
+            # What a model is trained for is refused; small helpers beside it, evaluation, and what
+            # need not be cut unless memory runs out, run as they are, with the same results.
+            is_asked_for = is_training and self.chunks > 1
+            if is_asked_for and size * 10 > self._largest:
                 raise
             self.left_alone[type(module).__name__] = refused.reason
             return make(*arguments, **options)
@@ -104,15 +114,14 @@ class Chunker:
 
     def _run(self, call: Call, leaves: list[Any], is_training: bool) -> Any:
         if is_training:
-            call.parameters = trainable(call.model.module)
             call.note_surroundings()
             tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-            keeps_graph = self.survives
             function: Any = ChunkedFunction
-            results = function.apply(call, keeps_graph, leaves, *tensors, *call.parameters)
+            results = function.apply(call, leaves, *tensors, *call.parameters)
+            self._latest = weakref.ref(call)
         else:
             with torch.no_grad():
-                results = call.run(leaves, False)
+                results = call.run(leaves, is_training=False)
         assert call.form is not None
         joined = list(call.form.leaves)
         for at, tensor in zip(call.positions, results):
@@ -123,6 +132,7 @@ class Chunker:
         self,
         make: Callable[..., Any],
         module: nn.Module,
+        parameters: list[nn.Parameter],
         arguments: tuple[Any, ...],
         options: Mapping[str, Any],
         is_training: bool,
@@ -130,7 +140,7 @@ class Chunker:
     ) -> tuple[Model, Optional[tuple[Call, list[Any]]]]:
         options = without_cache(module, options) if is_training else options
         nested = flatten_arguments(arguments, options)
-        model = self._model(module, nested)
+        model = self._model(module, parameters, nested)
         require_openable(nested, model.name)
         batch = find_batch(nested)
         if batch is None:
@@ -148,15 +158,16 @@ class Chunker:
             return model, None
         require_independent_samples(module)
         findings, batch = self._findings(model, make, nested, batch, max(2, chunks), is_training)
-        call = Call(model, make, nested, batch, findings, min(chunks, batch.samples))
+        chunks = min(chunks, batch.samples)
+        call = Call(model, make, nested, batch, findings, chunks, parameters)
         return model, (call, list(nested.leaves))
 
-    def _model(self, module: nn.Module, nested: Nested) -> Model:
+    def _model(self, module: nn.Module, parameters: list[nn.Parameter], nested: Nested) -> Model:
         model = self._models.get(module)
         if model is None:
             model = Model(module, self.chunks, self.survives, self.is_rehearsed, self.growth)
             self._models[module] = model
-        tensors = [*module.parameters(), *(nested.leaves[at] for at in nested.tensors())]
+        tensors = [*parameters, *(nested.leaves[at] for at in nested.tensors())]
         model.cards = tuple(sorted({each.get_device() for each in tensors if each.is_cuda}))
         return model
 

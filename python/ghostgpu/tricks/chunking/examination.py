@@ -155,14 +155,15 @@ class _Trial:
         half = self._half
         with _undone(self._model):
             start = RandomState.now(self._model.cards)
-            before = versions(self._model.module)
+            parameters = list(self._model.module.parameters())
+            before = versions(parameters)
             with torch.set_grad_enabled(needs_gradients):
                 tried, _ = self._run(0, half)
             without_gradient = frozenset(
                 tried.paths[at] for at in tried.tensors() if not tried.leaves[at].requires_grad
             )
             del tried
-            if versions(self._model.module) != before:
+            if versions(parameters) != before:
                 raise self._refused("it changes its own parameters while it runs")
             draws = not start.equals(RandomState.now(self._model.cards))
             # What is random is compared as in evaluation: dropout does not depend on samples.

@@ -42,7 +42,10 @@ class Weighting:
         """What the loss of a chunk is multiplied with."""
         if self.kind == "sum":
             return torch.ones((), dtype=like.dtype, device=like.device)
-        exact = torch.as_tensor(count, dtype=torch.float64, device=like.device)
+        if isinstance(count, int):
+            # Filled on the card: a number that is copied there waits for the card.
+            return torch.full((), count / total, dtype=like.dtype, device=like.device)
+        exact = count.to(dtype=torch.float64, device=like.device)
         share: torch.Tensor = (exact / total).to(like.dtype)
         return share
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -91,6 +92,14 @@ class Outputs:
             raise self._refused(f"{path} is one number for all samples")
         self._pieces.setdefault(at, []).append(loss)
         self._counts.setdefault(at, []).append(weighting.count(arguments, leaves, samples))
+
+    @property
+    def bytes_of_rows(self) -> int:
+        """How large the results are that have rows, in float32 at least, as losses are."""
+        rows = [*self._whole.values(), *itertools.chain.from_iterable(self._pieces.values())]
+        return sum(
+            each.numel() * max(4, each.element_size()) for each in rows if each.is_floating_point()
+        )
 
     def finished(self) -> tuple[Nested, list[int], list[torch.Tensor]]:
         """The form of the result, the positions of its tensors, and these."""

@@ -80,14 +80,9 @@ def _is_elsewhere(stand_in: torch.Tensor, parameter: torch.Tensor) -> bool:
     )
 
 
-def trainable(model: nn.Module) -> list[nn.Parameter]:
-    """The parameters that get gradients, each once."""
-    return [each for each in model.parameters() if each.requires_grad]
-
-
-def versions(model: nn.Module) -> tuple[int, ...]:
-    """Changes whenever a parameter is written to."""
-    return tuple(0 if each.is_inference() else each._version for each in model.parameters())
+def versions(parameters: list[nn.Parameter]) -> list[int]:
+    """Changes whenever one of these is written to."""
+    return [0 if each.is_inference() else each._version for each in parameters]
 
 
 def taken_gradients(stand_ins: list[nn.Parameter]) -> list[torch.Tensor | None]:
