@@ -36,7 +36,8 @@ pub struct PlanCandidate {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CategoryBytes {
-    /// The name of a [`Category`](crate::Category), or `outside` for what is not PyTorch's.
+    /// The name of a [`Category`](crate::Category), `rounding` or `cached` for what PyTorch has beyond them, `outside`
+    /// for what is not PyTorch's.
     pub category: String,
     pub bytes: u64,
 }

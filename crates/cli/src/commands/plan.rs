@@ -70,6 +70,14 @@ pub struct Arguments {
     #[arg(long, value_name = "PLAN.toml")]
     pub write: Option<PathBuf>,
 
+    /// Write the recommended tricks into the script, as a diff for `patch -p0`
+    #[arg(long, value_name = "FIX.diff")]
+    pub patch: Option<PathBuf>,
+
+    /// Write a page that shows the candidates, and the memory of the recommended one
+    #[arg(long, value_name = "PAGE.html")]
+    pub report: Option<PathBuf>,
+
     /// Rehearse everything again, even if the same was asked before
     #[arg(long)]
     pub fresh: bool,
@@ -156,6 +164,8 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         most_rehearsals: usize::try_from(arguments.rehearsals).unwrap_or(usize::MAX),
         largest_batch: arguments.largest_batch.then(|| arguments.batch.point()),
         plan_file: arguments.write.as_deref(),
+        patch: arguments.patch.as_deref(),
+        page: arguments.report.as_deref(),
         is_fresh: arguments.fresh,
         commands: Commands {
             gpu: arguments.options.gpu.clone().unwrap_or_default(),

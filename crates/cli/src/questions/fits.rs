@@ -17,10 +17,10 @@ use ghostgpu_rehearse::{
     Completion, Job, Memory, Prepared, Records, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint,
     Stop, UnknownValues, WholeRuns, user_frame,
 };
-use ghostgpu_report::write_html;
 use ghostgpu_text::seconds;
 
 use super::declining::{Declines, Declining};
+use super::recorded::{complete, write_recording};
 use super::{announce, relative_paths};
 use crate::commands::AnswerOptions;
 use crate::failure::{Failure, TIMEOUT_HINT};
@@ -203,55 +203,6 @@ fn scaling(
         _ => growth::Scaling::unknown(NoSeries::JobDidNotEnd),
     };
     Ok(Some(Scaling::new(&measured)))
-}
-
-/// Adds to a recording what it is about.
-fn complete(memory: &mut Memory, answer: &Answer, prepared: &Prepared) {
-    let Memory::Recorded(recording) = memory else {
-        return;
-    };
-    let card = prepared.card();
-    let about = &mut recording.about;
-    about.command = prepared
-        .words
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    about.gpu = card.name.clone();
-    about.gpu_total_bytes = card.total_bytes;
-    about.capability = answer.gpu.capability.clone();
-    let mut answer = answer.clone();
-    if let Ok(folder) = std::env::current_dir() {
-        relative_paths::shorten(&mut recording.names, &mut answer, &folder);
-    }
-    recording.about.answer = Some(answer);
-}
-
-/// The page and the recording's own file, where they were asked for.
-fn write_recording(
-    memory: &Memory,
-    page: Option<Output>,
-    file: Option<Output>,
-) -> anyhow::Result<()> {
-    let Some(recording) = memory.recording() else {
-        if page.is_some() || file.is_some() {
-            let because = memory.missing_because().unwrap_or_default();
-            return Err(Failure::new(format!("there is no recording to write: {because}"))
-                .with_hint(
-                    "a script is recorded when it starts CUDA and ends by itself, with PyTorch's own \
-                     allocator (not `cudaMallocAsync`)",
-                )
-                .into());
-        }
-        return Ok(());
-    };
-    if let Some(output) = page {
-        output.write_with(|out| Ok(write_html(recording, out)?))?;
-    }
-    if let Some(output) = file {
-        output.write_with(|out| Ok(ghostgpu_recording::file::write(recording, out)?))?;
-    }
-    Ok(())
 }
 
 fn timeout_failure(job: &Job) -> Failure {

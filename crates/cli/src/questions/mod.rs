@@ -8,6 +8,7 @@ pub mod fits;
 pub mod largest_batch;
 pub mod patch;
 pub mod plan;
+mod recorded;
 mod relative_paths;
 
 pub use announce::{announce, show_last_lines};

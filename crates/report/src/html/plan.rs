@@ -284,8 +284,11 @@ fn add_categories(html: &mut String, before: &[CategoryBytes], after: &[Category
 
 /// The colour and the title of a category, by its name.
 fn category(name: &str) -> (&'static str, &'static str) {
-    if name == "outside" {
-        return ("outside", "outside PyTorch");
+    match name {
+        "outside" => return ("outside", "outside PyTorch"),
+        "rounding" => return ("rounding", "rounding of blocks"),
+        "cached" => return ("cached", "cached"),
+        _ => {}
     }
     let found = Category::ALL.into_iter().find(|one| one.name() == name);
     let found = found.unwrap_or(Category::Unknown);

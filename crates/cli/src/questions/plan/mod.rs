@@ -1,6 +1,7 @@
 //! Which tricks make it fit? Searched by rehearsals, unless the same was asked before.
 
 mod cache;
+mod page;
 mod written;
 
 use std::path::Path;
@@ -15,7 +16,7 @@ use ghostgpu_rehearse::{
 };
 use ghostgpu_text::human;
 
-use super::{announce, relative_paths, show_last_lines};
+use super::{announce, patch, relative_paths, show_last_lines};
 use crate::commands::AnswerOptions;
 use crate::failure::{EXIT_FAILURE, Failure};
 use crate::output::Output;
@@ -34,6 +35,10 @@ pub struct WhichTricks<'a> {
     pub largest_batch: Option<SizePoint>,
     /// The recommended tricks go to this file.
     pub plan_file: Option<&'a Path>,
+    /// The recommended tricks written into the script go to this file, as a diff.
+    pub patch: Option<&'a Path>,
+    /// The recommended way goes to this file, as a page.
+    pub page: Option<&'a Path>,
     /// What was answered before does not count.
     pub is_fresh: bool,
     pub commands: Commands,
@@ -51,6 +56,7 @@ pub struct Commands {
 pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
     let output = question.output.prepare()?;
     let plan_file = question.plan_file.map(Output::prepare).transpose()?;
+    let page = question.page.map(Output::prepare).transpose()?;
     let prepared = question.job.prepare()?;
     let on_card = OnCard::of(&prepared, question.margin);
     refuse_card_without_room(&on_card)?;
@@ -90,6 +96,23 @@ pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
                 if path != Path::new("-") {
                     note(format_args!("wrote the plan to {}", path.display()));
                 }
+            }
+            None => note(format_args!(
+                "{} was not written: there is nothing to put into it",
+                path.display()
+            )),
+        }
+    }
+    if let (Some(page), Some(path)) = (page, question.page) {
+        let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
+        page::write(&mut runner, &prepared, &on_card, &answer, page)?;
+        note(format_args!("wrote the page to {}", path.display()));
+    }
+    if let Some(path) = question.patch {
+        match answer.best() {
+            Some(best) => {
+                let patched = patch::patch_command(&question.job.command, &best.tricks)?;
+                patch::show(&patched, path)?;
             }
             None => note(format_args!(
                 "{} was not written: there is nothing to put into it",
