@@ -106,6 +106,7 @@ pub fn answer(
     Answer {
         schema: SCHEMA.to_owned(),
         next: None,
+        plan: None,
         fits: verdict.fits(),
         verdict,
         reason,

@@ -120,6 +120,9 @@ fn scaled(script: &Script<'_>, steps: &[TrainingStep<'_>]) -> Result<Vec<Edit>, 
         None => script.top_line(&made, Top::BehindImports),
     }];
     for step in steps {
+        if step.backward.scaler.is_some() {
+            return Err("the script has a scaler of its own".to_owned());
+        }
         let receiver = span(step.backward.receiver);
         edits.push(Edit::insert(receiver.start, format!("{name}.scale(")));
         edits.push(Edit::insert(receiver.end, ")"));
