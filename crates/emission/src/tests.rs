@@ -22,6 +22,7 @@ const SCRIPTS: &[(&str, &str)] = &[
         "two_optimizers",
         include_str!("../scripts/two_optimizers.py"),
     ),
+    ("adversaries", include_str!("../scripts/adversaries.py")),
     ("left_early", include_str!("../scripts/left_early.py")),
 ];
 
@@ -198,6 +199,19 @@ fn what_is_not_mechanical_is_refused_with_the_reason() {
         "left_early",
         &["accumulation", "optimizer-form", "autocast dtype=fp16"],
     );
+    shown(
+        "adversaries",
+        &[
+            "autocast",
+            "accumulation",
+            "early-zero-grad",
+            "eight-bit-optimizer",
+            "adafactor",
+        ],
+    );
+    let crowded = script("left_early").replace("()\n    loss", "(); loss");
+    let refused = patch("crowded.py", &crowded, &requests("autocast")).expect_err("one line");
+    assert!(refused.to_string().ends_with("on one line"), "{refused}");
     let broken = patch(
         "broken.py",
         "import torch\nfor x in\n",
