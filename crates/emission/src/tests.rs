@@ -22,6 +22,7 @@ const SCRIPTS: &[(&str, &str)] = &[
         "two_optimizers",
         include_str!("../scripts/two_optimizers.py"),
     ),
+    ("windows", include_str!("../scripts/windows.py")),
     ("adversaries", include_str!("../scripts/adversaries.py")),
     ("left_early", include_str!("../scripts/left_early.py")),
 ];
@@ -135,6 +136,14 @@ fn loops_in_functions_are_edited() {
             "allocator",
             "chunking",
         ],
+    );
+}
+
+#[test]
+fn a_loop_that_accumulates_keeps_its_windows() {
+    shown(
+        "windows",
+        &["autocast dtype=fp16", "accumulation", "checkpointing"],
     );
 }
 
