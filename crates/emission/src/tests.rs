@@ -22,6 +22,8 @@ const SCRIPTS: &[(&str, &str)] = &[
         "two_optimizers",
         include_str!("../scripts/two_optimizers.py"),
     ),
+    ("windows", include_str!("../scripts/windows.py")),
+    ("adversaries", include_str!("../scripts/adversaries.py")),
     ("left_early", include_str!("../scripts/left_early.py")),
 ];
 
@@ -138,6 +140,14 @@ fn loops_in_functions_are_edited() {
 }
 
 #[test]
+fn a_loop_that_accumulates_keeps_its_windows() {
+    shown(
+        "windows",
+        &["autocast dtype=fp16", "accumulation", "checkpointing"],
+    );
+}
+
+#[test]
 fn a_model_of_transformers_is_asked_itself() {
     shown(
         "causal_model",
@@ -198,6 +208,19 @@ fn what_is_not_mechanical_is_refused_with_the_reason() {
         "left_early",
         &["accumulation", "optimizer-form", "autocast dtype=fp16"],
     );
+    shown(
+        "adversaries",
+        &[
+            "autocast",
+            "accumulation",
+            "early-zero-grad",
+            "eight-bit-optimizer",
+            "adafactor",
+        ],
+    );
+    let crowded = script("left_early").replace("()\n    loss", "(); loss");
+    let refused = patch("crowded.py", &crowded, &requests("autocast")).expect_err("one line");
+    assert!(refused.to_string().ends_with("on one line"), "{refused}");
     let broken = patch(
         "broken.py",
         "import torch\nfor x in\n",

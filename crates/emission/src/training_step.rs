@@ -151,10 +151,17 @@ impl<'a> Script<'a> {
     /// matters to the loss.
     pub fn forward_of(&self, step: &TrainingStep<'a>) -> Result<(usize, usize), String> {
         let before = &step.list[..step.at];
-        let first = before.iter().position(|statement| {
+        // What stands before another backward pass belongs to that one.
+        let begin = before.iter().rposition(|statement| {
+            self.calls_in(statement)
+                .any(|call| self.facts.is_backward(call.node))
+        });
+        let begin = begin.map_or(0, |other| other + 1);
+        let first = before[begin..].iter().position(|statement| {
             self.calls_in(statement)
                 .any(|call| self.model_run_by(call).is_some())
         });
+        let first = first.map(|first| begin + first);
         let Some(first) = first else {
             let runs = self
                 .calls_in(&step.list[step.at])

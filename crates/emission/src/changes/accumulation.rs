@@ -415,10 +415,13 @@ fn samples(script: &Script<'_>, plain: &PlainLoop<'_, '_>) -> Result<String, Str
     };
     let unknown = "which tensor has the samples of a batch does not show".to_owned();
     match target {
-        Expr::Tuple(names) => match names.elts.last() {
-            Some(Expr::Name(name)) => Ok(format!("len({})", name.id)),
-            _ => Err(unknown),
-        },
+        Expr::Tuple(names) => {
+            let used = names.elts.iter().rev().find_map(|name| {
+                let name = name.as_name_expr()?;
+                (!name.id.starts_with('_')).then_some(&name.id)
+            });
+            used.map(|name| format!("len({name})")).ok_or(unknown)
+        }
         Expr::Name(batch) => {
             let mut found = None;
             for statement in &plain.step.list[..plain.step.at] {

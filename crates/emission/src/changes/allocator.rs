@@ -61,7 +61,7 @@ fn present<'a>(script: &Script<'a>) -> Option<(&'a Expr, String)> {
 /// The settings that are there, less those that are set anew, and the new ones.
 fn merged(present: &str, settings: &str) -> String {
     let name = |setting: &str| setting.split(':').next().unwrap_or("").trim().to_owned();
-    let named: Vec<String> = split(settings).map(|each| name(each)).collect();
+    let named: Vec<String> = split(settings).map(name).collect();
     let kept = split(present).filter(|each| !named.contains(&name(each)));
     kept.chain(split(settings)).collect::<Vec<&str>>().join(",")
 }

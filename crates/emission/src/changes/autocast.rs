@@ -120,12 +120,17 @@ fn scaled(script: &Script<'_>, steps: &[TrainingStep<'_>]) -> Result<Vec<Edit>, 
         None => script.top_line(&made, Top::BehindImports),
     }];
     for step in steps {
+        if step.backward.scaler.is_some() {
+            return Err("the script has a scaler of its own".to_owned());
+        }
         let receiver = span(step.backward.receiver);
         edits.push(Edit::insert(receiver.start, format!("{name}.scale(")));
         edits.push(Edit::insert(receiver.end, ")"));
-        let behind = &step.list[step.at + 1..];
+        // A step may come every few batches.
+        let mut behind = Vec::new();
+        flatten(&step.list[step.at + 1..], &mut behind);
         let mut stepped = None;
-        for statement in behind {
+        for &statement in &behind {
             match script.part(statement) {
                 Some(Part::Step) => {
                     let (edit, optimizer) = scaled_step(script, statement, &name)?;
@@ -137,6 +142,7 @@ fn scaled(script: &Script<'_>, steps: &[TrainingStep<'_>]) -> Result<Vec<Edit>, 
                 Some(Part::Clip) => {
                     let optimizer = behind
                         .iter()
+                        .copied()
                         .filter(|it| script.part(it) == Some(Part::Step))
                         .find_map(|it| script.stepped(it))
                         .ok_or("gradients are clipped where no optimizer steps")?;
@@ -152,6 +158,21 @@ fn scaled(script: &Script<'_>, steps: &[TrainingStep<'_>]) -> Result<Vec<Edit>, 
         }
     }
     Ok(edits)
+}
+
+/// The statements of a list and of the branches in it.
+fn flatten<'a>(list: &'a [Stmt], found: &mut Vec<&'a Stmt>) {
+    for statement in list {
+        match statement {
+            Stmt::If(node) => {
+                flatten(&node.body, found);
+                for clause in &node.elif_else_clauses {
+                    flatten(&clause.body, found);
+                }
+            }
+            other => found.push(other),
+        }
+    }
 }
 
 /// `optimizer.step()` becomes `scaler.step(optimizer)` and `scaler.update()`.

@@ -75,10 +75,7 @@ pub fn replace(script: &Script<'_>, request: &Request) -> Outcome {
             let name = keyword.arg.as_ref().map(|it| it.as_str());
             !is_adafactor
                 && matches!(name, Some("amsgrad" | "maximize" | "differentiable"))
-                && !keyword
-                    .value
-                    .as_boolean_literal_expr()
-                    .is_some_and(|it| !it.value)
+                && &script.text[span(&keyword.value)] != "False"
         });
         if let Some(keyword) = refused {
             return Err(format!(

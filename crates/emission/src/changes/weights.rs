@@ -1,6 +1,6 @@
 //! Weights of models of transformers: in bfloat16, or with adapters beside them.
 
-use ghostgpu_lint::python::{Expr, Stmt};
+use ghostgpu_lint::python::{Expr, ExprCall, Stmt};
 use ghostgpu_tricks::Request;
 
 use super::option;
@@ -17,9 +17,7 @@ impl<'a> Script<'a> {
     /// The models of transformers that are made in this file.
     pub fn transformers_models(&self) -> Vec<LibraryModel<'a>> {
         let made = self.facts.structure.assigns.iter().filter_map(|assign| {
-            let Expr::Call(call) = assign.value else {
-                return None;
-            };
+            let call = unmoved(assign.value)?;
             let name = self.facts.callee(call)?;
             let is_model = name.starts_with("transformers.") && self.facts.result(call).is_module();
             is_model.then_some(())?;
@@ -37,6 +35,22 @@ impl<'a> Script<'a> {
             (Some(model), None) => Ok(model),
             (None, _) => Err("this file makes no model of transformers".to_owned()),
             _ => Err("this file makes several models".to_owned()),
+        }
+    }
+}
+
+/// The call that makes a model, of `Model(config).to(device).train()`.
+fn unmoved(mut made: &Expr) -> Option<&ExprCall> {
+    loop {
+        let call = made.as_call_expr()?;
+        match &*call.func {
+            Expr::Attribute(method)
+                if matches!(method.attr.as_str(), "to" | "cuda" | "train" | "eval")
+                    && method.value.is_call_expr() =>
+            {
+                made = &method.value;
+            }
+            _ => return Some(call),
         }
     }
 }
