@@ -15,7 +15,7 @@ model = torch.nn.Sequential(
 ).cuda()
 optimizer = torch.optim.Adam(model.parameters())
 for _ in range(3):
-    model(torch.randn(27000, 4096, device="cuda")).pow(2).mean().backward()
+    model(torch.randn(33000, 4096, device="cuda")).pow(2).mean().backward()
     optimizer.step()
     optimizer.zero_grad()
 """
@@ -49,7 +49,7 @@ def test_every_card_is_told_what_a_run_on_it_says(ask: Ask, rehearse_reference: 
 
 
 def test_two_cards_are_told_what_runs_on_them_say(ask: Ask, rehearse_reference: Rehearse) -> None:
-    script = TRAINING.replace("27000", "512")
+    script = TRAINING.replace("33000", "512")
     done = ask("cards", "--gpu", "t4,a100", "--steps", "3", "train.py", script=script).expect(0)
     assert done["smallest_that_fits"] == "T4"
     run = rehearse_reference(script, "--gpu", "t4", "--steps", "3").expect(0)

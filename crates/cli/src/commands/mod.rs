@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod script_options;
 mod snapshot;
+mod sweep;
 mod trick_options;
 mod tricks;
 
@@ -43,6 +44,7 @@ Examples:
   ghostgpu estimate bert-base --batch 32 --seq 128 --dtype bf16 --gpu t4
   ghostgpu max-batch --gpu 3060 train.py
   ghostgpu cards train.py --batch-size 64
+  ghostgpu sweep --gpu 3090,4090 --arg --batch-size=8,16,32 train.py
   ghostgpu launch --amp bf16 --checkpoint auto train.py
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
@@ -69,6 +71,7 @@ enum Command {
     Estimate(estimate::Arguments),
     MaxBatch(max_batch::Arguments),
     Cards(cards::Arguments),
+    Sweep(sweep::Arguments),
     Launch(launch::Arguments),
     Tricks(tricks::Arguments),
     #[command(alias = "record")]
@@ -92,6 +95,7 @@ impl CommandLine {
             Command::Estimate(arguments) => estimate::execute(&arguments),
             Command::MaxBatch(arguments) => max_batch::execute(&arguments),
             Command::Cards(arguments) => cards::execute(&arguments),
+            Command::Sweep(arguments) => sweep::execute(&arguments),
             Command::Launch(arguments) => launch::execute(&arguments),
             Command::Tricks(arguments) => tricks::execute(&arguments),
             Command::Calibrate(arguments) => calibrate::execute(&arguments),
@@ -150,6 +154,11 @@ mod tests {
     #[test]
     fn help_of_cards() {
         insta::assert_snapshot!(help(&["cards"]));
+    }
+
+    #[test]
+    fn help_of_sweep() {
+        insta::assert_snapshot!(help(&["sweep"]));
     }
 
     #[test]
