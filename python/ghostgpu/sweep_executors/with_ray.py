@@ -17,8 +17,8 @@ def run(tasks: list[Task], jobs: int) -> None:
     own = {} if is_cluster else {"num_cpus": jobs, "include_dashboard": False}
     ray.init(log_to_driver=False, logging_level="ERROR", **own)
     try:
-        start = ray.remote(num_cpus=1, max_retries=0)(_run_command)
-        waiting = {start.remote(task.command, task.options()): task for task in tasks}
+        start = ray.remote(num_cpus=1, max_retries=0)(subprocess.run)
+        waiting = {start.remote(task.command, **task.options()): task for task in tasks}
         while waiting:
             [ready], _ = ray.wait(list(waiting), num_returns=1)
             task = waiting.pop(ready)
@@ -28,7 +28,3 @@ def run(tasks: list[Task], jobs: int) -> None:
                 tell_lost(task, error)
     finally:
         ray.shutdown()
-
-
-def _run_command(command: list[str], options: dict[str, object]) -> object:
-    return subprocess.run(command, **options)  # type: ignore[call-overload]
