@@ -147,6 +147,11 @@ test-lint: build ## What `lint` writes for code hosts, opened by readers that ar
 	GHOSTGPU_SARIF_SCHEMA=$$(scripts/sarif-schema "$(GHOSTGPU_TEST_CACHE)/tools"); export GHOSTGPU_SARIF_SCHEMA; \
 	"$$python" -m pytest tests/lint
 
+.PHONY: test-executors
+test-executors: ## The engines that run sweeps, each with a cluster on this machine
+	python=$$(scripts/environment "$(GHOSTGPU_TEST_CACHE)/executors" tests/environments/executors.txt); \
+	"$$python" -m pytest tests/executors
+
 .PHONY: test-page
 test-page: ## The report page in a real Chromium
 	cargo build --release --locked -p ghostgpu-report --example page

@@ -5,7 +5,7 @@
 //! There is one module for each question:
 //!
 //! - [`fits`]: does a job fit, and how much does it need? [`breakdown_answer`]: whose memory was it?
-//! - [`growth`], [`largest_batch`], [`fixes`], [`cards`]: what several rehearsals say together
+//! - [`growth`], [`largest_batch`], [`fixes`], [`cards`], [`sweep`]: what several rehearsals say together
 //! - [`explain`]: what an out-of-memory error means, and what to do about it; [`plan`]: which tricks make a job fit
 //! - [`snapshot`], [`replay`]: what a memory snapshot says, and what another setting would have made of it
 //! - [`doctor`], [`gpus`], [`tricks`]: what is installed, and which cards and tricks there are
@@ -41,6 +41,7 @@ pub mod plan;
 mod ranks;
 pub mod replay;
 pub mod snapshot;
+pub mod sweep;
 pub mod tricks;
 
 pub use breakdown::breakdown_answer;

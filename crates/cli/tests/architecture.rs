@@ -93,6 +93,7 @@ fn no_command_knows_another() {
         "report",
         "run",
         "snapshot",
+        "sweep",
     ];
     for (path, text) in sources("cli/src/commands") {
         if path.ends_with("commands/mod.rs") {

@@ -1,13 +1,14 @@
-//! A command line with one argument set to a number.
+//! A command line with one argument set to a value, mostly a number.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
 
 /// The words with `option` set to `number`: where it stands, or at the end.
 ///
 /// An option that ends with `=` is a word of its own (`batch_size=8`); `--batch-size` has its number in
 /// the next word or after a `=`. `python/ghostgpu/agent/probe_arguments.py` does the same.
-pub fn with_value(words: &[OsString], option: &str, number: u64) -> Vec<OsString> {
+pub fn with_value(words: &[OsString], option: &str, number: impl Display) -> Vec<OsString> {
     let mut result = words.to_vec();
     let is_key = option.ends_with('=');
     let prefix = match is_key {

@@ -35,7 +35,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
             words.extend(["--memory".to_owned(), size(memory)]);
         }
         words.extend(more.iter().map(|&word| word.to_owned()));
-        words.extend(options(&arguments.options));
+        words.extend(options_that_count(&arguments.options));
         words.extend(arguments.tricks.words());
         words.extend(extent.iter().cloned());
         words.extend(job.iter().cloned());
@@ -51,7 +51,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
         .first()
         .filter(|word| word.ends_with(".py") || word.ends_with(".ipynb"));
     let mut rehearsed: Vec<String> = cards.iter().map(|&word| word.to_owned()).collect();
-    rehearsed.extend(options(&arguments.options));
+    rehearsed.extend(options_that_count(&arguments.options));
     rehearsed.extend(arguments.tricks.words());
     rehearsed.extend(extent.iter().cloned());
     rehearsed.extend(job.iter().cloned());
@@ -82,8 +82,8 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
     }
 }
 
-/// Options that change what is measured.
-pub fn options(options: &RehearsalOptions) -> Vec<String> {
+/// Options that change what is measured, as they are typed.
+pub fn options_that_count(options: &RehearsalOptions) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(reserve) = options.reserve {
         words.extend(["--reserve".to_owned(), size(reserve)]);

@@ -23,6 +23,7 @@ mod report;
 mod run;
 mod script_options;
 mod snapshot;
+mod sweep;
 mod trick_options;
 mod tricks;
 
@@ -45,6 +46,7 @@ Examples:
   ghostgpu max-batch --gpu 3060 train.py
   ghostgpu plan --gpu 3060 train.py --batch-size 64
   ghostgpu cards train.py --batch-size 64
+  ghostgpu sweep --gpu 3090,4090 --arg --batch-size=8,16,32 train.py
   ghostgpu launch --amp bf16 --checkpoint auto train.py
   ghostgpu snapshot show oom.pickle
   ghostgpu replay oom.pickle --search
@@ -72,6 +74,7 @@ enum Command {
     MaxBatch(max_batch::Arguments),
     Plan(plan::Arguments),
     Cards(cards::Arguments),
+    Sweep(sweep::Arguments),
     Launch(launch::Arguments),
     Tricks(tricks::Arguments),
     #[command(alias = "record")]
@@ -96,6 +99,7 @@ impl CommandLine {
             Command::MaxBatch(arguments) => max_batch::execute(&arguments),
             Command::Plan(arguments) => plan::execute(&arguments),
             Command::Cards(arguments) => cards::execute(&arguments),
+            Command::Sweep(arguments) => sweep::execute(&arguments),
             Command::Launch(arguments) => launch::execute(&arguments),
             Command::Tricks(arguments) => tricks::execute(&arguments),
             Command::Calibrate(arguments) => calibrate::execute(&arguments),
@@ -159,6 +163,11 @@ mod tests {
     #[test]
     fn help_of_cards() {
         insta::assert_snapshot!(help(&["cards"]));
+    }
+
+    #[test]
+    fn help_of_sweep() {
+        insta::assert_snapshot!(help(&["sweep"]));
     }
 
     #[test]

@@ -147,7 +147,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let has_batch = arguments.largest_batch;
     arguments.batch.needs("--largest-batch", has_batch)?;
     let script = follow_ups::job(&arguments.script.command());
-    let mut options = follow_ups::options(&arguments.options);
+    let mut options = follow_ups::options_that_count(&arguments.options);
     if let Some(memory) = arguments.options.memory {
         options.extend(["--memory".to_owned(), follow_ups::size(memory)]);
     }

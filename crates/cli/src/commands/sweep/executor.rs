@@ -1,0 +1,159 @@
+//! Hands command lines to `python/ghostgpu/sweep_executors`, and hears how each ended.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use ghostgpu_rehearse::process::{Cause, supervise};
+use ghostgpu_rehearse::{Stop, tricks_inject_dir};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+
+/// Who runs rehearsals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// This machine, a few at a time
+    #[default]
+    Processes,
+    /// Ray: the cluster of `RAY_ADDRESS`, else this machine
+    Ray,
+    /// Dask: the cluster of `DASK_SCHEDULER_ADDRESS`, else this machine
+    Dask,
+    /// Slurm job arrays through submitit, else this machine
+    Submitit,
+}
+
+impl Engine {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Processes => "processes",
+            Self::Ray => "ray",
+            Self::Dask => "dask",
+            Self::Submitit => "submitit",
+        }
+    }
+}
+
+/// How one command line ended.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Done {
+    pub number: usize,
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// What the executor writes on a line.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Done(Done),
+    Missing { failure: String, hint: String },
+}
+
+/// Runs the package without adding a folder to the path of what it starts.
+const START: &str = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); \
+                     runpy.run_module('sweep_executors', run_name='__main__', alter_sys=True)";
+
+/// Runs all command lines; `each` hears of every one that has ended, soon after it has. An interrupt is a stop.
+pub fn run_all(
+    engine: Engine,
+    jobs: usize,
+    python: &Path,
+    commands: &[Vec<OsString>],
+    each: &mut dyn FnMut(Done),
+) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let tasks = folder.path().join("tasks.jsonl");
+    let results = folder.path().join("results.jsonl");
+    let log = folder.path().join("engine.txt");
+    write_tasks(&tasks, commands).context("cannot write the sweep's tasks")?;
+    let mut command = Command::new(python);
+    command
+        .args(["-c", START])
+        .arg(package_folder()?)
+        .arg(engine.name())
+        .arg(jobs.to_string())
+        .stdin(Stdio::from(File::open(&tasks)?))
+        .stdout(Stdio::from(File::create(&results)?))
+        .stderr(Stdio::from(File::create(&log)?));
+    let mut reader = Reader {
+        lines: BufReader::new(File::open(&results)?),
+        begun: String::new(),
+        missing: None,
+    };
+    let supervised = supervise(&mut command, None, &mut |_| reader.read(each))
+        .with_context(|| format!("cannot start `{}`", python.display()))?;
+    reader.read(each);
+    if let Cause::Interrupted(signal) = supervised.cause {
+        return Err(Stop::Interrupted(signal).into());
+    }
+    if let Some(failure) = reader.missing {
+        return Err(failure.into());
+    }
+    match supervised.ending.is_success() {
+        true => Ok(()),
+        false => {
+            let log = std::fs::read_to_string(&log).unwrap_or_default();
+            let last = log.lines().rev().find(|line| !line.trim().is_empty());
+            let reason = last.unwrap_or("it ended without a word");
+            Err(Failure::new(format!("the executor {} failed: {reason}", engine.name())).into())
+        }
+    }
+}
+
+fn write_tasks(path: &Path, commands: &[Vec<OsString>]) -> std::io::Result<()> {
+    let current = std::env::current_dir()?;
+    let mut file = File::create(path)?;
+    for (number, words) in commands.iter().enumerate() {
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        let task = json!({"number": number, "command": words, "folder": current.to_string_lossy()});
+        writeln!(file, "{task}")?;
+    }
+    Ok(())
+}
+
+/// The folder that has the package in it.
+fn package_folder() -> Result<PathBuf, Failure> {
+    let tricks = tricks_inject_dir()?;
+    let folder = tricks.ancestors().nth(2).unwrap_or(&tricks).to_owned();
+    match folder.join("sweep_executors").is_dir() {
+        true => Ok(folder),
+        false => Err(Failure::new(
+            "the executors are missing: no folder `sweep_executors` was found",
+        )
+        .with_hint("reinstall the package, or run the program from inside a checkout")),
+    }
+}
+
+/// Reads lines as they are written.
+struct Reader {
+    lines: BufReader<File>,
+    /// A line that has not ended yet.
+    begun: String,
+    missing: Option<Failure>,
+}
+
+impl Reader {
+    fn read(&mut self, each: &mut dyn FnMut(Done)) {
+        while matches!(self.lines.read_line(&mut self.begun), Ok(1..)) {
+            if !self.begun.ends_with('\n') {
+                return;
+            }
+            match serde_json::from_str(&self.begun) {
+                Ok(Line::Done(done)) => each(done),
+                Ok(Line::Missing { failure, hint }) => {
+                    self.missing = Some(Failure::new(failure).with_hint(hint));
+                }
+                // Not ours: an engine's own remark.
+                Err(_) => {}
+            }
+            self.begun.clear();
+        }
+    }
+}
