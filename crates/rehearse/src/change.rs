@@ -191,6 +191,7 @@ mod tests {
                 values: ghostgpu_session::UnknownValues::default(),
                 halves_sizes: false,
                 tricks: Vec::new(),
+                ranks: None,
             },
             timeout: None,
             is_notebook: false,

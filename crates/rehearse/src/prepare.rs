@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ghostgpu_device::{Card, Catalogue, DeviceSheet, Uncertainty, uuid_of, visible_devices};
-use ghostgpu_session::{CoverageRequest, CudnnSource, Session, TrickRequest};
+use ghostgpu_session::card_usage::MAX_DEVICES;
+use ghostgpu_session::{
+    ChosenRanks, CoverageRequest, CudnnSource, RanksRequest, Session, TrickRequest,
+};
 use ghostgpu_symbols::SymbolSurvey;
 
 use crate::environment::USUAL_PATH;
 use crate::failure::Failure;
 use crate::in_place_of::is_notebook;
-use crate::job::{Extent, Job};
+use crate::job::{Extent, Job, RankChoice};
 use crate::layout::Layout;
 use crate::process::hold_signals;
 use crate::python::isolation::without_isolation;
@@ -58,8 +61,12 @@ impl Prepared {
         &self.session.devices[0]
     }
 
+    /// How many cards the job has, those of nodes included that are not run.
     pub fn card_count(&self) -> usize {
-        self.session.devices.len()
+        match &self.session.ranks {
+            Some(ranks) => ranks.nodes as usize * ranks.cards_per_node as usize,
+            None => self.session.devices.len(),
+        }
     }
 }
 
@@ -70,6 +77,7 @@ impl Job {
     pub fn prepare(&self) -> Result<Prepared, Stop> {
         let card = find_card(self)?;
         check_reserve(self, card)?;
+        check_cards(self)?;
         let target = Target::from_words(&self.command, self.python.as_deref())?;
         let tables = read_tables(&self.library_sizes)?;
         let layout = Layout::find()?;
@@ -148,6 +156,7 @@ impl Job {
             values: self.values,
             halves_sizes: false,
             tricks: self.tricks.clone(),
+            ranks: ranks_request(self),
         };
         Ok(Prepared {
             program,
@@ -246,13 +255,51 @@ fn find_card(job: &Job) -> Result<&'static Card, Failure> {
         .map_err(|error| Failure::new(error.to_string()).with_hint(error.hint()))
 }
 
+/// The agent starts ranks only where the launcher's own way would not do.
+fn ranks_request(job: &Job) -> Option<RanksRequest> {
+    let is_usual = job.nodes <= 1 && job.ranks == RankChoice::All;
+    (!is_usual).then(|| RanksRequest {
+        nodes: job.nodes.max(1),
+        cards_per_node: job.card_count.max(1),
+        chosen: match &job.ranks {
+            RankChoice::All => ChosenRanks::All,
+            RankChoice::Ends => ChosenRanks::Ends,
+            RankChoice::Listed(ranks) => ChosenRanks::Listed(ranks.clone()),
+        },
+    })
+}
+
+/// How many nodes there can be with ranks that are run. Each has its own cards.
+fn nodes_run(job: &Job) -> u32 {
+    let at_most = match &job.ranks {
+        RankChoice::All => u32::MAX,
+        RankChoice::Ends => 2,
+        RankChoice::Listed(ranks) => u32::try_from(ranks.len()).unwrap_or(u32::MAX),
+    };
+    at_most.clamp(1, job.nodes.max(1))
+}
+
+/// All ranks that are run need cards on this machine.
+fn check_cards(job: &Job) -> Result<(), Failure> {
+    let cards = nodes_run(job).saturating_mul(job.card_count.max(1));
+    match cards as usize <= MAX_DEVICES {
+        true => Ok(()),
+        false => Err(Failure::new(format!(
+            "ranks of {} nodes with {} cards each are to be run, and there are at most {MAX_DEVICES} virtual cards",
+            nodes_run(job),
+            job.card_count.max(1),
+        ))
+        .with_hint("run fewer ranks: `--ranks distinct`, or `--ranks 0,7` for some of them")),
+    }
+}
+
 /// One sheet per card, each on a bus of its own.
 fn sheets(card: &Card, job: &Job) -> Vec<DeviceSheet> {
     let sheet = match job.memory_bytes {
         Some(bytes) => card.sheet_with_total(bytes),
         None => card.sheet(),
     };
-    (0..job.card_count.max(1))
+    (0..nodes_run(job) * job.card_count.max(1))
         .map(|index| {
             let mut sheet = sheet.clone();
             sheet.pci.bus += index;

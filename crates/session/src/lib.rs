@@ -19,6 +19,6 @@ pub use report::{
     WrittenFile,
 };
 pub use request::{
-    CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,
+    ChosenRanks, CoverageRequest, CudnnSource, LoadError, RanksRequest, SESSION_VARIABLE, Session, SizePoint,
     SizePointRequest, UnknownValues,
 };

@@ -81,6 +81,28 @@ pub struct Session {
     /// Tricks that the agent applies to what the script does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tricks: Vec<TrickRequest>,
+    /// The job has several nodes, or not all of its ranks are run: the agent starts them, in the launcher's place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<RanksRequest>,
+}
+
+/// Which ranks of a job are run on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RanksRequest {
+    pub nodes: u32,
+    /// How many cards a node has. The session has those of the nodes whose ranks are run, one node after the other.
+    pub cards_per_node: u32,
+    pub chosen: ChosenRanks,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChosenRanks {
+    All,
+    /// The first and the last.
+    Ends,
+    /// These, in ascending order.
+    Listed(Vec<u32>),
 }
 
 /// How far the agent goes to see everything that a training does.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..tricks.dynamo_shield import shielded
 from . import checkpoints, oom, preload, session
+from .absent_ranks import AbsentRanks
 from .attribution import MemoryRecorder
 from .checks import ArgumentChecks
 from .collectives import Collectives
@@ -72,6 +73,11 @@ def _start(torch: Any) -> None:
     if torch.version.cuda is None:
         return  # nothing to rehearse: the command line tells the user from the report
     install("library", "the lines of refused calls are not known", _tell_library, torch)
+    if current.ranks is not None:
+        from .rank_launcher import RankLauncher
+
+        launcher = RankLauncher(torch, current.ranks, current.run_dir)
+        install("launcher", "all ranks of one node are run", launcher.install)
     ranks = Ranks(torch, current.run_dir)
     install("ranks", "ranks of several processes are not known as such", ranks.install)
     counter.before_end = ranks.leave
@@ -210,6 +216,9 @@ def _install_assumptions(
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known, plausible)
     rank_values = RankValues(current.run_dir, preload.wait_for_ranks)
     copies = KnownCopies(torch, known, plausible, readbacks.remember_line, on_sent)
+    absent = AbsentRanks(torch)
+    waits = "ranks that are run may wait for those that are not"
+    install("absent ranks", waits, absent.install)
     _after_import.append(quietly(TritonKernels(torch, known).after_import))
     ending.add_last_act(readbacks.tell)
     ending.add_explanation(readbacks.explain)
@@ -221,7 +230,7 @@ def _install_assumptions(
         ("known copies", values, lambda: copies),
         ("known calls", values, lambda: KnownCalls(torch, known, plausible, copies.bring_back)),
         ("spreading over cards", values, lambda: KnownSpreading(torch, known)),
-        ("collectives", values, lambda: Collectives(torch, known, rank_values)),
+        ("collectives", values, lambda: Collectives(torch, known, rank_values, absent)),
         ("sequence lengths", sizes, lambda: SequenceLengths(torch, known)),
         ("sizes by value", sizes, lambda: ShapeAssumptions(torch, readbacks, known, plausible)),
         ("argument checks", "checks of arguments fail", lambda: ArgumentChecks(torch, readbacks)),

@@ -14,6 +14,7 @@ mod launch;
 mod lint;
 mod margin;
 mod max_batch;
+mod ranks_option;
 mod rehearsal_options;
 mod replay;
 mod report;

@@ -9,6 +9,7 @@ use super::AnswerOptions;
 use super::breakdown_options::BreakdownOptions;
 use super::extent_options::ExtentOptions;
 use super::follow_ups::follow_ups;
+use super::ranks_option::{RanksOption, parse_ranks};
 use super::rehearsal_options::RehearsalOptions;
 use super::script_options::{BatchArgument, ScriptWords};
 use super::trick_options::TrickOptions;
@@ -43,6 +44,9 @@ Examples:
       how memory grows with the batch, and with an argument that sets the sequence
   ghostgpu run --gpu h100 --count 8 -- torchrun --nproc-per-node 8 train.py
       eight cards, started by a launcher
+  ghostgpu run --gpu h100 --count 8 --nodes 16 --ranks 0,127 -- torchrun --nnodes 16 \\
+      --nproc-per-node 8 train.py
+      two of the 128 ranks of a job on 16 machines
 
 Exit codes: 0 fits, 3 does not fit, 4 fits tightly, 5 will run out, 6 card not used, 7 cannot run,
 8 not known, 2 wrong usage or a failure of ghostgpu's own, otherwise the code of the script (128
@@ -61,6 +65,15 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub count: u32,
+
+    /// How many such machines `torchrun --nnodes` starts the job on
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub nodes: u32,
+
+    /// Which ranks to run: `all`, or a list such as `0,7,63` or `0,8-15`; the others are silent
+    #[arg(long, value_name = "RANKS", default_value = "all", value_parser = parse_ranks)]
+    pub ranks: RanksOption,
 
     #[command(flatten)]
     pub breakdown: BreakdownOptions,
@@ -110,6 +123,8 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let call_log = arguments.call_log.as_deref().map(prepare_appendable);
     let job = Job {
         card_count: arguments.count,
+        nodes: arguments.nodes,
+        ranks: arguments.ranks.choice(),
         extent: arguments.extent.extent(),
         call_log: call_log.transpose()?,
         keeps_checkpoints: arguments.keep_checkpoints,

@@ -33,6 +33,7 @@ pub fn prepare_run(run_dir: &Path, devices: Vec<DeviceSheet>) {
         values: ghostgpu_session::UnknownValues::default(),
         halves_sizes: false,
         tricks: Vec::new(),
+        ranks: None,
     };
     let text = serde_json::to_string(&session).expect("a session can be written as JSON");
     let path = run_dir.join(SESSION_FILE);
