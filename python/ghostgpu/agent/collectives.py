@@ -107,9 +107,12 @@ class Collectives:
         if exchange.is_reduction and None in own:
             return exchange, None
 
+        # The result refers to this for as long as it is known: to bytes, and never to a tensor.
+        is_message = exchange.peer is not None
+
         def pieces_of(other: int) -> Pieces:
             if are_run is not None and not are_run[other]:
-                if exchange.peer is not None:
+                if is_message:
                     return []  # nobody knows what it would send
                 other = speaker_for(other, are_run)
             return own if other == rank else self._fetched(channel, other, number)
