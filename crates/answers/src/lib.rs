@@ -35,7 +35,7 @@ pub mod largest_batch;
 mod look;
 mod one_line;
 mod peak;
-mod ranks;
+pub mod ranks;
 pub mod replay;
 pub mod snapshot;
 pub mod tricks;

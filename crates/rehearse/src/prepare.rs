@@ -261,6 +261,7 @@ fn ranks_request(job: &Job) -> Option<RanksRequest> {
     (!is_usual).then(|| RanksRequest {
         nodes: job.nodes.max(1),
         cards_per_node: job.card_count.max(1),
+        shares_nodes: shares_nodes(job),
         chosen: match &job.ranks {
             RankChoice::All => ChosenRanks::All,
             RankChoice::Ends => ChosenRanks::Ends,
@@ -269,25 +270,40 @@ fn ranks_request(job: &Job) -> Option<RanksRequest> {
     })
 }
 
-/// How many nodes there can be with ranks that are run. Each has its own cards.
-fn nodes_run(job: &Job) -> u32 {
-    let at_most = match &job.ranks {
+/// How many ranks are run, at most.
+fn ranks_run(job: &Job) -> u32 {
+    match &job.ranks {
         RankChoice::All => u32::MAX,
         RankChoice::Ends => 2,
         RankChoice::Listed(ranks) => u32::try_from(ranks.len()).unwrap_or(u32::MAX),
-    };
-    at_most.clamp(1, job.nodes.max(1))
+    }
+}
+
+/// How many cards the nodes have on which ranks can be run.
+fn cards_of_nodes(job: &Job) -> u32 {
+    let nodes = ranks_run(job).clamp(1, job.nodes.max(1));
+    nodes.saturating_mul(job.card_count.max(1))
+}
+
+/// Whether ranks of different nodes have to share the cards that they do not use.
+fn shares_nodes(job: &Job) -> bool {
+    cards_of_nodes(job) as usize > MAX_DEVICES
+}
+
+/// How many cards this run has.
+fn cards(job: &Job) -> u32 {
+    match shares_nodes(job) {
+        true => ranks_run(job).saturating_add(job.card_count.max(1)),
+        false => cards_of_nodes(job),
+    }
 }
 
 /// All ranks that are run need cards on this machine.
 fn check_cards(job: &Job) -> Result<(), Failure> {
-    let cards = nodes_run(job).saturating_mul(job.card_count.max(1));
-    match cards as usize <= MAX_DEVICES {
+    match cards(job) as usize <= MAX_DEVICES {
         true => Ok(()),
         false => Err(Failure::new(format!(
-            "ranks of {} nodes with {} cards each are to be run, and there are at most {MAX_DEVICES} virtual cards",
-            nodes_run(job),
-            job.card_count.max(1),
+            "more ranks are to be run than there can be virtual cards, which is {MAX_DEVICES}"
         ))
         .with_hint("run fewer ranks: `--ranks distinct`, or `--ranks 0,7` for some of them")),
     }
@@ -299,7 +315,7 @@ fn sheets(card: &Card, job: &Job) -> Vec<DeviceSheet> {
         Some(bytes) => card.sheet_with_total(bytes),
         None => card.sheet(),
     };
-    (0..nodes_run(job) * job.card_count.max(1))
+    (0..cards(job))
         .map(|index| {
             let mut sheet = sheet.clone();
             sheet.pci.bus += index;

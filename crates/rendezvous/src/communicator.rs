@@ -353,7 +353,9 @@ impl Communicator {
     fn speaker_for(&self, rank: u32) -> u32 {
         let is_run = |rank: &u32| !self.absent.contains(rank);
         let before = (0..=rank).rev().find(is_run);
-        before.or_else(|| (rank..self.size()).find(is_run)).unwrap_or(rank)
+        before
+            .or_else(|| (rank..self.size()).find(is_run))
+            .unwrap_or(rank)
     }
 
     /// What a rank put into a call that everybody has made; none if it was not known, or if that rank has left. A

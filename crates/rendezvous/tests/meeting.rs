@@ -255,7 +255,8 @@ fn ranks_that_cannot_work_together_do_not_begin() {
         let one = join(folder.path(), 0, 2);
         let mut other = member(1, 2);
         change(&mut other);
-        let _other = Communicator::join(folder.path(), "world", 1, other, BTreeSet::new()).expect("joined");
+        let _other =
+            Communicator::join(folder.path(), "world", 1, other, BTreeSet::new()).expect("joined");
         let trouble = one.meet(&Made::default()).expect_err("they cannot");
         assert_eq!(trouble.to_string(), words);
     }

@@ -92,6 +92,9 @@ pub struct RanksRequest {
     pub nodes: u32,
     /// How many cards a node has. The session has those of the nodes whose ranks are run, one node after the other.
     pub cards_per_node: u32,
+    /// The ranks are on more nodes than there can be cards for: behind the cards of one node, every rank has one of its
+    /// own, in the place of the node's card that it uses.
+    pub shares_nodes: bool,
     pub chosen: ChosenRanks,
 }
 

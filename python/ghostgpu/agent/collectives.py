@@ -60,6 +60,8 @@ class Collectives:
         self._known = known
         self._values = values
         self._absent = absent
+        self.on_message: Callable[[Any], object] = lambda group: None
+        """Called with the group in which something is sent from one rank to one other."""
 
     def install(self) -> None:
         """Wrap the methods that all of `torch.distributed`'s Python functions end in."""
@@ -94,6 +96,8 @@ class Collectives:
     ) -> tuple[Exchange, _Fetch | None] | None:
         rank, size = group.rank(), group.size()
         exchange = describe(rank, size, *arguments, *options.values())
+        if exchange.peer is not None:
+            self.on_message(group)
         are_run = self._absent.are_run(group)
         if not any(tensor.is_cuda for tensor in exchange.tensors) and are_run is None:
             return None

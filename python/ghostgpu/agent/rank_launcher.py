@@ -34,8 +34,8 @@ class Place:
     rank: int
     node: int
     local_rank: int
-    first_card: int
-    """The first card of its node, among those of the run."""
+    cards: tuple[int, ...]
+    """Those that it sees, among the cards of the run."""
 
 
 def places(request: RanksRequest, nodes: int, per_node: int) -> list[Place]:
@@ -58,12 +58,16 @@ def places(request: RanksRequest, nodes: int, per_node: int) -> list[Place]:
         ranks = [int(rank) for rank in request.chosen]
     if ranks[-1] >= world:
         raise ValueError(f"rank {ranks[-1]} is to be run of a job with ranks 0 to {world - 1}")
-    used = sorted({rank // per_node for rank in ranks})
-    first_cards = {node: place * request.cards_per_node for place, node in enumerate(used)}
-    return [
-        Place(rank, rank // per_node, rank % per_node, first_cards[rank // per_node])
-        for rank in ranks
-    ]
+    nodes_used = sorted({rank // per_node for rank in ranks})
+    found = []
+    for number, rank in enumerate(ranks):
+        node, local_rank = divmod(rank, per_node)
+        first = 0 if request.shares_nodes else nodes_used.index(node) * request.cards_per_node
+        cards = list(range(first, first + request.cards_per_node))
+        if request.shares_nodes:
+            cards[local_rank] = request.cards_per_node + number
+        found.append(Place(rank, node, local_rank, tuple(cards)))
+    return found
 
 
 def _nodes(count: int) -> str:
@@ -124,7 +128,6 @@ class RankLauncher:
         self, place: Place, config: Any, port: int, chosen: list[Place]
     ) -> dict[str, str]:
         per_node, nodes = int(config.nproc_per_node), int(config.max_nodes)
-        cards = range(place.first_card, place.first_card + self._request.cards_per_node)
         return {
             "RANK": str(place.rank),
             "LOCAL_RANK": str(place.local_rank),
@@ -142,7 +145,7 @@ class RankLauncher:
             "TORCHELASTIC_RUN_ID": str(config.run_id),
             "TORCHELASTIC_USE_AGENT_STORE": "True",
             "TORCHELASTIC_ERROR_FILE": self._error_file(place.rank),
-            "CUDA_VISIBLE_DEVICES": ",".join(str(card) for card in cards),
+            "CUDA_VISIBLE_DEVICES": ",".join(str(card) for card in place.cards),
             # One id for each communicator, however large: not one for every 128 ranks.
             "TORCH_NCCL_RANKS_PER_ROOT": str(2**30),
             RUN_RANKS_VARIABLE: ",".join(str(each.rank) for each in chosen),

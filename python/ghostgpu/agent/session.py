@@ -45,6 +45,8 @@ class RanksRequest:
 
     nodes: int
     cards_per_node: int
+    shares_nodes: bool
+    """Behind the cards of one node, every rank has one of its own."""
     chosen: str | tuple[int, ...]
     """`all`, `ends` (the first and the last), or these."""
 
@@ -109,6 +111,7 @@ def _ranks(fields: dict[str, Any] | None) -> RanksRequest | None:
     return RanksRequest(
         nodes=int(fields["nodes"]),
         cards_per_node=int(fields["cards_per_node"]),
+        shares_nodes=bool(fields["shares_nodes"]),
         chosen=tuple(chosen["listed"]) if isinstance(chosen, dict) else str(chosen),
     )
 

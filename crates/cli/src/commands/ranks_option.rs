@@ -10,22 +10,28 @@ const MOST_RANKS: u32 = 1 << 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RanksOption {
     All,
+    /// Those that have to be run for all of them to be known.
+    Distinct,
     Listed(Vec<u32>),
 }
 
 impl RanksOption {
+    /// What to begin with.
     pub fn choice(&self) -> RankChoice {
         match self {
             Self::All => RankChoice::All,
+            Self::Distinct => RankChoice::Ends,
             Self::Listed(ranks) => RankChoice::Listed(ranks.clone()),
         }
     }
 }
 
-/// Reads `all`, or ranks and intervals of them: `0,8-15`.
+/// Reads `all`, `distinct`, or ranks and intervals of them: `0,8-15`.
 pub fn parse_ranks(text: &str) -> Result<RanksOption, String> {
-    if text == "all" {
-        return Ok(RanksOption::All);
+    match text {
+        "all" => return Ok(RanksOption::All),
+        "distinct" => return Ok(RanksOption::Distinct),
+        _ => {}
     }
     let mut ranks = BTreeSet::new();
     for part in text.split(',') {
@@ -37,7 +43,7 @@ pub fn parse_ranks(text: &str) -> Result<RanksOption, String> {
             }
             _ => {
                 return Err(format!(
-                    "`{}` is no rank: write `all`, or ranks such as `0,7,63` or `0,8-15`",
+                    "`{}` is no rank: write `all`, `distinct`, or ranks such as `0,7,63` or `0,8-15`",
                     part.trim()
                 ));
             }
@@ -55,6 +61,7 @@ mod tests {
         let listed = |ranks: &[u32]| Ok(RanksOption::Listed(ranks.to_vec()));
         let cases = [
             ("all", Ok(RanksOption::All)),
+            ("distinct", Ok(RanksOption::Distinct)),
             ("0", listed(&[0])),
             ("63,0, 7,7", listed(&[0, 7, 63])),
             ("0,8-10", listed(&[0, 8, 9, 10])),

@@ -44,9 +44,9 @@ Examples:
       how memory grows with the batch, and with an argument that sets the sequence
   ghostgpu run --gpu h100 --count 8 -- torchrun --nproc-per-node 8 train.py
       eight cards, started by a launcher
-  ghostgpu run --gpu h100 --count 8 --nodes 16 --ranks 0,127 -- torchrun --nnodes 16 \\
+  ghostgpu run --gpu h100 --count 8 --nodes 16 --ranks distinct -- torchrun --nnodes 16 \\
       --nproc-per-node 8 train.py
-      two of the 128 ranks of a job on 16 machines
+      128 cards on 16 machines; of ranks that are alike one is run
 
 Exit codes: 0 fits, 3 does not fit, 4 fits tightly, 5 will run out, 6 card not used, 7 cannot run,
 8 not known, 2 wrong usage or a failure of ghostgpu's own, otherwise the code of the script (128
@@ -71,7 +71,7 @@ pub struct Arguments {
           value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub nodes: u32,
 
-    /// Which ranks to run: `all`, or a list such as `0,7,63` or `0,8-15`; the others are silent
+    /// Which ranks to run: `all`, `distinct` (one of each kind), or some, such as `0,7` or `0,8-15`
     #[arg(long, value_name = "RANKS", default_value = "all", value_parser = parse_ranks)]
     pub ranks: RanksOption,
 
@@ -147,5 +147,6 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         margin: arguments.options.margin,
         follow_ups: follow_ups(arguments),
         declines: |_| None,
+        finds_distinct_ranks: arguments.ranks == RanksOption::Distinct,
     })
 }

@@ -9,6 +9,7 @@ use ghostgpu_answers::fits::{
     next_command, text_answer,
 };
 use ghostgpu_answers::growth::Scaling;
+use ghostgpu_answers::ranks::grounds_in_words;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
 use ghostgpu_plan::{StepGrowth, assumed_sizes, need, peak_ranges};
@@ -21,7 +22,7 @@ use ghostgpu_report::write_html;
 use ghostgpu_text::seconds;
 
 use super::declining::{Declines, Declining};
-use super::{announce, relative_paths};
+use super::{announce, distinct_ranks, relative_paths};
 use crate::commands::AnswerOptions;
 use crate::failure::{Failure, TIMEOUT_HINT};
 use crate::output::Output;
@@ -45,6 +46,8 @@ pub struct DoesItFit<'a> {
     /// What the user may type next.
     pub follow_ups: FollowUps,
     pub declines: Declines,
+    /// Which ranks have to be run is found out first.
+    pub finds_distinct_ranks: bool,
 }
 
 pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
@@ -52,7 +55,11 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let mut output = question.output.prepare()?;
     let page = prepare(question.page)?;
     let file = prepare(question.recording)?;
-    let prepared = question.job.prepare()?;
+    let job = match question.finds_distinct_ranks {
+        true => distinct_ranks::with_distinct_ranks(&question.job)?,
+        false => question.job.clone(),
+    };
+    let prepared = job.prepare()?;
     let promise = match question.job.values {
         UnknownValues::Plausible => "nothing is computed, unknown values read as ordinary ones",
         UnknownValues::Zero => "nothing is computed, unknown values read as 0",
@@ -102,6 +109,8 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     };
     let mut answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
+    let grounds = grounds_in_words(&answer.ranks, question.finds_distinct_ranks);
+    answer.assumptions.splice(0..0, grounds);
     if let Some(ranges) = peak_ranges(&run) {
         add_peak_ranges(&mut answer, &ranges);
     }
