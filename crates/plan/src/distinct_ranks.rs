@@ -11,34 +11,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ghostgpu_rehearse::{Findings, RankChoice, Run, Stop, ranks};
+use ghostgpu_rehearse::{Findings, ranks};
 use ghostgpu_session::{GroupFamily, ProcessReport};
 
 /// Meshes are found in the first round, stages in the second, what their parameters are like in the third.
-const MOST_ROUNDS: usize = 6;
+pub const MOST_ROUNDS: usize = 6;
 
 /// A group whose ranks differ is run as a whole up to this size; of a larger one some more are.
 const WHOLE_GROUP: usize = 8;
 
-/// The ranks to run, in ascending order; none if the job did not make a group of several.
-pub fn distinct_ranks(
-    mut run: impl FnMut(&RankChoice) -> Result<Run, Stop>,
-) -> Result<Option<Vec<u32>>, Stop> {
-    let mut chosen: BTreeSet<u32> = BTreeSet::new();
-    let mut choice = RankChoice::Ends;
-    for _ in 0..MOST_ROUNDS {
-        let findings = run(&choice)?.findings;
-        let Some(world) = Arrangement::of(&findings) else {
-            return Ok(None);
-        };
-        let wanted = world.wanted(&chosen, &findings);
-        if wanted == chosen {
-            break;
-        }
-        chosen = wanted;
-        choice = RankChoice::Listed(chosen.iter().copied().collect());
-    }
-    Ok(Some(chosen.into_iter().collect()))
+/// The ranks to run after a run of these, in ascending order: the same ones if nothing more is to be learned; none if
+/// the job did not make a group of several.
+pub fn distinct_ranks(findings: &Findings, run: &[u32]) -> Option<Vec<u32>> {
+    let run: BTreeSet<u32> = run.iter().copied().collect();
+    let wanted = Arrangement::of(findings)?.wanted(&run, findings);
+    Some(wanted.into_iter().collect())
 }
 
 /// How the ranks of a job are arranged, as those that were run know it.
@@ -159,7 +146,6 @@ impl Arrangement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ghostgpu_rehearse::Ending;
     use ghostgpu_session::AllocatorPeaks;
 
     /// A job on a mesh of stages, of copies that share parameters, and of parts of layers.
@@ -171,7 +157,6 @@ mod tests {
         lengths: Vec<u32>,
         /// The first rank has something that the others do not.
         first_has_more: bool,
-        rounds: usize,
     }
 
     impl MadeUp {
@@ -235,18 +220,24 @@ mod tests {
             }
         }
 
-        fn run(&mut self, choice: &RankChoice) -> Run {
-            self.rounds += 1;
-            let chosen = match choice {
-                RankChoice::All => (0..self.size()).collect(),
-                RankChoice::Ends => vec![0, self.size() - 1],
-                RankChoice::Listed(ranks) => ranks.clone(),
-            };
-            let findings = Findings {
-                processes: chosen.into_iter().map(|rank| self.report(rank)).collect(),
+        fn run(&self, chosen: &[u32]) -> Findings {
+            Findings {
+                processes: chosen.iter().map(|&rank| self.report(rank)).collect(),
                 ..Findings::default()
-            };
-            Run::new(Ending::Exited(0), findings)
+            }
+        }
+
+        /// Runs the first and the last rank, and then those that it points to.
+        fn distinct_ranks(&self) -> Vec<u32> {
+            let mut chosen = vec![0, self.size() - 1];
+            for _ in 0..MOST_ROUNDS {
+                let wanted = distinct_ranks(&self.run(&chosen), &chosen).expect("a group");
+                if wanted == chosen {
+                    return chosen;
+                }
+                chosen = wanted;
+            }
+            panic!("it does not settle");
         }
     }
 
@@ -263,37 +254,30 @@ mod tests {
                 // Each stage has another length, so that they are shared out differently.
                 lengths: (0..stages).map(|stage| length + 3 * stage).collect(),
                 first_has_more: more == 1,
-                rounds: 0,
             })
         })
     }
 
     #[test]
     fn the_distinct_ranks_of_a_job_have_what_all_of_them_have() {
-        for mut job in every_small_job() {
-            let chosen = distinct_ranks(|choice| Ok(job.run(choice)))
-                .expect("no stop")
-                .expect("a group");
+        for job in every_small_job() {
+            let chosen = job.distinct_ranks();
             let of_chosen: BTreeSet<u64> = chosen.iter().map(|&rank| job.memory(rank)).collect();
             let of_all: BTreeSet<u64> = (0..job.size()).map(|rank| job.memory(rank)).collect();
             assert_eq!(of_chosen, of_all, "{chosen:?} of {}", job.size());
-            assert!(job.rounds < MOST_ROUNDS, "it settles");
         }
     }
 
     #[test]
     fn of_a_thousand_ranks_a_few_are_run() {
-        let mut job = MadeUp {
+        let job = MadeUp {
             stages: 4,
             sharing: 32,
             parts: 8,
             lengths: vec![4096; 4],
             first_has_more: false,
-            rounds: 0,
         };
-        let chosen = distinct_ranks(|choice| Ok(job.run(choice)))
-            .expect("no stop")
-            .expect("a group");
+        let chosen = job.distinct_ranks();
         // All stages of the first column, of the last one, and of the last ones along either dimension.
         assert_eq!(chosen.len(), 16);
         assert_eq!(&chosen[..4], [0, 7, 248, 255]);
@@ -301,7 +285,6 @@ mod tests {
 
     #[test]
     fn a_job_without_groups_has_no_ranks_to_choose_from() {
-        let alone = |_: &RankChoice| Ok(Run::new(Ending::Exited(0), Findings::default()));
-        assert_eq!(distinct_ranks(alone).expect("no stop"), None);
+        assert_eq!(distinct_ranks(&Findings::default(), &[0]), None);
     }
 }

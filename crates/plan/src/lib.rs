@@ -44,7 +44,7 @@ pub mod verdict;
 mod words;
 
 pub use assumed_sizes::assumed_sizes;
-pub use distinct_ranks::distinct_ranks;
+pub use distinct_ranks::{MOST_ROUNDS, distinct_ranks};
 pub use need::{MeasuredNeed, Need, Smallest, UnknownNeed, need, peak_ranges};
 pub use step_growth::{KeepingLine, StepGrowth};
 

@@ -192,6 +192,7 @@ mod tests {
                 halves_sizes: false,
                 tricks: Vec::new(),
                 ranks: None,
+                nccl_bytes: None,
             },
             timeout: None,
             is_notebook: false,

@@ -27,6 +27,8 @@ pub struct Job {
     pub nodes: u32,
     /// Which ranks of the job are run.
     pub ranks: RankChoice,
+    /// What NCCL takes of every card, where it is not what the rule says.
+    pub nccl_bytes: Option<u64>,
     pub extent: Extent,
     /// The python to use, where it is not the first with torch.
     pub python: Option<OsString>,
@@ -102,6 +104,7 @@ impl Default for Job {
             card_count: 1,
             nodes: 1,
             ranks: RankChoice::All,
+            nccl_bytes: None,
             extent: Extent::Coverage {
                 budget: Self::BUDGET,
             },

@@ -157,6 +157,7 @@ impl Job {
             halves_sizes: false,
             tricks: self.tricks.clone(),
             ranks: ranks_request(self),
+            nccl_bytes: self.nccl_bytes,
         };
         Ok(Prepared {
             program,

@@ -84,6 +84,9 @@ pub struct Session {
     /// The job has several nodes, or not all of its ranks are run: the agent starts them, in the launcher's place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<RanksRequest>,
+    /// What NCCL takes of every card, where it is not what the rule says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nccl_bytes: Option<u64>,
 }
 
 /// Which ranks of a job are run on this machine.

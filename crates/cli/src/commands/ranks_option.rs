@@ -16,6 +16,18 @@ pub enum RanksOption {
 }
 
 impl RanksOption {
+    /// As it can be typed; none where it need not be.
+    pub fn word(&self) -> Option<String> {
+        match self {
+            Self::All => None,
+            Self::Distinct => Some("distinct".to_owned()),
+            Self::Listed(ranks) => {
+                let numbers: Vec<String> = ranks.iter().map(u32::to_string).collect();
+                Some(numbers.join(","))
+            }
+        }
+    }
+
     /// What to begin with.
     pub fn choice(&self) -> RankChoice {
         match self {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ghostgpu_plan::growth::SequencePoint;
 use ghostgpu_rehearse::Job;
+use ghostgpu_text::parse_size;
 
 use super::AnswerOptions;
 use super::breakdown_options::BreakdownOptions;
@@ -75,6 +76,11 @@ pub struct Arguments {
     #[arg(long, value_name = "RANKS", default_value = "all", value_parser = parse_ranks)]
     pub ranks: RanksOption,
 
+    /// What NCCL takes of every card that a job of several ranks uses: `0`, `1GiB` [default: 544 MiB
+    /// for 2 ranks, 688 MiB for more, and 16 MiB for every further group]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub nccl_memory: Option<u64>,
+
     #[command(flatten)]
     pub breakdown: BreakdownOptions,
 
@@ -125,6 +131,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         card_count: arguments.count,
         nodes: arguments.nodes,
         ranks: arguments.ranks.choice(),
+        nccl_bytes: arguments.nccl_memory,
         extent: arguments.extent.extent(),
         call_log: call_log.transpose()?,
         keeps_checkpoints: arguments.keep_checkpoints,
