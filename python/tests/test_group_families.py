@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ghostgpu.agent.group_families import add_group, classes, local_size, part_of
+from ghostgpu.agent.group_families import (
+    add_group,
+    classes,
+    coordinates_of,
+    local_size,
+    part_of,
+)
 from ghostgpu.agent.report import GroupFamily
 
 
@@ -46,6 +52,21 @@ def test_a_parameter_that_is_spread_over_two_dimensions_is_cut_twice() -> None:
     assert local_size((10, 7), sharded, (1, 0, 1)) == (1, 7)
     assert local_size((10, 7), sharded, (0, 3, 0)) == (1, 7)
     assert local_size((10, 7), sharded, (0, 3, 1)) == (0, 7)
+
+
+def test_ranks_of_other_stages_have_places_in_meshes_of_their_own() -> None:
+    families: list[GroupFamily] = []
+    # Two stages of two by two: the groups along the stages, along rows and along columns.
+    for group in ([0, 4], [1, 5], [2, 6], [3, 7]):
+        add_group(families, group)
+    for group in ([0, 2], [1, 3], [4, 6], [5, 7], [0, 1], [2, 3], [4, 5], [6, 7]):
+        add_group(families, group)
+    expected = {rank: (rank % 4 // 2, rank % 2) for rank in range(8)}
+    assert coordinates_of([[4, 5], [6, 7]], own=6, families=families) == expected
+    # Of one row alone, all others have places too.
+    assert coordinates_of([6, 7], own=6, families=families) == {r: (r % 2,) for r in range(8)}
+    # Nothing is known of those for whom no such group was made.
+    assert coordinates_of([6, 7], own=6, families=[]) == {6: (0,), 7: (1,)}
 
 
 def test_ranks_of_one_class_have_the_same_sizes() -> None:

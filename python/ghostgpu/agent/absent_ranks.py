@@ -124,7 +124,9 @@ class AbsentRanks:
         register = quietly(self._register)
 
         @functools.wraps(original)
-        def made(backend: Any, store: Any, rank: int, size: int, *others: Any, **named: Any) -> None:
+        def made(
+            backend: Any, store: Any, rank: int, size: int, *others: Any, **named: Any
+        ) -> None:
             register(store, size)
             original(backend, store, rank, size, *others, **named)
 
@@ -176,11 +178,12 @@ class AbsentRanks:
         hash_store = self._torch.distributed.HashStore
 
         @functools.wraps(original)
-        def made(backend: Any, store: Any, rank: int, size: int, *others: Any, **named: Any) -> None:
+        def made(
+            backend: Any, store: Any, rank: int, size: int, *others: Any, **named: Any
+        ) -> None:
             if self._mask(self._members or range(size)) is not None:
                 # Alone: nobody is connected with anybody.
                 store, rank, size = hash_store(), 0, 1
             original(backend, store, rank, size, *others, **named)
 
         return made
-

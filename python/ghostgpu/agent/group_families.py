@@ -2,8 +2,8 @@
 
 Where only some ranks are run, this says which others are like them. A job makes its groups in
 families: the groups of one family have nothing in common and are equally large, as those along one
-dimension of a mesh. Every rank makes all of them, its own or not. Of a parameter that is spread over
-a mesh, the size of every rank's part follows from the mesh.
+dimension of a mesh. Every rank makes all of them, its own or not. A rank's place along a dimension
+is its place in its group, and the size of its part of a parameter follows from its places.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ class GroupFamilies:
         note_all = quietly(self._note_split)
 
         @functools.wraps(split)
-        def split_group(parent: Any = None, split_ranks: Any = None, *others: Any, **named: Any) -> Any:
+        def split_group(
+            parent: Any = None, split_ranks: Any = None, *others: Any, **named: Any
+        ) -> Any:
             note_all(parent, split_ranks)
             return split(parent, split_ranks, *others, **named)
 
@@ -129,14 +131,44 @@ class GroupFamilies:
 
     def _classes(self) -> list[int]:
         world = int(self._torch.distributed.get_world_size())
+        own = int(self._torch.distributed.get_rank())
+        families = RECORD.report.families
         signatures: list[list[Any]] = [[] for _ in range(world)]
         for ranks, shape, sharded in self._specs.values():
-            sizes: dict[int, tuple[int, ...]] = {}
-            for coordinates, rank in _places(ranks.tolist()):
-                sizes[rank] = local_size(shape, sharded, coordinates)
+            coordinates = coordinates_of(ranks.tolist(), own, families)
             for rank, signature in enumerate(signatures):
-                signature.append(sizes.get(rank))
+                known = coordinates.get(rank)
+                signature.append(None if known is None else local_size(shape, sharded, known))
         return classes([tuple(signature) for signature in signatures])
+
+
+def coordinates_of(
+    mesh: Any, own: int, families: Sequence[GroupFamily]
+) -> dict[int, tuple[int, ...]]:
+    """The coordinates of ranks in a mesh of `own`'s, or in the mesh that takes its place for them.
+
+    A job has such a mesh in every stage of a pipeline, say, and a rank has only its own.
+    """
+    found = {rank: places for places, rank in _places(mesh)}
+    if own not in found:
+        return found
+    here = found[own]
+    along = []
+    for dimension in range(len(here)):
+        line = sorted(
+            rank
+            for rank, places in found.items()
+            if all(place == here[other] for other, place in enumerate(places) if other != dimension)
+        )
+        family = next((each for each in families if line in each.groups), None)
+        groups = family.groups if family is not None else [line]
+        along.append({rank: place for group in groups for place, rank in enumerate(group)})
+    everywhere = {
+        rank: tuple(places[rank] for places in along)
+        for rank in (along[0] if along else ())
+        if all(rank in places for places in along)
+    }
+    return {**everywhere, **found}
 
 
 def _places(nested: Any, before: tuple[int, ...] = ()) -> Iterable[tuple[tuple[int, ...], int]]:

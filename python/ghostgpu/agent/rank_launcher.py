@@ -47,7 +47,8 @@ def places(request: RanksRequest, nodes: int, per_node: int) -> list[Place]:
         )
     if per_node > request.cards_per_node:
         raise ValueError(
-            f"a node has {per_node} ranks and {request.cards_per_node} cards: use --count {per_node}"
+            f"a node has {per_node} ranks and {request.cards_per_node} cards: "
+            f"use --count {per_node}"
         )
     world = nodes * per_node
     if request.chosen == "all":

@@ -4,8 +4,9 @@ After its first backward pass the reducer sorts the gradients into new buckets, 
 forward pass begins. The old buckets live for as long as somebody refers to them, and that is
 NCCL's watchdog: a thread that lets go of a finished collective when it next looks, ten times a
 second. Where a step takes longer than that, the old buckets have gone before the next peak. A
-rehearsal is at this place within milliseconds, and would have both at once: as many bytes too much as
-the model has gradients. A real card has both, too, where steps are that short, and the answer says so.
+rehearsal is at this place within milliseconds, and would have both at once: as many bytes too much
+as the model has gradients. A real card has both, too, where steps are that short, and the answer
+says so.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ class RebuiltBuckets:
         if size > 0:
             mebibytes = max(1, round(size / 2**20))
             RECORD.assume(
-                f"DistributedDataParallel's first buckets are gone when it makes its second ones; in "
-                f"steps shorter than {WATCHDOG_PERIOD_S} s, the card may have both for a while "
+                f"DistributedDataParallel's first buckets are gone when it makes its second ones; "
+                f"in steps shorter than {WATCHDOG_PERIOD_S} s, the card may have both for a while "
                 f"({mebibytes} MiB more)"
             )
         return result
