@@ -30,8 +30,14 @@ def made_up_torch() -> SimpleNamespace:
             self.rebuilt += 1
             return self.prepared == 1
 
-    cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=lambda: None)
-    bindings = SimpleNamespace(_distributed_c10d=SimpleNamespace(Reducer=Reducer))
+    cuda = SimpleNamespace(
+        is_initialized=lambda: True, synchronize=lambda: None, current_device=lambda: 0
+    )
+    allocated = iter(range(0, 1 << 40, 5 << 20))
+    bindings = SimpleNamespace(
+        _distributed_c10d=SimpleNamespace(Reducer=Reducer),
+        _cuda_memoryStats=lambda _: {"allocated_bytes": {"all": {"allocated": next(allocated)}}},
+    )
     return SimpleNamespace(_C=bindings, cuda=cuda)
 
 
@@ -53,6 +59,25 @@ def test_only_the_forward_pass_after_the_first_exchange_of_gradients_waits(
         reducer._rebuild_buckets()
     assert waits == [PATIENCE_S]
     assert (reducer.prepared, reducer.rebuilt) == (4, 6)
+
+
+def test_where_the_watchdog_can_be_asked_nobody_sleeps_and_the_answer_says_what_timing_decides(
+    waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assumptions: list[str] = []
+    monkeypatch.setattr("ghostgpu.agent.rebuilt_buckets.RECORD.assume", assumptions.append)
+    torch = made_up_torch()
+    asked: list[str] = []
+    group = SimpleNamespace(_wait_for_pending_works=lambda: asked.append("group"))
+    world = SimpleNamespace(pg_map=[group])
+    torch.distributed = SimpleNamespace(distributed_c10d=SimpleNamespace(_world=world))
+    RebuiltBuckets(torch).install()
+    reducer = torch._C._distributed_c10d.Reducer()
+    reducer.prepare_for_backward([])
+    reducer._rebuild_buckets()
+    assert (waits, asked) == ([], ["group"])
+    (sentence,) = assumptions
+    assert sentence.endswith("the card may have both for a while (5 MiB more)")
 
 
 def test_each_model_waits_for_its_own_buckets(waits: list[float]) -> None:

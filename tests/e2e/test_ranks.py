@@ -140,6 +140,79 @@ def test_strategies_of_pytorch_run_unmodified(
 
 
 @pytest.mark.at_length
+def test_ranks_that_are_not_run_are_silent_and_nobody_waits_for_them(
+    rehearse_reference: Rehearse,
+) -> None:
+    launcher = ("torchrun", "--nnodes", "4", "--nproc-per-node", "2", "train.py")
+    done = rehearse_reference(
+        """
+        import os, torch, torch.distributed as dist
+        rank = int(os.environ["RANK"])
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("cpu:gloo,cuda:nccl")
+        assert dist.get_world_size() == 8
+        # Neither of those who are run is the first of this one.
+        middle = dist.new_group([2, 5, 6])
+        for device in ("cuda", "cpu"):
+            count = torch.tensor([rank + 1], device=device)
+            dist.all_reduce(count)
+            assert count.item() == 5 * 1 + 3 * 6, count
+        names = [None] * 8
+        dist.all_gather_object(names, f"rank {rank}")
+        assert names == ["rank 0"] * 5 + ["rank 5"] * 3, names
+        told = ["from the first" if rank == 0 else None]
+        dist.broadcast_object_list(told, src=0)
+        assert told == ["from the first"]
+        if rank == 5:
+            dist.all_reduce(torch.ones(4, device="cuda"), group=middle)
+        received = torch.zeros(4, device="cuda")
+        if rank == 5:
+            dist.recv(received, src=3)
+        torch.cuda.synchronize()
+        dist.barrier()
+        dist.destroy_process_group()
+        """,
+        *("--count", "2", "--nodes", "4", "--ranks", "0,5", "--steps", "0"),
+        command=launcher,
+    ).expect(0)
+    assert [(it["rank"], it["world_size"]) for it in done["ranks"]] == [(0, 8), (5, 8)]
+    assert "2 of 8 ranks were run" in done["assumptions"][0]
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2", "hsdp", "tensor", "zero", "pipeline"])
+def test_distinct_ranks_have_what_all_of_them_have(
+    rehearse_reference: Rehearse, strategy: str, tmp_path: Path
+) -> None:
+    shutil.copy(TRAIN, tmp_path / "strategies.py")
+    command = ("torchrun", "--standalone", "--nproc-per-node", "4", "strategies.py", strategy)
+    figures = [
+        {
+            (rank["peak_allocated_bytes"], rank["peak_reserved_bytes"])
+            for rank in rehearse_reference(
+                "", *("--count", "4", "--steps", "0", "--ranks", ranks), command=command
+            ).expect(0)["ranks"]
+        }
+        for ranks in ("all", "distinct")
+    ]
+    assert figures[0] == figures[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--ranks", "0,9"), "rank 9 is to be run of a job with ranks 0 to 1"),
+        (("--nodes", "2"), "the job is started on 1 node, and --nodes says 2: use --nodes 1"),
+    ],
+)
+def test_ranks_and_nodes_that_do_not_match_the_job_are_told(
+    rehearse_reference: Rehearse, options: tuple[str, ...], sentence: str
+) -> None:
+    done = torchrun(rehearse_reference, "import torch", *options).expect(2)
+    assert sentence in done.stderr
+
+
+@pytest.mark.at_length
 def test_spawned_ranks_meet_without_a_launcher(rehearse_reference: Rehearse) -> None:
     done = rehearse_reference(
         """

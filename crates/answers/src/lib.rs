@@ -38,7 +38,7 @@ mod look;
 mod one_line;
 mod peak;
 pub mod plan;
-mod ranks;
+pub mod ranks;
 pub mod replay;
 pub mod snapshot;
 pub mod sweep;

@@ -43,20 +43,44 @@ fn lines(ranks: &[RankPeak], most: usize) -> Vec<String> {
         groups.sort_by_key(|group| std::cmp::Reverse(size(group)));
     }
     let shown = if groups.len() > most { most - 1 } else { most };
+    let world_size = world_size(ranks);
     let mut lines: Vec<String> = groups
         .iter()
         .take(shown)
         .map(|group| {
             let is_largest = is_largest_told && size(group) == largest;
-            let all = group.len() == ranks.len();
-            line(group, all, is_largest)
+            line(group, group.len() == world_size, is_largest)
         })
         .collect();
+    if ranks.len() < world_size
+        && let Some(first) = lines.first_mut()
+    {
+        *first = first.replacen(": ", &format!(" of {world_size}: "), 1);
+    }
     if groups.len() > shown {
         let others: usize = groups[shown..].iter().map(Vec::len).sum();
         lines.push(format!("{others} smaller ones (--verbose has them)"));
     }
     lines
+}
+
+/// Recordings of older versions have no world size, and all ranks.
+fn world_size(ranks: &[RankPeak]) -> usize {
+    let told = ranks.first().map_or(0, |rank| rank.world_size as usize);
+    told.max(ranks.len())
+}
+
+/// On what grounds ranks that were not run are like those that were; none if all were run.
+pub fn grounds_in_words(ranks: &[RankPeak], are_distinct: bool) -> Option<String> {
+    let (run, all) = (ranks.len(), world_size(ranks));
+    let grounds = match are_distinct {
+        true => {
+            "every other has the same place in pipelines as one of them, parts of parameters of the same sizes, and \
+             stands in its groups between ranks with the same figures"
+        }
+        false => "the others are taken to be like them (--ranks)",
+    };
+    (run < all).then(|| format!("{run} of {all} ranks were run: {grounds}"))
 }
 
 fn is_alike(one: &RankPeak, other: &RankPeak) -> bool {
@@ -120,6 +144,7 @@ mod tests {
     fn rank(rank: u32, mebibytes: u64) -> RankPeak {
         RankPeak {
             rank,
+            world_size: 0,
             device: rank as usize,
             peak_allocated_bytes: mebibytes * MIB,
             peak_reserved_bytes: 2 * mebibytes * MIB,
@@ -154,6 +179,27 @@ mod tests {
         for (ranks, expected) in cases {
             assert_eq!(lines(ranks, MOST_LINES), expected);
         }
+    }
+
+    #[test]
+    fn it_is_told_how_many_ranks_there_are_if_not_all_were_run() {
+        let of_eight = |number| RankPeak {
+            world_size: 8,
+            ..rank(number, 10)
+        };
+        let some = [of_eight(0), of_eight(7)];
+        assert_eq!(
+            lines(&some, MOST_LINES),
+            ["0, 7 of 8: 10.00 MiB allocated, 20.00 MiB reserved, 30.00 MiB on card"]
+        );
+        let words = |are_distinct| grounds_in_words(&some, are_distinct).unwrap_or_default();
+        assert!(words(true).starts_with("2 of 8 ranks were run: every other has the same place"));
+        assert_eq!(
+            words(false),
+            "2 of 8 ranks were run: the others are taken to be like them (--ranks)"
+        );
+        assert_eq!(grounds_in_words(&[rank(0, 1), rank(1, 1)], true), None);
+        assert_eq!(grounds_in_words(&[], true), None);
     }
 
     #[test]

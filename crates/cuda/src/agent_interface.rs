@@ -8,7 +8,7 @@ use std::path::Path;
 use ghostgpu_session::memory_log::LogEntry;
 
 use crate::nccl::awaited;
-use crate::nccl::ranks::{self, LineCallback};
+use crate::nccl::ranks::{self, LineCallback, MembersCallback};
 use crate::observer::{self, ContextCell};
 use crate::refuse::{self, RefusalCallback};
 use crate::{notes, state};
@@ -51,6 +51,12 @@ pub extern "C" fn ghostgpu_set_refusal_callback(callback: Option<RefusalCallback
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_set_line_callback(callback: Option<LineCallback>) {
     ranks::set_line_callback(callback);
+}
+
+/// Registers the function to ask who is in a group, where some ranks of the job are not run.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_set_members_callback(callback: Option<MembersCallback>) {
+    ranks::set_members_callback(callback);
 }
 
 /// Tells the library which rank of its job this process is.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 pub const MAX_BYTES: usize = 64 << 10;
 
 /// Copies kept at a time; an agreement takes two, and one more for each rank.
-const MAX_COPIES: usize = 64;
+const MAX_COPIES: usize = 1 << 13;
 
 /// The result of a collective, which others have to contribute to.
 pub trait Coming: Send + Sync {

@@ -40,6 +40,7 @@
 mod aged_holes;
 mod architecture;
 mod catalogue;
+mod communicators;
 mod driver_addresses;
 mod faults;
 mod holes;
@@ -52,6 +53,7 @@ mod visible_devices;
 
 pub use architecture::{Architecture, REGISTERS_PER_MULTIPROCESSOR, SHARED_MEMORY_PER_BLOCK_BYTES};
 pub use catalogue::{Card, Catalogue, MemoryKind, Provenance, Uncertainty};
+pub use communicators::communicator_bytes;
 pub use driver_addresses::{DriverAddresses, HostLayout};
 pub use faults::AllocationFaults;
 pub use lookup::LookupError;

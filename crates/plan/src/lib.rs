@@ -35,6 +35,7 @@
 mod assumed_sizes;
 pub mod candidates;
 pub mod cards;
+mod distinct_ranks;
 pub mod fixes;
 pub mod growth;
 pub mod largest_batch;
@@ -46,6 +47,7 @@ pub mod verdict;
 mod words;
 
 pub use assumed_sizes::assumed_sizes;
+pub use distinct_ranks::{MOST_ROUNDS, distinct_ranks};
 pub use need::{MeasuredNeed, Need, Smallest, UnknownNeed, need, peak_ranges};
 pub use step_growth::{KeepingLine, StepGrowth};
 

@@ -200,6 +200,8 @@ pub struct DevicePeak {
 #[serde(default)]
 pub struct RankPeak {
     pub rank: u32,
+    /// How many ranks the job has, those included that were not run.
+    pub world_size: u32,
     /// The card on which it had most.
     pub device: usize,
     pub peak_allocated_bytes: u64,

@@ -195,6 +195,8 @@ mod tests {
                 values: ghostgpu_session::UnknownValues::default(),
                 halves_sizes: false,
                 tricks: Vec::new(),
+                ranks: None,
+                nccl_bytes: None,
             },
             timeout: None,
             is_notebook: false,

@@ -21,8 +21,14 @@ pub struct Job {
     pub memory_bytes: Option<u64>,
     /// What others (a desktop, another job) hold of every card.
     pub reserve_bytes: u64,
-    /// How many such cards the machine has.
+    /// How many such cards a machine has.
     pub card_count: u32,
+    /// How many such machines the job is started on.
+    pub nodes: u32,
+    /// Which ranks of the job are run.
+    pub ranks: RankChoice,
+    /// What NCCL takes of every card, where it is not what the rule says.
+    pub nccl_bytes: Option<u64>,
     pub extent: Extent,
     /// The python to use, where it is not the first with torch.
     pub python: Option<OsString>,
@@ -43,6 +49,16 @@ pub struct Job {
     pub records_memory: bool,
     /// Tricks that the agent applies in every rehearsal of this job.
     pub tricks: Vec<TrickRequest>,
+}
+
+/// Which ranks of a job are run. The others are present in the store, and silent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RankChoice {
+    All,
+    /// The first and the last: what they have in common with others says which are distinct.
+    Ends,
+    /// These, in ascending order.
+    Listed(Vec<u32>),
 }
 
 /// How much of a training one rehearsal goes through.
@@ -86,6 +102,9 @@ impl Default for Job {
             memory_bytes: None,
             reserve_bytes: 0,
             card_count: 1,
+            nodes: 1,
+            ranks: RankChoice::All,
+            nccl_bytes: None,
             extent: Extent::Coverage {
                 budget: Self::BUDGET,
             },

@@ -46,7 +46,7 @@ pub use failure::Failure;
 pub use findings::Findings;
 pub use forks::Forks;
 pub use in_place_of::runnable;
-pub use job::{Extent, Job};
+pub use job::{Extent, Job, RankChoice};
 pub use judge::{Completion, EXIT_DOES_NOT_FIT, EXIT_FAILURE, Run, user_frame};
 pub use layout::{CALIBRATOR_NAME, Layout, calibrator_library, tricks_inject_dir};
 pub use observer::{Dimension, Observer, Purpose};

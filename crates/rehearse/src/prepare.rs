@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ghostgpu_device::{Card, Catalogue, DeviceSheet, Uncertainty, uuid_of, visible_devices};
-use ghostgpu_session::{CoverageRequest, CudnnSource, Session, TrickRequest};
+use ghostgpu_session::card_usage::MAX_DEVICES;
+use ghostgpu_session::{
+    ChosenRanks, CoverageRequest, CudnnSource, RanksRequest, Session, TrickRequest,
+};
 use ghostgpu_symbols::SymbolSurvey;
 
 use crate::environment::USUAL_PATH;
 use crate::failure::Failure;
 use crate::in_place_of::is_notebook;
-use crate::job::{Extent, Job};
+use crate::job::{Extent, Job, RankChoice};
 use crate::layout::Layout;
 use crate::process::hold_signals;
 use crate::python::isolation::without_isolation;
@@ -63,8 +66,12 @@ impl Prepared {
         &self.program
     }
 
+    /// How many cards the job has, those of nodes included that are not run.
     pub fn card_count(&self) -> usize {
-        self.session.devices.len()
+        match &self.session.ranks {
+            Some(ranks) => ranks.nodes as usize * ranks.cards_per_node as usize,
+            None => self.session.devices.len(),
+        }
     }
 }
 
@@ -75,6 +82,7 @@ impl Job {
     pub fn prepare(&self) -> Result<Prepared, Stop> {
         let card = find_card(self)?;
         check_reserve(self, card)?;
+        check_cards(self)?;
         let target = Target::from_words(&self.command, self.python.as_deref())?;
         let tables = read_tables(&self.library_sizes)?;
         let layout = Layout::find()?;
@@ -153,6 +161,8 @@ impl Job {
             values: self.values,
             halves_sizes: false,
             tricks: self.tricks.clone(),
+            ranks: ranks_request(self),
+            nccl_bytes: self.nccl_bytes,
         };
         Ok(Prepared {
             program,
@@ -256,13 +266,67 @@ fn find_card(job: &Job) -> Result<&'static Card, Failure> {
         .map_err(|error| Failure::new(error.to_string()).with_hint(error.hint()))
 }
 
+/// The agent starts ranks only where the launcher's own way would not do.
+fn ranks_request(job: &Job) -> Option<RanksRequest> {
+    let is_usual = job.nodes <= 1 && job.ranks == RankChoice::All;
+    (!is_usual).then(|| RanksRequest {
+        nodes: job.nodes.max(1),
+        cards_per_node: job.card_count.max(1),
+        shares_nodes: shares_nodes(job),
+        chosen: match &job.ranks {
+            RankChoice::All => ChosenRanks::All,
+            RankChoice::Ends => ChosenRanks::Ends,
+            RankChoice::Listed(ranks) => ChosenRanks::Listed(ranks.clone()),
+        },
+    })
+}
+
+/// How many ranks are run, at most.
+fn ranks_run(job: &Job) -> u32 {
+    match &job.ranks {
+        RankChoice::All => u32::MAX,
+        RankChoice::Ends => 2,
+        RankChoice::Listed(ranks) => u32::try_from(ranks.len()).unwrap_or(u32::MAX),
+    }
+}
+
+/// How many cards the nodes have on which ranks can be run.
+fn cards_of_nodes(job: &Job) -> u32 {
+    let nodes = ranks_run(job).clamp(1, job.nodes.max(1));
+    nodes.saturating_mul(job.card_count.max(1))
+}
+
+/// Whether ranks of different nodes have to share the cards that they do not use.
+fn shares_nodes(job: &Job) -> bool {
+    cards_of_nodes(job) as usize > MAX_DEVICES
+}
+
+/// How many cards this run has.
+fn cards(job: &Job) -> u32 {
+    match shares_nodes(job) {
+        true => ranks_run(job).saturating_add(job.card_count.max(1)),
+        false => cards_of_nodes(job),
+    }
+}
+
+/// All ranks that are run need cards on this machine.
+fn check_cards(job: &Job) -> Result<(), Failure> {
+    match cards(job) as usize <= MAX_DEVICES {
+        true => Ok(()),
+        false => Err(Failure::new(format!(
+            "more ranks are to be run than there can be virtual cards, which is {MAX_DEVICES}"
+        ))
+        .with_hint("run fewer ranks: `--ranks distinct`, or `--ranks 0,7` for some of them")),
+    }
+}
+
 /// One sheet per card, each on a bus of its own.
 fn sheets(card: &Card, job: &Job) -> Vec<DeviceSheet> {
     let sheet = match job.memory_bytes {
         Some(bytes) => card.sheet_with_total(bytes),
         None => card.sheet(),
     };
-    (0..job.card_count.max(1))
+    (0..cards(job))
         .map(|index| {
             let mut sheet = sheet.clone();
             sheet.pci.bus += index;

@@ -22,6 +22,7 @@ pub fn ranks(findings: &Findings) -> Vec<RankPeak> {
             let card = on_cards.max_by_key(|each| each.peak_bytes);
             Some(RankPeak {
                 rank: process.rank?,
+                world_size: process.world_size?,
                 device: card.map_or(0, |card| card.device),
                 peak_allocated_bytes: largest.map_or(0, |peaks| peaks.peak_allocated_bytes),
                 peak_reserved_bytes: largest.map_or(0, |peaks| peaks.peak_reserved_bytes),

@@ -1,6 +1,6 @@
 //! A communicator, as one of its ranks sees it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -60,7 +60,8 @@ struct Peer {
     messages: BTreeMap<u32, Vec<(Call, Bytes)>>,
     /// How many of its collectives were compared with ours.
     compared: usize,
-    has_left: bool,
+    /// False of one that is not run, or that the rehearsal has ended.
+    is_awaited: bool,
 }
 
 #[derive(Debug)]
@@ -78,12 +79,20 @@ pub struct Communicator {
     name: String,
     rank: u32,
     own: Member,
+    /// Ranks of the job that are not run. They are silent: nobody waits for them.
+    absent: BTreeSet<u32>,
     inner: Mutex<Inner>,
 }
 
 impl Communicator {
-    /// Takes part as `rank`, without waiting for the others.
-    pub fn join(run_dir: &Path, name: &str, rank: u32, own: Member) -> Result<Self, Trouble> {
+    /// Takes part as `rank`, without waiting for the others. Those who are `absent` will never come.
+    pub fn join(
+        run_dir: &Path,
+        name: &str,
+        rank: u32,
+        own: Member,
+        absent: BTreeSet<u32>,
+    ) -> Result<Self, Trouble> {
         let folder = run_dir.join(RANKS_FOLDER);
         let logs = folder.join(name);
         std::fs::create_dir_all(&logs)?;
@@ -97,17 +106,19 @@ impl Communicator {
             collectives: Vec::new(),
             messages: BTreeMap::new(),
             compared: 0,
-            has_left: false,
+            is_awaited: !absent.contains(&rank),
         });
+        let peers: Vec<Peer> = peers.collect();
         let mut writer = Writer::create(&path_of(rank))?;
         writer.append(&Record::Joined(own.clone()), &[])?;
         Ok(Self {
             folder,
             name: name.to_owned(),
             rank,
+            absent,
             inner: Mutex::new(Inner {
                 own: writer,
-                peers: peers.collect(),
+                peers,
                 collectives: Vec::new(),
                 receptions: BTreeMap::new(),
             }),
@@ -160,7 +171,8 @@ impl Communicator {
                 self.check_members(&inner)?;
                 let peers = (0..self.size()).zip(&inner.peers);
                 let missing = peers.filter(|(_, peer)| peer.member.is_none());
-                missing.map(|(rank, _)| rank).collect()
+                let missing = missing.map(|(rank, _)| rank);
+                missing.filter(|rank| !self.absent.contains(rank)).collect()
             };
             if missing.is_empty() {
                 return Ok(());
@@ -286,7 +298,7 @@ impl Communicator {
         };
         (0u32..)
             .zip(&inner.peers)
-            .filter(|(rank, peer)| !peer.has_left && !has_come(*rank, peer))
+            .filter(|(rank, peer)| peer.is_awaited && !has_come(*rank, peer))
             .filter_map(|(rank, peer)| {
                 Some(Missing {
                     rank: self.job_rank(inner, rank),
@@ -336,8 +348,23 @@ impl Communicator {
         }
     }
 
-    /// What a rank put into a call that everybody has made; none if it was not known, or if that rank has left.
+    /// Whose values stand for those of a rank: its own, or those of the nearest before it that is run. All ranks
+    /// come to the same.
+    fn speaker_for(&self, rank: u32) -> u32 {
+        let is_run = |rank: &u32| !self.absent.contains(rank);
+        let before = (0..=rank).rev().find(is_run);
+        before
+            .or_else(|| (rank..self.size()).find(is_run))
+            .unwrap_or(rank)
+    }
+
+    /// What a rank put into a call that everybody has made; none if it was not known, or if that rank has left. A
+    /// rank that is not run puts in what one like it does; what it sends to one other alone is not known.
     pub fn values(&self, ticket: Ticket, from: u32) -> Option<Vec<u8>> {
+        let from = match ticket {
+            Ticket::Collective(_) => self.speaker_for(from),
+            Ticket::Message { .. } | Ticket::Sent => from,
+        };
         let inner = self.inner();
         let peer = inner.peers.get(from as usize)?;
         let (_, bytes) = match ticket {
@@ -377,7 +404,8 @@ impl Communicator {
 impl Inner {
     /// Takes in what has come since the last time.
     fn read(&mut self, folder: &Path) -> Result<(), Trouble> {
-        for peer in &mut self.peers {
+        let are_run = |peer: &&mut Peer| peer.is_awaited || peer.member.is_some();
+        for peer in self.peers.iter_mut().filter(are_run) {
             for (record, bytes) in peer.reader.read::<Record>()? {
                 match record {
                     Record::Joined(member) => peer.member = Some(member),
@@ -391,10 +419,10 @@ impl Inner {
                 }
             }
             if let Some(member) = &peer.member
-                && !peer.has_left
+                && peer.is_awaited
             {
                 let pid = member.process.pid;
-                peer.has_left = folder.join(format!("{RANK_LEFT_PREFIX}{pid}")).exists();
+                peer.is_awaited = !folder.join(format!("{RANK_LEFT_PREFIX}{pid}")).exists();
             }
         }
         Ok(())

@@ -44,8 +44,18 @@ fn member(rank: u32, size: u32) -> Member {
     }
 }
 
+fn join_without<const N: usize>(
+    folder: &Path,
+    rank: u32,
+    size: u32,
+    absent: [u32; N],
+) -> Communicator {
+    let absent = BTreeSet::from(absent);
+    Communicator::join(folder, "world", rank, member(rank, size), absent).expect("joined")
+}
+
 fn join(folder: &Path, rank: u32, size: u32) -> Communicator {
-    Communicator::join(folder, "world", rank, member(rank, size)).expect("joined")
+    join_without(folder, rank, size, [])
 }
 
 fn call(function: Function, count: u64, root: Option<u32>) -> Call {
@@ -98,6 +108,30 @@ fn values_reach_every_rank_and_unknown_ones_stay_unknown() {
     for of_rank in seen {
         assert_eq!(of_rank, [Some(vec![0; 4]), None, Some(vec![2; 4])]);
     }
+}
+
+#[test]
+fn ranks_that_are_not_run_are_not_waited_for_and_put_in_what_the_one_before_them_does() {
+    let folder = tempfile::tempdir().expect("folder");
+    let machine = Made::default();
+    let [first, second] = [1, 4].map(|rank| join_without(folder.path(), rank, 6, [0, 2, 3, 5]));
+    let tickets = [&first, &second].map(|each| {
+        each.meet(&machine).expect("met");
+        let values = [each.rank() as u8; 4];
+        let call = call(Function::AllGather, 4, None);
+        each.post(call, Some(&values)).expect("posted")
+    });
+    for (each, ticket) in [&first, &second].into_iter().zip(tickets) {
+        each.wait(ticket, &machine).expect("those who are run came");
+        let seen: Vec<u8> = (0..6)
+            .map(|rank| each.values(ticket, rank).expect("known")[0])
+            .collect();
+        assert_eq!(seen, [1, 1, 1, 1, 4, 4]);
+    }
+    let from_absent = call(Function::Receive, 4, Some(3));
+    let ticket = second.post(from_absent, None).expect("posted");
+    second.wait(ticket, &machine).expect("nobody to wait for");
+    assert_eq!(second.values(ticket, 3), None);
 }
 
 #[test]
@@ -221,13 +255,14 @@ fn ranks_that_cannot_work_together_do_not_begin() {
         let one = join(folder.path(), 0, 2);
         let mut other = member(1, 2);
         change(&mut other);
-        let _other = Communicator::join(folder.path(), "world", 1, other).expect("joined");
+        let _other =
+            Communicator::join(folder.path(), "world", 1, other, BTreeSet::new()).expect("joined");
         let trouble = one.meet(&Made::default()).expect_err("they cannot");
         assert_eq!(trouble.to_string(), words);
     }
     let folder = tempfile::tempdir().expect("folder");
     let _one = join(folder.path(), 0, 2);
-    let twin = Communicator::join(folder.path(), "world", 0, member(0, 2));
+    let twin = Communicator::join(folder.path(), "world", 0, member(0, 2), BTreeSet::new());
     assert_eq!(twin.err(), Some(Trouble::SameRank { rank: 0 }));
 }
 
@@ -237,7 +272,7 @@ fn two_ranks_on_one_card_are_fine_if_they_say_that_they_are_on_two_machines() {
     let members = [0, 1].map(|rank| {
         let mut member = member(rank, 2);
         (member.host, member.bus) = (format!("machine {rank}"), "1000".to_owned());
-        Communicator::join(folder.path(), "world", rank, member).expect("joined")
+        Communicator::join(folder.path(), "world", rank, member, BTreeSet::new()).expect("joined")
     });
     assert_eq!(members[0].meet(&Made::default()), Ok(()));
 }

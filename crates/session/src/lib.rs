@@ -14,11 +14,11 @@ mod request;
 /// A trick that the agent applies while the script runs.
 pub use ghostgpu_tricks::Request as TrickRequest;
 pub use report::{
-    AllocatorPeaks, ChangeReport, Coverage, Covered, MemoryLimit, NotReached, Note, OomReport,
-    ProcessReport, RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData, TrainingPart,
-    WrittenFile,
+    AllocatorPeaks, ChangeReport, Coverage, Covered, GroupFamily, MemoryLimit, NotReached, Note,
+    OomReport, ProcessReport, RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData,
+    TrainingPart, WrittenFile,
 };
 pub use request::{
-    CoverageRequest, CudnnSource, LoadError, SESSION_VARIABLE, Session, SizePoint,
-    SizePointRequest, UnknownValues,
+    ChosenRanks, CoverageRequest, CudnnSource, LoadError, RanksRequest, SESSION_VARIABLE, Session,
+    SizePoint, SizePointRequest, UnknownValues,
 };

@@ -131,8 +131,21 @@ pub struct ProcessReport {
     /// Which rank of its job the process was, if it made a process group, and how many there were.
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
+    /// The groups that the job made, where not all of its ranks are run.
+    pub families: Vec<GroupFamily>,
+    /// For every rank of the job the first whose parts of the parameters are as large; empty where parameters are not
+    /// spread over a mesh.
+    pub shards: Vec<u32>,
     /// The line of a loop that waits for a value, at which the agent ended the script.
     pub waits_at: Option<String>,
+}
+
+/// Groups of ranks along one dimension of a job: equally large, with nothing in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupFamily {
+    pub groups: Vec<Vec<u32>>,
+    /// Members send something to each other alone, as stages of a pipeline do.
+    pub has_messages: bool,
 }
 
 /// The data of a training.

@@ -81,6 +81,34 @@ pub struct Session {
     /// Tricks that the agent applies to what the script does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tricks: Vec<TrickRequest>,
+    /// The job has several nodes, or not all of its ranks are run: the agent starts them, in the launcher's place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<RanksRequest>,
+    /// What NCCL takes of every card, where it is not what the rule says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nccl_bytes: Option<u64>,
+}
+
+/// Which ranks of a job are run on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RanksRequest {
+    pub nodes: u32,
+    /// How many cards a node has. The session has those of the nodes whose ranks are run, one node after the other.
+    pub cards_per_node: u32,
+    /// The ranks are on more nodes than there can be cards for: behind the cards of one node, every rank has one of its
+    /// own, in the place of the node's card that it uses.
+    pub shares_nodes: bool,
+    pub chosen: ChosenRanks,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChosenRanks {
+    All,
+    /// The first and the last.
+    Ends,
+    /// These, in ascending order.
+    Listed(Vec<u32>),
 }
 
 /// How far the agent goes to see everything that a training does.

@@ -4,6 +4,8 @@
     python measure_ranks.py virtual OUT.jsonl [CASE ...] --ghostgpu PROGRAM
     python measure_ranks.py compare REAL.jsonl VIRTUAL.jsonl
 
+With `--history FOLDER` every rank also leaves its memory history there, with Python's stacks.
+
 NCCL refuses two ranks on one card of one host. Here each rank says that it is a host of its own
 (`NCCL_HOSTID`), so that several share the one card and talk through sockets; what each rank's
 allocator does is what it does on a card of its own. Each case is one line of JSON, written when it
@@ -43,10 +45,14 @@ def main() -> None:
     parser.add_argument("--ghostgpu", default="ghostgpu")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--gpu", default="h200")
+    parser.add_argument("--history", type=Path, help="a folder for histories of every rank")
     arguments = parser.parse_args()
     if arguments.action == "compare":
         compare(read(arguments.file), read(Path(arguments.rest[0])))
         return
+    if arguments.history is not None:
+        arguments.history.mkdir(parents=True, exist_ok=True)
+        os.environ["RANKS_HISTORY"] = str(arguments.history.absolute())
     done = read(arguments.file)
     for case in arguments.rest or CASES:
         if case in done:
@@ -111,7 +117,10 @@ def measure_real(python: str, case: str, ranks: int) -> tuple[list[Any], str | N
 def measure_virtual(arguments: Any, case: str, ranks: int) -> tuple[list[Any], str | None]:
     """Ranks as `torchrun` starts them, on virtual cards."""
     words = [arguments.ghostgpu, "run", "--gpu", arguments.gpu, "--count", str(ranks), "--full"]
-    words += ["--no-retry", "--no-breakdown", "--python", arguments.python, "--"]
+    words += ["--no-retry", "--no-breakdown", "--python", arguments.python]
+    # A history that PyTorch dumps is a file like a checkpoint.
+    words += ["--keep-checkpoints"] if arguments.history is not None else []
+    words += ["--"]
     words += ["torchrun", "--standalone", "--nproc-per-node", str(ranks), str(TRAIN), case]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     return figures_in(done.stdout), done.stderr[-1000:] if done.returncode else None

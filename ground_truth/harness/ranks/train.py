@@ -248,6 +248,9 @@ def main() -> None:
     torch.cuda.set_device(local)
     dist.init_process_group("nccl")
     torch.manual_seed(0)
+    history = os.environ.get("RANKS_HISTORY")
+    if history:
+        torch.cuda.memory._record_memory_history(max_entries=1_000_000, stacks="python")
     CASES[sys.argv[1]]()
     torch.cuda.synchronize()
     figures = {
@@ -257,6 +260,9 @@ def main() -> None:
         "allocations": torch.cuda.memory_stats()["allocation.all.allocated"],
     }
     print("figures " + json.dumps(figures), flush=True)
+    if history:
+        name = f"{sys.argv[1]}-{dist.get_rank()}.pickle"
+        torch.cuda.memory._dump_snapshot(os.path.join(history, name))
     dist.barrier()
     dist.destroy_process_group()
 

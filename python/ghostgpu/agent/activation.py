@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..tricks.dynamo_shield import shielded
 from . import checkpoints, oom, preload, session
+from .absent_ranks import AbsentRanks
 from .attribution import MemoryRecorder
 from .checks import ArgumentChecks
 from .collectives import Collectives
@@ -73,6 +74,11 @@ def _start(torch: Any) -> None:
     if torch.version.cuda is None:
         return  # nothing to rehearse: the command line tells the user from the report
     install("library", "the lines of refused calls are not known", _tell_library, torch)
+    if current.ranks is not None:
+        from .rank_launcher import RankLauncher
+
+        launcher = RankLauncher(torch, current.ranks, current.run_dir)
+        install("launcher", "all ranks of one node are run", launcher.install)
     ranks = Ranks(torch, current.run_dir)
     install("ranks", "ranks of several processes are not known as such", ranks.install)
     counter.before_end = ranks.leave
@@ -98,7 +104,9 @@ def _start(torch: Any) -> None:
     install("checkpoints", "checkpoints of the script are not protected", guard.install)
     on_sent = recorder.note_sent if recorder is not None else _nothing
     unknown = "every value that is read from the card is zero"
-    install("values", unknown, _install_assumptions, torch, current, ending, quietly(on_sent))
+    on_message = _install_families(torch, counter) if current.ranks is not None else _nothing
+    watched = (ending, quietly(on_sent), quietly(on_message))
+    install("values", unknown, _install_assumptions, torch, current, *watched)
     unknown = "old gradient buckets may be counted beside the new ones"
     install("rebuilt buckets", unknown, RebuiltBuckets(torch).install)
     if not current.full_initialisation:
@@ -203,8 +211,27 @@ def _install_recorder(
     return recorder
 
 
+def _install_families(torch: Any, counter: StepCounter) -> Callable[[Any], object]:
+    from .group_families import GroupFamilies
+
+    families = GroupFamilies(torch)
+    install("groups", "which ranks are alike is not known", families.install)
+    note_first, note_second = counter.after_count, quietly(families.note_optimizer)
+
+    def after_count(optimizer: Any) -> None:
+        note_first(optimizer)
+        note_second(optimizer)
+
+    counter.after_count = after_count
+    return families.note_message
+
+
 def _install_assumptions(
-    torch: Any, current: session.Session, ending: Ending, on_sent: Callable[[Any], object]
+    torch: Any,
+    current: session.Session,
+    ending: Ending,
+    on_sent: Callable[[Any], object],
+    on_message: Callable[[Any], object],
 ) -> None:
     known = KnownValues(torch)
     share = 0.5 if current.halves_sizes else 1.0
@@ -212,6 +239,11 @@ def _install_assumptions(
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known, plausible)
     rank_values = RankValues(current.run_dir, preload.wait_for_ranks)
     copies = KnownCopies(torch, known, plausible, readbacks.remember_line, on_sent)
+    absent = AbsentRanks(torch)
+    waits = "ranks that are run may wait for those that are not"
+    install("absent ranks", waits, absent.install)
+    collectives = Collectives(torch, known, rank_values, absent)
+    collectives.on_message = on_message
     _after_import.append(quietly(TritonKernels(torch, known).after_import))
     ending.add_last_act(readbacks.tell)
     ending.add_explanation(readbacks.explain)
@@ -223,7 +255,7 @@ def _install_assumptions(
         ("known copies", values, lambda: copies),
         ("known calls", values, lambda: KnownCalls(torch, known, plausible, copies.bring_back)),
         ("spreading over cards", values, lambda: KnownSpreading(torch, known)),
-        ("collectives", values, lambda: Collectives(torch, known, rank_values)),
+        ("collectives", values, lambda: collectives),
         ("sequence lengths", sizes, lambda: SequenceLengths(torch, known)),
         ("sizes by value", sizes, lambda: ShapeAssumptions(torch, readbacks, known, plausible)),
         ("argument checks", "checks of arguments fail", lambda: ArgumentChecks(torch, readbacks)),

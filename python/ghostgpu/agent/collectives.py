@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+from .absent_ranks import AbsentRanks, speaker_for
 from .guard import quietly
 from .host_values import Content, Geometry, NotKnown
 from .known_values import KnownValues
@@ -43,14 +44,24 @@ class Exchange:
     peer: tuple[int, int] | None = None
     """Sender and receiver of a message."""
 
+    @property
+    def tensors(self) -> list[Any]:
+        """All of them."""
+        return [*self.puts, *(tensor for tensor, _ in self.gets)]
+
 
 class Collectives:
     """Follows known values through the methods of process groups."""
 
-    def __init__(self, torch: Any, known: KnownValues, values: RankValues) -> None:
+    def __init__(
+        self, torch: Any, known: KnownValues, values: RankValues, absent: AbsentRanks
+    ) -> None:
         self._torch = torch
         self._known = known
         self._values = values
+        self._absent = absent
+        self.on_message: Callable[[Any], object] = lambda group: None
+        """Called with the group in which something is sent from one rank to one other."""
 
     def install(self) -> None:
         """Wrap the methods that all of `torch.distributed`'s Python functions end in."""
@@ -71,6 +82,8 @@ class Collectives:
         @functools.wraps(original)
         def collective(group: Any, *arguments: Any, **options: Any) -> Any:
             begun = begin(group, describe, arguments, options)
+            if begun is not None and self._is_on_host_without_some(group, begun[0]):
+                return self._done_on_host(*begun)
             work = original(group, *arguments, **options)
             if begun is not None:
                 end(*begun)
@@ -83,20 +96,49 @@ class Collectives:
     ) -> tuple[Exchange, _Fetch | None] | None:
         rank, size = group.rank(), group.size()
         exchange = describe(rank, size, *arguments, *options.values())
-        tensors = [*exchange.puts, *(tensor for tensor, _ in exchange.gets)]
-        if not any(tensor.is_cuda for tensor in tensors):
+        if exchange.peer is not None:
+            self.on_message(group)
+        are_run = self._absent.are_run(group)
+        if not any(tensor.is_cuda for tensor in exchange.tensors) and are_run is None:
             return None
         own = [self._bytes_of(tensor) for tensor in exchange.puts]
         if size == 1:
             return exchange, _fetch_from(lambda _: own)
+        if are_run is not None and exchange.peer is not None:
+            sender, receiver = exchange.peer
+            self._absent.expect_message(group, sender, receiver)
         channel, number = self._post(group, rank, exchange, own)
         if exchange.is_reduction and None in own:
             return exchange, None
 
+        # The result refers to this for as long as it is known: to bytes, and never to a tensor.
+        is_message = exchange.peer is not None
+
         def pieces_of(other: int) -> Pieces:
+            if are_run is not None and not are_run[other]:
+                if is_message:
+                    return []  # nobody knows what it would send
+                other = speaker_for(other, are_run)
             return own if other == rank else self._fetched(channel, other, number)
 
         return exchange, _fetch_from(pieces_of)
+
+    def _is_on_host_without_some(self, group: Any, exchange: Exchange) -> bool:
+        """Whether Gloo would have to reach a rank that is not run."""
+        is_on_host = not any(tensor.is_cuda for tensor in exchange.tensors)
+        return is_on_host and bool(exchange.tensors) and self._absent.are_run(group) is not None
+
+    def _done_on_host(self, exchange: Exchange, fetch: _Fetch | None) -> Any:
+        """Carry out a collective on the host among those who are run, and say that it is done."""
+        if fetch is not None:
+            # All of them before any is written: an output may be an input.
+            results = [(tensor, make(fetch, tensor)) for tensor, make in exchange.gets]
+            for tensor, result in results:
+                tensor.detach().copy_(result)
+        future = self._torch.futures.Future()
+        future.set_result([tensor for tensor, _ in exchange.gets])
+        bindings = self._torch._C._distributed_c10d
+        return bindings._create_work_from_future(future)
 
     def _post(self, group: Any, rank: int, exchange: Exchange, own: Pieces) -> tuple[Channel, int]:
         name = str(group.group_name)
@@ -115,9 +157,9 @@ class Collectives:
             self._known.host.seconds -= time.monotonic() - started
 
     def _bytes_of(self, tensor: Any) -> bytes | None:
-        if not tensor.is_cuda or tensor.nbytes > MAX_SENT_BYTES:
+        if tensor.nbytes > MAX_SENT_BYTES:
             return None
-        values = self._known.of(tensor)
+        values = self._known.of(tensor) if tensor.is_cuda else tensor.detach()
         if values is None:
             return None
         values = values.contiguous()

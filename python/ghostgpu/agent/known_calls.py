@@ -196,7 +196,7 @@ class KnownCalls:
         else:
             kept = known.argument(arguments)
         named = known.options(options)
-        if not _has_tensor(kept, named) and "device" not in options:
+        if not _has_tensor([kept, *named.values()]) and "device" not in options:
             # Made on the card by the script's default.
             named = {**named, "device": "cpu"}
         is_random = self._operators.is_random(operator)
@@ -311,13 +311,10 @@ class KnownCalls:
             return None
 
 
-def _has_tensor(arguments: Any, options: dict[str, Any]) -> bool:
-    def is_one(value: Any) -> bool:
-        if type(value) in (list, tuple):
-            return any(is_one(each) for each in value)
-        return type(value) in (Shown, Blank)
-
-    return is_one(arguments) or any(is_one(each) for each in options.values())
+def _has_tensor(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return any(_has_tensor(each) for each in value)
+    return type(value) in (Shown, Blank)
 
 
 def _variable_functions(torch: Any) -> dict[str, Any]:

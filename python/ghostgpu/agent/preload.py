@@ -15,6 +15,9 @@ from .shared_numbers import PRELOAD_BLOCKED_FILE
 
 EXIT_OWN_FAILURE = 2
 
+_UNIQUE_ID_BYTES = 128
+"""`NCCL_UNIQUE_ID_BYTES`."""
+
 _kept_alive: list[Any] = []
 """Callbacks given to the library: ctypes frees them with their last Python reference."""
 
@@ -106,6 +109,33 @@ def set_line_callback(callback: Callable[[], str | None]) -> None:
     def called(text: int, room: int) -> None:
         line = (callback() or "").encode("utf-8", "replace")[:room]
         ctypes.memmove(text, line, len(line))
+
+    pointer = prototype(called)
+    _kept_alive.append(pointer)
+    function.restype = None
+    function(pointer)
+
+
+def set_members_callback(
+    callback: Callable[[bytes | None, int], list[bool] | None],
+) -> None:
+    """Have the library ask who of a group is run: by its id, or by the colour of a split."""
+    function = _exported("ghostgpu_set_members_callback")
+    if function is None:
+        return
+    bytes_pointer = ctypes.POINTER(ctypes.c_uint8)
+    prototype = ctypes.CFUNCTYPE(
+        ctypes.c_int, bytes_pointer, ctypes.c_int, bytes_pointer, ctypes.c_uint32
+    )
+
+    def called(id_pointer: Any, color: int, places: Any, room: int) -> int:
+        id_bytes = ctypes.string_at(id_pointer, _UNIQUE_ID_BYTES) if id_pointer else None
+        are_run = callback(id_bytes, color)
+        if are_run is None or len(are_run) > room:
+            return 0
+        for place, is_run in enumerate(are_run):
+            places[place] = is_run
+        return len(are_run)
 
     pointer = prototype(called)
     _kept_alive.append(pointer)

@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from . import preload
+from .absent_ranks import run_ranks
 from .guard import quietly
 from .report import RECORD
 from .shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
@@ -76,6 +77,9 @@ class Ranks:
     @property
     def _here(self) -> int:
         """How many ranks there are on this machine."""
+        run = run_ranks()
+        if run is not None:
+            return len(run)
         return _number("LOCAL_WORLD_SIZE", RECORD.report.world_size or 1)
 
     def stop_together(self, is_enough: bool) -> bool:
@@ -98,6 +102,9 @@ class Ranks:
 
     @property
     def _is_first(self) -> bool:
+        run = run_ranks()
+        if run is not None:
+            return _number("RANK", run[0]) == run[0]
         return _number("LOCAL_RANK", RECORD.report.rank or 0) == 0
 
     def leave(self) -> None:

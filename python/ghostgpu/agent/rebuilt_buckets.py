@@ -3,9 +3,10 @@
 After its first backward pass the reducer sorts the gradients into new buckets, when the next
 forward pass begins. The old buckets live for as long as somebody refers to them, and that is
 NCCL's watchdog: a thread that lets go of a finished collective when it next looks, ten times a
-second. On a real card the first step takes longer than that, since every kernel and library is
-loaded in it, so the old buckets have gone. A rehearsal is at this place within milliseconds, and
-would have both at once: as many bytes too much as the model has gradients.
+second. Where a step takes longer than that, the old buckets have gone before the next peak. A
+rehearsal is at this place within milliseconds, and would have both at once: as many bytes too much
+as the model has gradients. A real card has both, too, where steps are that short, and the answer
+says so.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from __future__ import annotations
 import functools
 import time
 import weakref
-from typing import Any
+from typing import Any, Callable
+
+from .report import RECORD
 
 WATCHDOG_PERIOD_S = 0.1
 """`kWatchdogThreadSleepMillis` of PyTorch's `ProcessGroupNCCL`."""
@@ -48,8 +51,40 @@ class RebuiltBuckets:
                 self._is_due[reducer] = False
                 if self._torch.cuda.is_initialized():
                     self._torch.cuda.synchronize()
-                    time.sleep(PATIENCE_S)
+                    self._wait_for_watchdog()
+                    return self._measured(lambda: rebuild(reducer))
             return rebuild(reducer)
 
         reducers.prepare_for_backward = prepare_for_backward
         reducers._rebuild_buckets = rebuild_buckets
+
+    def _wait_for_watchdog(self) -> None:
+        """Return when it has let go of all collectives that are finished."""
+        distributed = getattr(self._torch, "distributed", None)
+        world = getattr(getattr(distributed, "distributed_c10d", None), "_world", None)
+        try:
+            groups = [*world.pg_map] if world is not None else []
+            for group in groups:
+                group._wait_for_pending_works()
+        except (AttributeError, RuntimeError):
+            groups = []  # an old torch, or Gloo, which has no watchdog
+        if not groups:
+            time.sleep(PATIENCE_S)
+
+    def _measured(self, rebuild: Callable[[], Any]) -> Any:
+        """Say how much the buckets are that a real card may have twice."""
+        before = self._allocated_ever()
+        result = rebuild()
+        size = self._allocated_ever() - before
+        if size > 0:
+            mebibytes = max(1, round(size / 2**20))
+            RECORD.assume(
+                f"DistributedDataParallel's first buckets are gone when it makes its second ones; "
+                f"in steps shorter than {WATCHDOG_PERIOD_S} s, the card may have both for a while "
+                f"({mebibytes} MiB more)"
+            )
+        return result
+
+    def _allocated_ever(self) -> int:
+        statistics = self._torch._C._cuda_memoryStats(self._torch.cuda.current_device())
+        return int(statistics["allocated_bytes"]["all"]["allocated"])

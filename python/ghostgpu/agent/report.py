@@ -100,6 +100,15 @@ class TrainingData:
 
 
 @dataclass
+class GroupFamily:
+    """Groups of ranks along one dimension of a job: equally large, with nothing in common."""
+
+    groups: list[list[int]]
+    has_messages: bool
+    """Members send something to each other alone, as stages of a pipeline do."""
+
+
+@dataclass
 class ChangeReport:
     """What became of a change that was to be made to what the script does."""
 
@@ -180,6 +189,10 @@ class ProcessReport:
     rank: int | None = None
     """Which rank of its job the process was, if a process group was made."""
     world_size: int | None = None
+    families: list[GroupFamily] = field(default_factory=list)
+    """The groups that the job made, where not all of its ranks are run."""
+    shards: list[int] = field(default_factory=list)
+    """For every rank of the job the first whose parts of the parameters are as large."""
     waits_at: str | None = None
     """The line of a loop that waits for a value, at which the script was ended."""
 

@@ -40,6 +40,18 @@ class CoverageRequest:
 
 
 @dataclass(frozen=True)
+class RanksRequest:
+    """Which ranks of a job are run on this machine."""
+
+    nodes: int
+    cards_per_node: int
+    shares_nodes: bool
+    """Behind the cards of one node, every rank has one of its own."""
+    chosen: str | tuple[int, ...]
+    """`all`, `ends` (the first and the last), or these."""
+
+
+@dataclass(frozen=True)
 class Session:
     """The agent's part of a rehearsal's description."""
 
@@ -65,6 +77,8 @@ class Session:
     """Sizes that depend on values are assumed to be half as large."""
     tricks: tuple[tuple[str, dict[str, str]], ...]
     """Tricks that are applied to what the script does, by name, with their options."""
+    ranks: RanksRequest | None = None
+    """The job has several nodes, or not all of its ranks are run."""
 
 
 def load() -> Session:
@@ -86,6 +100,19 @@ def load() -> Session:
         values=str(fields.get("values", "plausible")),
         halves_sizes=bool(fields.get("halves_sizes", False)),
         tricks=tuple(_trick(request) for request in fields.get("tricks", ())),
+        ranks=_ranks(fields.get("ranks")),
+    )
+
+
+def _ranks(fields: dict[str, Any] | None) -> RanksRequest | None:
+    if fields is None:
+        return None
+    chosen = fields["chosen"]
+    return RanksRequest(
+        nodes=int(fields["nodes"]),
+        cards_per_node=int(fields["cards_per_node"]),
+        shares_nodes=bool(fields["shares_nodes"]),
+        chosen=tuple(chosen["listed"]) if isinstance(chosen, dict) else str(chosen),
     )
 
 

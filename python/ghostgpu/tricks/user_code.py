@@ -83,12 +83,14 @@ def frames_of(frame: FrameType | None) -> list[FrameType]:
 
 def frame_inside_backward() -> FrameType | None:
     """The innermost frame of the thread that waits for the autograd engine, else the main one."""
-    all_frames = sys._current_frames()
-    own_id = threading.get_ident()
-    for thread_id, frame in all_frames.items():
-        if thread_id != own_id and any(is_backward(each) for each in frames_of(frame)):
+    others = sys._current_frames()
+    # This function's own frame would refer to itself through the dictionary, and keep every tensor
+    # of its callers until garbage is collected.
+    others.pop(threading.get_ident(), None)
+    for frame in others.values():
+        if any(is_backward(each) for each in frames_of(frame)):
             return frame
-    return all_frames.get(threading.main_thread().ident or 0)
+    return others.get(threading.main_thread().ident or 0)
 
 
 def is_backward(frame: FrameType) -> bool:

@@ -15,6 +15,21 @@ const TIMES_LONGER: u32 = 10;
 
 const VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
 
+/// The options that say which cards a job of several ranks has.
+fn cards(arguments: &Arguments) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+    };
+    let if_several = |number: u32| (number > 1).then(|| number.to_string());
+    add("--count", if_several(arguments.count));
+    add("--nodes", if_several(arguments.nodes));
+    add("--ranks", arguments.ranks.word());
+    let nccl = arguments.nccl_memory.map(|bytes| bytes.to_string());
+    add("--nccl-memory", nccl);
+    words
+}
+
 /// Whether the user's environment leaves the script no card.
 fn hides_cards(count: u32) -> bool {
     let value = std::env::var_os(VARIABLE);
@@ -42,11 +57,9 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
         words
     };
     let on_this_card = |command: &str, more: &[&str]| with_extent(command, more, &extent);
-    let count = arguments.count.to_string();
-    let cards: &[&str] = match arguments.count {
-        1 => &[],
-        _ => &["--count", &count],
-    };
+    let cards = cards(arguments);
+    let cards: Vec<&str> = cards.iter().map(String::as_str).collect();
+    let cards = cards.as_slice();
     let script = job
         .first()
         .filter(|word| word.ends_with(".py") || word.ends_with(".ipynb"));
@@ -57,7 +70,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
     rehearsed.extend(job.iter().cloned());
     FollowUps {
         // The search is for one card.
-        largest_batch: (arguments.count == 1).then(|| on_this_card("max-batch", &[])),
+        largest_batch: cards.is_empty().then(|| on_this_card("max-batch", &[])),
         page: arguments
             .breakdown
             .report
@@ -199,5 +212,12 @@ mod tests {
         assert_eq!(several.largest_batch, None);
         assert_eq!(several.page, None);
         assert_eq!(joined(several.rehearsed), "--count 8 -- torchrun train.py");
+        let nodes = typed(
+            "run --gpu h100 --count 8 --nodes 2 --ranks 0,3-5 --nccl-memory 1GiB -- torchrun train.py",
+        );
+        assert_eq!(
+            joined(nodes.rehearsed),
+            "--count 8 --nodes 2 --ranks 0,3,4,5 --nccl-memory 1073741824 -- torchrun train.py"
+        );
     }
 }

@@ -17,6 +17,7 @@ mod lint;
 mod margin;
 mod max_batch;
 mod plan;
+mod ranks_option;
 mod rehearsal_options;
 mod replay;
 mod report;

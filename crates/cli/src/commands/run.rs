@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use ghostgpu_plan::growth::SequencePoint;
 use ghostgpu_rehearse::Job;
+use ghostgpu_text::parse_size;
 
 use super::AnswerOptions;
 use super::breakdown_options::BreakdownOptions;
 use super::extent_options::ExtentOptions;
 use super::follow_ups::follow_ups;
+use super::ranks_option::{RanksOption, parse_ranks};
 use super::rehearsal_options::RehearsalOptions;
 use super::script_options::{BatchArgument, ScriptWords};
 use super::trick_options::TrickOptions;
@@ -43,6 +45,9 @@ Examples:
       how memory grows with the batch, and with an argument that sets the sequence
   ghostgpu run --gpu h100 --count 8 -- torchrun --nproc-per-node 8 train.py
       eight cards, started by a launcher
+  ghostgpu run --gpu h100 --count 8 --nodes 16 --ranks distinct -- torchrun --nnodes 16 \\
+      --nproc-per-node 8 train.py
+      128 cards on 16 machines; of ranks that are alike one is run
 
 Exit codes: 0 fits, 3 does not fit, 4 fits tightly, 5 will run out, 6 card not used, 7 cannot run,
 8 not known, 2 wrong usage or a failure of ghostgpu's own, otherwise the code of the script (128
@@ -61,6 +66,20 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub count: u32,
+
+    /// How many such machines `torchrun --nnodes` starts the job on
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub nodes: u32,
+
+    /// Which ranks to run: `all`, `distinct` (one of each kind), or some, such as `0,7` or `0,8-15`
+    #[arg(long, value_name = "RANKS", default_value = "all", value_parser = parse_ranks)]
+    pub ranks: RanksOption,
+
+    /// What NCCL takes of every card that a job of several ranks uses: `0`, `1GiB` [default: 544 MiB
+    /// for 2 ranks, 688 MiB for more, and 16 MiB for every further group]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub nccl_memory: Option<u64>,
 
     #[command(flatten)]
     pub breakdown: BreakdownOptions,
@@ -110,6 +129,9 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let call_log = arguments.call_log.as_deref().map(prepare_appendable);
     let job = Job {
         card_count: arguments.count,
+        nodes: arguments.nodes,
+        ranks: arguments.ranks.choice(),
+        nccl_bytes: arguments.nccl_memory,
         extent: arguments.extent.extent(),
         call_log: call_log.transpose()?,
         keeps_checkpoints: arguments.keep_checkpoints,
@@ -132,5 +154,6 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         margin: arguments.options.margin,
         follow_ups: follow_ups(arguments),
         declines: |_| None,
+        finds_distinct_ranks: arguments.ranks == RanksOption::Distinct,
     })
 }

@@ -9,9 +9,10 @@ use ghostgpu_answers::fits::{
     next_command, text_answer,
 };
 use ghostgpu_answers::growth::Scaling;
+use ghostgpu_answers::ranks::grounds_in_words;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
-use ghostgpu_plan::{StepGrowth, assumed_sizes, need, peak_ranges};
+use ghostgpu_plan::{MOST_ROUNDS, StepGrowth, assumed_sizes, need, peak_ranges};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
     Completion, Job, Memory, Prepared, Records, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint,
@@ -21,7 +22,7 @@ use ghostgpu_text::seconds;
 
 use super::declining::{Declines, Declining};
 use super::recorded::{complete, write_recording};
-use super::{announce, relative_paths};
+use super::{announce, distinct_ranks, relative_paths};
 use crate::commands::AnswerOptions;
 use crate::failure::{Failure, TIMEOUT_HINT};
 use crate::output::Output;
@@ -45,6 +46,8 @@ pub struct DoesItFit<'a> {
     /// What the user may type next.
     pub follow_ups: FollowUps,
     pub declines: Declines,
+    /// Which ranks have to be run is found out first.
+    pub finds_distinct_ranks: bool,
 }
 
 pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
@@ -52,26 +55,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let mut output = question.output.prepare()?;
     let page = prepare(question.page)?;
     let file = prepare(question.recording)?;
-    let prepared = question.job.prepare()?;
-    let promise = match question.job.values {
-        UnknownValues::Plausible => "nothing is computed, unknown values read as ordinary ones",
-        UnknownValues::Zero => "nothing is computed, unknown values read as 0",
-    };
-    announce(&prepared, "running", promise);
-    let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
-    let mut runner = Declining::new(runs, question.declines);
-    runner.send_output_to(match output.stream() {
-        Stream::Error => ScriptOutput::AllToStderr,
-        Stream::Output => ScriptOutput::Inherited,
-    });
-    let rehearsal = Rehearsal {
-        records: match question.measures_need {
-            true => Records::History,
-            false => Records::Memory,
-        },
-        ..Rehearsal::as_it_is()
-    };
-    let mut run = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
+    let (prepared, mut runner, mut run) = rehearsed(question, output.stream())?;
     runner.send_output_to(ScriptOutput::Kept);
     let (need, measured) = need_of(question, &run, &mut runner)?;
     let assumed = match question.measures_need {
@@ -102,6 +86,8 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     };
     let mut answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
+    let grounds = grounds_in_words(&answer.ranks, question.finds_distinct_ranks);
+    answer.assumptions.splice(0..0, grounds);
     if let Some(ranges) = peak_ranges(&run) {
         add_peak_ranges(&mut answer, &ranges);
     }
@@ -145,6 +131,47 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
                 );
             }
             Ok(answer.exit_code)
+        }
+    }
+}
+
+/// The job as it is, rehearsed: with more ranks where the first ones do not stand for all.
+fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, Declining, Run)> {
+    let promise = match question.job.values {
+        UnknownValues::Plausible => "nothing is computed, unknown values read as ordinary ones",
+        UnknownValues::Zero => "nothing is computed, unknown values read as 0",
+    };
+    let rehearsal = Rehearsal {
+        records: match question.measures_need {
+            true => Records::History,
+            false => Records::Memory,
+        },
+        ..Rehearsal::as_it_is()
+    };
+    let mut job = match question.finds_distinct_ranks {
+        true => distinct_ranks::first_guess(&question.job)?,
+        false => question.job.clone(),
+    };
+    let mut round = 0;
+    loop {
+        let prepared = job.prepare()?;
+        if round == 0 {
+            announce(&prepared, "running", promise);
+        }
+        let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
+        let mut runner = Declining::new(runs, question.declines);
+        runner.send_output_to(match stream {
+            Stream::Error => ScriptOutput::AllToStderr,
+            Stream::Output => ScriptOutput::Inherited,
+        });
+        let run = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
+        let may_go_on = question.finds_distinct_ranks && round < MOST_ROUNDS;
+        match may_go_on
+            .then(|| distinct_ranks::with_more(&job, &run))
+            .flatten()
+        {
+            Some(more) => (job, round) = (more, round + 1),
+            None => return Ok((prepared, runner, run)),
         }
     }
 }

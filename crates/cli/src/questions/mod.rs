@@ -4,6 +4,7 @@
 
 mod announce;
 mod declining;
+mod distinct_ranks;
 pub mod fits;
 pub mod largest_batch;
 pub mod patch;

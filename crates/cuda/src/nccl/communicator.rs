@@ -1,10 +1,12 @@
 //! Communicators: made for one rank, for several processes, or for several cards of one; split, shrunk, asked
 //! who is in them, ended.
 
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use ghostgpu_device::communicator_bytes;
 use ghostgpu_rendezvous::{Call, Communicator as Meeting, Function};
 
 use super::{Communicator, UniqueId, ranks, status};
@@ -33,7 +35,13 @@ const NO_COLOR: c_int = -1;
 ///
 /// # Safety
 /// `communicator` points to writable memory for a handle, or is null.
-unsafe fn create(communicator: *mut Communicator, ranks: c_int, name: &str, rank: c_int) -> i32 {
+unsafe fn create(
+    communicator: *mut Communicator,
+    ranks: c_int,
+    name: &str,
+    rank: c_int,
+    absent: BTreeSet<u32>,
+) -> i32 {
     if communicator.is_null() || ranks < 1 || rank < 0 || rank >= ranks {
         return status::INVALID_ARGUMENT;
     }
@@ -43,9 +51,9 @@ unsafe fn create(communicator: *mut Communicator, ranks: c_int, name: &str, rank
         rank,
         ranks,
     };
-    let handle = register(member);
+    let handle = COMMUNICATORS.insert(member) as Communicator;
     if ranks > 1 {
-        let met = ranks::join(name, rank, ranks).and_then(|meeting| {
+        let met = ranks::join(name, rank, ranks, absent).and_then(|meeting| {
             ranks::meet(&meeting)?;
             ranks::remember(handle as usize, meeting);
             Ok(())
@@ -54,15 +62,72 @@ unsafe fn create(communicator: *mut Communicator, ranks: c_int, name: &str, rank
             COMMUNICATORS.remove(handle as usize);
             return ranks::report(&trouble);
         }
+        charge(ranks.unsigned_abs());
+    } else {
+        notes::assume(UNCOUNTED);
     }
     // SAFETY: promised by the caller.
     unsafe { write_out(communicator, handle) };
     status::SUCCESS
 }
 
-fn register(member: Member) -> Communicator {
-    notes::assume("memory that NCCL itself takes on the card is not counted");
-    COMMUNICATORS.insert(member) as Communicator
+/// The places of ranks that are not run.
+fn absent(are_run: Option<&[bool]>) -> BTreeSet<u32> {
+    let places = (0u32..).zip(are_run.unwrap_or_default());
+    places
+        .filter_map(|(place, is_run)| (!is_run).then_some(place))
+        .collect()
+}
+
+/// Makes a communicator that is known by its id.
+///
+/// # Safety
+/// `communicator` points to writable memory for a handle, or is null.
+unsafe fn create_by_id(
+    communicator: *mut Communicator,
+    ranks: c_int,
+    unique_id: &UniqueId,
+    rank: c_int,
+) -> i32 {
+    let are_run = (ranks > 1)
+        .then(|| ranks::who_is_run(ranks::GroupKey::Id(&unique_id.0)))
+        .flatten();
+    // SAFETY: promised by the caller.
+    unsafe {
+        create(
+            communicator,
+            ranks,
+            &unique_id.name(),
+            rank,
+            absent(are_run.as_deref()),
+        )
+    }
+}
+
+const UNCOUNTED: &str = "memory that NCCL itself takes on the card is not counted";
+
+/// Communicators of several ranks that this process has made, on whatever card: it uses one.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// Counts what NCCL takes of the card for a communicator of several ranks. PyTorch ends them with the process.
+fn charge(ranks: u32) {
+    let others = MADE.fetch_add(1, Ordering::AcqRel);
+    let told = state::session().and_then(|session| session.nccl_bytes);
+    let bytes = match told {
+        Some(bytes) => bytes * u64::from(others == 0),
+        None => communicator_bytes(ranks, others),
+    };
+    notes::assume(match told {
+        Some(0) => UNCOUNTED,
+        Some(_) => "NCCL takes as much of the card as --nccl-memory says",
+        None => {
+            "NCCL takes 544 MiB of the card for a first group of 2 ranks, 688 MiB of more, and 16 MiB for every \
+             further group; 0.5 to 1.1 GB were published, and up to 4.3 GB with all-to-all (--nccl-memory)"
+        }
+    });
+    if bytes > 0 {
+        state::note_new_object(|_| bytes);
+    }
 }
 
 /// # Safety
@@ -76,7 +141,7 @@ pub unsafe extern "C" fn ncclCommInitRank(
 ) -> i32 {
     log_call!(ncclCommInitRank, communicator, ranks, rank);
     // SAFETY: promised by the caller.
-    unsafe { create(communicator, ranks, &unique_id.name(), rank) }
+    unsafe { create_by_id(communicator, ranks, &unique_id, rank) }
 }
 
 /// # Safety
@@ -91,7 +156,7 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(
 ) -> i32 {
     log_call!(ncclCommInitRankConfig, communicator, ranks, rank, config);
     // SAFETY: promised by the caller.
-    unsafe { create(communicator, ranks, &unique_id.name(), rank) }
+    unsafe { create_by_id(communicator, ranks, &unique_id, rank) }
 }
 
 /// With many ranks, several ids share the work of making contact. All ranks have the same list.
@@ -120,9 +185,9 @@ pub unsafe extern "C" fn ncclCommInitRankScalable(
         return status::INVALID_ARGUMENT;
     }
     // SAFETY: promised by the caller.
-    let name = unsafe { *unique_ids }.name();
+    let first = unsafe { *unique_ids };
     // SAFETY: promised by the caller.
-    unsafe { create(communicator, ranks, &name, rank) }
+    unsafe { create_by_id(communicator, ranks, &first, rank) }
 }
 
 /// One communicator per device of a list, all in this process: `DataParallel` makes them. What they
@@ -141,6 +206,7 @@ pub unsafe extern "C" fn ncclCommInitAll(
     if communicators.is_null() || devices < 1 {
         return status::INVALID_ARGUMENT;
     }
+    notes::assume(UNCOUNTED);
     for rank in 0..devices {
         let device = match device_list.is_null() {
             true => rank,
@@ -157,7 +223,12 @@ pub unsafe extern "C" fn ncclCommInitAll(
             ranks: devices,
         };
         // SAFETY: promised by the caller.
-        unsafe { write_out(communicators.offset(rank as isize), register(member)) };
+        unsafe {
+            write_out(
+                communicators.offset(rank as isize),
+                COMMUNICATORS.insert(member) as Communicator,
+            );
+        }
     }
     status::SUCCESS
 }
@@ -175,12 +246,12 @@ pub unsafe extern "C" fn ncclCommSplit(
     config: *const c_void,
 ) -> i32 {
     log_call!(ncclCommSplit, communicator, color, key, part, config);
-    let (ranks, name, rank) = match ranks::meeting(communicator as usize) {
+    let (ranks, name, rank, absent) = match ranks::meeting(communicator as usize) {
         Some(meeting) => match split(&meeting, communicator, color, key) {
             Ok(place) => place,
             Err(code) => return code,
         },
-        None => (1, String::new(), 0),
+        None => (1, String::new(), 0, BTreeSet::new()),
     };
     if color == NO_COLOR {
         // SAFETY: promised by the caller.
@@ -188,16 +259,16 @@ pub unsafe extern "C" fn ncclCommSplit(
         return status::SUCCESS;
     }
     // SAFETY: promised by the caller.
-    unsafe { create(part, ranks, &name, rank) }
+    unsafe { create(part, ranks, &name, rank, absent) }
 }
 
-/// How many ranks go to the same part, its name, and the place of this rank in it.
+/// How many ranks go to the same part, its name, the place of this rank in it, and who of it is not run.
 fn split(
     meeting: &Arc<Meeting>,
     communicator: Communicator,
     color: c_int,
     key: c_int,
-) -> Result<(c_int, String, c_int), i32> {
+) -> Result<(c_int, String, c_int, BTreeSet<u32>), i32> {
     let call = Call {
         function: Function::Split,
         count: 0,
@@ -219,11 +290,22 @@ fn split(
         .map(|(rank, _, key)| (key, rank))
         .collect();
     places.sort_unstable();
-    let place = places.iter().position(|&(_, rank)| rank == meeting.rank());
-    let count = |number: usize| c_int::try_from(number).map_err(|_| status::INVALID_ARGUMENT);
     let parent = ranks::name_in_use(communicator as usize);
     let name = ranks::name_of(format!("{parent}, part {color} of {ticket:?}").as_bytes());
-    Ok((count(places.len())?, name, count(place.unwrap_or(0))?))
+    if color != NO_COLOR
+        && let Some(are_run) = ranks::who_is_run(ranks::GroupKey::Color(color))
+    {
+        // Those who are not run have not said where they go; PyTorch's key is the place in the group.
+        return Ok((are_run.len() as c_int, name, key, absent(Some(&are_run))));
+    }
+    let place = places.iter().position(|&(_, rank)| rank == meeting.rank());
+    let count = |number: usize| c_int::try_from(number).map_err(|_| status::INVALID_ARGUMENT);
+    Ok((
+        count(places.len())?,
+        name,
+        count(place.unwrap_or(0))?,
+        BTreeSet::new(),
+    ))
 }
 
 /// A communicator without some of its ranks. Those are not asked.
@@ -269,7 +351,15 @@ pub unsafe extern "C" fn ncclCommShrink(
     let parent = ranks::name_in_use(communicator as usize);
     let name = ranks::name_of(format!("{parent}, {left:?}, {number}").as_bytes());
     // SAFETY: promised by the caller.
-    unsafe { create(rest, left.len() as c_int, &name, place as c_int) }
+    unsafe {
+        create(
+            rest,
+            left.len() as c_int,
+            &name,
+            place as c_int,
+            BTreeSet::new(),
+        )
+    }
 }
 
 /// Answers a question about a communicator.

@@ -1,7 +1,7 @@
 //! This process as one rank of several: meeting the others, telling them what it calls, and waiting for them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -42,6 +42,47 @@ pub fn users_line() -> String {
     String::from_utf8_lossy(&text[..end]).into_owned()
 }
 
+/// What the agent registers where some ranks of a job are not run, to be asked who is in a group: by the 128 bytes
+/// that name a communicator, or, where those are null, by the colour of a split. Writes 1 for a rank that is
+/// run and 0 for one that is not, and returns how many ranks there are; less than one where it does not know.
+pub type MembersCallback =
+    extern "C" fn(id: *const u8, color: c_int, are_run: *mut u8, room: u32) -> c_int;
+
+static MEMBERS_CALLBACK: AtomicUsize = AtomicUsize::new(0);
+
+pub fn set_members_callback(callback: Option<MembersCallback>) {
+    let address = callback.map_or(0, |function| function as usize);
+    MEMBERS_CALLBACK.store(address, Ordering::Release);
+}
+
+/// By what a group is known before it exists.
+#[derive(Clone, Copy)]
+pub enum GroupKey<'a> {
+    Id(&'a [u8; 128]),
+    Color(c_int),
+}
+
+/// More ranks than anybody has.
+const MOST_MEMBERS: usize = 1 << 16;
+
+/// Which ranks of a group are run, in their order; none where all of them are, or nobody knows the group.
+pub fn who_is_run(group: GroupKey) -> Option<Vec<bool>> {
+    let callback = MEMBERS_CALLBACK.load(Ordering::Acquire);
+    if callback == 0 {
+        return None;
+    }
+    // SAFETY: only `set_members_callback` stores here, and it stores a `MembersCallback` or zero.
+    let callback: MembersCallback = unsafe { std::mem::transmute(callback) };
+    let (id, color) = match group {
+        GroupKey::Id(id) => (id.as_ptr(), 0),
+        GroupKey::Color(color) => (std::ptr::null(), color),
+    };
+    let mut are_run = vec![0u8; MOST_MEMBERS];
+    let count = callback(id, color, are_run.as_mut_ptr(), MOST_MEMBERS as u32);
+    are_run.truncate(usize::try_from(count).unwrap_or(0));
+    (!are_run.is_empty()).then(|| are_run.into_iter().map(|is_run| is_run != 0).collect())
+}
+
 /// Communicators of several processes, by their handles. One that was ended stays: streams may still wait in it.
 static MEETINGS: Mutex<BTreeMap<usize, Arc<Meeting>>> = Mutex::new(BTreeMap::new());
 
@@ -77,7 +118,12 @@ fn job_rank() -> Option<u32> {
 }
 
 /// Takes part in the communicator of this name as `rank` of `size`, without waiting for the others.
-pub fn join(name: &str, rank: c_int, size: c_int) -> Result<Arc<Meeting>, Trouble> {
+pub fn join(
+    name: &str,
+    rank: c_int,
+    size: c_int,
+    absent: BTreeSet<u32>,
+) -> Result<Arc<Meeting>, Trouble> {
     let missing = |what: &str| Trouble::Folder(format!("there is no {what}"));
     let run_dir = state::run_dir().ok_or_else(|| missing("run"))?;
     let device = state::current_device().ok_or_else(|| missing("card"))?;
@@ -93,7 +139,7 @@ pub fn join(name: &str, rank: c_int, size: c_int) -> Result<Arc<Meeting>, Troubl
             (pci.domain << 20) | (pci.bus << 12) | (pci.device << 4)
         ),
     };
-    Meeting::join(&run_dir, name, rank.unsigned_abs(), own).map(Arc::new)
+    Meeting::join(&run_dir, name, rank.unsigned_abs(), own, absent).map(Arc::new)
 }
 
 /// A name for the bytes that ranks pass around to find each other.

@@ -33,6 +33,8 @@ pub fn prepare_run(run_dir: &Path, devices: Vec<DeviceSheet>) {
         values: ghostgpu_session::UnknownValues::default(),
         halves_sizes: false,
         tricks: Vec::new(),
+        ranks: None,
+        nccl_bytes: None,
     };
     let text = serde_json::to_string(&session).expect("a session can be written as JSON");
     let path = run_dir.join(SESSION_FILE);

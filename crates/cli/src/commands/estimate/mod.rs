@@ -58,6 +58,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         margin: arguments.options.margin,
         follow_ups: follow_ups(arguments),
         declines,
+        finds_distinct_ranks: false,
     })
 }
 
