@@ -3,7 +3,7 @@
     ghostgpu run --gpu h200 --full --no-retry --no-breakdown \\
         ground_truth/harness/record_work.py --out ground_truth/h200/tricks/work.jsonl
 
-Needs no card. Every case is a line of JSON: its name, and the work of its last step as the stand-in library
+Needs no card. Cases that the file has already are left out. Every case is a line of JSON: its name, and the work of its last step as the stand-in library
 wrote it down. `crates/cost/tests/measured.rs` holds what follows from it against `launched.jsonl`.
 """
 
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import launch_equals_rehearsal as launched
+
+MEASURED = Path(__file__).resolve().parents[1] / "h200" / "tricks" / "launched.jsonl"
 
 
 def recorded(case: launched.Case, workload: launched.Workload) -> dict[str, Any]:
@@ -32,24 +34,26 @@ def recorded(case: launched.Case, workload: launched.Workload) -> dict[str, Any]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--names", default="", help="only these cases, with semicolons between")
     arguments = parser.parse_args()
-    wanted = set(filter(None, arguments.names.split(";")))
+    # A rehearsal takes its time on a busy machine.
+    launched.LONGEST_CASE_SECONDS = 600
+    present = {line["name"] for line in launched._lines(arguments.out)}
+    measured = {line["name"] for line in launched._lines(MEASURED) if "seconds_per_step" in line}
+    wanted = measured - present
     cases = [
         (f"{model}/{name}", model, case)
         for model in launched.Case.models
         for name, case in launched.CASES.items()
-        if model in case.models and (not wanted or f"{model}/{name}" in wanted)
+        if f"{model}/{name}" in wanted
     ]
     workloads = launched.workloads({model for _, model, _ in cases})
-    with arguments.out.open("w") as out:
-        for name, model, case in cases:
-            figures = launched.in_a_copy(functools.partial(recorded, case, workloads[model]))
-            if "work" in figures:
-                out.write(json.dumps({"name": name, **figures}, separators=(",", ":")) + "\n")
-                out.flush()
-            else:
-                print(f"{name}: {figures}")
+    for name, model, case in cases:
+        figures = launched.in_a_copy(functools.partial(recorded, case, workloads[model]))
+        if "work" not in figures:
+            print(f"{name} is missing: {figures}", flush=True)
+            continue
+        with arguments.out.open("a") as out:
+            out.write(json.dumps({"name": name, **figures}, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

@@ -104,11 +104,26 @@ pub struct Repeated {
     pub operation: Operation,
 }
 
+/// How many calls the host makes, by what it takes it to come to the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct HostCalls {
+    /// From Python, with autograd's graph being built: forward passes.
+    pub with_graph: u32,
+    /// The same within a backward pass: what checkpointing repeats, which also costs the hooks that
+    /// stand in for saved tensors.
+    pub repeated: u32,
+    /// From Python without a graph: optimizers, evaluation.
+    pub without_graph: u32,
+    /// From autograd's own threads.
+    pub in_backward: u32,
+}
+
 /// What is handed to the card between two moments at which the host waits for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
     /// How many stretches of the step are like this one.
     pub times: u32,
+    pub host: HostCalls,
     pub operations: Vec<Repeated>,
 }
 
@@ -167,6 +182,7 @@ mod tests {
             step,
             stretches: vec![Stretch {
                 times: 1,
+                host: HostCalls::default(),
                 operations,
             }],
         }
@@ -195,7 +211,7 @@ mod tests {
 
     #[test]
     fn work_is_the_same_after_writing_and_reading() {
-        let line = r#"{"step":2,"stretches":[{"times":1,"operations":[{"times":4,"product":{"m":768,"n":8192,"k":3072,"batch":1,"precision":"bfloat16","is_aligned":true}}]}]}"#;
+        let line = r#"{"step":2,"stretches":[{"times":1,"host":{"with_graph":1,"repeated":0,"without_graph":0,"in_backward":3},"operations":[{"times":4,"product":{"m":768,"n":8192,"k":3072,"batch":1,"precision":"bfloat16","is_aligned":true}}]}]}"#;
         let read: Work = serde_json::from_str(line).expect("valid");
         assert_eq!(serde_json::to_string(&read).expect("plain data"), line);
     }

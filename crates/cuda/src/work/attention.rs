@@ -15,12 +15,8 @@ pub fn operation(name: &str, signature: &str, words: &[u64], heads: u64) -> Opti
         .flat_map(|word| [*word as u32, (word >> 32) as u32])
         .collect();
     let (pass, sizes) = match name {
-        _ if name.starts_with("fmha_cutlassF") => {
-            (Pass::Forward, memory_efficient(&numbers)?)
-        }
-        _ if name.starts_with("fmha_cutlassB") => {
-            (Pass::Backward, memory_efficient(&numbers)?)
-        }
+        _ if name.starts_with("fmha_cutlassF") => (Pass::Forward, memory_efficient(&numbers)?),
+        _ if name.starts_with("fmha_cutlassB") => (Pass::Backward, memory_efficient(&numbers)?),
         "flash_fwd_kernel" | "flash_fwd_splitkv_kernel" => {
             (Pass::Forward, flash(signature, &numbers)?)
         }

@@ -52,7 +52,10 @@ mod tests {
         for (address, bytes) in [(0x7000, 512), (0x8000, 1024)] {
             note_allocated(address, bytes);
         }
-        assert_eq!(sizes_of(&[0x8000, 0x8100, 0x7000]), [Some(1024), Some(768), Some(512)]);
+        assert_eq!(
+            sizes_of(&[0x8000, 0x8100, 0x7000]),
+            [Some(1024), Some(768), Some(512)]
+        );
         assert_eq!(sizes_of(&[0x7200, 0x6fff, 0x8400, 0, u64::MAX]), [None; 5]);
         note_freed(0x8000);
         assert_eq!(sizes_of(&[0x8000]), [None]);

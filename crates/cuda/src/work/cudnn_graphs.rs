@@ -83,7 +83,10 @@ fn convolution(node: &Node) -> Option<Operation> {
 
 /// Two products or more in one graph are attention; forward passes have two, backward passes five.
 fn attention(operations: &[Node]) -> Option<Operation> {
-    let products: Vec<&Node> = operations.iter().filter(|node| node.kind == MATMUL).collect();
+    let products: Vec<&Node> = operations
+        .iter()
+        .filter(|node| node.kind == MATMUL)
+        .collect();
     if products.len() < 2 {
         return None;
     }
@@ -157,7 +160,11 @@ fn tensor_bytes(graph: &Node) -> u64 {
     fn collect(node: &Node, found: &mut BTreeMap<i64, u64>) {
         if node.kind == kind::TENSOR {
             let id = node.numbers(attribute::TENSOR_UNIQUE_ID).first();
-            if node.numbers(TENSOR_IS_VIRTUAL).first().is_none_or(|&is| is == 0) {
+            if node
+                .numbers(TENSOR_IS_VIRTUAL)
+                .first()
+                .is_none_or(|&is| is == 0)
+            {
                 found.insert(id.copied().unwrap_or(0), bytes(node));
             }
             return;

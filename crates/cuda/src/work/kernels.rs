@@ -25,7 +25,9 @@ struct Facts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The first argument says how many elements each operand has; none is larger than that.
-    Elementwise { largest_element_bytes: u64 },
+    Elementwise {
+        largest_element_bytes: u64,
+    },
     /// Many tensors at once.
     ManyTensors,
     /// Picks rows of a tensor: of the largest one only as much as there is of the others.
@@ -64,7 +66,10 @@ pub unsafe fn launched(stub: *const c_void, grid: [u32; 3], places: *const *mut 
         let bytes = many_tensors::moved_bytes(&facts.signature, &words, x * y * z);
         return record(&facts, bytes.unwrap_or(0));
     }
-    let sizes = operand_sizes(&arguments);
+    let sizes = match facts.kind {
+        Kind::Reduction => reduction_sizes(&arguments.words(0, MOST_STRUCTURE_BYTES)),
+        _ => operand_sizes(&arguments),
+    };
     record(&facts, moved_bytes(facts.kind, &sizes, arguments.int(0)));
 }
 
@@ -94,13 +99,27 @@ fn operand_sizes(arguments: &Arguments) -> Vec<u64> {
     (0..shapes.len()).flat_map(of).collect()
 }
 
+/// The structure of a reduction (`Reduce.cuh`) has its addresses behind two `OffsetCalculator`s, which are only
+/// filled as far as a tensor has dimensions: what lies in the rest of them is left from somebody else.
+fn reduction_sizes(words: &[u64]) -> Vec<u64> {
+    const CALCULATORS_END: usize = 960 / 8;
+    sizes_in_a_row(words.get(CALCULATORS_END..).unwrap_or_default())
+}
+
 fn known_sizes(words: &[u64]) -> Vec<u64> {
     blocks::sizes_of(words).into_iter().flatten().collect()
 }
 
 /// The memory behind the first addresses in a structure, up to a word that is none and not null.
 fn sizes_in_a_row(words: &[u64]) -> Vec<u64> {
-    let sizes = blocks::sizes_of(words);
+    // Tensors and all but the oddest views of them begin at such addresses; a word that only looks like one does not.
+    const ALIGNMENT: u64 = 16;
+    let mut sizes = blocks::sizes_of(words);
+    for (size, word) in sizes.iter_mut().zip(words) {
+        if word % ALIGNMENT != 0 {
+            *size = None;
+        }
+    }
     let begin = sizes.iter().position(Option::is_some);
     let row = sizes.iter().zip(words).skip(begin.unwrap_or(sizes.len()));
     row.take_while(|&(size, &word)| size.is_some() || word == 0)

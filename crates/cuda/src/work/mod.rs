@@ -8,6 +8,7 @@
 mod arguments;
 mod attention;
 mod blocks;
+mod caller;
 mod cudnn_graphs;
 mod kernels;
 mod many_tensors;
@@ -65,8 +66,7 @@ pub fn product(product: impl FnOnce() -> Product) {
     }
     let product = product();
     let size = |value: c_int| u64::try_from(value).unwrap_or(0);
-    let is_tf32 =
-        product.compute_type == COMPUTE_TF32 || product.math_mode & 0xf == MATH_TF32;
+    let is_tf32 = product.compute_type == COMPUTE_TF32 || product.math_mode & 0xf == MATH_TF32;
     let precision = precision_of(product.data_type, is_tf32);
     recorder::record(Operation::Product {
         m: size(product.m),

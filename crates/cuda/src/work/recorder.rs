@@ -6,9 +6,10 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use ghostgpu_cost::{Operation, Repeated, Stretch, Work};
+use ghostgpu_cost::{HostCalls, Operation, Repeated, Stretch, Work};
 use ghostgpu_session::files;
 
+use super::caller::{self, Caller};
 use crate::state;
 
 /// The first step is unlike others, and one of the next may evaluate or save a checkpoint, too.
@@ -22,7 +23,8 @@ struct Recorder {
     process: u32,
     steps: u64,
     current: HashMap<Operation, u32>,
-    ended: BTreeMap<Vec<Repeated>, u32>,
+    host: HostCalls,
+    ended: BTreeMap<(HostCalls, Vec<Repeated>), u32>,
     kinds: usize,
 }
 
@@ -41,6 +43,13 @@ pub fn is_on() -> bool {
 
 pub fn record(operation: Operation) {
     let mut recorder = recorder();
+    let calls = match caller::current() {
+        Caller::Graph => &mut recorder.host.with_graph,
+        Caller::Repetition => &mut recorder.host.repeated,
+        Caller::NoGraph => &mut recorder.host.without_graph,
+        Caller::Backward => &mut recorder.host.in_backward,
+    };
+    *calls += 1;
     if let Some(times) = recorder.current.get_mut(&operation) {
         *times += 1;
         return;
@@ -89,7 +98,8 @@ impl Recorder {
             .map(|(operation, times)| Repeated { times, operation })
             .collect();
         operations.sort_unstable_by(|a, b| a.operation.cmp(&b.operation));
-        *self.ended.entry(operations).or_insert(0) += 1;
+        let host = std::mem::take(&mut self.host);
+        *self.ended.entry((host, operations)).or_insert(0) += 1;
     }
 
     fn take_step(&mut self) -> Work {
@@ -99,7 +109,11 @@ impl Recorder {
             step: self.steps,
             stretches: stretches
                 .into_iter()
-                .map(|(operations, times)| Stretch { times, operations })
+                .map(|((host, operations), times)| Stretch {
+                    times,
+                    host,
+                    operations,
+                })
                 .collect(),
         }
     }
