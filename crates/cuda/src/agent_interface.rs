@@ -11,7 +11,7 @@ use crate::nccl::awaited;
 use crate::nccl::ranks::{self, LineCallback, MembersCallback};
 use crate::observer::{self, ContextCell};
 use crate::refuse::{self, RefusalCallback};
-use crate::{notes, state};
+use crate::{notes, state, work};
 
 /// Raised when the meaning of these functions changes.
 const API_VERSION: u32 = 1;
@@ -188,6 +188,12 @@ pub extern "C" fn ghostgpu_context_cell() -> *const ContextCell {
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_note_stage(stage: u8, step: u32) {
     observer::write(LogEntry::Stage { stage, step });
+}
+
+/// The script has ended an optimizer step.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_note_step() {
+    work::end_step();
 }
 
 /// The memory at each of `count` addresses is of this kind, and has a name.

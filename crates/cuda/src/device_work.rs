@@ -24,9 +24,26 @@ macro_rules! log_call {
 /// }
 /// ```
 ///
-/// After `before`, `workspace: name;` says which parameter is memory to work in.
+/// After `before`, `workspace: name;` says which parameter is memory to work in, and
+/// `records: function(parameter, …);` what is called with the function's name and these of its parameters.
 #[macro_export]
 macro_rules! device_work {
+    (
+        before: $before:path; records: $record:ident $recorded:tt;
+        $($parameters:tt => $($name:ident),+;)+
+    ) => {
+        $($($crate::device_work!(
+            @define $before, $name, , $parameters, $record $recorded
+        );)+)+
+    };
+    (
+        before: $before:path; workspace: $workspace:ident; records: $record:ident $recorded:tt;
+        $($parameters:tt => $($name:ident),+;)+
+    ) => {
+        $($($crate::device_work!(
+            @define $before, $name, $workspace, $parameters, $record $recorded
+        );)+)+
+    };
     (before: $before:path; workspace: $workspace:ident; $($parameters:tt => $($name:ident),+;)+) => {
         $($($crate::device_work!(@define $before, $name, $workspace, $parameters);)+)+
     };
@@ -35,7 +52,7 @@ macro_rules! device_work {
     };
     (
         @define $before:path, $name:ident, $($workspace:ident)?,
-        ($($argument:ident: $type:ty),* $(,)?)
+        ($($argument:ident: $type:ty),* $(,)?) $(, $record:ident ($($recorded:ident),*))?
     ) => {
         #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
         #[unsafe(no_mangle)]
@@ -43,6 +60,7 @@ macro_rules! device_work {
             $crate::log_call!($name $(, $argument)*);
             $crate::handed_on::forget_all();
             $before();
+            $($record(stringify!($name), $($recorded),*);)?
             $($crate::observer::workspace($workspace.cast());)?
             0
         }

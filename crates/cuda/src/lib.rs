@@ -45,6 +45,7 @@ mod self_lookup;
 mod slots;
 mod state;
 mod virtual_device;
+mod work;
 
 /// Stores `value` where a C caller asked for it; callers may pass null for what they do not want.
 ///

@@ -50,6 +50,9 @@ pub struct Answer {
     pub needed_with_smaller_workspaces: bool,
     /// Why the need is unknown.
     pub needed_unknown_because: Option<String>,
+    /// How long a step takes on this card, in seconds: a prediction, whose error `docs/step-time.md` has. Null where
+    /// no step was rehearsed.
+    pub predicted_step_seconds: Option<f64>,
     pub steps: u64,
     pub stopped_by_step_limit: bool,
     /// What of a training was rehearsed; empty where the number of steps was given.

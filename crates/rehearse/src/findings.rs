@@ -1,10 +1,13 @@
 //! Everything a run left in its folder, gathered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use ghostgpu_cost::Work;
 use ghostgpu_session::card_usage::{CardUse, ProcessUse, read_card_use, read_process_use};
-use ghostgpu_session::files::{AGENT_REPORT_PREFIX, NOTES_PREFIX, PRELOAD_BLOCKED_FILE};
+use ghostgpu_session::files::{
+    AGENT_REPORT_PREFIX, NOTES_PREFIX, PRELOAD_BLOCKED_FILE, WORK_PREFIX,
+};
 use ghostgpu_session::{Note, ProcessReport};
 
 /// What the library and the agent saw in all processes of a run.
@@ -13,6 +16,8 @@ pub struct Findings {
     /// In order of process id.
     pub processes: Vec<ProcessReport>,
     pub notes: Vec<Note>,
+    /// What a typical optimizer step of each process had the cards do.
+    pub work: BTreeMap<u32, Work>,
     /// What was in use on each card, in device order; empty if that could not be read.
     pub cards: Vec<CardUse>,
     /// What each process has used of each card.
@@ -40,6 +45,8 @@ impl Findings {
                 findings.read_process(&name, &path);
             } else if name.starts_with(NOTES_PREFIX) && name.ends_with(".jsonl") {
                 findings.read_notes(&name, &path);
+            } else if let Some(pid) = process_of_work(&name) {
+                findings.read_work(pid, &path);
             }
         }
         findings.processes.sort_by_key(|process| process.pid);
@@ -80,6 +87,23 @@ impl Findings {
                     .push(format!("a note in {name} could not be read: {error}")),
             }
         }
+    }
+
+    /// Without the last line, if a process was ended while it wrote it: nothing else hangs on it.
+    fn read_work(&mut self, pid: u32, path: &Path) {
+        let text = std::fs::read(path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let steps = text
+            .lines()
+            .map_while(|line| serde_json::from_str(line).ok());
+        if let Some(typical) = Work::typical(steps.collect()) {
+            self.work.insert(pid, typical);
+        }
+    }
+
+    /// What a typical step of the process that reserved most had the cards do.
+    pub fn main_work(&self) -> Option<&Work> {
+        self.work.get(&self.main_process()?.pid)
     }
 
     /// Something used a card: a process made a context on it.
@@ -154,6 +178,12 @@ impl Findings {
     }
 }
 
+/// The process whose work a file of this name has.
+fn process_of_work(name: &str) -> Option<u32> {
+    let rest = name.strip_prefix(WORK_PREFIX)?;
+    rest.strip_suffix(".jsonl")?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +220,10 @@ mod tests {
             "notes-20.jsonl",
             b"{\"kind\":\"assumption\",\"text\":\"x\"}\n\n{\"kind\":\"ref",
         );
+        write(
+            "work-20.jsonl",
+            b"{\"step\":1,\"stretches\":[]}\n{\"step\":2,\"stretches\":[]}\n{\"step\":3,\"str",
+        );
         create_usage_file(folder.path(), 1).expect("usage file");
         write("preload-blocked", b"no permission\n");
         let findings = Findings::gather(folder.path());
@@ -200,6 +234,7 @@ mod tests {
             .collect();
         assert_eq!(pids, [3, 20]);
         assert_eq!(findings.notes.len(), 1);
+        assert_eq!(findings.main_work().map(|work| work.step), Some(2));
         assert_eq!(findings.damages.len(), 2, "{:?}", findings.damages);
         assert_eq!(findings.preload_blocked.as_deref(), Some("no permission"));
         assert!(findings.used_cuda());

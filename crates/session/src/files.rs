@@ -12,6 +12,10 @@ pub const AGENT_REPORT_PREFIX: &str = "agent-";
 /// One [`Note`](crate::Note) per line: `notes-<pid>.jsonl`, from the library.
 pub const NOTES_PREFIX: &str = "notes-";
 
+/// What each of the first optimizer steps had the cards do, one `ghostgpu_cost::Work` per line:
+/// `work-<pid>.jsonl`, from the library.
+pub const WORK_PREFIX: &str = "work-";
+
 /// Files that the script wrote during the rehearsal, one [`WrittenFile`](crate::WrittenFile) per
 /// line, from the agent. The command line removes them unless the user asked to keep them.
 pub const WRITTEN_FILES: &str = "written-files.jsonl";

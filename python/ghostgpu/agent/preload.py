@@ -157,6 +157,17 @@ def wait_for_ranks() -> bool:
     return function is not None and function() == 0
 
 
+def step_noter() -> Callable[[], object]:
+    """What tells the library that an optimizer step has ended."""
+    function = _exported("ghostgpu_note_step")
+    if function is None:
+        return lambda: None
+    function.restype = None
+    function.argtypes = []
+    noter: Callable[[], object] = function
+    return noter
+
+
 class ReadbackAnswerer:
     """Decides what the thread's next copy from the card reads."""
 

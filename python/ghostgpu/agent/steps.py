@@ -16,6 +16,7 @@ import os
 import weakref
 from typing import Any, Callable
 
+from . import preload
 from .guard import quietly
 from .peaks import PeakTracker
 from .report import RECORD
@@ -50,6 +51,7 @@ class StepCounter:
         """Called with the optimizer of each step, when it has been counted."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._tell_library = preload.step_noter()
         self.ends_hard = False
         """End the process at once after the last step, without the script's `finally` blocks.
 
@@ -98,7 +100,9 @@ class StepCounter:
     def _note_step(self, optimizer: Any) -> bool:
         """Count one step; returns whether the script should stop now."""
         self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
-        RECORD.report.steps = max(RECORD.report.steps, self._counts[optimizer])
+        if self._counts[optimizer] > RECORD.report.steps:
+            RECORD.report.steps = self._counts[optimizer]
+            self._tell_library()
         self._peaks.note_step(RECORD.report.steps)
         self.after_count(optimizer)
         if self.limit > 0:

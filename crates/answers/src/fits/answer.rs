@@ -1,5 +1,6 @@
 //! From a run, the answer to "does it fit?". Its type is the recording's, which carries it to the page.
 
+use ghostgpu_cost::{Rates, step_time};
 use ghostgpu_device::DeviceSheet;
 use ghostgpu_plan::Smallest;
 use ghostgpu_plan::verdict::Judgement;
@@ -129,6 +130,7 @@ pub fn answer(
         }),
         needed_with_smaller_workspaces: smallest.is_some_and(|need| need.takes_smaller_workspaces),
         needed_unknown_because: because,
+        predicted_step_seconds: predicted_step_seconds(findings, circumstances.card),
         steps: main.map_or(0, |process| process.steps),
         stopped_by_step_limit: run.stopped_by_step_limit(),
         oom: run.fatal_oom().cloned(),
@@ -185,6 +187,12 @@ pub fn answer(
         covered: coverage.covered,
         not_reached: coverage.not_reached,
     }
+}
+
+/// To two digits: more would look like knowledge.
+fn predicted_step_seconds(findings: &Findings, card: &DeviceSheet) -> Option<f64> {
+    let time = step_time(findings.main_work()?, &Rates::of(card));
+    format!("{:.1e}", time.seconds).parse().ok()
 }
 
 /// Adds that the peaks depend on where the driver puts segments.

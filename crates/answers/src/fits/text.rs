@@ -25,6 +25,7 @@ pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
     headline.add(&mut full.sheet);
     full.coverage(answer);
     full.peaks(answer);
+    full.step_time(answer);
     if let Some(oom) = &answer.oom {
         full.out_of_memory(oom);
     }
@@ -47,6 +48,9 @@ pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
     full.sheet.list("notes", &answer.notes);
     headline.paint(&full.sheet, look)
 }
+
+/// The only card whose step times predictions were compared with.
+const MEASURED_CARD: &str = "NVIDIA H200";
 
 struct FullText<'a> {
     look: Look<'a>,
@@ -93,6 +97,23 @@ impl FullText<'_> {
         }
         self.sheet.section("peak", lines);
         add_ranks(&mut self.sheet, &answer.ranks, true);
+    }
+
+    fn step_time(&mut self, answer: &Answer) {
+        let Some(seconds) = answer.predicted_step_seconds else {
+            return;
+        };
+        let time = match seconds {
+            ..0.01 => format!("{:.1} ms", 1e3 * seconds),
+            ..1.0 => format!("{:.0} ms", 1e3 * seconds),
+            _ => format!("{seconds:.1} s"),
+        };
+        let error = match answer.gpu.name.as_str() {
+            MEASURED_CARD => "most predictions on this card are within 10 %",
+            _ => "how exact is only known of the H200",
+        };
+        let text = format!("{time}, predicted from what a step does; {error}");
+        self.sheet.paragraph("step time", &text);
     }
 
     fn out_of_memory(&mut self, oom: &OomReport) {

@@ -46,6 +46,13 @@ pub fn pointer_mode(handle: Handle) -> PointerMode {
     mode
 }
 
+/// The handle's math mode; the default for no handle.
+pub fn math_mode(handle: Handle) -> c_int {
+    let mut mode = 0;
+    with_settings(handle, |settings| mode = settings.math_mode);
+    mode
+}
+
 /// # Safety
 /// `handle` points to writable memory for one handle, or is null.
 #[unsafe(no_mangle)]

@@ -5,8 +5,10 @@
 
 use std::ffi::{c_int, c_longlong};
 
+use super::handle::math_mode;
 use super::{Data, DataArray, Handle, begin_work};
 use crate::runtime::stream::submit_library_work;
+use crate::work::{self, Product};
 use crate::{clock, device_work, log_call};
 
 // Level 1: vectors.
@@ -62,13 +64,70 @@ device_work! {
          cublasStrsv_v2, cublasDtrsv_v2, cublasCtrsv_v2, cublasZtrsv_v2;
 }
 
+/// Counts products whose types follow from the function's name.
+fn record(name: &str, handle: Handle, [m, n, k, batch]: [c_int; 4], leading: [c_int; 3]) {
+    let data_type = match name.as_bytes().get("cublas".len()) {
+        Some(b'D' | b'Z') => work::DOUBLE,
+        _ => work::SINGLE,
+    };
+    work::product(|| Product {
+        m,
+        n,
+        k,
+        batch,
+        data_type,
+        compute_type: 0,
+        math_mode: math_mode(handle),
+        leading,
+    });
+}
+
+#[allow(clippy::too_many_arguments)] // Those of a product.
+fn record_one(
+    name: &str,
+    handle: Handle,
+    m: c_int,
+    n: c_int,
+    k: c_int,
+    lda: c_int,
+    ldb: c_int,
+    ldc: c_int,
+) {
+    record(name, handle, [m, n, k, 1], [lda, ldb, ldc]);
+}
+
+#[allow(clippy::too_many_arguments)] // Those of a product.
+fn record_many(
+    name: &str,
+    handle: Handle,
+    m: c_int,
+    n: c_int,
+    k: c_int,
+    batch: c_int,
+    lda: c_int,
+    ldb: c_int,
+    ldc: c_int,
+) {
+    record(name, handle, [m, n, k, batch], [lda, ldb, ldc]);
+}
+
 // Level 3: matrices.
 device_work! {
     before: begin_work;
+    records: record_one(handle, m, n, k, lda, ldb, ldc);
     (
         handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
         alpha: Data, a: Data, lda: c_int, b: Data, ldb: c_int, beta: Data, c: Data, ldc: c_int
     ) => cublasSgemm_v2, cublasDgemm_v2, cublasCgemm_v2, cublasZgemm_v2;
+    (
+        handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
+        alpha: Data, a: Data, a_type: c_int, lda: c_int, b: Data, b_type: c_int, ldb: c_int,
+        beta: Data, c: Data, c_type: c_int, ldc: c_int
+    ) => cublasSgemmEx;
+}
+
+device_work! {
+    before: begin_work;
     (
         handle: Handle, side: c_int, triangle: c_int, m: c_int, n: c_int,
         alpha: Data, a: Data, lda: c_int, b: Data, ldb: c_int, beta: Data, c: Data, ldc: c_int
@@ -98,6 +157,7 @@ device_work! {
 // Many matrices at once, and types named by parameters.
 device_work! {
     before: begin_work;
+    records: record_many(handle, m, n, k, batch, lda, ldb, ldc);
     (
         handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
         alpha: Data, a: DataArray, lda: c_int, b: DataArray, ldb: c_int,
@@ -109,11 +169,38 @@ device_work! {
         b_step: c_longlong, beta: Data, c: Data, ldc: c_int, c_step: c_longlong, batch: c_int
     ) => cublasSgemmStridedBatched, cublasDgemmStridedBatched, cublasCgemmStridedBatched,
          cublasZgemmStridedBatched;
-    (
-        handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
-        alpha: Data, a: Data, a_type: c_int, lda: c_int, b: Data, b_type: c_int, ldb: c_int,
-        beta: Data, c: Data, c_type: c_int, ldc: c_int
-    ) => cublasSgemmEx;
+}
+
+/// Counts products whose types are named by parameters.
+#[allow(clippy::too_many_arguments)] // Those of a product.
+fn record_typed(
+    _name: &str,
+    handle: Handle,
+    m: c_int,
+    n: c_int,
+    k: c_int,
+    batch: c_int,
+    a_type: c_int,
+    compute_type: c_int,
+    lda: c_int,
+    ldb: c_int,
+    ldc: c_int,
+) {
+    work::product(|| Product {
+        m,
+        n,
+        k,
+        batch,
+        data_type: a_type,
+        compute_type,
+        math_mode: math_mode(handle),
+        leading: [lda, ldb, ldc],
+    });
+}
+
+device_work! {
+    before: begin_work;
+    records: record_typed(handle, m, n, k, batch, a_type, compute_type, lda, ldb, ldc);
     (
         handle: Handle, transpose_a: c_int, transpose_b: c_int, m: c_int, n: c_int, k: c_int,
         alpha: Data, a: Data, a_type: c_int, lda: c_int, a_step: c_longlong,
@@ -121,6 +208,10 @@ device_work! {
         beta: Data, c: Data, c_type: c_int, ldc: c_int, c_step: c_longlong,
         batch: c_int, compute_type: c_int, algorithm: c_int
     ) => cublasGemmStridedBatchedEx;
+}
+
+device_work! {
+    before: begin_work;
     (
         handle: Handle, side: c_int, triangle: c_int, transpose: c_int, diagonal: c_int,
         m: c_int, n: c_int, alpha: Data, a: DataArray, lda: c_int, b: DataArray, ldb: c_int,
@@ -181,6 +272,19 @@ pub extern "C" fn cublasGemmEx(
         algorithm
     );
     begin_work();
+    record_typed(
+        "cublasGemmEx",
+        handle,
+        m,
+        n,
+        k,
+        1,
+        a_type,
+        compute_type,
+        lda,
+        ldb,
+        ldc,
+    );
     let is_aligned = [lda, ldb, ldc]
         .iter()
         .all(|step| step % HALVES_PER_READ == 0);

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 use super::Descriptor;
 use crate::cublas::status;
 use crate::handles::Handles;
+use crate::work::Product;
 use crate::{log_call, refuse, write_out};
 
 /// The attributes that were set. Few, and made for every single product: looked through, not sorted.
@@ -113,6 +114,43 @@ unsafe fn get(
     // SAFETY: promised by the caller, and the buffer is long enough.
     unsafe { std::ptr::copy_nonoverlapping(stored.as_ptr(), value.cast::<u8>(), stored.len()) };
     status::SUCCESS
+}
+
+/// A number that was set; 0 if it was not, which is the default of those asked for here.
+fn number_of(descriptor: Descriptor, attribute: c_int) -> u64 {
+    let stored = DESCRIPTORS.with(descriptor as usize, |all| {
+        let found = all.iter().find(|(name, _)| *name == attribute);
+        found.map(|(_, value)| value.clone())
+    });
+    match stored.flatten() {
+        Some(Bytes::Short { bytes, .. }) => u64::from_le_bytes(bytes),
+        _ => 0,
+    }
+}
+
+/// The product that an operation and the layouts of its matrices describe.
+pub fn product(operation: Descriptor, a: Descriptor, b: Descriptor, d: Descriptor) -> Product {
+    const COMPUTE_TYPE: c_int = 0;
+    const TRANSPOSE_A: c_int = 3;
+    const TYPE: c_int = 0;
+    const ROWS: c_int = 2;
+    const COLUMNS: c_int = 3;
+    const LEADING: c_int = 4;
+    const BATCH: c_int = 5;
+    let number = |descriptor, attribute| {
+        c_int::try_from(number_of(descriptor, attribute)).unwrap_or(c_int::MAX)
+    };
+    let is_transposed = number_of(operation, TRANSPOSE_A) != 0;
+    Product {
+        m: number(d, ROWS),
+        n: number(d, COLUMNS),
+        k: number(a, if is_transposed { ROWS } else { COLUMNS }),
+        batch: number(d, BATCH).max(1),
+        data_type: number(a, TYPE),
+        compute_type: number(operation, COMPUTE_TYPE),
+        math_mode: 0,
+        leading: [a, b, d].map(|layout| number(layout, LEADING)),
+    }
 }
 
 fn number(attribute: c_int, value: impl Into<u64>, bytes: usize) -> (c_int, Bytes) {

@@ -15,7 +15,7 @@ use std::ffi::{c_int, c_void};
 use algorithms::Algorithm;
 
 use crate::cublas::status;
-use crate::{device_work, log_call, real_library, refuse, state, write_out};
+use crate::{device_work, log_call, real_library, refuse, state, work, write_out};
 
 /// `cublasLtHandle_t`. It has no settings; PyTorch passes cuBLAS handles in its place, as the
 /// documentation allows.
@@ -50,6 +50,7 @@ device_work! {
 device_work! {
     before: state::note_blas_use;
     workspace: workspace;
+    records: record(operation, a_layout, d_layout, b_layout);
     (
         handle: Handle, operation: Descriptor, alpha: Data, a: Data, a_layout: Descriptor,
         b: Data, b_layout: Descriptor, beta: Data, c: Data, c_layout: Descriptor,
@@ -59,6 +60,11 @@ device_work! {
 }
 
 fn nothing_more() {}
+
+/// Counts a product by its descriptors.
+fn record(_name: &str, operation: Descriptor, a: Descriptor, d: Descriptor, b: Descriptor) {
+    work::product(|| descriptors::product(operation, a, b, d));
+}
 
 /// The version of the installed cuBLASLt, from the library itself: the question needs no card.
 pub fn installed_version() -> Option<usize> {

@@ -34,7 +34,7 @@ mod status {
 }
 
 /// `cudnnDataType_t`
-mod data_type {
+pub mod data_type {
     pub const FLOAT: i32 = 0;
     pub const DOUBLE: i32 = 1;
     pub const HALF: i32 = 2;
@@ -81,6 +81,7 @@ macro_rules! computed_in_workspace {
                 workspace: *const std::ffi::c_void,
             ) -> i32 {
                 $crate::log_call!($name $(, $argument)+, workspace);
+                $crate::work::library_call(stringify!($name), &[$($argument),+]);
                 $crate::state::note_dnn_use();
                 $crate::observer::workspace(workspace);
                 $crate::cudnn::status::SUCCESS

@@ -7,7 +7,7 @@ use super::{INVALID_VALUE, NO_DEVICE, SUCCESS};
 use crate::runtime::graph::Node;
 use crate::runtime::stream::submit;
 use crate::runtime::{ASSUMED_REGISTERS, MAX_THREADS_PER_BLOCK, occupancy};
-use crate::{call_log, clock, state, write_out};
+use crate::{call_log, clock, state, work, write_out};
 
 fn launch(caller: &str, function: usize, grid: [u32; 3], block: [u32; 3], stream: usize) -> c_int {
     let Some(card) = state::current_device() else {
@@ -18,6 +18,7 @@ fn launch(caller: &str, function: usize, grid: [u32; 3], block: [u32; 3], stream
     }
     card.note_kernel_use();
     submit(stream, Node::Kernel, clock::KERNEL);
+    work::named_kernel(|| function_name(function));
     call_log::call(caller, || {
         let name = function_name(function);
         format!("{name}, grid {grid:?}, block {block:?}, stream {stream:#x}")

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use ghostgpu_session::memory_log::{LogEntry, Totals};
 
 use super::{context, log};
-use crate::real_library;
+use crate::{real_library, work};
 
 /// `c10::Device`: the kind of device in the low byte, its index in the high one.
 type Device = u16;
@@ -36,6 +36,12 @@ pub extern "C" fn report_memory_usage(
     total_reserved: usize,
     device: Device,
 ) {
+    if cuda_index(device).is_some() {
+        match u64::try_from(bytes) {
+            Ok(bytes) => work::note_allocated(address as u64, bytes),
+            Err(_) => work::note_freed(address as u64),
+        }
+    }
     if log::is_on()
         && let Some(device) = cuda_index(device)
     {

@@ -7,7 +7,7 @@ use super::graph::Node;
 use super::host_memory::is_pinned;
 use super::stream::{self, submit};
 use crate::readback::{self, Direction};
-use crate::{call_log, clock, handed_on, state};
+use crate::{call_log, clock, handed_on, state, work};
 
 /// The stream that functions without one use.
 const DEFAULT_STREAM: usize = 0;
@@ -30,7 +30,9 @@ fn submit_copy(
         Direction::DeviceToDevice => (clock::copy_on_card(bytes), None),
     };
     submit(stream, Node::Copy, duration);
-    if host_side.is_some_and(|address| !is_pinned(address as usize)) {
+    let is_pinned = host_side.is_some_and(|address| is_pinned(address as usize));
+    work::copy(direction.into(), bytes, is_pinned);
+    if host_side.is_some() && !is_pinned {
         return report(stream::host_waits_for(stream));
     }
     SUCCESS
@@ -144,6 +146,7 @@ pub extern "C" fn cudaMemcpyPeerAsync(
     stream: usize,
 ) -> c_int {
     submit(stream, Node::Copy, clock::copy_to_or_from_host(bytes));
+    work::copy(work::Direction::BetweenCards, bytes, true);
     handed_on::forget_all();
     call_log::call("cudaMemcpyPeerAsync", || {
         format!("{target:p} on {target_device}, {source:p} on {source_device}, {bytes} bytes")
@@ -185,5 +188,6 @@ pub extern "C" fn cudaMemsetAsync(
         return report(NO_DEVICE);
     }
     submit(stream, Node::Fill, clock::copy_on_card(bytes));
+    work::fill(bytes);
     SUCCESS
 }

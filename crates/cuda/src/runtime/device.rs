@@ -8,7 +8,7 @@ use super::errors::{
 };
 use super::properties;
 use crate::nccl::{awaited, ranks};
-use crate::{call_log, clock, real_library, state, write_out};
+use crate::{call_log, clock, real_library, state, work, write_out};
 
 /// # Safety
 /// `count` is null or writable.
@@ -134,6 +134,7 @@ pub extern "C" fn cudaDeviceSynchronize() -> c_int {
         return report(NO_DEVICE);
     };
     clock::wait_for_device(state::current_index());
+    work::host_waits();
     let waited = ranks::host_waits(&awaited::of_device(state::current_index()));
     if waited != SUCCESS {
         return report(waited);

@@ -12,7 +12,7 @@ use super::stream;
 use crate::handles::Handles;
 use crate::nccl::awaited::Awaited;
 use crate::nccl::ranks;
-use crate::{call_log, clock, state, write_out};
+use crate::{call_log, clock, state, work, write_out};
 
 /// `cudaEventDisableTiming`.
 const WITHOUT_TIMING: u32 = 2;
@@ -142,6 +142,7 @@ pub extern "C" fn cudaEventSynchronize(event: usize) -> c_int {
     };
     if let Some(end) = recorded.at {
         clock::wait_until(end);
+        work::host_waits();
         let waited = ranks::host_waits(&recorded.awaited);
         if waited != SUCCESS {
             return report(waited);

@@ -8,7 +8,7 @@ use super::errors::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, SUCCESS, report};
 use super::graph::Node;
 use super::properties::{MAX_THREADS_PER_BLOCK, REGISTERS, WARP_SIZE};
 use super::stream::submit;
-use crate::{call_log, clock, state, with_threads_own, write_out};
+use crate::{call_log, clock, state, with_threads_own, work, write_out};
 
 /// `dim3`.
 #[repr(C)]
@@ -207,6 +207,8 @@ unsafe fn launch(
     // SAFETY: promised by the caller.
     let duration = unsafe { duration(stub, arguments, card.sheet.clock_khz) };
     submit(stream, Node::Kernel, duration);
+    // SAFETY: promised by the caller.
+    unsafe { work::kernel(stub, [grid.x, grid.y, grid.z], arguments) };
     call_log::call(function, || {
         let name = kernel_name(stub);
         format!("{name}, grid {grid:?}, block {block:?}, stream {stream:#x}")

@@ -21,6 +21,6 @@ pub use copy::cudaMemcpy;
 pub use device::{cudaDeviceSynchronize as synchronize_device, driver_version};
 pub use entry_point::query_result;
 pub use host_memory::{is_pinned, zero_without_pages};
-pub use launch::{ASSUMED_REGISTERS, occupancy};
+pub use launch::{ASSUMED_REGISTERS, kernel_name, occupancy};
 pub use memory::{cudaFree, cudaMalloc, cudaMemGetInfo, status_of};
 pub use properties::{MAX_THREADS_PER_BLOCK, attribute};

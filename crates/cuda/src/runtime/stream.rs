@@ -13,7 +13,7 @@ use super::graph::{self, Capture, Node};
 use crate::handles::Handles;
 use crate::nccl::awaited::{self, Awaited};
 use crate::nccl::ranks;
-use crate::{call_log, clock, state, write_out};
+use crate::{call_log, clock, state, work, write_out};
 
 pub struct Stream {
     pub priority: c_int,
@@ -120,6 +120,7 @@ pub fn host_waits_for(handle: usize) -> c_int {
         return SUCCESS;
     }
     clock::wait_until(end_of(handle));
+    work::host_waits();
     ranks::host_waits(&awaited_by(handle))
 }
 

@@ -10,7 +10,7 @@ use super::finalize::{config_workspace, finalize};
 use crate::cudnn::objects::{Registry, write};
 use crate::cudnn::{choices, status};
 use crate::runtime::stream::submit_library_work;
-use crate::{call_log, clock, observer, refuse, state};
+use crate::{call_log, clock, observer, refuse, state, work};
 
 /// Descriptors are shared: those that refer to one keep it alive after it is destroyed.
 static DESCRIPTORS: Registry<Descriptor> = Registry::new();
@@ -250,6 +250,9 @@ pub extern "C" fn cudnnBackendExecute(
         return status::BAD_PARAM_NOT_FINALIZED;
     }
     state::note_dnn_use();
+    if let Some(graph) = &plan.contents().graph {
+        work::execute(graph);
+    }
     if is_slow(&plan) {
         submit_library_work(clock::KERNEL);
     }

@@ -1,0 +1,13 @@
+//! What a training step has a card do, and how long that takes it.
+//!
+//! [`Work`] is what the stand-in library saw of one optimizer step; [`step_time`] turns it into seconds
+//! for a card of given [`Rates`]. Pure.
+
+mod efficiency;
+mod model;
+mod rates;
+mod work;
+
+pub use model::{CardTime, StepTime, step_time};
+pub use rates::Rates;
+pub use work::{Direction, HostCalls, Operation, Pass, Precision, Repeated, Stretch, Work};

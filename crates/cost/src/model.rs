@@ -1,0 +1,247 @@
+//! How long a card takes for a step's work.
+//!
+//! Every operation takes the longer of two times: that of its arithmetic at what kernels of its kind reach
+//! of the card's peak, and that of the bytes it moves. What the host hands in between two waits takes
+//! the longer of the card's time for it and the host's time to hand it in. The shares of the peaks and the host's times
+//! ([`efficiency`]) were fitted to measurements on one card; `docs/step-time.md` has the
+//! error on others of its measurements.
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Direction, HostCalls, Operation, Pass, Precision, Rates, Work, efficiency};
+
+/// How long one step takes, and what it is spent on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepTime {
+    pub seconds: f64,
+    /// What the card is busy with; they add up to less than `seconds` where it waits for the host.
+    pub card: CardTime,
+    /// What the host needs to hand everything in, most of which it does while the card is busy.
+    pub host_seconds: f64,
+}
+
+impl StepTime {
+    /// The card waits for the host for most of the time.
+    pub fn is_bound_by_host(&self) -> bool {
+        self.card.total() < 0.5 * self.seconds
+    }
+}
+
+/// Seconds of a card, by what it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CardTime {
+    pub products: f64,
+    pub convolutions: f64,
+    pub attention: f64,
+    /// Kernels that move memory rather than compute.
+    pub other_kernels: f64,
+    pub transfers: f64,
+}
+
+impl CardTime {
+    pub fn total(&self) -> f64 {
+        self.products + self.convolutions + self.attention + self.other_kernels + self.transfers
+    }
+
+    fn of(operation: &Operation, times: f64, rates: &Rates) -> Self {
+        let mut time = Self::default();
+        let (part, seconds) = match operation {
+            Operation::Product { .. } => (&mut time.products, product(operation, rates)),
+            Operation::Convolution { .. } => {
+                (&mut time.convolutions, convolution(operation, rates))
+            }
+            Operation::Attention { .. } => (&mut time.attention, attention(operation, rates)),
+            Operation::Kernel { bytes, .. } => (&mut time.other_kernels, moving(*bytes, rates)),
+            Operation::Copy { direction, .. } => match direction {
+                Direction::OnCard => (&mut time.other_kernels, transfer(operation, rates)),
+                _ => (&mut time.transfers, transfer(operation, rates)),
+            },
+        };
+        *part = times * (seconds + efficiency::KERNEL_SECONDS);
+        time
+    }
+}
+
+impl AddAssign for CardTime {
+    fn add_assign(&mut self, other: Self) {
+        self.products += other.products;
+        self.convolutions += other.convolutions;
+        self.attention += other.attention;
+        self.other_kernels += other.other_kernels;
+        self.transfers += other.transfers;
+    }
+}
+
+/// How long a card of these rates takes for one step.
+pub fn step_time(work: &Work, rates: &Rates) -> StepTime {
+    let mut step = StepTime::default();
+    for stretch in &work.stretches {
+        let times = f64::from(stretch.times);
+        let mut card = CardTime::default();
+        for each in &stretch.operations {
+            card += CardTime::of(&each.operation, times * f64::from(each.times), rates);
+        }
+        let host = times * host_seconds(stretch.host);
+        step.seconds += card.total().max(host) + times * efficiency::WAIT_SECONDS;
+        step.host_seconds += host;
+        step.card += card;
+    }
+    step
+}
+
+fn host_seconds(calls: HostCalls) -> f64 {
+    f64::from(calls.with_graph) * efficiency::HOST_WITH_GRAPH_SECONDS
+        + f64::from(calls.repeated) * efficiency::HOST_REPEATED_SECONDS
+        + f64::from(calls.without_graph) * efficiency::HOST_WITHOUT_GRAPH_SECONDS
+        + f64::from(calls.in_backward) * efficiency::HOST_IN_BACKWARD_SECONDS
+}
+
+fn moving(bytes: u64, rates: &Rates) -> f64 {
+    float(bytes) / (rates.memory * efficiency::MEMORY)
+}
+
+fn product(operation: &Operation, rates: &Rates) -> f64 {
+    let &Operation::Product {
+        m,
+        n,
+        k,
+        batch,
+        precision,
+        is_aligned,
+    } = operation
+    else {
+        return 0.0;
+    };
+    let operations = 2.0 * float(m) * float(n) * float(k) * float(batch);
+    let share = match precision {
+        Precision::Single => efficiency::SINGLE_PRODUCT,
+        Precision::Double => efficiency::DOUBLE_PRODUCT,
+        Precision::Tf32 | Precision::Bfloat16 | Precision::Half | Precision::Eight => {
+            if is_aligned {
+                efficiency::MATRIX_PRODUCT
+            } else {
+                efficiency::UNALIGNED_PRODUCT
+            }
+        }
+    };
+    let rate = rates.operations(precision) * share * occupied(m, n, k, batch, rates);
+    let numbers = batch.saturating_mul(m * k + k * n + m * n);
+    (operations / rate).max(moving(numbers * precision.bytes(), rates))
+}
+
+fn convolution(operation: &Operation, rates: &Rates) -> f64 {
+    let &Operation::Convolution {
+        pass,
+        pixels,
+        filters,
+        window,
+        groups,
+        precision,
+        is_channels_last,
+        bytes,
+    } = operation
+    else {
+        return 0.0;
+    };
+    let operations = 2.0 * float(pixels) * float(filters) * float(window);
+    let (m, n, k) = match pass {
+        Pass::Forward => (pixels, filters / groups, window),
+        Pass::Backward => (pixels, window, filters / groups),
+        Pass::BackwardFilter => (filters / groups, window, pixels),
+    };
+    let share = match precision {
+        Precision::Single | Precision::Double => efficiency::SINGLE_PRODUCT,
+        _ if is_channels_last => efficiency::CONVOLUTION_CHANNELS_LAST,
+        _ => efficiency::CONVOLUTION,
+    };
+    let rate = rates.operations(precision) * share * occupied(m, n, k, groups, rates);
+    // Kernels of the matrix units read channels last; other layouts are converted before and after.
+    let passes = if is_channels_last {
+        1.0
+    } else {
+        efficiency::CONVERSION_PASSES
+    };
+    (operations / rate).max(passes * moving(bytes, rates))
+}
+
+fn attention(operation: &Operation, rates: &Rates) -> f64 {
+    let &Operation::Attention {
+        pass,
+        heads,
+        queries,
+        keys,
+        width,
+        is_causal,
+        precision,
+    } = operation
+    else {
+        return 0.0;
+    };
+    // Two products in forward passes, five in backward ones; half of each is masked where only what
+    // came before counts.
+    let products = if pass == Pass::Forward { 2.0 } else { 5.0 };
+    let unmasked = if is_causal { 0.5 } else { 1.0 };
+    let one = 2.0 * float(heads) * float(queries) * float(keys) * float(width);
+    let share = match (precision, pass) {
+        (Precision::Single | Precision::Tf32 | Precision::Double, Pass::Forward) => {
+            efficiency::SINGLE_ATTENTION
+        }
+        (Precision::Single | Precision::Tf32 | Precision::Double, _) => {
+            efficiency::SINGLE_ATTENTION_BACKWARD
+        }
+        (_, Pass::Forward) => efficiency::HALF_ATTENTION,
+        _ => efficiency::HALF_ATTENTION_BACKWARD,
+    };
+    let rate = match precision {
+        Precision::Single | Precision::Tf32 => rates.operations(Precision::Single),
+        other => rates.operations(other),
+    };
+    let tensors = if pass == Pass::Forward { 4 } else { 8 };
+    let bytes = tensors * heads * queries.max(keys) * width * precision.bytes();
+    (products * unmasked * one / (rate * share)).max(moving(bytes, rates))
+}
+
+fn transfer(operation: &Operation, rates: &Rates) -> f64 {
+    let &Operation::Copy {
+        direction,
+        bytes,
+        is_pinned,
+    } = operation
+    else {
+        return 0.0;
+    };
+    match direction {
+        // Read and written.
+        Direction::OnCard => 2.0 * moving(bytes, rates),
+        Direction::ToCard | Direction::ToHost if !is_pinned => {
+            float(bytes) / (rates.link * efficiency::PAGEABLE_LINK)
+        }
+        Direction::ToCard | Direction::ToHost | Direction::BetweenCards => {
+            float(bytes) / (rates.link * efficiency::LINK)
+        }
+    }
+}
+
+/// The share of the multiprocessors that a product keeps busy.
+///
+/// Each takes tiles of the result, in rounds; a product of few tiles is cut along the sums, too, as long as
+/// the pieces are worth it.
+fn occupied(m: u64, n: u64, k: u64, batch: u64, rates: &Rates) -> f64 {
+    const TILE: u64 = 128;
+    const SHORTEST_PIECE: u64 = 512;
+    let processors = u64::from(rates.multiprocessors).max(1);
+    let tiles = (m.div_ceil(TILE) * n.div_ceil(TILE))
+        .saturating_mul(batch)
+        .max(1);
+    let pieces = (processors / tiles).clamp(1, (k / SHORTEST_PIECE).max(1));
+    let work = tiles * pieces;
+    float(work) / float(work.next_multiple_of(processors))
+}
+
+/// Sizes and counts are far below what a float holds exactly.
+#[allow(clippy::cast_precision_loss)]
+fn float(number: u64) -> f64 {
+    number as f64
+}
