@@ -113,6 +113,10 @@ impl<'a> Bench<'a> {
         }
     }
 
+    fn relative_time(&self, run: &Run, combination: &Combination) -> Option<f64> {
+        relative_time(self.plain, run, combination, self.question.card.sheet)
+    }
+
     /// As many rehearsals as were allowed have been made.
     pub fn is_spent(&self) -> bool {
         self.rehearsals >= self.question.most_rehearsals
@@ -175,12 +179,13 @@ impl<'a> Bench<'a> {
         if let (CameTo::Fails(_), [only]) = (&came_to, left.requests()) {
             self.without_place.insert(only.name.clone());
         }
+        let time = match came_to {
+            CameTo::DoesNotFit { .. } => self.relative_time(&run, &left),
+            _ => None,
+        };
         self.tried.push(Tried {
             combination: left,
-            relative_time: match came_to {
-                CameTo::DoesNotFit { .. } => relative_time(self.plain, &run),
-                _ => None,
-            },
+            relative_time: time,
             came_to,
             reports: reports(&run),
         });
@@ -201,7 +206,7 @@ impl<'a> Bench<'a> {
             return Ok(None);
         }
         let peaks = run.peaks();
-        let time = relative_time(self.plain, &run);
+        let time = self.relative_time(&run, &combination);
         self.forget_what_did_nothing(&run);
         let tried = &mut self.tried[index];
         tried.relative_time = time;
@@ -259,11 +264,12 @@ impl<'a> Bench<'a> {
         if let (CameTo::Fails(_), [only]) = (&came_to, combination.requests()) {
             self.without_place.insert(only.name.clone());
         }
+        let time = match came_to {
+            CameTo::Fits { .. } => self.relative_time(&run, &combination),
+            _ => None,
+        };
         self.tried.push(Tried {
-            relative_time: match came_to {
-                CameTo::Fits { .. } => relative_time(self.plain, &run),
-                _ => None,
-            },
+            relative_time: time,
             came_to,
             reports: reports(&run),
             combination,

@@ -6,7 +6,7 @@ use super::bench::{CameTo, Tried};
 use super::coarse_time::coarse_time;
 
 /// Best first: what fits with the margin before what fits tightly and what does not; what keeps the numbers before what
-/// changes them; then by time, predicted if it is for both, else by the coarse order; then what changes less.
+/// changes them; then by time, predicted where that can be, else the coarse one; then what changes less.
 /// Of those that do not fit, what needs least comes first.
 pub fn rank(tried: &mut [Tried], blocks: u64) {
     tried.sort_by(|one, other| compare(one, other, blocks));
@@ -21,15 +21,14 @@ fn compare(one: &Tried, other: &Tried, blocks: u64) -> Ordering {
         return needed(one).cmp(&needed(other));
     }
     let changes_numbers = |tried: &Tried| !tried.combination.keeps_numbers();
-    let coarse = |tried: &Tried| coarse_time(&tried.combination, blocks);
-    let time = match (one.relative_time, other.relative_time) {
-        (Some(one), Some(other)) => one.total_cmp(&other),
-        _ => coarse(one).total_cmp(&coarse(other)),
+    let time = |tried: &Tried| {
+        let coarse = || coarse_time(&tried.combination, blocks);
+        tried.relative_time.unwrap_or_else(coarse)
     };
     let size = |tried: &Tried| tried.combination.requests().len();
     changes_numbers(one)
         .cmp(&changes_numbers(other))
-        .then(time)
+        .then(time(one).total_cmp(&time(other)))
         .then(
             one.combination
                 .numerics()
