@@ -144,7 +144,14 @@ def patched(script: str, flags: list[str], folder: Path) -> str:
     """The script after `ghostgpu launch --patch`, applied by `patch`."""
     path = folder / "patched.py"
     path.write_text(script)
-    command = [built("ghostgpu", "GHOSTGPU_PROGRAM"), "launch", "--patch", "-", *flags, path.name]
+    command = [
+        str(built("ghostgpu", "GHOSTGPU_PROGRAM")),
+        "launch",
+        "--patch",
+        "-",
+        *flags,
+        path.name,
+    ]
     made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     assert made.stdout, "the diff is empty"
