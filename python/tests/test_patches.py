@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,14 @@ def patched(script: str, flags: list[str], folder: Path) -> str:
     """The script after `ghostgpu launch --patch`, applied by `patch`."""
     path = folder / "patched.py"
     path.write_text(script)
-    command = [built("ghostgpu", "GHOSTGPU_PROGRAM"), "launch", "--patch", "-", *flags, path.name]
+    command = [
+        str(built("ghostgpu", "GHOSTGPU_PROGRAM")),
+        "launch",
+        "--patch",
+        "-",
+        *flags,
+        path.name,
+    ]
     made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     assert made.stdout, "the diff is empty"
@@ -292,3 +300,51 @@ def test_accumulated_batches_are_one_large_batch(drops_last: bool, tmp_path: Pat
     assert ("ghostgpu.accumulate" in accumulated) is not drops_last
     assert same(trained(accumulated), trained(large))
     assert not same(trained(small), trained(large))
+
+
+SCRIPTS = REPOSITORY / "crates" / "emission" / "scripts"
+
+ARGUMENTS = """
+import ast, sys
+from accelerate.commands.config.config_args import load_config_from_file
+from transformers import TrainingArguments
+
+tree = ast.parse(open("trainer.py").read())
+calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+(call,) = [call for call in calls if getattr(call.func, "id", "") == "TrainingArguments"]
+given = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+made = TrainingArguments(**given, use_cpu=True)
+assert (made.bf16, made.gradient_accumulation_steps, made.gradient_checkpointing) == (True, 4, True)
+assert load_config_from_file("cards.yaml").mixed_precision == "bf16"
+"""
+
+
+@pytest.mark.at_length
+def test_libraries_take_the_arguments_that_are_written_for_them(tmp_path: Path) -> None:
+    for library in ("transformers", "accelerate", "lightning"):
+        pytest.importorskip(library)
+    flags = ["--amp", "bf16", "--accumulate", "4"]
+    for name in ("accelerator.py", "lightning_module.py"):
+        text = patched((SCRIPTS / name).read_text(), flags, tmp_path)
+        assert text != (SCRIPTS / name).read_text()
+        subprocess.run(
+            [sys.executable, "patched.py"], cwd=tmp_path, check=True, capture_output=True
+        )
+    trainer = (SCRIPTS / "trainer.py").read_text()
+    flags += ["--checkpoint", "auto", "--optimizer", "fused", "--smaller-batch", "2"]
+    (tmp_path / "trainer.py").write_text(patched(trainer, flags, tmp_path))
+    (tmp_path / "cards.yaml").write_text(
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\nmixed_precision: 'no'\n"
+    )
+    command = ["accelerate", "launch", "--config_file", "cards.yaml", "trainer.py"]
+    program = built("ghostgpu", "GHOSTGPU_PROGRAM")
+    made = subprocess.run(
+        [program, "launch", "--patch", "-", "--amp", "bf16", "--", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    apply = ["patch", "--quiet", "-p0"]
+    subprocess.run(apply, cwd=tmp_path, input=made.stdout, text=True, check=True)
+    subprocess.run([sys.executable, "-c", ARGUMENTS], cwd=tmp_path, check=True)

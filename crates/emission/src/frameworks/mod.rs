@@ -25,10 +25,10 @@ fn with_keywords(script: &Script<'_>, call: &ExprCall, keywords: &[(&str, String
     let mut named = Vec::new();
     for (name, value) in keywords {
         named.push(format!("`{name}={value}`"));
-        // Several keywords that are new go to the same place, in one edit.
-        match call.arguments.find_keyword(name) {
-            Some(_) => edits.extend(script.keyword(call, name, value)?),
-            None => added.push(format!("{name}={value}")),
+        // Of a call without arguments, several keywords are one edit, with commas.
+        match call.arguments.is_empty() {
+            false => edits.extend(script.keyword(call, name, value)?),
+            true => added.push(format!("{name}={value}")),
         }
     }
     if let Some((first, rest)) = added.split_first() {
