@@ -217,9 +217,9 @@ class Accumulation(Trick):
     def did(self) -> str | None:
         if not self._windows.steps:
             return None
-        short = self._windows.shortest
-        words = f"{self._windows.steps} steps with {self.options['steps']} batches each"
-        return words if short == int(self.options["steps"]) else f"{words}, at least {short}"
+        shortest, longest = min(self._windows.lengths), max(self._windows.lengths)
+        words = f"{self._windows.steps} steps with {longest} batches each"
+        return words if shortest == longest else f"{words}, at least {shortest}"
 
     def line(self) -> str | None:
         return (

@@ -52,7 +52,8 @@ class Windows:
         """The loaders that are being iterated."""
         self._has_skipped = False
         self.steps = 0
-        self.shortest = steps
+        self.lengths: set[int] = set()
+        """How many batches made a step."""
 
     def install(self) -> None:
         hooks = self._hooks
@@ -239,8 +240,7 @@ class Windows:
     def _close(self, optimizer: Any) -> None:
         window = self._window(optimizer)
         self.steps += 1
-        batches = window.batches + (self._trainer is None)
-        self.shortest = min(self.shortest, batches)
+        self.lengths.add(window.batches + (self._trainer is None))
         self._forget(optimizer)
 
     def _forget(self, optimizer: Any) -> None:

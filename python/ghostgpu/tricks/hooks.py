@@ -137,6 +137,9 @@ class Hooks:
             self._backward_passes += 1
             try:
                 return make(*arguments, **options)
+            except Refused as refused:
+                # Of a trick inside of the pass; made into what ends the script.
+                raise self.refusal(refused.reason, refused.alternative) from None
             finally:
                 self._backward_passes -= 1
 

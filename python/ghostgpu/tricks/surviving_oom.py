@@ -63,6 +63,11 @@ class SurvivingOom(Trick):
         reasons = [*self._calls.chunker.growth[:3], *self._steps.repeated[:1]]
         return "; ".join([*([words] if words else []), *reasons]) or None
 
+    def nothing_because(self) -> str:
+        for reason in self._calls.chunker.left_alone.values():
+            return f"memory did not run out, and where it does: {reason}"
+        return "memory did not run out"
+
     def line(self) -> str | None:
         return "model, optimizer = ghostgpu.fit(model, optimizer, survive_oom=True)"
 

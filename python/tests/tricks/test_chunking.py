@@ -280,6 +280,38 @@ class TimeFirst(nn.Module):
         return self.lstm(x)[0]
 
 
+class Encoder(nn.Module):
+    """Takes time first, or turns a batch so that it does."""
+
+    def __init__(self, turns: bool, evaluates: bool = False) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(6, 2, 12, dropout=0.0)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.turns = turns
+        if evaluates:
+            self.encoder.eval()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.turns:
+            return self.encoder(x)
+        return self.encoder(x.transpose(0, 1)).transpose(0, 1)
+
+
+@pytest.mark.parametrize("make", [TimeFirst, lambda: Encoder(False), lambda: Encoder(False, True)])
+def test_time_is_not_taken_for_the_batch_where_nothing_is_computed(make: Any) -> None:
+    made = Chunker(is_rehearsed=True)
+    made.chunks = 2
+    with pytest.raises(Refused, match="is the time of sequences, not the batch"):
+        through(made)(make(), numbers(0, SAMPLES, 3, 6))
+
+
+def test_a_model_that_turns_its_batch_is_cut() -> None:
+    made = Chunker(is_rehearsed=True)
+    made.chunks = 2
+    through(made)(Encoder(True), numbers(0, SAMPLES, 3, 6)).sum().backward()
+    assert made.chunked == {"Encoder": 2}
+
+
 def with_hook() -> nn.Module:
     model = mlp()
     model[1].register_forward_hook(_counting([]))
@@ -312,7 +344,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "weights that move": (MovesItsWeights, numbers(0, SAMPLES, 6), "its own parameters"),
     "a sealed object": (TakesOpaque, Opaque(), "argument 1, which is a Opaque"),
     "a sparse tensor": (mlp, numbers(0, SAMPLES, 6).to_sparse(), "sparse"),
-    "time first": (TimeFirst, numbers(0, SAMPLES, 3, 6), "depend on the other samples"),
+    "time first": (TimeFirst, numbers(0, SAMPLES, 3, 6), "is the time of sequences"),
     "a hook of the script": (with_hook, numbers(0, SAMPLES, 6), "forward hook"),
     "no batch": (mlp, torch.tensor(1.0), "none of its arguments"),
 }

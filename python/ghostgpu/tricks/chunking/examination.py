@@ -24,6 +24,7 @@ from .losses import Weighting, candidates, combined
 from .nested import Nested, flatten
 from .parameters import versions
 from .surroundings import AutocastState, Buffers, RandomState
+from .time_first import cut_sequence, lengths_noted
 
 
 def require_independent_samples(model: nn.Module) -> None:
@@ -169,11 +170,19 @@ class _Trial:
             # What is random is compared as in evaluation: dropout does not depend on samples.
             modes = _evaluating(self._model.module) if draws else contextlib.nullcontext()
             with torch.no_grad(), modes:
-                first, first_leaves = self._run(0, half)
+                with lengths_noted(self._model.module) as of_half:
+                    first, first_leaves = self._run(0, half)
                 second, second_leaves = self._run(half, 2 * half)
-                whole, _ = self._run(0, 2 * half)
+                with lengths_noted(self._model.module) as of_whole:
+                    whole, _ = self._run(0, 2 * half)
             if AutocastState.now().is_on:
                 torch.clear_autocast_cache()
+        layer = cut_sequence(of_half, of_whole)
+        if layer is not None:
+            raise self._refused(
+                f"the first dimension of its arguments is the time of sequences, not the batch: "
+                f"{layer or 'it'} takes time first"
+            )
         if not first.paths == second.paths == whole.paths:
             raise self._refused("what it returns depends on the number of samples")
         weightings: dict[str, Weighting] = {}
