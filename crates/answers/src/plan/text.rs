@@ -338,7 +338,7 @@ fn lines(rows: &[Row], width: usize) -> String {
     let room = room.min(longest);
     let mut text = String::new();
     for row in rows {
-        let parts = ghostgpu_text::wrap(&row.what, room);
+        let parts = between_flags(&row.what, room);
         for (place, part) in parts.iter().enumerate() {
             let indent = match (row.cells.is_empty(), place) {
                 (true, _) => 0,
@@ -361,4 +361,22 @@ fn lines(rows: &[Row], width: usize) -> String {
         }
     }
     text
+}
+
+/// Lines of flags; a flag and its value stay together.
+fn between_flags(words: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (place, flag) in words.split(" --").enumerate() {
+        let flag = match place {
+            0 => flag.to_owned(),
+            _ => format!("--{flag}"),
+        };
+        match lines.last_mut() {
+            Some(line) if columns(line) + 1 + columns(&flag) <= width => {
+                *line = format!("{line} {flag}");
+            }
+            _ => lines.push(flag),
+        }
+    }
+    lines
 }

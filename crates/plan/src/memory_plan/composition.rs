@@ -84,10 +84,12 @@ fn blocks(names: &Names) -> u64 {
         .collect();
     let mut siblings: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for module in &names.modules {
-        if let Some((parent, _)) = module.path.rsplit_once('.')
-            && has_modules_inside(&paths, &module.path)
-            && module.class != "Sequential"
-        {
+        // Modules of the model itself have no parent in their path.
+        let parent = module
+            .path
+            .rsplit_once('.')
+            .map_or("", |(parent, _)| parent);
+        if has_modules_inside(&paths, &module.path) && module.class != "Sequential" {
             let group = siblings.entry((parent, &module.class)).or_default();
             group.push(&module.path);
         }
@@ -178,5 +180,13 @@ mod tests {
             ("stages.1.blocks.0.norm", "Norm"),
         ]);
         assert_eq!(blocks(&nested), 2);
+        let of_the_model = names(&[
+            ("[Sequential]", "Sequential"),
+            ("0", "Block"),
+            ("0.wide", "Linear"),
+            ("1", "Block"),
+            ("1.wide", "Linear"),
+        ]);
+        assert_eq!(blocks(&of_the_model), 2);
     }
 }

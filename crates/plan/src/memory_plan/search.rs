@@ -26,6 +26,9 @@ use super::least::Least;
 /// A trick that saves less than this part of what the job needs is not worth its place in a plan.
 const LEAST_SAVING: f64 = 0.002;
 
+/// The same for a trick that costs time.
+const LEAST_COSTLY_SAVING: f64 = 0.01;
+
 /// So many rehearsals are spent on what is built on one change of the numbers.
 const REHEARSALS_PER_CHANGE: usize = 12;
 
@@ -82,7 +85,9 @@ impl<'a> Search<'a> {
     /// Tricks that leave the numbers as they are, up to rounding.
     pub fn without_other_numbers(&mut self) -> Result<(), Stop> {
         let mut alone = singles(self.composition);
-        alone.retain(|family| !family.has_any(|name| !self.question.allowed.permits(name)));
+        alone.retain(|family| {
+            !family.has_any(|name| !self.question.allowed.permits(name) || self.is_too_little(name))
+        });
         alone.sort_by(|one, other| self.time(one).total_cmp(&self.time(other)));
         for family in alone {
             self.alone(&family)?;
@@ -200,6 +205,13 @@ impl<'a> Search<'a> {
             self.least(family)?;
         }
         Ok(())
+    }
+
+    /// A trick that costs time, and can save next to nothing of what this job has.
+    fn is_too_little(&self, name: &str) -> bool {
+        let least = LEAST_COSTLY_SAVING * self.needed.device_bytes as f64;
+        let most = self.composition.most_saved_by(name);
+        !FREE.contains(&name) && most.is_some_and(|most| (most as f64) < least)
     }
 
     /// All that a trick can save is not enough, by what the job is made of: then only how much it saves is asked.
