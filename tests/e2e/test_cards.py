@@ -7,7 +7,7 @@ from conftest import Ask, Rehearse
 
 MEASURES_NEED = True
 
-# Its peak is about what cards of 8 GiB have, and depends on multiprocessors: sums of bias gradients are split.
+# Its peak is about what cards of 8 GiB have, and depends on multiprocessors: sums are split.
 TRAINING = """
 import torch
 model = torch.nn.Sequential(
@@ -25,7 +25,7 @@ FIGURES = ("verdict", "needed_device_bytes", "headroom_bytes", "margin_bytes")
 
 @pytest.mark.at_length
 def test_every_card_is_told_what_a_run_on_it_says(ask: Ask, rehearse_reference: Rehearse) -> None:
-    chosen = ("--architecture", "ampere", "--at-least", "7GiB", "--at-most", "13GiB")
+    chosen = ("--architecture", "ampere", "--at-least", "7GiB", "--at-most", "50GiB")
     done = ask("cards", *chosen, "--steps", "3", "train.py", script=TRAINING).expect(0)
     cards = {card["name"]: card for card in done["cards"]}
     verdicts = {card["verdict"] for card in cards.values()}
