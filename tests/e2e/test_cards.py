@@ -41,6 +41,7 @@ def test_every_card_is_told_what_a_run_on_it_says(ask: Ask, rehearse_reference: 
         assert told == {field: run[field] for field in FIGURES}, name
 
 
+@pytest.mark.at_length
 def test_two_cards_are_told_what_runs_on_them_say(ask: Ask, rehearse_reference: Rehearse) -> None:
     script = TRAINING.replace("33000", "512")
     done = ask("cards", "--gpu", "t4,a100", "--steps", "3", "train.py", script=script).expect(0)
