@@ -100,7 +100,7 @@ lint-python: ## ruff and mypy
 	"$$reference" -m mypy conftest.py; \
 	"$$reference" -m mypy --scripts-are-modules scripts/check-dependencies; \
 	"$$reference" -m mypy --scripts-are-modules scripts/run-phases; \
-	for part in tests/rules tests/e2e tests/exports tests/allocator tests/package tests/page tests/lint tests/docs tests/pytorch; do \
+	for part in tests/rules tests/e2e tests/exports tests/allocator tests/package tests/page tests/executors tests/lint tests/docs tests/pytorch; do \
 		"$$reference" -m mypy --untyped-calls-exclude torch "$$part"; \
 	done; \
 	"$$reference" -m mypy --untyped-calls-exclude torch examples bench; \

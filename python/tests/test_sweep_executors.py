@@ -65,8 +65,9 @@ mine.unlink()
 
 def test_an_engine_that_is_missing_is_told_with_the_way_to_install_it(tmp_path: Path) -> None:
     (tmp_path / "ray.py").write_text("raise ImportError('not here')")
-    hidden = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(PACKAGE)!r}]; sys.argv[1:] = ['ray', '1']"
-    start = f"{hidden}; import runpy; runpy.run_module('sweep_executors', run_name='__main__')"
+    folders = [str(tmp_path), str(PACKAGE)]
+    hidden = f"import runpy, sys; sys.path[:0] = {folders!r}; sys.argv[1:] = ['ray', '1']"
+    start = f"{hidden}; runpy.run_module('sweep_executors', run_name='__main__')"
     done = subprocess.run(
         [sys.executable, "-c", start], input="", capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""The engines of sweeps, each with a cluster on this machine. `make test-executors` installs them."""
+"""The engines of sweeps, each with a cluster on this machine; `make test-executors` has them."""
 
 from __future__ import annotations
 

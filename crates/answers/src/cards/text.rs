@@ -109,7 +109,7 @@ impl Cards {
             );
         }
         let cannot: Vec<&CardRow> = self.cannot_run().collect();
-        if cannot.len() > 0 && judged > 0 {
+        if !cannot.is_empty() && judged > 0 {
             let capabilities: Vec<&str> = {
                 let mut seen: Vec<&str> = Vec::new();
                 for row in &cannot {

@@ -23,8 +23,8 @@ use crate::terminal::note;
 
 /// Say on which cards a script fits, with how much room, and which is the smallest
 ///
-/// The script is rehearsed a few times for each architecture, and by itself on every card that has about
-/// as much memory as it needs. What is said of a card is what `ghostgpu run --gpu CARD` says of it.
+/// The script is rehearsed a few times for each architecture, and by itself on every card that has
+/// about as much memory as it needs. What is said of a card is what `ghostgpu run --gpu CARD` says.
 #[derive(Clone, Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(

@@ -34,8 +34,8 @@ use swept::{combinations, swept_arguments, with_values};
 
 /// Rehearse a script with every combination of arguments on several cards, and tabulate what fits
 ///
-/// What is known from an earlier sweep is not rehearsed again, as long as the script, the Python files around
-/// it, the arguments, the card and the versions are the same.
+/// What is known from an earlier sweep is not rehearsed again, as long as the script, the Python
+/// files around it, the arguments, the card and the versions are the same.
 #[derive(Clone, Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(
