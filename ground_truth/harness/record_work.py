@@ -4,8 +4,9 @@
         ground_truth/harness/record_work.py --out work.jsonl
     gzip -9n work.jsonl && mv work.jsonl.gz ground_truth/h200/tricks/
 
-Needs no card. Cases that the file has already are left out. Every case is a line of JSON: its name, and the work of its last step as the stand-in library
-wrote it down. `crates/cost/tests/measured.rs` holds what follows from it against `launched.jsonl`.
+Needs no card. Cases that the file has already are left out. Every case is a line of JSON: its
+name, and the work of its last step as the stand-in library wrote it down.
+`crates/cost/tests/measured.rs` holds what follows from it against `launched.jsonl`.
 """
 
 from __future__ import annotations
