@@ -1,10 +1,12 @@
 """What a training step has the card do, for each case of `launch_equals_rehearsal.py`.
 
     ghostgpu run --gpu h200 --full --no-retry --no-breakdown \\
-        ground_truth/harness/record_work.py --out ground_truth/h200/tricks/work.jsonl
+        ground_truth/harness/record_work.py --out work.jsonl
+    gzip -9n work.jsonl && mv work.jsonl.gz ground_truth/h200/tricks/
 
-Needs no card. Cases that the file has already are left out. Every case is a line of JSON: its name, and the work of its last step as the stand-in library
-wrote it down. `crates/cost/tests/measured.rs` holds what follows from it against `launched.jsonl`.
+Needs no card. Cases that the file has already are left out. Every case is a line of JSON: its
+name, and the work of its last step as the stand-in library wrote it down.
+`crates/cost/tests/measured.rs` holds what follows from it against `launched.jsonl`.
 """
 
 from __future__ import annotations

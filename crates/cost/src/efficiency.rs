@@ -1,6 +1,6 @@
 //! What kernels reach of a card's peaks, and how long the host takes for calls.
 //!
-//! Fitted to 48 step times of GPT-2 and ResNet-50 on an H200; `tests/measured.rs` says how well they do on other
+//! Fitted to 44 step times of GPT-2 and ResNet-50 on an H200; `tests/measured.rs` says how well they do on other
 //! models. What products and attention in single precision take cannot be told apart there, so the share of the
 //! former was set beforehand. So were the shortest kernel, a wait, and the link without pinned memory, which
 //! hardly matter there. On other cards all of them are taken to be the same, which nobody has measured.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ghostgpu_cost::{HostCalls, Operation, Precision, Repeated, Stretch, Work};
 use ghostgpu_device::Catalogue;
 use ghostgpu_session::card_usage::CardUse;
 use ghostgpu_session::{
@@ -193,7 +194,51 @@ fn a_job_that_fits() {
          result depends on values that were never computed"
             .to_owned(),
     ];
+    run.findings.work = [(run.findings.processes[0].pid, made_up_work())].into();
     insta::assert_snapshot!(report_on("3060", &run, peak_of(&run)));
+}
+
+/// A hundred products of 4096×4096 matrices in half precision.
+fn made_up_work() -> Work {
+    let operation = Operation::Product {
+        m: 4096,
+        n: 4096,
+        k: 4096,
+        batch: 1,
+        precision: Precision::Half,
+        is_aligned: true,
+    };
+    let host = HostCalls {
+        with_graph: 100,
+        ..HostCalls::default()
+    };
+    Work {
+        step: 2,
+        stretches: vec![Stretch {
+            times: 1,
+            host,
+            operations: vec![Repeated {
+                times: 100,
+                operation,
+            }],
+        }],
+    }
+}
+
+#[test]
+fn a_step_time_is_predicted_for_the_card_to_two_digits() {
+    let mut run = run(Ending::Exited(0), process());
+    let predicted =
+        |card: &str, run: &Run| answer_on(card, run, peak_of(run)).predicted_step_seconds;
+    assert_eq!(predicted("3060", &run), None);
+    run.findings.work = [(run.findings.processes[0].pid, made_up_work())].into();
+    let slow = predicted("3060", &run).expect("a step was rehearsed");
+    let quick = predicted("h200", &run).expect("a step was rehearsed");
+    assert!(slow > 10.0 * quick, "{slow} {quick}");
+    assert_eq!(
+        slow,
+        format!("{slow:.1e}").parse::<f64>().expect("a number")
+    );
 }
 
 #[test]

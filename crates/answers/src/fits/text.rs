@@ -109,10 +109,10 @@ impl FullText<'_> {
             _ => format!("{seconds:.1} s"),
         };
         let error = match answer.gpu.name.as_str() {
-            MEASURED_CARD => "most predictions on this card are within 10 %",
-            _ => "how exact is only known of the H200",
+            MEASURED_CARD => "usually within 10 %",
+            _ => "the error is only known on an H200",
         };
-        let text = format!("{time}, predicted from what a step does; {error}");
+        let text = format!("{time} (predicted; {error})");
         self.sheet.paragraph("step time", &text);
     }
 

@@ -69,7 +69,7 @@ fn memory_efficient(numbers: &[u32]) -> Option<Sizes> {
 /// keys and width once more, rounded up.
 fn flash(signature: &str, numbers: &[u32]) -> Option<Sizes> {
     let is_rounded = |size: u32, rounded: u32, unit: u32| {
-        size > 0 && rounded >= size && rounded % unit == 0 && rounded - size < unit
+        size > 0 && rounded >= size && rounded.is_multiple_of(unit) && rounded - size < unit
     };
     let found = numbers.windows(8).find(|window| {
         window[0] > 0

@@ -116,7 +116,7 @@ fn sizes_in_a_row(words: &[u64]) -> Vec<u64> {
     const ALIGNMENT: u64 = 16;
     let mut sizes = blocks::sizes_of(words);
     for (size, word) in sizes.iter_mut().zip(words) {
-        if word % ALIGNMENT != 0 {
+        if !word.is_multiple_of(ALIGNMENT) {
             *size = None;
         }
     }

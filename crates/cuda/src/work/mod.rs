@@ -82,7 +82,7 @@ pub fn product(product: impl FnOnce() -> Product) {
 fn are_whole_vectors(leading: &[c_int], precision: Precision) -> bool {
     leading
         .iter()
-        .all(|&step| u64::try_from(step).unwrap_or(0) * precision.bytes() % 16 == 0)
+        .all(|&step| (u64::try_from(step).unwrap_or(0) * precision.bytes()).is_multiple_of(16))
 }
 
 /// # Safety

@@ -12,8 +12,8 @@ use ghostgpu_session::files;
 use super::caller::{self, Caller};
 use crate::state;
 
-/// The first step is unlike others, and one of the next may evaluate or save a checkpoint, too.
-const RECORDED_STEPS: u64 = 5;
+/// The first step is unlike others, and one of the next two may evaluate or save a checkpoint, too.
+const RECORDED_STEPS: u64 = 3;
 
 /// A program that never comes to a step, or has ever new shapes, must not fill the host's memory.
 const MOST_KINDS: usize = 50_000;
