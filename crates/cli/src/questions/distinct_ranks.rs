@@ -51,9 +51,7 @@ pub fn with_more(job: &Job, run: &Run) -> Option<Job> {
         return None;
     };
     let wanted = distinct_ranks(&run.findings, chosen).filter(|wanted| wanted != chosen);
-    let Some(wanted) = wanted.filter(|_| !ranks(&run.findings).is_empty()) else {
-        return None;
-    };
+    let wanted = wanted.filter(|_| !ranks(&run.findings).is_empty())?;
     note(format_args!(
         "{} more ranks may differ: running them too",
         wanted.len() - chosen.len()
