@@ -19,9 +19,10 @@ CLIPPED = TRAINING.replace(
     "    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()\n",
 )
 
-SLACK = {"--accumulate": (512, 0), "fp16": (4096, 2 << 20)}
-"""What a patched script may allocate and reserve beyond the trick: the divided loss is a block of
-its own, and PyTorch's own scaler has a few, for which a segment may be due."""
+SLACK = {"--accumulate": (2048, 0), "fp16": (4096, 2 << 20)}
+"""By how much a patched script may allocate and reserve more or less than the trick: the divided
+loss is a block of its own, the trick keeps counts of what losses average over, and PyTorch's own
+scaler has a few blocks, for which a segment may be due."""
 
 IN_SHORT = ("accumulation", "checkpointing of blocks", "chunks")
 """Cases that every test run has; the others are left to `make test-all`."""
@@ -186,7 +187,7 @@ def test_a_patched_script_has_the_figures_of_the_trick(
     (peak,), (known,) = by_patch.report["peaks"], peaks
     for kind, most in zip(("allocated", "reserved"), slack or (0, 0)):
         over = peak[f"peak_{kind}_bytes"] - known[f"peak_{kind}_bytes"]
-        assert 0 <= over <= most, text
+        assert abs(over) <= most, text
 
 
 NUMBERS = """

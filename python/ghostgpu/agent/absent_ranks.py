@@ -42,7 +42,8 @@ def run_ranks() -> list[int] | None:
 
 def speaker_for(place: int, are_run: list[bool]) -> int:
     """Whose values stand for those of a member: the nearest before it that is run, or after it."""
-    for other in (*range(place, -1, -1), *range(place + 1, len(are_run))):
+    nearest: list[int] = [*range(place, -1, -1), *range(place + 1, len(are_run))]
+    for other in nearest:
         if are_run[other]:
             return other
     return place

@@ -92,7 +92,7 @@ class RankLauncher:
         def launch(launcher: Any, *arguments: Any) -> dict[int, Any]:
             return self._launch(launcher._config, launcher._entrypoint, arguments)
 
-        api.elastic_launch.__call__ = launch
+        setattr(api.elastic_launch, "__call__", launch)  # noqa: B010
 
     def _launch(self, config: Any, entrypoint: Any, arguments: Any) -> dict[int, Any]:
         if not isinstance(entrypoint, str):
