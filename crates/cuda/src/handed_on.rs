@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 /// Larger copies are data, not agreements.
 pub const MAX_BYTES: usize = 64 << 10;
 
-/// Copies kept at a time; an agreement takes two, and one more for each rank.
+/// Copies kept at a time; an agreement takes two, and one more for each rank, of which there may be thousands.
 const MAX_COPIES: usize = 1 << 13;
 
 /// The result of a collective, which others have to contribute to.
@@ -192,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_few_small_copies_are_kept() {
+    fn only_so_many_small_copies_are_kept() {
         let _alone = ALONE.lock();
         forget_all();
-        for address in 0..100 {
+        for address in 0..MAX_COPIES as u64 + 10 {
             sent(address, b"x");
         }
         assert_eq!(CONTENTS.lock().expect("lock").len(), MAX_COPIES);
