@@ -51,7 +51,9 @@ if rank == 1:
 else:
     dist.recv(message, 1)
 dist.barrier()
-print("told", rank, objects, count.tolist(), sent, received.tolist(), message.item(), flush=True)
+told = ("told", rank, objects, count.tolist(), sent, received.tolist(), message.item())
+# In one piece, so that lines of two ranks do not mix.
+os.write(1, (" ".join(map(str, told)) + "\n").encode())
 dist.destroy_process_group()
 """,
         "--steps",
