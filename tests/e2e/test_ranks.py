@@ -53,7 +53,7 @@ else:
 dist.barrier()
 told = ("told", rank, objects, count.tolist(), sent, received.tolist(), message.item())
 # In one piece, so that lines of two ranks do not mix.
-os.write(1, (" ".join(map(str, told)) + "\n").encode())
+os.write(1, (" ".join(map(str, told)) + os.linesep).encode())
 dist.destroy_process_group()
 """,
         "--steps",
