@@ -226,7 +226,10 @@ class _Descriptions:
         self._operations = operations
 
     def by_method(self) -> dict[str, Callable[..., Exchange]]:
-        """A description for each method, called with rank, size and the method's arguments."""
+        """A description for each method, called with rank, size and the method's arguments.
+
+        Those on one tensor have had two names since 2.15.
+        """
         return {
             "broadcast": self._broadcast,
             "allreduce": self._all_reduce,
@@ -236,13 +239,18 @@ class _Descriptions:
             "allgather_coalesced": self._all_gather_coalesced,
             "_allgather_base": self._all_gather_into_one,
             "allgather_into_tensor_coalesced": self._all_gather_into_one,
+            "all_gather_single": self._all_gather_into_one,
+            "all_gather_single_coalesced": self._all_gather_into_one,
             "gather": self._gather,
             "scatter": self._scatter,
             "reduce_scatter": self._reduce_scatter,
             "_reduce_scatter_base": self._reduce_scatter_of_one,
             "reduce_scatter_tensor_coalesced": self._reduce_scatter_of_one,
+            "reduce_scatter_single": self._reduce_scatter_of_one,
+            "reduce_scatter_single_coalesced": self._reduce_scatter_of_one,
             "alltoall": self._all_to_all,
             "alltoall_base": self._all_to_all_of_one,
+            "all_to_all_single": self._all_to_all_of_one,
             "send": self._send,
             "recv": self._receive,
         }

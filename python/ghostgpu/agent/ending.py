@@ -19,7 +19,7 @@ from typing import Any, Callable
 from . import oom
 from .guard import quietly
 from .memory_fraction import memory_limits
-from .peaks import PeakTracker
+from .peaks import PeakTracker, used_devices
 from .report import RECORD
 from .stacks import users_line
 
@@ -191,8 +191,7 @@ def _script_name() -> str | None:
 
 
 def _total_allocated(torch: Any) -> int:
-    devices = range(torch.cuda.device_count())
-    statistics = [torch._C._cuda_memoryStats(device) for device in devices]
+    statistics = [torch._C._cuda_memoryStats(device) for device in used_devices(torch)]
     return sum(each["allocated_bytes"]["all"]["allocated"] for each in statistics)
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from .peaks import used_devices
 from .report import MemoryLimit
 
 
 def memory_limits(torch: Any) -> list[MemoryLimit]:
     """The limits that are in force, as far as this release of PyTorch can say."""
     fraction_of = getattr(torch._C, "_cuda_getMemoryFraction", None)
-    # Asking must not be what starts CUDA.
-    if fraction_of is None or not torch.cuda.is_initialized():
+    if fraction_of is None:
         return []
     limits = []
-    for device in range(torch.cuda.device_count()):
+    for device in used_devices(torch):
         fraction = fraction_of(device)
         if fraction < 1:
             total = torch.cuda.get_device_properties(device).total_memory

@@ -10,6 +10,18 @@ from .guard import quietly
 from .report import RECORD, DevicePeaks, StepPeaks
 
 
+def used_devices(torch: Any) -> list[int]:
+    """The cards on which this process has a context.
+
+    Asking must not be what starts CUDA, nor what makes a context on the card of another rank, as
+    the statistics of older releases do (2.8).
+    """
+    if not torch.cuda.is_initialized():
+        return []
+    has_context = torch._C._cuda_hasPrimaryContext
+    return [device for device in range(torch.cuda.device_count()) if has_context(device)]
+
+
 class PeakTracker:
     """Folds PyTorch's allocator statistics into maxima that a reset cannot lower."""
 
@@ -29,11 +41,7 @@ class PeakTracker:
 
     def fold(self) -> list[DevicePeaks]:
         """Take in the present statistics; returns the peaks of every device that was used."""
-        cuda = self._torch.cuda
-        # Asking must not be what starts CUDA.
-        if not cuda.is_initialized():
-            return []
-        for device in range(cuda.device_count()):
+        for device in used_devices(self._torch):
             self._fold_device(device)
         return [self._peaks[device] for device in sorted(self._peaks)]
 
