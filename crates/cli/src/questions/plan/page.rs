@@ -1,7 +1,7 @@
 //! A plan as a report page: the recommended way, rehearsed once more with whose memory it is, and the others beside it.
 
 use ghostgpu_answers::fits::{self, Need};
-use ghostgpu_answers::plan::{Candidate, MadeOf, PlanAnswer};
+use ghostgpu_answers::plan::{Candidate, PlanAnswer};
 use ghostgpu_ledger::{CardLedger, Part};
 use ghostgpu_plan::StepGrowth;
 use ghostgpu_plan::verdict::{OnCard, judge, need_seen_in};
@@ -57,27 +57,29 @@ fn recorded(runner: &mut dyn Rehearse, plan: &PlanAnswer) -> Result<Run, Stop> {
 
 fn shown(plan: &PlanAnswer, run: &Run) -> Plan {
     let recommended = plan.best();
+    let made_of = plan.as_it_is.made_of.iter();
+    let before = by_category(made_of.map(|one| (one.part.as_str(), one.bytes)));
     Plan {
         candidates: plan
             .candidates
             .iter()
             .filter_map(|candidate| {
                 let is_chosen = recommended.is_some_and(|best| std::ptr::eq(best, candidate));
-                point(candidate, is_chosen, run)
+                point(candidate, is_chosen, run, &before)
             })
             .collect(),
         available_bytes: plan.capacity_bytes,
-        before: by_category(
-            plan.as_it_is
-                .made_of
-                .iter()
-                .map(|MadeOf { part, bytes, .. }| (part.as_str(), *bytes)),
-        ),
+        before,
     }
 }
 
 /// A candidate as the page shows it; none where it is not known how much it takes.
-fn point(candidate: &Candidate, is_chosen: bool, run: &Run) -> Option<PlanCandidate> {
+fn point(
+    candidate: &Candidate,
+    is_chosen: bool,
+    run: &Run,
+    before: &[CategoryBytes],
+) -> Option<PlanCandidate> {
     Some(PlanCandidate {
         what: candidate.in_words.clone(),
         peak_bytes: candidate.peaks?.peak_device_bytes,
@@ -86,7 +88,7 @@ fn point(candidate: &Candidate, is_chosen: bool, run: &Run) -> Option<PlanCandid
         chosen: is_chosen,
         numbers: candidate.numerics.to_string(),
         categories: match is_chosen {
-            true => categories_of(run),
+            true => in_order_of(before, categories_of(run)),
             false => Vec::new(),
         },
     })
@@ -98,6 +100,18 @@ fn categories_of(run: &Run) -> Vec<CategoryBytes> {
     };
     let accounts = ledger.accounts(ledger.peak().moment);
     by_category(accounts.parts().map(|(part, bytes)| (part.name(), bytes)))
+}
+
+/// The same order in both bars of the page.
+fn in_order_of(before: &[CategoryBytes], mut after: Vec<CategoryBytes>) -> Vec<CategoryBytes> {
+    let place = |one: &CategoryBytes| {
+        let found = before
+            .iter()
+            .position(|other| other.category == one.category);
+        found.unwrap_or(before.len())
+    };
+    after.sort_by_key(place);
+    after
 }
 
 /// Parts of a card's memory under the names that the page has colours for, those of one name together.
