@@ -26,8 +26,8 @@ TIMID = 0.02
 BESIDE_BYTES = 2 << 30
 TIMEOUT_S = 1200
 ASKED = {name: each for name, each in RECORDED.items() if "largest_batch" in each}
-#: What the virtual card finds instead: whole trainings end there with three samples more than on the
-#: real one.
+#: What the virtual card finds instead: whole trainings end there with three samples more than on
+#: the real one.
 DIFFERS = {"resnet18-600": 899}
 #: A loop with two optimizers, and one whose images have different sizes.
 SENTINELS = ("gan", "detection")
