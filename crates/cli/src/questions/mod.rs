@@ -6,6 +6,7 @@ mod announce;
 mod declining;
 mod distinct_ranks;
 pub mod fits;
+pub mod known_answers;
 pub mod largest_batch;
 pub mod patch;
 pub mod plan;

@@ -1,12 +1,12 @@
 //! `ghostgpu sweep`: a script with many arguments on many cards, as one table.
 
 mod executor;
-mod store;
 mod swept;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use ghostgpu_answer_cache::{AnswerCache, Key};
 use ghostgpu_answers::gpus::short_name;
 use ghostgpu_answers::sweep::{OnCard, Point, Sweep, is_answer};
 use ghostgpu_device::Card;
@@ -27,9 +27,9 @@ use super::trick_options::TrickOptions;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::questions::known_answers;
 use crate::terminal::note;
 use executor::{Done, Engine, run_all};
-use store::Store;
 use swept::{combinations, swept_arguments, with_values};
 
 /// Rehearse a script with every combination of arguments on several cards, and tabulate what fits
@@ -130,6 +130,30 @@ struct Found {
     known_before: bool,
 }
 
+/// What earlier sweeps found, so that it is not rehearsed again.
+struct Known {
+    cache: AnswerCache,
+    /// What all points have in common.
+    common: Option<Key>,
+}
+
+impl Known {
+    fn read(&self, words: &[OsString], card: &Card) -> Option<OnCard> {
+        self.cache.known(&self.key(words, card)?)
+    }
+
+    fn keep(&self, words: &[OsString], card: &Card, found: &OnCard) {
+        if let Some(key) = self.key(words, card) {
+            self.cache.keep(&key, found);
+        }
+    }
+
+    fn key(&self, words: &[OsString], card: &Card) -> Option<Key> {
+        let key = self.common.clone()?.with_words(words);
+        Some(key.with("card", card.name))
+    }
+}
+
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     check(arguments)?;
     let cards = cards_named(arguments.options.gpu.as_deref().unwrap_or_default())?;
@@ -147,23 +171,17 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     .prepare()?;
     let options = options(arguments);
-    let torch = prepared.torch.as_ref();
-    let mut common = options.clone();
-    common.extend([
-        version(),
-        torch.map(|torch| torch.version.clone()).unwrap_or_default(),
-        format!("{:?}", std::env::current_dir().ok()),
-    ]);
-    for file in &arguments.options.library_sizes {
-        common.push(std::fs::read_to_string(file).unwrap_or_default());
-    }
-    let store = Store::new(store_folder(), !arguments.fresh, &own_words, &common);
+    let known = Known {
+        cache: known_answers::cache("sweeps", !arguments.fresh),
+        common: known_answers::key(&prepared, &arguments.options.library_sizes)
+            .map(|key| key.with("options", format!("{options:?}"))),
+    };
     let mut lines: Vec<Line> = combinations(&swept)
         .into_iter()
         .map(|values| {
             let words = with_values(&own_words, &swept, &values);
             let known = |card: &Card| {
-                let found = store.known(&words, card.name)?;
+                let found = known.read(&words, card)?;
                 Some(Found {
                     card: found,
                     known_before: true,
@@ -177,7 +195,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             }
         })
         .collect();
-    let stop = rehearse_missing(arguments, &options, &store, &mut lines)?;
+    let stop = rehearse_missing(arguments, &options, &known, &mut lines)?;
     let (points, not_tried) = points_of(lines);
     let words = own_words.iter();
     let command = words
@@ -217,17 +235,17 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
 fn rehearse_missing(
     arguments: &Arguments,
     options: &[String],
-    store: &Store,
+    known: &Known,
     lines: &mut [Line],
 ) -> anyhow::Result<Option<Stop>> {
     let missing: Vec<usize> = (0..lines.len())
         .filter(|&index| lines[index].cards.iter().any(|(_, found)| found.is_none()))
         .collect();
     let count: usize = lines.iter().map(|line| line.cards.len()).sum();
-    let known = lines.iter().flat_map(|line| &line.cards);
-    let known = known.filter(|(_, found)| found.is_some()).count();
+    let all = lines.iter().flat_map(|line| &line.cards);
+    let known_count = all.filter(|(_, found)| found.is_some()).count();
     note(format_args!(
-        "{}, {known} known already: {} to rehearse",
+        "{}, {known_count} known already: {} to rehearse",
         counted(count as u64, "point", "points"),
         counted(missing.len() as u64, "command line", "command lines")
     ));
@@ -249,7 +267,7 @@ fn rehearse_missing(
         done_count += 1;
         progress.done(done_count);
         if let Some(&index) = missing.get(done.number) {
-            note_found(&mut lines[index], &done, store);
+            note_found(&mut lines[index], &done, known);
         }
     };
     let jobs = usize::from(arguments.jobs);
@@ -287,7 +305,7 @@ fn command_line(program: &std::path::Path, options: &[String], line: &Line) -> V
 }
 
 /// What one command line said about its cards.
-fn note_found(line: &mut Line, done: &Done, store: &Store) {
+fn note_found(line: &mut Line, done: &Done, known: &Known) {
     let document: Option<CardsDocument> = serde_json::from_str(&done.stdout).ok();
     let said = document.map(|document| document.cards).unwrap_or_default();
     // A script that fails on its first card was not tried on others.
@@ -300,7 +318,7 @@ fn note_found(line: &mut Line, done: &Done, store: &Store) {
     for (card, found) in line.cards.iter_mut().filter(|(_, found)| found.is_none()) {
         let own = said.iter().find(|own| own.name == card.name);
         if let Some(own) = own.filter(|own| is_answer(own.verdict)) {
-            store.keep(&line.words, card.name, own);
+            known.keep(&line.words, card, own);
         }
         // One that was ended by a signal may have told some of its cards.
         if own.is_none() && done.code >= 128 {
@@ -360,21 +378,4 @@ fn options(arguments: &Arguments) -> Vec<String> {
     words.extend(arguments.extent.words());
     words.extend(arguments.tricks.words());
     words
-}
-
-/// This program's version and, as that stays the same while it is being worked on, its file.
-fn version() -> String {
-    let file = std::env::current_exe().and_then(std::fs::metadata);
-    let file = file.and_then(|file| Ok((file.len(), file.modified()?)));
-    format!("{} {:?}", env!("CARGO_PKG_VERSION"), file.ok())
-}
-
-/// Where what was found is kept.
-fn store_folder() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let base = match variable("XDG_CACHE_HOME") {
-        Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(variable("HOME")?).join(".cache"),
-    };
-    base.is_absolute().then(|| base.join("ghostgpu/sweeps"))
 }

@@ -1,13 +1,13 @@
 //! Which tricks make it fit? Searched by rehearsals, unless the same was asked before.
 
-mod cache;
 mod page;
 mod written;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use ghostgpu_answers::plan::{Circumstances, LargestBatch, PlanAnswer, PlanResult};
+use ghostgpu_answer_cache::Key;
+use ghostgpu_answers::plan::{Circumstances, LargestBatch, PlanAnswer, PlanResult, StoppedBecause};
 use ghostgpu_plan::largest_batch::{self, Goal, confirm};
 use ghostgpu_plan::memory_plan::{Allowed, Combination, MemoryPlan, Question, WithTricks, find};
 use ghostgpu_plan::verdict::{Margin, OnCard};
@@ -16,7 +16,7 @@ use ghostgpu_rehearse::{
 };
 use ghostgpu_text::human;
 
-use super::{announce, patch, relative_paths, show_last_lines};
+use super::{announce, known_answers, patch, relative_paths, show_last_lines};
 use crate::commands::AnswerOptions;
 use crate::failure::{EXIT_FAILURE, Failure};
 use crate::output::Output;
@@ -60,11 +60,9 @@ pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
     let prepared = question.job.prepare()?;
     let on_card = OnCard::of(&prepared, question.margin);
     refuse_card_without_room(&on_card)?;
-    let key = cache::Key::of(question, &prepared);
-    let known = match question.is_fresh {
-        true => None,
-        false => key.as_ref().and_then(cache::read),
-    };
+    let cache = known_answers::cache("plans", !question.is_fresh);
+    let key = key(question, &prepared);
+    let known = key.as_ref().and_then(|key| cache.known(key));
     let mut answer = match known {
         Some(answer) => {
             note(format_args!(
@@ -74,8 +72,9 @@ pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
         }
         None => match searched(question, &prepared, &on_card)? {
             Asked::Answered(answer) => {
-                if let Some(key) = &key {
-                    cache::write(key, &answer);
+                let is_whole = answer.stopped != StoppedBecause::Interrupted;
+                if let Some(key) = key.as_ref().filter(|_| is_whole) {
+                    cache.keep(key, &*answer);
                 }
                 *answer
             }
@@ -121,6 +120,21 @@ pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
         }
     }
     Ok(answer.exit_code)
+}
+
+/// What the answer depends on. None where that cannot be told.
+fn key(question: &WhichTricks, prepared: &Prepared) -> Option<Key> {
+    let asked = (
+        &question.allowed,
+        &question.margin,
+        question.most_rehearsals,
+        &question.largest_batch,
+        &question.job,
+    );
+    Some(
+        known_answers::key(prepared, &question.job.library_sizes)?
+            .with("question", format!("{asked:?}")),
+    )
 }
 
 /// What a question led to.

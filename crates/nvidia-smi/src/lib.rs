@@ -8,45 +8,35 @@ mod card;
 mod query;
 mod table;
 
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
-use std::process::ExitCode;
-
-use ghostgpu_rehearse::NVIDIA_SMI;
-
-use crate::output::print_all;
 use card::Card;
 use query::Format;
+
+/// Why there is no answer, and the exit code of NVIDIA's tool for it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Complaint {
+    pub text: String,
+    pub exit_code: u8,
+}
 
 /// What NVIDIA's tool ends with where there is no driver, and for wrong words.
 const NO_DRIVER: u8 = 9;
 const WRONG_USAGE: u8 = 2;
 
-/// Whether the program was started under this name.
-pub fn is_meant(program: Option<OsString>) -> bool {
-    let program = program.unwrap_or_default();
-    Path::new(&program).file_name() == Some(OsStr::new(NVIDIA_SMI))
-}
-
-pub fn main() -> ExitCode {
-    let words = std::env::args().skip(1);
+/// The answer to a command line, about the cards of the rehearsal that this process is part of.
+pub fn answer(words: impl Iterator<Item = String>) -> Result<String, Complaint> {
     let Some(cards) = Card::of_this_run() else {
-        eprintln!(
-            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver: this is \
-             GhostGPU's, and no rehearsal is running"
-        );
-        return ExitCode::from(NO_DRIVER);
+        return Err(Complaint {
+            text: "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver: this is \
+                   GhostGPU's, and no rehearsal is running"
+                .to_owned(),
+            exit_code: NO_DRIVER,
+        });
     };
-    match Asked::from_words(words).and_then(|asked| asked.answer(cards)) {
-        Ok(text) => match print_all(&text) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
-        Err(complaint) => {
-            eprintln!("{complaint}");
-            ExitCode::from(WRONG_USAGE)
-        }
-    }
+    let answer = Asked::from_words(words).and_then(|asked| asked.answer(cards));
+    answer.map_err(|text| Complaint {
+        text,
+        exit_code: WRONG_USAGE,
+    })
 }
 
 /// What is asked for.
