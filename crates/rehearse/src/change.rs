@@ -157,7 +157,7 @@ mod tests {
     use std::ffi::OsString;
 
     use ghostgpu_device::Catalogue;
-    use ghostgpu_session::{CudnnSource, Session};
+    use ghostgpu_session::Session;
 
     use super::*;
     use crate::layout::Layout;
@@ -177,26 +177,8 @@ mod tests {
                 inject_dir: PathBuf::new(),
             },
             session: Session {
-                run_dir: PathBuf::new(),
-                devices: vec![sheet("3060")],
-                unlimited_memory: false,
                 steps: 3,
-                coverage: None,
-                call_log: None,
-                cudnn: CudnnSource::Recorded,
-                cudnn_program: None,
-                cudnn_cache_dir: None,
-                library_sizes: Vec::new(),
-                keep_checkpoints: false,
-                full_initialisation: false,
-                attribution: false,
-                size_point: None,
-                copy_socket: None,
-                values: ghostgpu_session::UnknownValues::default(),
-                halves_sizes: false,
-                tricks: Vec::new(),
-                ranks: None,
-                nccl_bytes: None,
+                ..Session::plain(PathBuf::new(), vec![sheet("3060")])
             },
             timeout: None,
             is_notebook: false,

@@ -168,6 +168,32 @@ pub enum LoadError {
 }
 
 impl Session {
+    /// A session that asks for these cards and for nothing else.
+    pub fn plain(run_dir: PathBuf, devices: Vec<DeviceSheet>) -> Self {
+        Self {
+            run_dir,
+            devices,
+            unlimited_memory: false,
+            steps: 0,
+            coverage: None,
+            call_log: None,
+            cudnn: CudnnSource::Recorded,
+            cudnn_program: None,
+            cudnn_cache_dir: None,
+            library_sizes: Vec::new(),
+            keep_checkpoints: false,
+            full_initialisation: false,
+            attribution: false,
+            size_point: None,
+            copy_socket: None,
+            values: UnknownValues::default(),
+            halves_sizes: false,
+            tricks: Vec::new(),
+            ranks: None,
+            nccl_bytes: None,
+        }
+    }
+
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         let text = std::fs::read(path).map_err(|source| LoadError::Read {
             path: path.to_owned(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use ghostgpu_device::DeviceSheet;
 use ghostgpu_session::card_usage::create_usage_file;
 use ghostgpu_session::files::SESSION_FILE;
-use ghostgpu_session::{CudnnSource, SESSION_VARIABLE, Session};
+use ghostgpu_session::{SESSION_VARIABLE, Session};
 
 /// Writes the session and the usage file of a run with these cards, which the library will find.
 ///
@@ -14,28 +14,7 @@ use ghostgpu_session::{CudnnSource, SESSION_VARIABLE, Session};
 pub fn prepare_run(run_dir: &Path, devices: Vec<DeviceSheet>) {
     std::fs::create_dir_all(run_dir).expect("the target folder is writable");
     create_usage_file(run_dir, devices.len()).expect("the target folder is writable");
-    let session = Session {
-        run_dir: run_dir.to_owned(),
-        devices,
-        unlimited_memory: false,
-        steps: 0,
-        coverage: None,
-        call_log: None,
-        cudnn: CudnnSource::Recorded,
-        cudnn_program: None,
-        cudnn_cache_dir: None,
-        library_sizes: Vec::new(),
-        keep_checkpoints: false,
-        full_initialisation: false,
-        attribution: false,
-        size_point: None,
-        copy_socket: None,
-        values: ghostgpu_session::UnknownValues::default(),
-        halves_sizes: false,
-        tricks: Vec::new(),
-        ranks: None,
-        nccl_bytes: None,
-    };
+    let session = Session::plain(run_dir.to_owned(), devices);
     let text = serde_json::to_string(&session).expect("a session can be written as JSON");
     let path = run_dir.join(SESSION_FILE);
     std::fs::write(&path, text).expect("the target folder is writable");
