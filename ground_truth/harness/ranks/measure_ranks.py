@@ -8,8 +8,9 @@ With `--history FOLDER` every rank also leaves its memory history there, with Py
 
 NCCL refuses two ranks on one card of one host. Here each rank says that it is a host of its own
 (`NCCL_HOSTID`), so that several share the one card and talk through sockets; what each rank's
-allocator does is what it does on a card of its own. Each case is one line of JSON, written when it
-has ended: a run that was stopped goes on with the cases that are missing. A case takes about 20 s.
+allocator does is what it does on a card of its own. Each run of a case is one line of JSON, written
+when it has ended: a measurement that was stopped goes on with what is missing. Ranks are forked from a
+process that has imported PyTorch and not touched the card; `--fresh` starts each on its own.
 """
 
 from __future__ import annotations
@@ -17,24 +18,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 TRAIN = Path(__file__).with_name("train.py")
 
-CASES = {
-    **dict.fromkeys(("ddp", "ddp-views", "ddp-buckets", "ddp-accumulation", "zero"), 2),
-    **dict.fromkeys(("fsdp2", "fsdp2-bf16", "fsdp2-keep", "fsdp2-meta", "fsdp1", "fsdp1-bf16"), 2),
-    **dict.fromkeys(("tensor", "experts", "pipeline", "sync-batch-norm"), 2),
-    **dict.fromkeys(("ddp-static", "ddp-unused"), 2),
-    "hsdp": 4,
-}
-"""Cases and their numbers of ranks, the most telling first."""
-
-TIMEOUT_S = 120
+TIMEOUT_S = 100
 
 
 def main() -> None:
@@ -46,6 +42,10 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--history", type=Path, help="a folder for histories of every rank")
+    parser.add_argument("--repeat", type=int, default=1, help="how often each case is measured")
+    parser.add_argument("--ranks-at-once", type=int, default=16, help="on the real card")
+    parser.add_argument("--deadline", type=float, default=1e9, help="seconds; no case starts later")
+    parser.add_argument("--fresh", action="store_true", help="fork nothing")
     arguments = parser.parse_args()
     if arguments.action == "compare":
         compare(read(arguments.file), read(Path(arguments.rest[0])))
@@ -54,76 +54,185 @@ def main() -> None:
         arguments.history.mkdir(parents=True, exist_ok=True)
         os.environ["RANKS_HISTORY"] = str(arguments.history.absolute())
     done = read(arguments.file)
-    for case in arguments.rest or CASES:
-        if case in done:
-            continue
-        ranks = CASES[case]
-        if arguments.action == "real":
-            figures, problem = measure_real(arguments.python, case, ranks)
-        else:
-            figures, problem = measure_virtual(arguments, case, ranks)
-        line = {"case": case, "ranks": ranks, "figures": figures, "problem": problem}
-        with arguments.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        print(json.dumps(line), flush=True)
-
-
-def read(path: Path) -> dict[str, Any]:
-    """What a file has, by case; one that failed is measured again."""
-    if not path.exists():
-        return {}
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return {line["case"]: line for line in lines if not line["problem"]}
-
-
-def measure_real(python: str, case: str, ranks: int) -> tuple[list[Any], str | None]:
-    """Ranks as processes that share one real card."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    shared = {
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "WORLD_SIZE": str(ranks),
-        "LOCAL_RANK": "0",
-        "RANKS_SHARE_CARD": "1",
-        "NCCL_SOCKET_IFNAME": "lo",
-        "NCCL_IB_DISABLE": "1",
-    }
-    processes = [
-        subprocess.Popen(
-            [python, str(TRAIN), case],
-            env={**os.environ, **shared, "RANK": str(rank), "NCCL_HOSTID": f"host-{rank}"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(ranks)
+    names = arguments.rest or known_cases(arguments.python)
+    runs = [
+        Run(case, number)
+        for number in range(arguments.repeat)
+        for case in names
+        if number >= len(done.get(case, []))
     ]
-    output, problem = "", None
-    for process in processes:
-        try:
-            text, errors = process.communicate(timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            text, errors = process.communicate()
-            problem = "it did not end in time"
-        output += text
-        if process.returncode and problem is None:
-            problem = errors[-1000:]
-    return figures_in(output), problem
+    if arguments.action == "real":
+        has_failed = measure_real(arguments, runs)
+    else:
+        has_failed = measure_virtual(arguments, runs)
+    sys.exit(1 if has_failed else 0)
 
 
-def measure_virtual(arguments: Any, case: str, ranks: int) -> tuple[list[Any], str | None]:
+def known_cases(python: str) -> list[str]:
+    """The names that `train.py` knows, without torch in this process."""
+    question = "import json, train; print(json.dumps(list(train.CASES)))"
+    words = [python, "-c", question]
+    said = subprocess.run(words, cwd=TRAIN.parent, capture_output=True, text=True, check=True)
+    names: list[str] = json.loads(said.stdout)
+    return names
+
+
+def ranks_of(case: str) -> int:
+    """How many ranks a case has: two, unless its name says four."""
+    return 4 if case.endswith("-4") or case == "hsdp" else 2
+
+
+def read(path: Path) -> dict[str, list[Any]]:
+    """What a file has, by case; a run that failed is measured again."""
+    runs: dict[str, list[Any]] = {}
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        line = json.loads(text)
+        if not line["problem"]:
+            runs.setdefault(line["case"], []).append(line)
+    return runs
+
+
+def write(path: Path, case: str, figures: list[Any], problem: str | None) -> bool:
+    """Adds one run to the file; says whether it failed."""
+    if problem is None and len(figures) != ranks_of(case):
+        problem = "not every rank printed its figures"
+    line = {"case": case, "ranks": ranks_of(case), "figures": figures, "problem": problem}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    print(json.dumps(line), flush=True)
+    return problem is not None
+
+
+@dataclass
+class Run:
+    """One run of a case on the real card."""
+
+    case: str
+    number: int
+    processes: dict[int, Any] = field(default_factory=dict)
+    output: Path = Path()
+    started: float = 0.0
+    codes: list[int] = field(default_factory=list)
+
+    def start(self, arguments: Any, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.output, self.started = folder / f"{self.case}-{self.number}", time.monotonic()
+        for rank in range(ranks_of(self.case)):
+            environment = {
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+                "WORLD_SIZE": str(ranks_of(self.case)),
+                "RANK": str(rank),
+                "LOCAL_RANK": "0",
+                "GROUP_RANK": str(rank),
+                "RANKS_SHARE_CARD": "1",
+                "NCCL_HOSTID": f"host-{rank}",
+                "NCCL_SOCKET_IFNAME": "lo",
+                "NCCL_IB_DISABLE": "1",
+            }
+            if self.number:
+                environment["RANKS_HISTORY"] = ""
+            words = [arguments.python, str(TRAIN), self.case]
+            start = fresh_rank if arguments.fresh else forked_rank
+            self.processes[start(words, environment, self.output)] = rank
+
+    def has_ended(self) -> bool:
+        """Looks at every process once; ends them all when their time is over."""
+        for process in list(self.processes):
+            ended, status = os.waitpid(process, os.WNOHANG)
+            if ended:
+                del self.processes[process]
+                self.codes.append(os.waitstatus_to_exitcode(status))
+        if time.monotonic() - self.started > TIMEOUT_S:
+            for process in self.processes:
+                os.kill(process, 9)
+        return not self.processes
+
+    def result(self) -> tuple[list[Any], str | None]:
+        text = self.output.read_text(encoding="utf-8", errors="replace")
+        return figures_in(text), text[-1500:] if any(self.codes) else None
+
+
+def fresh_rank(words: list[str], environment: dict[str, str], output: Path) -> int:
+    with output.open("a") as file:
+        started = subprocess.Popen(
+            words, env={**os.environ, **environment}, stdout=file, stderr=subprocess.STDOUT
+        )
+    return started.pid
+
+
+def forked_rank(words: list[str], environment: dict[str, str], output: Path) -> int:
+    process = os.fork()
+    if process:
+        return process
+    code = 1
+    try:
+        file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        os.environ.update(environment)
+        sys.argv = words[1:]
+        runpy.run_path(words[1], run_name="__main__")
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        import traceback
+
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(code)
+
+
+def measure_real(arguments: Any, runs: list[Run]) -> bool:
+    """Ranks as processes that share one real card, several cases at a time."""
+    if not arguments.fresh:
+        # What modules ask about cards while they are imported must not open a context here.
+        os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+        sys.path.insert(0, str(TRAIN.parent))
+        import torch.distributed.checkpoint.state_dict
+        import torch.distributed.fsdp
+        import torch.distributed.pipelining
+        import torch.distributed.tensor.experimental
+        import torch.distributed.tensor.parallel  # noqa: F401
+        import train  # noqa: F401
+    begun, running, has_failed = time.monotonic(), [], False
+    with tempfile.TemporaryDirectory() as folder:
+        while runs or running:
+            if time.monotonic() - begun > arguments.deadline:
+                runs = []
+            busy = sum(ranks_of(run.case) for run in running)
+            if runs and busy + ranks_of(runs[0].case) <= arguments.ranks_at_once:
+                running.append(runs.pop(0))
+                running[-1].start(arguments, Path(folder))
+                continue
+            for run in [run for run in running if run.has_ended()]:
+                running.remove(run)
+                has_failed |= write(arguments.file, run.case, *run.result())
+            time.sleep(0.05)
+    return has_failed
+
+
+def measure_virtual(arguments: Any, runs: list[Run]) -> bool:
     """Ranks as `torchrun` starts them, on virtual cards."""
-    words = [arguments.ghostgpu, "run", "--gpu", arguments.gpu, "--count", str(ranks), "--full"]
-    words += ["--no-retry", "--no-breakdown", "--python", arguments.python]
-    # A history that PyTorch dumps is a file like a checkpoint.
-    words += ["--keep-checkpoints"] if arguments.history is not None else []
-    words += ["--"]
-    words += ["torchrun", "--standalone", "--nproc-per-node", str(ranks), str(TRAIN), case]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    return figures_in(done.stdout), done.stderr[-1000:] if done.returncode else None
+    has_failed = False
+    for run in runs:
+        ranks = str(ranks_of(run.case))
+        words = [arguments.ghostgpu, "run", "--gpu", arguments.gpu, "--count", ranks, "--full"]
+        words += ["--no-retry", "--no-breakdown", "--python", arguments.python]
+        # A history that PyTorch dumps is a file like a checkpoint.
+        words += ["--keep-checkpoints"] if arguments.history is not None else []
+        words += ["--", "torchrun", "--standalone", "--nproc-per-node", ranks, str(TRAIN), run.case]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        figures = figures_in(done.stdout)
+        # A case that runs out of memory on purpose has its figures all the same.
+        has_run_out = any(rank["has_run_out"] for rank in figures)
+        is_wrong = done.returncode and not has_run_out
+        problem = (done.stdout + done.stderr)[-3000:] if is_wrong else None
+        has_failed |= write(arguments.file, run.case, figures, problem)
+    return has_failed
 
 
 def figures_in(output: str) -> list[Any]:
@@ -133,16 +242,27 @@ def figures_in(output: str) -> list[Any]:
     return sorted(found, key=lambda rank: int(rank["rank"]))
 
 
-def compare(real: dict[str, Any], virtual: dict[str, Any]) -> None:
-    """One line for each case: equal, or by how much each rank differs."""
+def compare(real: dict[str, list[Any]], virtual: dict[str, list[Any]]) -> None:
+    """One line for each case: equal, or by how much each rank differs from what it showed."""
     for case in sorted(real.keys() & virtual.keys()):
-        pairs = zip(real[case]["figures"], virtual[case]["figures"])
-        differences = [
-            {name: there[name] - here[name] for name in ("allocated", "reserved", "allocations")}
-            for here, there in pairs
-        ]
-        is_equal = all(not each["allocated"] and not each["reserved"] for each in differences)
-        print(json.dumps({"case": case, "equal": is_equal, "virtual_minus_real": differences}))
+        seen = [{peaks(run, rank) for run in real[case]} for rank in range(ranks_of(case))]
+        here = [peaks(virtual[case][-1], rank) for rank in range(ranks_of(case))]
+        line = {
+            "case": case,
+            "equal": all(mine in theirs for mine, theirs in zip(here, seen)),
+            "repeats": all(len(theirs) == 1 for theirs in seen),
+            "virtual_minus_real": [
+                sorted((mine[0] - each[0], mine[1] - each[1]) for each in theirs)
+                for mine, theirs in zip(here, seen)
+            ],
+        }
+        print(json.dumps(line))
+
+
+def peaks(run: Any, rank: int) -> tuple[int, int]:
+    """Peak allocated and peak reserved of one rank."""
+    figures = run["figures"][rank]
+    return figures["allocated"], figures["reserved"]
 
 
 if __name__ == "__main__":
