@@ -121,7 +121,7 @@ test-python: build ## Tests of the agent
 
 .PHONY: test-e2e
 test-e2e: build ## Whole rehearsals through the command, with every tested torch
-	$(pythons); "$$reference" -m pytest -n 2 --dist worksteal tests/e2e
+	$(pythons); "$$reference" -m pytest -n 3 --dist worksteal tests/e2e
 
 .PHONY: test-each-torch
 test-each-torch: build ## The smoke set with every torch between the tested ones, one installed at a time

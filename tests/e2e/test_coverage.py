@@ -100,9 +100,11 @@ def peaks(answer: Answered) -> tuple[Any, Any]:
     [
         pytest.param(EPOCHS, 25, id="epochs", marks=pytest.mark.at_length),
         pytest.param(LONGEST_IN_THE_MIDDLE, 20, id="lengths"),
-        pytest.param(EVALUATION_KEEPS_ITS_RESULTS, 15, id="kept-results"),
+        pytest.param(
+            EVALUATION_KEEPS_ITS_RESULTS, 15, id="kept-results", marks=pytest.mark.at_length
+        ),
         pytest.param(EVALUATION_AT_THE_VERY_END, 75, id="evaluation-at-the-end"),
-        pytest.param(ACCUMULATION, 9, id="accumulation"),
+        pytest.param(ACCUMULATION, 9, id="accumulation", marks=pytest.mark.at_length),
     ],
 )
 def test_the_peaks_of_a_whole_training_come_out_with_few_of_its_steps(

@@ -140,7 +140,9 @@ def loader(method: str, *, on_card: bool) -> str:
     )
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    "method", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.at_length)]
+)
 def test_workers_that_use_the_card_give_it_back(method: str, rehearse_reference: Rehearse) -> None:
     idle = rehearse_reference(loader(method, on_card=False), "--steps", "0").expect(0)
     busy = rehearse_reference(loader(method, on_card=True), "--steps", "0").expect(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conftest import Ask, Rehearse
 
 # The total keeps the squared losses' graphs, and with them every step's activations.
@@ -53,6 +54,7 @@ with torch.no_grad():
 )
 
 
+@pytest.mark.at_length
 def test_a_fix_is_not_recommended_with_which_the_training_still_runs_out(ask: Ask) -> None:
     words = ("--measure", "--select", "summed-loss", *CARD, "train.py")
     answer = ask("lint", *words, script=EVALUATING).expect(3)

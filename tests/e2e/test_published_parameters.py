@@ -91,7 +91,7 @@ def test_torchvision_builds_what_it_published() -> None:
     [
         (("bert-base", "--layers", "12"), "109,514,298"),
         (("torchvision:resnet50", "--image", "64"), "25,557,032"),
-        (("vit-base", "--classes", "1000"), "86,567,656"),
+        pytest.param(("vit-base", "--classes", "1000"), "86,567,656", marks=pytest.mark.at_length),
     ],
 )
 def test_an_estimate_says_how_many_parameters_it_has(
