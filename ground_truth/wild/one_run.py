@@ -23,9 +23,17 @@ KEPT_OUTPUT = 4000
 
 
 def run_script(
-    script: Script, bundle: Path, prefix: list[str], limit_s: float, with_events: bool = False
+    script: Script,
+    bundle: Path,
+    prefix: list[str],
+    limit_s: float,
+    with_events: bool = False,
+    with_output: bool = False,
 ) -> dict[str, Any]:
-    """`prefix` is what stands before the script: a python, or `ghostgpu run … --`."""
+    """`prefix` is what stands before the script: a python, or `ghostgpu run … --`.
+
+    `with_output` keeps the end of what it said even if it completed.
+    """
     with tempfile.TemporaryDirectory(prefix="wild-", ignore_cleanup_errors=True) as name:
         room = Path(name)
         checkout = room / "checkout"
@@ -59,7 +67,8 @@ def run_script(
             seconds = time.monotonic() - began
         output_end = (room / "output").read_bytes()[-KEPT_OUTPUT:].decode(errors="replace")
         records = [json.loads(file.read_text()) for file in sorted(record.glob("*.json"))]
-    return result_of(code, seconds, records, output_end)
+    result = result_of(code, seconds, records, output_end)
+    return {**result, "output_end": output_end} if with_output else result
 
 
 def _environment(script: Script, bundle: Path, room: Path, with_events: bool) -> dict[str, str]:

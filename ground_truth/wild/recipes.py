@@ -218,3 +218,33 @@ def enwik8(file: Path, size: int = 92_000_000) -> None:
     line = b"In the wild there are words of every kind, and markup [[between]] them.\n"
     content = (line * (size // len(line) + 1))[:size]
     file.write_bytes(gzip.compress(content, compresslevel=1, mtime=0))
+
+
+@recipe
+def language_model(
+    folder: Path, layers: int = 4, width: int = 256, vocabulary: int = 2000, positions: int = 512
+) -> None:
+    """A causal model of transformers with a tokenizer of its own, as `from_pretrained` reads it."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+    known = ["<unk>", "<end>", *_vocabulary(vocabulary - 2, random.Random(SEED))]
+    words = {word: place for place, word in enumerate(known)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", eos_token="<end>", pad_token="<end>"
+    ).save_pretrained(folder)
+    torch.manual_seed(SEED)
+    configuration = Qwen2Config(
+        vocab_size=vocabulary,
+        hidden_size=width,
+        intermediate_size=4 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=positions,
+        eos_token_id=1,
+    )
+    Qwen2ForCausalLM(configuration).save_pretrained(folder)
