@@ -106,7 +106,7 @@ def _start(torch: Any) -> None:
     unknown = "every value that is read from the card is zero"
     on_message = _install_families(torch, counter) if current.ranks is not None else _nothing
     watched = (ending, quietly(on_sent), quietly(on_message))
-    install("values", unknown, _install_assumptions, torch, current, *watched)
+    install("values", unknown, _install_assumptions, torch, current, ranks, *watched)
     unknown = "old gradient buckets may be counted beside the new ones"
     install("rebuilt buckets", unknown, RebuiltBuckets(torch).install)
     if not current.full_initialisation:
@@ -229,6 +229,7 @@ def _install_families(torch: Any, counter: StepCounter) -> Callable[[Any], objec
 def _install_assumptions(
     torch: Any,
     current: session.Session,
+    ranks: Ranks,
     ending: Ending,
     on_sent: Callable[[Any], object],
     on_message: Callable[[Any], object],
@@ -237,7 +238,7 @@ def _install_assumptions(
     share = 0.5 if current.halves_sizes else 1.0
     plausible = Plausible(torch, known, is_zero=current.values == "zero", share=share)
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known, plausible)
-    rank_values = RankValues(current.run_dir, preload.wait_for_ranks)
+    rank_values = RankValues(current.run_dir, preload.wait_for_ranks, lambda: ranks.job)
     copies = KnownCopies(torch, known, plausible, readbacks.remember_line, on_sent)
     absent = AbsentRanks(torch)
     waits = "ranks that are run may wait for those that are not"

@@ -117,15 +117,19 @@ class Channel:
 
 
 class RankValues:
-    """All channels of this process."""
+    """All channels of this process. A script may start several jobs, whose groups have the same names."""
 
-    def __init__(self, run_dir: str, wait: Callable[[], object]) -> None:
+    def __init__(
+        self, run_dir: str, wait: Callable[[], object], job: Callable[[], str] = lambda: ""
+    ) -> None:
         self._folder = os.path.join(run_dir, RANKS_FOLDER)
         self._wait = wait
+        self._job = job
         self._channels: dict[tuple[str, int], Channel] = {}
 
     def channel(self, name: str, rank: int) -> Channel:
         """The channel of this name, in which this process is `rank`."""
+        name = f"{self._job()} {name}"
         found = self._channels.get((name, rank))
         if found is None:
             os.makedirs(self._folder, exist_ok=True)

@@ -41,6 +41,8 @@ class Ranks:
         self._folder = os.path.join(run_dir, RANKS_FOLDER)
         self._enough_since: float | None = None
         self._has_left = False
+        self.job = ""
+        """A name that the ranks of this process's job have in common, and no other job of the run has."""
 
     def install(self) -> None:
         """Learn the rank when a process group is made."""
@@ -67,6 +69,15 @@ class Ranks:
         report.rank = int(self._torch.distributed.get_rank())
         report.world_size = int(self._torch.distributed.get_world_size())
         preload.set_rank(report.rank)
+        self.job = self._agreed_name()
+
+    def _agreed_name(self) -> str:
+        """The name that the first of all ranks to come here has put into their store."""
+        from torch.distributed import distributed_c10d
+
+        proposal = f"{os.getpid()}-{time.time_ns()}"
+        store = distributed_c10d._get_default_store()
+        return str(store.compare_set("ghostgpu: job", "", proposal).decode())
 
     @property
     def are_several(self) -> bool:
