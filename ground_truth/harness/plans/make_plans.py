@@ -1,7 +1,8 @@
 """What `ghostgpu plan` recommends for the jobs of `jobs.toml` on H200s with little memory.
 
     python ground_truth/harness/plans/make_plans.py \\
-        --ghostgpu target/debug/ghostgpu --out ground_truth/h200/plans/plans.jsonl
+        --ghostgpu target/debug/ghostgpu --out ground_truth/h200/plans/plans.jsonl \\
+        --rehearsals 20 --largest-batch 8,11
 
 Needs no card. Every (job, memory) pair is a line of JSON; pairs that the file has already are left
 out. `measure_plans.py` runs the same scripts with the same tricks on a real card.
@@ -109,7 +110,12 @@ def main() -> None:
     parser.add_argument("--ghostgpu", default="ghostgpu")
     parser.add_argument("--python", default=sys.executable, help="one that has torch")
     parser.add_argument("--rehearsals", type=int, default=80)
-    parser.add_argument("--largest-batch", action="store_true", help="with the tricks found")
+    parser.add_argument(
+        "--largest-batch",
+        default="",
+        metavar="GIB,…",
+        help="find the largest batch with the tricks too, for these amounts of memory",
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin nothing after this long")
     parser.add_argument("--only", default="", help="pairs with this text in their names")
@@ -125,9 +131,8 @@ def main() -> None:
     def ask(pair: dict[str, Any]) -> dict[str, Any]:
         if time.monotonic() - begin > options.seconds:
             return {**pair, "failed": "the time is over"}
-        return plan(
-            pair, options.ghostgpu, options.python, options.rehearsals, options.largest_batch
-        )
+        has_largest = str(pair["gib"]) in options.largest_batch.split(",")
+        return plan(pair, options.ghostgpu, options.python, options.rehearsals, has_largest)
 
     with ThreadPoolExecutor(options.workers) as pool:
         for asked in as_completed([pool.submit(ask, pair) for pair in missing]):

@@ -32,6 +32,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
@@ -52,6 +53,8 @@ SEARCHED = 10
 OTHERS = 2
 RIVALS_FOR = ("bert on 11 GiB", "gpt2 on 11 GiB", "resnet50 on 11 GiB")
 SHARE = 0.97
+#: How a run ends that says something about memory.
+ANSWERS = ("ended", "out-of-memory")
 
 Line = dict[str, Any]
 
@@ -85,7 +88,7 @@ class Card:
                 self.present[name] = line
                 with self.out.open("a") as file:
                     file.write(json.dumps(line) + "\n")
-                shown = {key: line[key] for key in line if key not in ("tricks", "seconds")}
+                shown = {key: line[key] for key in line if key != "did"}
                 print(json.dumps(shown), flush=True)
         return line
 
@@ -173,11 +176,8 @@ def plain(card: Card, pair: Line) -> None:
 
 def other(card: Card, pair: Line) -> None:
     for candidate in pair["others"][:OTHERS]:
-        tricks = candidate["tricks"]
-        card.once(
-            f"{pair['name']}/other {candidate['in_words']}",
-            lambda tricks=tricks: {"tricks": tricks, **card.run(pair, tricks, STEPS_FOR_TIME)},
-        )
+        measured = partial(card.run, pair, candidate["tricks"], STEPS_FOR_TIME)
+        card.once(f"{pair['name']}/other {candidate['in_words']}", measured)
 
 
 def largest(card: Card, pair: Line, is_searched: bool) -> None:
@@ -240,30 +240,32 @@ def main() -> None:
     pairs = [json.loads(line) for line in options.plans.read_text().splitlines()]
     pairs = [pair for pair in pairs if pair["recommended"] and options.only in pair["name"]]
     text = options.out.read_text() if options.out.exists() else ""
-    present = {line["name"]: line for line in map(json.loads, text.splitlines())}
+    lines = [json.loads(line) for line in text.splitlines()]
+    # What failed for another reason than memory is tried again.
+    present = {line["name"]: line for line in lines if line["outcome"] in ANSWERS}
     card = Card(options.out.resolve(), begin + options.seconds, present)
     from run_case import environment_facts
 
     # Not alone: asking for the card's name must not make this process hold a context.
     facts = environment_facts(on_card=False)
     card.once("environment", lambda: {"outcome": "ended", **facts})
+    rivals = [pair for pair in pairs if pair["name"] in RIVALS_FOR]
     phases: list[tuple[str, list[Callable[[], None]]]] = [
-        ("capped", [lambda p=p: capped(card, p) for p in pairs]),
-        ("plain", [lambda p=p: plain(card, p) for p in pairs]),
+        ("capped", [partial(capped, card, pair) for pair in pairs]),
+        ("plain", [partial(plain, card, pair) for pair in pairs]),
         (
             "largest",
-            [lambda p=p, n=n: largest(card, p, n < SEARCHED) for n, p in enumerate(pairs)],
+            [partial(largest, card, pair, place < SEARCHED) for place, pair in enumerate(pairs)],
         ),
         (
             "rival",
             [
-                lambda p=p, tool=tool: rival(card, p, tool)
-                for p in pairs
-                if p["name"] in RIVALS_FOR
+                partial(rival, card, pair, tool)
+                for pair in rivals
                 for tool in ("accelerate", "lightning")
             ],
         ),
-        ("other", [lambda p=p: other(card, p) for p in pairs]),
+        ("other", [partial(other, card, pair) for pair in pairs]),
     ]
     with ThreadPoolExecutor(options.workers) as pool:
         for name, work in phases:

@@ -64,7 +64,9 @@ class Results:
         """Which of the two peaks are not those that were predicted."""
         best, real = plan["recommended"], self.capped(plan)
         return [
-            peak for peak in ("allocated", "reserved") if best[f"peak_{peak}_bytes"] != real[peak]
+            peak
+            for peak in ("allocated", "reserved")
+            if best[f"peak_{peak}_bytes"] != real.get(peak)
         ]
 
     def relative_times(self) -> list[RelativeTime]:

@@ -77,7 +77,7 @@ def loader(job: Job, batch_size: int) -> DataLoader[Any]:
     return DataLoader(OneSample(job.sample, batch_size * STEPS), batch_size=batch_size)
 
 
-def with_lightning(name: str, wanted: int) -> dict[str, Any]:
+def with_lightning(name: str, _: int) -> dict[str, Any]:
     import lightning
     from lightning.pytorch.tuner import Tuner
 
@@ -109,27 +109,27 @@ def with_lightning(name: str, wanted: int) -> dict[str, Any]:
             torch.cuda.synchronize()
             times.append(time.perf_counter() - self.begin)
 
-    def trainer() -> lightning.Trainer:
-        return lightning.Trainer(
-            max_steps=STEPS,
-            accelerator="cuda",
-            devices=1,
-            precision="bf16-mixed" if job.is_mixed else "32-true",
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            callbacks=[StepTimes()],
-        )
-
+    trainer = lightning.Trainer(
+        max_steps=STEPS,
+        accelerator="cuda",
+        devices=1,
+        precision="bf16-mixed" if job.is_mixed else "32-true",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=[StepTimes()],
+    )
     module = Module()
     begin = time.perf_counter()
-    Tuner(trainer()).scale_batch_size(
-        module, mode="binsearch", steps_per_trial=STEPS_OF_A_TRIAL, max_val=wanted
-    )
+    Tuner(trainer).scale_batch_size(module, mode="binsearch", steps_per_trial=STEPS_OF_A_TRIAL)
     known_after = time.perf_counter() - begin
     times.clear()
-    trainer().fit(module)
+    try:
+        trainer.fit(module)
+    except torch.OutOfMemoryError:
+        # The batch that it found does not train.
+        return {"batch": module.batch_size, "known_after_seconds": round(known_after, 2)}
     return answer(module.batch_size, known_after, times[STEPS_OF_A_TRIAL:])
 
 
