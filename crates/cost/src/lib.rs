@@ -8,6 +8,7 @@ mod model;
 mod rates;
 mod work;
 
-pub use model::{CardTime, StepTime, step_time};
+pub use efficiency::Efficiency;
+pub use model::{CardTime, StepTime, step_time, step_time_at};
 pub use rates::Rates;
 pub use work::{Direction, HostCalls, Operation, Pass, Precision, Repeated, Stretch, Work};

@@ -3,14 +3,14 @@
 //! Every operation takes the longer of two times: that of its arithmetic at what kernels of its kind reach
 //! of the card's peak, and that of the bytes it moves. What the host hands in between two waits takes
 //! the longer of the card's time for it and the host's time to hand it in. The shares of the peaks and the host's times
-//! ([`efficiency`]) were fitted to measurements on one card; `docs/step-time.md` has the
+//! ([`Efficiency`]) were fitted to measurements on one card; `docs/step-time.md` has the
 //! error on others of its measurements.
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, HostCalls, Operation, Pass, Precision, Rates, Work, efficiency};
+use crate::{Direction, Efficiency, HostCalls, Operation, Pass, Precision, Rates, Work};
 
 /// How long one step takes, and what it is spent on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,21 +45,31 @@ impl CardTime {
         self.products + self.convolutions + self.attention + self.other_kernels + self.transfers
     }
 
-    fn of(operation: &Operation, times: f64, rates: &Rates) -> Self {
+    fn of(operation: &Operation, times: f64, rates: &Rates, efficiency: &Efficiency) -> Self {
         let mut time = Self::default();
         let (part, seconds) = match operation {
-            Operation::Product { .. } => (&mut time.products, product(operation, rates)),
-            Operation::Convolution { .. } => {
-                (&mut time.convolutions, convolution(operation, rates))
+            Operation::Product { .. } => {
+                (&mut time.products, product(operation, rates, efficiency))
             }
-            Operation::Attention { .. } => (&mut time.attention, attention(operation, rates)),
-            Operation::Kernel { bytes, .. } => (&mut time.other_kernels, moving(*bytes, rates)),
+            Operation::Convolution { .. } => (
+                &mut time.convolutions,
+                convolution(operation, rates, efficiency),
+            ),
+            Operation::Attention { .. } => {
+                (&mut time.attention, attention(operation, rates, efficiency))
+            }
+            Operation::Kernel { bytes, .. } => {
+                (&mut time.other_kernels, moving(*bytes, rates, efficiency))
+            }
             Operation::Copy { direction, .. } => match direction {
-                Direction::OnCard => (&mut time.other_kernels, transfer(operation, rates)),
-                _ => (&mut time.transfers, transfer(operation, rates)),
+                Direction::OnCard => (
+                    &mut time.other_kernels,
+                    transfer(operation, rates, efficiency),
+                ),
+                _ => (&mut time.transfers, transfer(operation, rates, efficiency)),
             },
         };
-        *part = times * (seconds + efficiency::KERNEL_SECONDS);
+        *part = times * (seconds + efficiency.kernel_seconds);
         time
     }
 }
@@ -76,33 +86,43 @@ impl AddAssign for CardTime {
 
 /// How long a card of these rates takes for one step.
 pub fn step_time(work: &Work, rates: &Rates) -> StepTime {
+    step_time_at(work, rates, &Efficiency::FITTED)
+}
+
+/// The same with other shares of those rates.
+pub fn step_time_at(work: &Work, rates: &Rates, efficiency: &Efficiency) -> StepTime {
     let mut step = StepTime::default();
     for stretch in &work.stretches {
         let times = f64::from(stretch.times);
         let mut card = CardTime::default();
         for each in &stretch.operations {
-            card += CardTime::of(&each.operation, times * f64::from(each.times), rates);
+            card += CardTime::of(
+                &each.operation,
+                times * f64::from(each.times),
+                rates,
+                efficiency,
+            );
         }
-        let host = times * host_seconds(stretch.host);
-        step.seconds += card.total().max(host) + times * efficiency::WAIT_SECONDS;
+        let host = times * host_seconds(stretch.host, efficiency);
+        step.seconds += card.total().max(host) + times * efficiency.wait_seconds;
         step.host_seconds += host;
         step.card += card;
     }
     step
 }
 
-fn host_seconds(calls: HostCalls) -> f64 {
-    f64::from(calls.with_graph) * efficiency::HOST_WITH_GRAPH_SECONDS
-        + f64::from(calls.repeated) * efficiency::HOST_REPEATED_SECONDS
-        + f64::from(calls.without_graph) * efficiency::HOST_WITHOUT_GRAPH_SECONDS
-        + f64::from(calls.in_backward) * efficiency::HOST_IN_BACKWARD_SECONDS
+fn host_seconds(calls: HostCalls, efficiency: &Efficiency) -> f64 {
+    f64::from(calls.with_graph) * efficiency.host_with_graph_seconds
+        + f64::from(calls.repeated) * efficiency.host_repeated_seconds
+        + f64::from(calls.without_graph) * efficiency.host_without_graph_seconds
+        + f64::from(calls.in_backward) * efficiency.host_in_backward_seconds
 }
 
-fn moving(bytes: u64, rates: &Rates) -> f64 {
-    float(bytes) / (rates.memory * efficiency::MEMORY)
+fn moving(bytes: u64, rates: &Rates, efficiency: &Efficiency) -> f64 {
+    float(bytes) / (rates.memory * efficiency.memory)
 }
 
-fn product(operation: &Operation, rates: &Rates) -> f64 {
+fn product(operation: &Operation, rates: &Rates, efficiency: &Efficiency) -> f64 {
     let &Operation::Product {
         m,
         n,
@@ -116,22 +136,22 @@ fn product(operation: &Operation, rates: &Rates) -> f64 {
     };
     let operations = 2.0 * float(m) * float(n) * float(k) * float(batch);
     let share = match precision {
-        Precision::Single => efficiency::SINGLE_PRODUCT,
-        Precision::Double => efficiency::DOUBLE_PRODUCT,
+        Precision::Single => efficiency.single_product,
+        Precision::Double => efficiency.double_product,
         Precision::Tf32 | Precision::Bfloat16 | Precision::Half | Precision::Eight => {
             if is_aligned {
-                efficiency::MATRIX_PRODUCT
+                efficiency.matrix_product
             } else {
-                efficiency::UNALIGNED_PRODUCT
+                efficiency.unaligned_product
             }
         }
     };
     let rate = rates.operations(precision) * share * occupied(m, n, k, batch, rates);
     let numbers = batch.saturating_mul(m * k + k * n + m * n);
-    (operations / rate).max(moving(numbers * precision.bytes(), rates))
+    (operations / rate).max(moving(numbers * precision.bytes(), rates, efficiency))
 }
 
-fn convolution(operation: &Operation, rates: &Rates) -> f64 {
+fn convolution(operation: &Operation, rates: &Rates, efficiency: &Efficiency) -> f64 {
     let &Operation::Convolution {
         pass,
         pixels,
@@ -152,21 +172,21 @@ fn convolution(operation: &Operation, rates: &Rates) -> f64 {
         Pass::BackwardFilter => (filters / groups, window, pixels),
     };
     let share = match precision {
-        Precision::Single | Precision::Double => efficiency::SINGLE_PRODUCT,
-        _ if is_channels_last => efficiency::CONVOLUTION_CHANNELS_LAST,
-        _ => efficiency::CONVOLUTION,
+        Precision::Single | Precision::Double => efficiency.single_product,
+        _ if is_channels_last => efficiency.convolution_channels_last,
+        _ => efficiency.convolution,
     };
     let rate = rates.operations(precision) * share * occupied(m, n, k, groups, rates);
     // Kernels of the matrix units read channels last; other layouts are converted before and after.
     let passes = if is_channels_last {
         1.0
     } else {
-        efficiency::CONVERSION_PASSES
+        efficiency.conversion_passes
     };
-    (operations / rate).max(passes * moving(bytes, rates))
+    (operations / rate).max(passes * moving(bytes, rates, efficiency))
 }
 
-fn attention(operation: &Operation, rates: &Rates) -> f64 {
+fn attention(operation: &Operation, rates: &Rates, efficiency: &Efficiency) -> f64 {
     let &Operation::Attention {
         pass,
         heads,
@@ -186,13 +206,13 @@ fn attention(operation: &Operation, rates: &Rates) -> f64 {
     let one = 2.0 * float(heads) * float(queries) * float(keys) * float(width);
     let share = match (precision, pass) {
         (Precision::Single | Precision::Tf32 | Precision::Double, Pass::Forward) => {
-            efficiency::SINGLE_ATTENTION
+            efficiency.single_attention
         }
         (Precision::Single | Precision::Tf32 | Precision::Double, _) => {
-            efficiency::SINGLE_ATTENTION_BACKWARD
+            efficiency.single_attention_backward
         }
-        (_, Pass::Forward) => efficiency::HALF_ATTENTION,
-        _ => efficiency::HALF_ATTENTION_BACKWARD,
+        (_, Pass::Forward) => efficiency.half_attention,
+        _ => efficiency.half_attention_backward,
     };
     let rate = match precision {
         Precision::Single | Precision::Tf32 => rates.operations(Precision::Single),
@@ -200,10 +220,10 @@ fn attention(operation: &Operation, rates: &Rates) -> f64 {
     };
     let tensors = if pass == Pass::Forward { 4 } else { 8 };
     let bytes = tensors * heads * queries.max(keys) * width * precision.bytes();
-    (products * unmasked * one / (rate * share)).max(moving(bytes, rates))
+    (products * unmasked * one / (rate * share)).max(moving(bytes, rates, efficiency))
 }
 
-fn transfer(operation: &Operation, rates: &Rates) -> f64 {
+fn transfer(operation: &Operation, rates: &Rates, efficiency: &Efficiency) -> f64 {
     let &Operation::Copy {
         direction,
         bytes,
@@ -214,12 +234,12 @@ fn transfer(operation: &Operation, rates: &Rates) -> f64 {
     };
     match direction {
         // Read and written.
-        Direction::OnCard => 2.0 * moving(bytes, rates),
+        Direction::OnCard => 2.0 * moving(bytes, rates, efficiency),
         Direction::ToCard | Direction::ToHost if !is_pinned => {
-            float(bytes) / (rates.link * efficiency::PAGEABLE_LINK)
+            float(bytes) / (rates.link * efficiency.pageable_link)
         }
         Direction::ToCard | Direction::ToHost | Direction::BetweenCards => {
-            float(bytes) / (rates.link * efficiency::LINK)
+            float(bytes) / (rates.link * efficiency.link)
         }
     }
 }

@@ -5,19 +5,16 @@
 //! fitted to GPT-2 and ResNet-50; BERT and ViT are what the error is measured on.
 //! `docs/step-time.md` names the figures.
 
+mod fitting;
+mod recorded;
+
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::PathBuf;
 
-use flate2::read::GzDecoder;
-use ghostgpu_cost::{Direction, Operation, Rates, Work, step_time};
-use ghostgpu_device::Catalogue;
-use serde_json::Value;
+use ghostgpu_cost::{Efficiency, step_time};
+use recorded::FITTED;
 
-const FITTED: [&str; 2] = ["gpt2", "resnet50"];
 const HELD_OUT: [&str; 2] = ["bert-base", "vit-b"];
 
-/// One case of `ground_truth/harness/launch_equals_rehearsal.py`.
 struct Case {
     model: String,
     /// Seconds for a step.
@@ -27,74 +24,27 @@ struct Case {
     plain: String,
 }
 
-fn lines(name: &str) -> Vec<Value> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../ground_truth/h200/tricks");
-    let bytes = std::fs::read(folder.join(name)).expect("recorded");
-    let mut text = String::new();
-    if name.ends_with(".gz") {
-        let mut unpacked = GzDecoder::new(bytes.as_slice());
-        unpacked.read_to_string(&mut text).expect("gzip");
-    } else {
-        text = String::from_utf8(bytes).expect("text");
-    }
-    text.lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect()
-}
-
-/// The batch is on the card before the clock starts.
-fn without_batch(mut work: Work) -> Work {
-    for stretch in &mut work.stretches {
-        stretch.operations.retain(|each| {
-            !matches!(
-                each.operation,
-                Operation::Copy {
-                    direction: Direction::ToCard,
-                    bytes: 38_535_168 | 65_536 | 512 | 256,
-                    is_pinned: false,
-                }
-            )
-        });
-    }
-    work.stretches
-        .retain(|stretch| !stretch.operations.is_empty());
-    work
-}
-
 fn cases() -> BTreeMap<String, Case> {
-    let card = Catalogue::builtin().find("h200").expect("a card");
-    let rates = Rates::of(&card.sheet());
-    let work: BTreeMap<String, Work> = lines("work.jsonl.gz")
-        .into_iter()
-        .map(|line| {
-            let work = serde_json::from_value(line["work"].clone()).expect("work");
-            (name_of(&line), work)
-        })
-        .collect();
-    let measured = lines("launched.jsonl").into_iter().filter_map(|line| {
-        let name = name_of(&line);
-        let (model, trick) = name.split_once('/')?;
+    let rates = recorded::rates();
+    let cases = recorded::cases().into_iter().map(|recorded| {
+        let model = &recorded.model;
         let evaluates = ["evaluation", "drop-gradients", "empty-cache"]
             .iter()
-            .any(|part| trick.contains(part));
+            .any(|part| recorded.name.contains(part));
         let plain = if evaluates {
             format!("{model}/plain with evaluation")
         } else {
             format!("{model}/plain")
         };
         let case = Case {
-            model: model.to_owned(),
-            measured: line["seconds_per_step"].as_f64()?,
-            predicted: step_time(&without_batch(work[&name].clone()), &rates).seconds,
+            measured: recorded.measured,
+            predicted: step_time(&recorded.work, &rates).seconds,
             plain,
+            model: recorded.model,
         };
-        Some((name, case))
+        (recorded.name, case)
     });
-    measured.collect()
-}
-
-fn name_of(line: &Value) -> String {
-    line["name"].as_str().expect("a name").to_owned()
+    cases.collect()
 }
 
 /// How far a prediction of the time relative to that without tricks is off, for every trick.
@@ -191,4 +141,15 @@ fn relative_step_times_and_their_order_are_close_to_those_of_an_h200() {
             "{what}: {right} of {all} pairs"
         );
     }
+}
+
+/// `examples/fit_efficiency.rs` shows what the search comes to.
+#[test]
+fn no_search_finds_much_better_shares_for_the_models_they_were_fitted_to() {
+    let rates = recorded::rates();
+    let mut cases = recorded::cases();
+    cases.retain(|case| FITTED.contains(&case.model.as_str()));
+    let present = fitting::error(&cases, &rates, &Efficiency::FITTED);
+    let (_, best) = fitting::fit(&cases, &rates, Efficiency::FITTED);
+    assert!(present - best < 0.005, "{present} could be {best}");
 }
