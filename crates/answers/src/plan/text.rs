@@ -184,6 +184,10 @@ impl PlanAnswer {
             let saved = smaller
                 .before_device_bytes
                 .saturating_sub(smaller.after_device_bytes);
+            if saved == 0 {
+                // The peak is where the data does not count, in the optimizer's step say.
+                continue;
+            }
             let each = saved / (smaller.from - smaller.to).max(1);
             sheet.paragraph(
                 "smaller data",
