@@ -230,15 +230,25 @@ def all_of(pool: ThreadPoolExecutor, work: Iterable[Callable[[], None]]) -> None
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--plans", type=Path, required=True)
+    parser.add_argument(
+        "--plans", type=Path, nargs="+", required=True, help="of two for one pair, the first counts"
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=440, help="begin nothing after this long")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--only", default="", help="pairs with this text in their names")
     options = parser.parse_args()
     begin = time.time()
-    pairs = [json.loads(line) for line in options.plans.read_text().splitlines()]
-    pairs = [pair for pair in pairs if pair["recommended"] and options.only in pair["name"]]
+    by_name: dict[str, Line] = {}
+    for file in filter(Path.exists, options.plans):
+        for line in map(json.loads, file.read_text().splitlines()):
+            by_name.setdefault(line["name"], line)
+    # Beside what they come to, for `results.py`.
+    kept = "".join(json.dumps(pair) + "\n" for pair in by_name.values())
+    (options.out.resolve().parent / "plans.jsonl").write_text(kept)
+    pairs = [
+        pair for pair in by_name.values() if pair["recommended"] and options.only in pair["name"]
+    ]
     text = options.out.read_text() if options.out.exists() else ""
     lines = [json.loads(line) for line in text.splitlines()]
     # What failed for another reason than memory is tried again.

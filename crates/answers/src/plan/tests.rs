@@ -298,3 +298,12 @@ fn the_document_is_read_back_as_it_was_written() {
     );
     assert_eq!(document["recommended"], 0);
 }
+
+#[test]
+fn smaller_data_that_saves_nothing_is_not_mentioned() {
+    let mut answer = nothing();
+    for smaller in &mut answer.smaller_data {
+        smaller.after_device_bytes = smaller.before_device_bytes;
+    }
+    assert!(!answer.text(PLAIN).contains("smaller data"));
+}

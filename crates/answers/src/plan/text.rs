@@ -12,6 +12,8 @@ use crate::look::{Colour, Detail, Look};
 const MOST_KEEPING: usize = 7;
 const MOST_CHANGING: usize = 4;
 const MOST_MISSES: usize = 4;
+/// Reasons why tricks cannot be used, beside them.
+const MOST_REASONS: usize = 3;
 
 /// A command that is to be copied is not cut.
 const ANY_NUMBER_OF_LINES: usize = usize::MAX;
@@ -182,6 +184,10 @@ impl PlanAnswer {
             let saved = smaller
                 .before_device_bytes
                 .saturating_sub(smaller.after_device_bytes);
+            if saved == 0 {
+                // The peak is where the data does not count, in the optimizer's step say.
+                continue;
+            }
             let each = saved / (smaller.from - smaller.to).max(1);
             sheet.paragraph(
                 "smaller data",
@@ -216,6 +222,9 @@ impl PlanAnswer {
             let text = format!("{} with it{}", largest.batch, own.unwrap_or_default());
             sheet.paragraph("largest batch", &text);
         }
+        for (words, because) in self.not_usable().into_iter().take(MOST_REASONS) {
+            sheet.paragraph("not usable", &format!("{words}: {because}"));
+        }
         if self.stopped != StoppedBecause::NotSearched {
             sheet.paragraph("rehearsed", &self.rehearsed());
         }
@@ -236,6 +245,20 @@ impl PlanAnswer {
             let command = broken(&words, sheet.text_width(), ANY_NUMBER_OF_LINES);
             sheet.section(label, command);
         }
+    }
+
+    /// What cannot be used here, and why; of those with the same reason only the first.
+    fn not_usable(&self) -> Vec<(&str, &str)> {
+        let mut all: Vec<(&str, &str)> = Vec::new();
+        for candidate in &self.candidates {
+            if candidate.outcome == CandidateOutcome::Fails
+                && let Some(because) = candidate.because.as_deref()
+                && !all.iter().any(|(_, known)| *known == because)
+            {
+                all.push((&candidate.in_words, because));
+            }
+        }
+        all
     }
 
     /// How many, and why no more.
