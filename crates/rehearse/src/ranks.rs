@@ -47,6 +47,36 @@ pub fn trouble(findings: &Findings) -> Option<&str> {
     })
 }
 
+/// What is to be said of a rank that left no report, where no other rank says why the job failed: the note as it would
+/// have written it.
+pub fn note_of_silent(findings: &Findings) -> Option<Note> {
+    let has_reason = |process: &ghostgpu_session::ProcessReport| {
+        process.rank.is_some()
+            && process
+                .exception
+                .as_deref()
+                .is_some_and(|exception| !is_consequence(findings, exception))
+    };
+    if trouble(findings).is_some() || findings.processes.iter().any(has_reason) {
+        return None;
+    }
+    let silent = findings.notes.iter().filter_map(|note| match note {
+        Note::Rank { rank, process } => {
+            let has_report = findings.processes.iter().any(|each| each.pid == *process);
+            (!has_report).then_some(*rank)
+        }
+        _ => None,
+    });
+    let rank = silent.min()?;
+    Some(Note::Ranks {
+        text: format!(
+            "rank {rank} ended without a word: it was killed, perhaps for want of this machine's own memory, or \
+             ended itself with os._exit"
+        ),
+        is_consequence: false,
+    })
+}
+
 /// Whether an exception only says that another rank has ended.
 pub fn is_consequence(findings: &Findings, exception: &str) -> bool {
     findings.notes.iter().any(|note| {
@@ -72,6 +102,37 @@ mod tests {
             }],
             ..ProcessReport::default()
         }
+    }
+
+    #[test]
+    fn a_rank_without_a_report_is_named_unless_another_says_why_the_job_failed() {
+        let noted = |rank, process| Note::Rank { rank, process };
+        let with = |exception: Option<&str>| {
+            let mut other = process(3, Some(0), 60);
+            other.exception = exception.map(str::to_owned);
+            Findings {
+                processes: vec![process(1, None, 0), other],
+                notes: vec![
+                    noted(0, 3),
+                    noted(1, 2),
+                    Note::Ranks {
+                        text: "rank 1, which has ended".to_owned(),
+                        is_consequence: true,
+                    },
+                ],
+                ..Findings::default()
+            }
+        };
+        for exception in [None, Some("RuntimeError: rank 1, which has ended")] {
+            let note = note_of_silent(&with(exception));
+            let says = matches!(&note, Some(Note::Ranks { text, is_consequence: false })
+                if text.starts_with("rank 1 ended without a word"));
+            assert!(says, "{exception:?}: {note:?}");
+        }
+        assert_eq!(note_of_silent(&with(Some("ValueError: no file"))), None);
+        let mut reported = with(None);
+        reported.processes.push(process(2, Some(1), 80));
+        assert_eq!(note_of_silent(&reported), None);
     }
 
     #[test]
