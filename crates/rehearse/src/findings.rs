@@ -52,7 +52,7 @@ impl Findings {
             }
         }
         findings.processes.sort_by_key(|process| process.pid);
-        findings.notes.extend(ranks::note_of_silent(&findings));
+        findings.notes.extend(ranks::untold_trouble(&findings));
         match read_card_use(run_dir) {
             Ok(cards) => findings.cards = cards,
             Err(error) => findings.damages.push(error.to_string()),

@@ -47,9 +47,9 @@ pub fn trouble(findings: &Findings) -> Option<&str> {
     })
 }
 
-/// What is to be said of a rank that left no report, where no other rank says why the job failed: the note as it would
-/// have written it.
-pub fn note_of_silent(findings: &Findings) -> Option<Note> {
+/// Why the ranks could not go on together, where none of them says so itself: one was killed, or one ended in peace
+/// while others waited for it.
+pub fn untold_trouble(findings: &Findings) -> Option<Note> {
     let has_reason = |process: &ghostgpu_session::ProcessReport| {
         process.rank.is_some()
             && process
@@ -67,12 +67,20 @@ pub fn note_of_silent(findings: &Findings) -> Option<Note> {
         }
         _ => None,
     });
-    let rank = silent.min()?;
-    Some(Note::Ranks {
-        text: format!(
+    let killed = silent.min().map(|rank| {
+        format!(
             "rank {rank} ended without a word: it was killed, perhaps for want of this machine's own memory, or \
              ended itself with os._exit"
-        ),
+        )
+    });
+    let waited_for = || {
+        findings.notes.iter().find_map(|note| match note {
+            Note::Ranks { text, .. } => Some(text.clone()),
+            _ => None,
+        })
+    };
+    Some(Note::Ranks {
+        text: killed.or_else(waited_for)?,
         is_consequence: false,
     })
 }
@@ -105,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_without_a_report_is_named_unless_another_says_why_the_job_failed() {
+    fn a_rank_that_left_is_named_unless_one_says_why_the_job_failed() {
         let noted = |rank, process| Note::Rank { rank, process };
         let with = |exception: Option<&str>| {
             let mut other = process(3, Some(0), 60);
@@ -124,15 +132,21 @@ mod tests {
             }
         };
         for exception in [None, Some("RuntimeError: rank 1, which has ended")] {
-            let note = note_of_silent(&with(exception));
+            let note = untold_trouble(&with(exception));
             let says = matches!(&note, Some(Note::Ranks { text, is_consequence: false })
                 if text.starts_with("rank 1 ended without a word"));
             assert!(says, "{exception:?}: {note:?}");
         }
-        assert_eq!(note_of_silent(&with(Some("ValueError: no file"))), None);
+        assert_eq!(untold_trouble(&with(Some("ValueError: no file"))), None);
         let mut reported = with(None);
         reported.processes.push(process(2, Some(1), 80));
-        assert_eq!(note_of_silent(&reported), None);
+        let ended_in_peace = Note::Ranks {
+            text: "rank 1, which has ended".to_owned(),
+            is_consequence: false,
+        };
+        assert_eq!(untold_trouble(&reported), Some(ended_in_peace));
+        reported.notes.pop();
+        assert_eq!(untold_trouble(&reported), None);
     }
 
     #[test]

@@ -9,9 +9,10 @@ With `--history FOLDER` every rank also leaves its memory history there, with Py
 NCCL refuses two ranks on one card of one host. Here each rank says that it is a host of its own
 (`NCCL_HOSTID`), so that several share the one card and talk through sockets; what each rank's
 allocator does is what it does on a card of its own. With `--own-cards` each has one, as on virtual
-cards: those are measured by rehearsing this program. Each run of a case is one line of JSON, written
-when it has ended: a measurement that was stopped goes on with what is missing. Ranks are forked from a
-process that has imported PyTorch and not touched the card; `--fresh` starts each on its own.
+cards: those are measured by rehearsing this program. Each run of a case is one line of JSON,
+written when it has ended: a measurement that was stopped goes on with what is missing. Ranks are
+forked from a process that has imported PyTorch and not touched the card; `--fresh` starts each on
+its own.
 """
 
 from __future__ import annotations
@@ -208,7 +209,8 @@ def measure_real(arguments: Any, runs: list[Run]) -> bool:
         import torch.distributed.tensor.experimental
         import torch.distributed.tensor.parallel  # noqa: F401
         import train  # noqa: F401
-    begun, running, has_failed = time.monotonic(), [], False
+    begun, has_failed = time.monotonic(), False
+    running: list[Run] = []
     with tempfile.TemporaryDirectory() as folder:
         while runs or running:
             if time.monotonic() - begun > arguments.deadline:
@@ -252,7 +254,7 @@ def compare(real: dict[str, list[Any]], virtual: dict[str, list[Any]]) -> None:
     """One line for each case: equal, or by how much each rank differs from what it showed."""
     for case in sorted(real.keys() & virtual.keys()):
         ranks = range(ranks_of(case))
-        seen = [{peaks(run, rank) for run in real[case]} for rank in ranks]
+        seen = [set(peaks_seen(real[case], case, rank)) for rank in ranks]
         here = [peaks(virtual[case][-1], rank) for rank in ranks]
         line = {
             "case": case,
@@ -274,6 +276,13 @@ def requests(runs: list[Any], rank: int) -> set[str]:
     """The digests of what a rank asked its allocator for, of those runs that recorded it."""
     found = (run["figures"][rank].get("requests") for run in runs)
     return {digest for digest in found if digest is not None}
+
+
+def peaks_seen(runs: list[Any], case: str, rank: int) -> list[tuple[int, int]]:
+    """What a rank showed; with plain data parallelism also what the others did, which are alike."""
+    are_alike = case.startswith("ddp") and case != "ddp-join"
+    ranks = range(ranks_of(case)) if are_alike else (rank,)
+    return [peaks(run, each) for run in runs for each in ranks]
 
 
 def peaks(run: Any, rank: int) -> tuple[int, int]:

@@ -255,8 +255,10 @@ class KnownCalls:
         return written
 
     def _resized(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """A tensor that gets another shape keeps what it holds. What is new behind it was never written:
-        whatever a program does with it, any bytes will do."""
+        """A tensor that gets another shape keeps what it holds.
+
+        What is new behind it was never written: any bytes will do.
+        """
         known = self._known
         tensor_type = self._torch.Tensor
 
