@@ -16,6 +16,9 @@ dist.init_process_group("nccl")
 """
 
 
+AT_THE_END = "dist.destroy_process_group()\n"
+
+
 def torchrun(rehearse: Rehearse, script: str, *options: str, ranks: int = 2) -> Answered:
     command = ("torchrun", "--standalone", "--nproc-per-node", str(ranks), "train.py")
     return rehearse(script, "--count", str(ranks), *options, command=command)
@@ -115,12 +118,13 @@ def test_the_rank_that_fails_is_named_and_the_others_end(
 @pytest.mark.parametrize(("ending", "words"), [
     ("os.kill(os.getpid(), 9)", "rank 1 ended without a word: it was killed"),
     ("raise SystemExit(0)", "for rank 1, which has ended"),
+    ("dist.destroy_process_group()\n    raise SystemExit(0)", "all_reduce (sum) of 1 × float32 at"),
 ])  # fmt: skip
 def test_a_rank_that_leaves_without_a_reason_is_named(
     rehearse_reference: Rehearse, ending: str, words: str
 ) -> None:
     together = "x = torch.ones(1, device='cuda')\ndist.all_reduce(x)"
-    script = f"{BEGIN}\n{together}\nif rank == 1:\n    {ending}\ndist.all_reduce(x)\nx.item()\n"
+    script = f"{BEGIN}\n{together}\nif rank == 1:\n    {ending}\ndist.all_reduce(x)\n{AT_THE_END}"
     done = torchrun(rehearse_reference, script).expect(2)
     assert words in done["reason"]
 

@@ -85,10 +85,17 @@ pub fn untold_trouble(findings: &Findings) -> Option<Note> {
     })
 }
 
+/// What PyTorch begins an exception with whose reason NCCL has told; the reason stands further down.
+const NCCL_ERROR: &str = "DistBackendError: NCCL error in";
+
 /// Whether an exception only says that another rank has ended.
 pub fn is_consequence(findings: &Findings, exception: &str) -> bool {
-    findings.notes.iter().any(|note| {
-        matches!(note, Note::Ranks { text, is_consequence: true } if exception.contains(text.as_str()))
+    findings.notes.iter().any(|note| match note {
+        Note::Ranks {
+            text,
+            is_consequence: true,
+        } => exception.contains(text.as_str()) || exception.starts_with(NCCL_ERROR),
+        _ => false,
     })
 }
 
@@ -131,7 +138,11 @@ mod tests {
                 ..Findings::default()
             }
         };
-        for exception in [None, Some("RuntimeError: rank 1, which has ended")] {
+        for exception in [
+            None,
+            Some("RuntimeError: rank 1, which has ended"),
+            Some("DistBackendError: NCCL error in: NCCLUtils.cpp:353, remote process exited"),
+        ] {
             let note = untold_trouble(&with(exception));
             let says = matches!(&note, Some(Note::Ranks { text, is_consequence: false })
                 if text.starts_with("rank 1 ended without a word"));
