@@ -36,6 +36,8 @@ EXPRESSIONS = [
     ("ids.clone().mul_(ids).sub_(1).tolist()", "[8, 0, 8, 48]"),
     ("torch.empty(3, dtype=torch.long, device='cuda').zero_().tolist()", "[0, 0, 0]"),
     ("ids.clone().fill_(6).sum().item()", "24"),
+    # A tensor that has to grow, as the shorter ones do in `all_gather_object`.
+    ("ids.clone().resize_(100)[:4].tolist()", "[3, 1, 3, 7]"),
     ("mask[1:3, 8:12].contiguous().cpu().tolist()", "[[1, 1, 1, 1], [1, 1, 0, 0]]"),
     ("ids[::2].clone().to('cpu', torch.int32).tolist()", "[3, 3]"),
     ("ids.type(torch.int16).type_as(mask).int()[3].item()", "7"),

@@ -80,6 +80,31 @@ def test_where_the_watchdog_can_be_asked_nobody_sleeps_and_the_answer_says_what_
     assert sentence.endswith("the card may have both for a while (5 MiB more)")
 
 
+@pytest.mark.parametrize(
+    ("rebuilds_in", "has_hook", "waits_in"),
+    [(3, False, [2, 3]), (9, False, [2, 3, 4]), (2, True, [2, 3, 4, 5])],
+)
+def test_passes_wait_until_buckets_are_new_and_always_with_a_hook(
+    waits: list[float], rebuilds_in: int, has_hook: bool, waits_in: list[int]
+) -> None:
+    torch = made_up_torch()
+    torch.distributed = SimpleNamespace(_register_comm_hook=lambda reducer, state, hook: None)
+    reducers = torch._C._distributed_c10d.Reducer
+    number = 0
+    reducers._rebuild_buckets = lambda _: number == rebuilds_in
+    RebuiltBuckets(torch).install()
+    reducer = reducers()
+    if has_hook:
+        torch.distributed._register_comm_hook(reducer, None, print)
+    waited_in = []
+    for number in range(1, 6):
+        before = len(waits)
+        reducer._rebuild_buckets()
+        waited_in += [number] * (len(waits) - before)
+        reducer.prepare_for_backward([])
+    assert waited_in == waits_in
+
+
 def test_each_model_waits_for_its_own_buckets(waits: list[float]) -> None:
     torch = made_up_torch()
     RebuiltBuckets(torch).install()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 from conftest import REPOSITORY, Answered, Rehearse
 
@@ -17,6 +14,9 @@ rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(rank)
 dist.init_process_group("nccl")
 """
+
+
+AT_THE_END = "dist.destroy_process_group()\n"
 
 
 def torchrun(rehearse: Rehearse, script: str, *options: str, ranks: int = 2) -> Answered:
@@ -115,24 +115,33 @@ def test_the_rank_that_fails_is_named_and_the_others_end(
 
 
 @pytest.mark.at_length
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        *("ddp", "ddp-views", "ddp-unused", "ddp-accumulation", "sync-batch-norm", "zero"),
-        *("fsdp1", "fsdp1-bf16", "fsdp2", "fsdp2-bf16", "fsdp2-meta", "hsdp"),
-        *("tensor", "pipeline", "experts"),
-    ],
-)
-def test_strategies_of_pytorch_run_unmodified(
-    rehearse_reference: Rehearse, strategy: str, tmp_path: Path
+@pytest.mark.parametrize(("ending", "words"), [
+    ("os.kill(os.getpid(), 9)", "rank 1 ended without a word: it was killed"),
+    ("raise SystemExit(0)", "for rank 1, which has ended"),
+    ("dist.destroy_process_group()\n    raise SystemExit(0)", "all_reduce (sum) of 1 × float32 at"),
+])  # fmt: skip
+def test_a_rank_that_leaves_without_a_reason_is_named(
+    rehearse_reference: Rehearse, ending: str, words: str
 ) -> None:
+    together = "x = torch.ones(1, device='cuda')\ndist.all_reduce(x)"
+    script = f"{BEGIN}\n{together}\nif rank == 1:\n    {ending}\ndist.all_reduce(x)\n{AT_THE_END}"
+    done = torchrun(rehearse_reference, script).expect(2)
+    assert words in done["reason"]
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize(
+    # `ground_truth/test_ranks.py` has a hundred of them, without `torchrun`.
+    "strategy",
+    ["ddp", "sync-batch-norm", "zero", "fsdp1", "fsdp2", "hsdp", "tensor", "pipeline", "experts"],
+)
+def test_strategies_of_pytorch_run_unmodified(rehearse_reference: Rehearse, strategy: str) -> None:
     ranks = 4 if strategy == "hsdp" else 2
-    shutil.copy(TRAIN, tmp_path / "strategies.py")
     command = ("torchrun", "--standalone", "--nproc-per-node", str(ranks))
     done = rehearse_reference(
         "",
         *("--count", str(ranks), "--steps", "0"),
-        command=(*command, "strategies.py", strategy),
+        command=(*command, str(TRAIN), strategy),
     ).expect(0)
     assert [rank["rank"] for rank in done["ranks"]] == list(range(ranks))
     assert all(rank["steps"] == 4 for rank in done["ranks"])
@@ -184,10 +193,9 @@ def test_ranks_that_are_not_run_are_silent_and_nobody_waits_for_them(
 @pytest.mark.at_length
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp2", "hsdp", "tensor", "zero", "pipeline"])
 def test_distinct_ranks_have_what_all_of_them_have(
-    rehearse_reference: Rehearse, strategy: str, tmp_path: Path
+    rehearse_reference: Rehearse, strategy: str
 ) -> None:
-    shutil.copy(TRAIN, tmp_path / "strategies.py")
-    command = ("torchrun", "--standalone", "--nproc-per-node", "4", "strategies.py", strategy)
+    command = ("torchrun", "--standalone", "--nproc-per-node", "4", str(TRAIN), strategy)
     figures = [
         {
             (rank["peak_allocated_bytes"], rank["peak_reserved_bytes"])
@@ -220,14 +228,17 @@ def test_spawned_ranks_meet_without_a_launcher(rehearse_reference: Rehearse) -> 
         """
         import torch, torch.distributed as dist, torch.multiprocessing as mp
 
-        def work(rank, port):
+        def work(rank, port, job):
             torch.cuda.set_device(rank)
             dist.init_process_group(
                 "nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2
             )
-            count = torch.tensor([rank + 1], device="cuda")
+            count = torch.tensor([rank + job], device="cuda")
             dist.all_reduce(count)
-            assert count.item() == 3
+            assert count.item() == 1 + 2 * job
+            objects = [None, None]
+            dist.all_gather_object(objects, "x" * 1000 * (job + rank))
+            assert [len(each) for each in objects] == [1000 * job, 1000 * (job + 1)]
             dist.destroy_process_group()
 
         if __name__ == "__main__":
@@ -235,11 +246,13 @@ def test_spawned_ranks_meet_without_a_launcher(rehearse_reference: Rehearse) -> 
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
-            mp.spawn(work, (port,), nprocs=2)
+            # The groups of the second job have the names that those of the first had.
+            for job in (1, 2):
+                mp.spawn(work, (port, job), nprocs=2)
         """,
         *("--count", "2", "--steps", "0"),
     ).expect(0)
-    assert [rank["device"] for rank in done["ranks"]] == [0, 1]
+    assert {rank["device"] for rank in done["ranks"]} == {0, 1}
 
 
 FRAMEWORKS = {

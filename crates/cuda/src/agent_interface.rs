@@ -63,6 +63,7 @@ pub extern "C" fn ghostgpu_set_members_callback(callback: Option<MembersCallback
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_set_rank(rank: u32) {
     ranks::set_job_rank(rank);
+    notes::is_rank(rank);
 }
 
 /// Waits until all ranks have made every call that this process has handed in. Returns 0, or an error of the runtime.

@@ -26,6 +26,14 @@ pub fn ranks_cannot_go_on(text: &str, is_consequence: bool) {
     });
 }
 
+/// Records which rank of its job this process is.
+pub fn is_rank(rank: u32) {
+    write_once(&Note::Rank {
+        rank,
+        process: std::process::id(),
+    });
+}
+
 /// Records that a function was called which is not simulated, once per process.
 pub fn refused(library: &str, function: &str) {
     write_once(&Note::Refused {

@@ -10,6 +10,8 @@ use ghostgpu_session::files::{
 };
 use ghostgpu_session::{Note, ProcessReport};
 
+use crate::ranks;
+
 /// What the library and the agent saw in all processes of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
@@ -50,6 +52,7 @@ impl Findings {
             }
         }
         findings.processes.sort_by_key(|process| process.pid);
+        findings.notes.extend(ranks::untold_trouble(&findings));
         match read_card_use(run_dir) {
             Ok(cards) => findings.cards = cards,
             Err(error) => findings.damages.push(error.to_string()),

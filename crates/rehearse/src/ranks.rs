@@ -47,10 +47,55 @@ pub fn trouble(findings: &Findings) -> Option<&str> {
     })
 }
 
+/// Why the ranks could not go on together, where none of them says so itself: one was killed, or one ended in peace
+/// while others waited for it.
+pub fn untold_trouble(findings: &Findings) -> Option<Note> {
+    let has_reason = |process: &ghostgpu_session::ProcessReport| {
+        process.rank.is_some()
+            && process
+                .exception
+                .as_deref()
+                .is_some_and(|exception| !is_consequence(findings, exception))
+    };
+    if trouble(findings).is_some() || findings.processes.iter().any(has_reason) {
+        return None;
+    }
+    let silent = findings.notes.iter().filter_map(|note| match note {
+        Note::Rank { rank, process } => {
+            let has_report = findings.processes.iter().any(|each| each.pid == *process);
+            (!has_report).then_some(*rank)
+        }
+        _ => None,
+    });
+    let killed = silent.min().map(|rank| {
+        format!(
+            "rank {rank} ended without a word: it was killed, perhaps for want of this machine's own memory, or \
+             ended itself with os._exit"
+        )
+    });
+    let waited_for = || {
+        findings.notes.iter().find_map(|note| match note {
+            Note::Ranks { text, .. } => Some(text.clone()),
+            _ => None,
+        })
+    };
+    Some(Note::Ranks {
+        text: killed.or_else(waited_for)?,
+        is_consequence: false,
+    })
+}
+
+/// What PyTorch begins an exception with whose reason NCCL has told; the reason stands further down.
+const NCCL_ERROR: &str = "DistBackendError: NCCL error in";
+
 /// Whether an exception only says that another rank has ended.
 pub fn is_consequence(findings: &Findings, exception: &str) -> bool {
-    findings.notes.iter().any(|note| {
-        matches!(note, Note::Ranks { text, is_consequence: true } if exception.contains(text.as_str()))
+    findings.notes.iter().any(|note| match note {
+        Note::Ranks {
+            text,
+            is_consequence: true,
+        } => exception.contains(text.as_str()) || exception.starts_with(NCCL_ERROR),
+        _ => false,
     })
 }
 
@@ -72,6 +117,47 @@ mod tests {
             }],
             ..ProcessReport::default()
         }
+    }
+
+    #[test]
+    fn a_rank_that_left_is_named_unless_one_says_why_the_job_failed() {
+        let noted = |rank, process| Note::Rank { rank, process };
+        let with = |exception: Option<&str>| {
+            let mut other = process(3, Some(0), 60);
+            other.exception = exception.map(str::to_owned);
+            Findings {
+                processes: vec![process(1, None, 0), other],
+                notes: vec![
+                    noted(0, 3),
+                    noted(1, 2),
+                    Note::Ranks {
+                        text: "rank 1, which has ended".to_owned(),
+                        is_consequence: true,
+                    },
+                ],
+                ..Findings::default()
+            }
+        };
+        for exception in [
+            None,
+            Some("RuntimeError: rank 1, which has ended"),
+            Some("DistBackendError: NCCL error in: NCCLUtils.cpp:353, remote process exited"),
+        ] {
+            let note = untold_trouble(&with(exception));
+            let says = matches!(&note, Some(Note::Ranks { text, is_consequence: false })
+                if text.starts_with("rank 1 ended without a word"));
+            assert!(says, "{exception:?}: {note:?}");
+        }
+        assert_eq!(untold_trouble(&with(Some("ValueError: no file"))), None);
+        let mut reported = with(None);
+        reported.processes.push(process(2, Some(1), 80));
+        let ended_in_peace = Note::Ranks {
+            text: "rank 1, which has ended".to_owned(),
+            is_consequence: false,
+        };
+        assert_eq!(untold_trouble(&reported), Some(ended_in_peace));
+        reported.notes.pop();
+        assert_eq!(untold_trouble(&reported), None);
     }
 
     #[test]

@@ -257,6 +257,19 @@ impl Communicator {
         })
     }
 
+    /// The last of this rank's collectives, and the last of its messages from each other: who waits for these waits
+    /// for all.
+    pub fn newest(&self) -> Vec<Ticket> {
+        let inner = self.inner();
+        let collective = (inner.collectives.len() as u64).checked_sub(1);
+        let messages = inner.receptions.iter().filter_map(|(&from, received)| {
+            let number = (received.len() as u64).checked_sub(1)?;
+            Some(Ticket::Message { from, number })
+        });
+        let collective = collective.map(Ticket::Collective);
+        collective.into_iter().chain(messages).collect()
+    }
+
     /// Waits until everybody has made the call.
     pub fn wait(&self, ticket: Ticket, surroundings: &impl Surroundings) -> Result<(), Trouble> {
         let mut waiting: Option<Wait<'_, _>> = None;

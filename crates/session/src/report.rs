@@ -16,6 +16,9 @@ pub enum Note {
     /// Ranks cannot go on together: what a real job would hang or fail for. `is_consequence` if another rank has
     /// only ended, which it may have told itself.
     Ranks { text: String, is_consequence: bool },
+    /// A process has become this rank of a job. One that then ends without a report was killed, or ended itself
+    /// without a word.
+    Rank { rank: u32, process: u32 },
     /// The script called a function that is not simulated.
     Refused { function: String, library: String },
 }

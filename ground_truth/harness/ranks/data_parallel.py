@@ -1,4 +1,4 @@
-"""Every rank has the whole model: `DistributedDataParallel`, and optimizers that share their state."""
+"""Every rank has the whole model: `DistributedDataParallel`, optimizers that share their state."""
 
 from __future__ import annotations
 

@@ -84,7 +84,8 @@ def lightning(strategy: str, **options: Any) -> None:
     size = dist.get_world_size()
     # Ranks that share a real card are nodes with one card each.
     devices, nodes = (1, size) if os.environ.get("RANKS_SHARE_CARD") else (size, 1)
-    quiet = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    switched_off = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    quiet: dict[str, Any] = dict.fromkeys(switched_off, False)
     pytorch_lightning.Trainer(
         accelerator="gpu",
         devices=devices,
@@ -92,7 +93,7 @@ def lightning(strategy: str, **options: Any) -> None:
         strategy=FSDPStrategy(auto_wrap_policy={Block}) if strategy == "fsdp" else strategy,
         plugins=[TorchElasticEnvironment()],
         max_steps=STEPS,
-        **dict.fromkeys(quiet, False),
+        **quiet,
         **options,
     ).fit(Module(), loader)
 

@@ -8,9 +8,11 @@ With `--history FOLDER` every rank also leaves its memory history there, with Py
 
 NCCL refuses two ranks on one card of one host. Here each rank says that it is a host of its own
 (`NCCL_HOSTID`), so that several share the one card and talk through sockets; what each rank's
-allocator does is what it does on a card of its own. Each run of a case is one line of JSON, written
-when it has ended: a measurement that was stopped goes on with what is missing. Ranks are forked from a
-process that has imported PyTorch and not touched the card; `--fresh` starts each on its own.
+allocator does is what it does on a card of its own. With `--own-cards` each has one, as on virtual
+cards: those are measured by rehearsing this program. Each run of a case is one line of JSON,
+written when it has ended: a measurement that was stopped goes on with what is missing. Ranks are
+forked from a process that has imported PyTorch and not touched the card; `--fresh` starts each on
+its own.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def main() -> None:
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--history", type=Path, help="a folder for histories of every rank")
     parser.add_argument("--repeat", type=int, default=1, help="how often each case is measured")
-    parser.add_argument("--ranks-at-once", type=int, default=16, help="on the real card")
+    parser.add_argument("--ranks-at-once", type=int, default=16, help="of several cases")
+    parser.add_argument("--own-cards", action="store_true", help="a card for each rank of a case")
     parser.add_argument("--deadline", type=float, default=1e9, help="seconds; no case starts later")
     parser.add_argument("--fresh", action="store_true", help="fork nothing")
     arguments = parser.parse_args()
@@ -61,11 +64,8 @@ def main() -> None:
         for case in names
         if number >= len(done.get(case, []))
     ]
-    if arguments.action == "real":
-        has_failed = measure_real(arguments, runs)
-    else:
-        has_failed = measure_virtual(arguments, runs)
-    sys.exit(1 if has_failed else 0)
+    measure = measure_real if arguments.action == "real" else measure_virtual
+    sys.exit(1 if runs and measure(arguments, runs) else 0)
 
 
 def known_cases(python: str) -> list[str]:
@@ -105,7 +105,7 @@ def write(path: Path, case: str, figures: list[Any], problem: str | None) -> boo
 
 @dataclass
 class Run:
-    """One run of a case on the real card."""
+    """One run of a case."""
 
     case: str
     number: int
@@ -125,12 +125,7 @@ class Run:
                 "MASTER_PORT": str(port),
                 "WORLD_SIZE": str(ranks_of(self.case)),
                 "RANK": str(rank),
-                "LOCAL_RANK": "0",
-                "GROUP_RANK": str(rank),
-                "RANKS_SHARE_CARD": "1",
-                "NCCL_HOSTID": f"host-{rank}",
-                "NCCL_SOCKET_IFNAME": "lo",
-                "NCCL_IB_DISABLE": "1",
+                **(on_own_card(self.case, rank) if arguments.own_cards else on_shared_card(rank)),
             }
             if self.number:
                 environment["RANKS_HISTORY"] = ""
@@ -153,6 +148,22 @@ class Run:
     def result(self) -> tuple[list[Any], str | None]:
         text = self.output.read_text(encoding="utf-8", errors="replace")
         return figures_in(text), text[-1500:] if any(self.codes) else None
+
+
+def on_own_card(case: str, rank: int) -> dict[str, str]:
+    ranks = str(ranks_of(case))
+    return {"LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": ranks, "GROUP_RANK": "0"}
+
+
+def on_shared_card(rank: int) -> dict[str, str]:
+    return {
+        "LOCAL_RANK": "0",
+        "GROUP_RANK": str(rank),
+        "RANKS_SHARE_CARD": "1",
+        "NCCL_HOSTID": f"host-{rank}",
+        "NCCL_SOCKET_IFNAME": "lo",
+        "NCCL_IB_DISABLE": "1",
+    }
 
 
 def fresh_rank(words: list[str], environment: dict[str, str], output: Path) -> int:
@@ -198,7 +209,8 @@ def measure_real(arguments: Any, runs: list[Run]) -> bool:
         import torch.distributed.tensor.experimental
         import torch.distributed.tensor.parallel  # noqa: F401
         import train  # noqa: F401
-    begun, running, has_failed = time.monotonic(), [], False
+    begun, has_failed = time.monotonic(), False
+    running: list[Run] = []
     with tempfile.TemporaryDirectory() as folder:
         while runs or running:
             if time.monotonic() - begun > arguments.deadline:
@@ -216,23 +228,19 @@ def measure_real(arguments: Any, runs: list[Run]) -> bool:
 
 
 def measure_virtual(arguments: Any, runs: list[Run]) -> bool:
-    """Ranks as `torchrun` starts them, on virtual cards."""
-    has_failed = False
-    for run in runs:
-        ranks = str(ranks_of(run.case))
-        words = [arguments.ghostgpu, "run", "--gpu", arguments.gpu, "--count", ranks, "--full"]
-        words += ["--no-retry", "--no-breakdown", "--python", arguments.python]
-        # A history that PyTorch dumps is a file like a checkpoint.
-        words += ["--keep-checkpoints"] if arguments.history is not None else []
-        words += ["--", "torchrun", "--standalone", "--nproc-per-node", ranks, str(TRAIN), run.case]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        figures = figures_in(done.stdout)
-        # A case that runs out of memory on purpose has its figures all the same.
-        has_run_out = any(rank["has_run_out"] for rank in figures)
-        is_wrong = done.returncode and not has_run_out
-        problem = (done.stdout + done.stderr)[-3000:] if is_wrong else None
-        has_failed |= write(arguments.file, run.case, figures, problem)
-    return has_failed
+    """The same on virtual cards: one rehearsal of this program for all cases, one at a time."""
+    cards = str(max(ranks_of(run.case) for run in runs))
+    words = [arguments.ghostgpu, "run", "--gpu", arguments.gpu, "--count", cards, "--full"]
+    words += ["--no-retry", "--no-breakdown", "--timeout", "2h", "--python", arguments.python]
+    # A history that PyTorch dumps is a file like a checkpoint.
+    words += ["--keep-checkpoints"] if arguments.history is not None else []
+    words += ["--", arguments.python, __file__, "real", str(arguments.file.absolute())]
+    words += list(dict.fromkeys(run.case for run in runs))
+    words += ["--own-cards", "--ranks-at-once", "4", "--repeat", str(arguments.repeat)]
+    # What the rehearsal as a whole came to says nothing: some cases run out of memory on purpose.
+    subprocess.run(words, stderr=subprocess.DEVNULL, check=False)
+    done = read(arguments.file)
+    return any(run.number >= len(done.get(run.case, [])) for run in runs)
 
 
 def figures_in(output: str) -> list[Any]:
@@ -245,18 +253,36 @@ def figures_in(output: str) -> list[Any]:
 def compare(real: dict[str, list[Any]], virtual: dict[str, list[Any]]) -> None:
     """One line for each case: equal, or by how much each rank differs from what it showed."""
     for case in sorted(real.keys() & virtual.keys()):
-        seen = [{peaks(run, rank) for run in real[case]} for rank in range(ranks_of(case))]
-        here = [peaks(virtual[case][-1], rank) for rank in range(ranks_of(case))]
+        ranks = range(ranks_of(case))
+        seen = [set(peaks_seen(real[case], case, rank)) for rank in ranks]
+        here = [peaks(virtual[case][-1], rank) for rank in ranks]
         line = {
             "case": case,
             "equal": all(mine in theirs for mine, theirs in zip(here, seen)),
             "repeats": all(len(theirs) == 1 for theirs in seen),
+            "same_requests": all(
+                virtual[case][-1]["figures"][rank]["requests"] in requests(real[case], rank)
+                for rank in ranks
+            ),
             "virtual_minus_real": [
                 sorted((mine[0] - each[0], mine[1] - each[1]) for each in theirs)
                 for mine, theirs in zip(here, seen)
             ],
         }
         print(json.dumps(line))
+
+
+def requests(runs: list[Any], rank: int) -> set[str]:
+    """The digests of what a rank asked its allocator for, of those runs that recorded it."""
+    found = (run["figures"][rank].get("requests") for run in runs)
+    return {digest for digest in found if digest is not None}
+
+
+def peaks_seen(runs: list[Any], case: str, rank: int) -> list[tuple[int, int]]:
+    """What a rank showed; with plain data parallelism also what the others did, which are alike."""
+    are_alike = case.startswith("ddp") and case != "ddp-join"
+    ranks = range(ranks_of(case)) if are_alike else (rank,)
+    return [peaks(run, each) for run in runs for each in ranks]
 
 
 def peaks(run: Any, rank: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Ranks have different parts of a model, or of its input: tensor, pipeline, expert, context parallel."""
+"""Ranks have parts of a model or of its input: tensor, pipeline, expert and context parallel."""
 
 from __future__ import annotations
 

@@ -8,10 +8,12 @@ its allocator had: nothing else is compared.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import os
 import sys
-from typing import Callable
+from typing import Any, Callable
 
 import collectives
 import data_parallel
@@ -30,6 +32,21 @@ CASES: dict[str, Callable[[], None]] = {
 }
 
 
+def digest_of_requests(snapshot: Any) -> str:
+    """One for all sizes that were asked for, in their order and with their streams.
+
+    When blocks come back is a matter of timing in a program with several streams; what is asked for
+    is not.
+    """
+    streams: dict[int, int] = {}
+    digest = hashlib.sha256()
+    for event in itertools.chain(*snapshot["device_traces"]):
+        if event["action"] == "alloc":
+            stream = streams.setdefault(event["stream"], len(streams))
+            digest.update(f"{event['size']} {stream};".encode())
+    return digest.hexdigest()[:16]
+
+
 def main() -> None:
     case = sys.argv[1]
     # With several ranks on one real card, all of them use the first.
@@ -37,8 +54,10 @@ def main() -> None:
     torch.cuda.set_device(local)
     dist.init_process_group("nccl")
     torch.manual_seed(0)
-    if history := os.environ.get("RANKS_HISTORY"):
-        torch.cuda.memory._record_memory_history(max_entries=1_000_000, stacks="python")
+    history = os.environ.get("RANKS_HISTORY")
+    torch.cuda.memory._record_memory_history(
+        context="all" if history else None, stacks="python", max_entries=1_000_000
+    )
     has_run_out = False
     try:
         CASES[case]()
@@ -53,6 +72,7 @@ def main() -> None:
         "allocations": statistics["allocation.all.allocated"],
         "retries": statistics["num_alloc_retries"],
         "has_run_out": has_run_out,
+        "requests": digest_of_requests(torch.cuda.memory._snapshot()),
     }
     # In one piece, so that lines of two ranks do not mix.
     os.write(1, ("figures " + json.dumps(figures) + "\n").encode())

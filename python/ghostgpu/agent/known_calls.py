@@ -22,7 +22,7 @@ from ..tricks.dynamo_shield import shielded
 from .calls import tell_torchscript
 from .followed_functions import Followed, followed_functions
 from .guard import install
-from .host_values import SMALL_BYTES, Blank, Call, Geometry, NotKnown, Shown
+from .host_values import SMALL_BYTES, Blank, Call, Content, Geometry, NotKnown, Shown
 from .kernels import put_in_front
 from .known_values import KnownValues
 from .operators import Operators
@@ -255,7 +255,10 @@ class KnownCalls:
         return written
 
     def _resized(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """A tensor that gets another shape keeps what it holds, unless its storage has to grow."""
+        """A tensor that gets another shape keeps what it holds.
+
+        What is new behind it was never written: any bytes will do.
+        """
         known = self._known
         tensor_type = self._torch.Tensor
 
@@ -266,11 +269,28 @@ class KnownCalls:
             size_bytes = target.untyped_storage().nbytes()
             result = original(target, *arguments, **options)
             known.forget(target)
-            if before is not None and target.untyped_storage().nbytes() == size_bytes:
+            if before is not None:
+                if target.untyped_storage().nbytes() != size_bytes:
+                    before = known.attempt(self._grown, before, target)
                 known.attempt(known.keep, target, before)
             return result
 
         return resized
+
+    def _grown(self, before: Content, target: Any) -> Content | None:
+        """What was there, at the beginning of a storage that is larger now."""
+        if not self._known.can_hold(target):
+            return None
+        host, size_bytes = self._known.host, target.untyped_storage().nbytes()
+
+        def make() -> Any:
+            with host.working():
+                whole = host.blank(size_bytes)
+                old = before.bytes()
+                whole[: len(old)].copy_(old)
+                return whole
+
+        return Content(host, size_bytes, make, depth=before.depth + 1, draws=before.draws)
 
     def _without_effect(self, original: Callable[..., Any]) -> Callable[..., Any]:
         known = self._known

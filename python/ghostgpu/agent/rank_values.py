@@ -117,7 +117,7 @@ class Channel:
 
 
 class RankValues:
-    """All channels of this process. A script may start several jobs, whose groups have the same names."""
+    """All channels of this process. Groups of several jobs of a script may have the same names."""
 
     def __init__(
         self, run_dir: str, wait: Callable[[], object], job: Callable[[], str] = lambda: ""

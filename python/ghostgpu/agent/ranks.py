@@ -42,7 +42,7 @@ class Ranks:
         self._enough_since: float | None = None
         self._has_left = False
         self.job = ""
-        """A name that the ranks of this process's job have in common, and no other job of the run has."""
+        """A name that this job's ranks have in common, and those of no other job of the run."""
 
     def install(self) -> None:
         """Learn the rank when a process group is made."""

@@ -7,6 +7,9 @@ second. Where a step takes longer than that, the old buckets have gone before th
 rehearsal is at this place within milliseconds, and would have both at once: as many bytes too much
 as the model has gradients. A real card has both, too, where steps are that short, and the answer
 says so.
+
+A communication hook that compresses gradients leaves its copies to the watchdog in the same way, in
+every step.
 """
 
 from __future__ import annotations
@@ -22,15 +25,19 @@ WATCHDOG_PERIOD_S = 0.1
 """`kWatchdogThreadSleepMillis` of PyTorch's `ProcessGroupNCCL`."""
 PATIENCE_S = 2.5 * WATCHDOG_PERIOD_S
 """Enough for the watchdog to look once after everything is finished, on a busy machine too."""
+MOST_PASSES = 3
+"""With a static graph the second pass only looks at the order of gradients, and the third makes new
+buckets. Models with parameters that may be unused never do."""
 
 
 class RebuiltBuckets:
-    """Waits for the watchdog, once for each reducer."""
+    """Waits for the watchdog until a reducer has its second buckets, and always with a hook."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._is_due: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
-        """False once the wait is over; missing before a pass whose gradients are exchanged."""
+        self._passes_left: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        """In how many passes buckets may still be rebuilt; missing before the first exchange."""
+        self._with_hook: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self) -> None:
         """Wrap what the forward pass of a wrapped model begins with, and what it ends with."""
@@ -42,21 +49,44 @@ class RebuiltBuckets:
 
         @functools.wraps(prepare)
         def prepare_for_backward(reducer: Any, *arguments: Any) -> Any:
-            self._is_due.setdefault(reducer, True)
+            self._passes_left.setdefault(reducer, MOST_PASSES)
             return prepare(reducer, *arguments)
 
         @functools.wraps(rebuild)
         def rebuild_buckets(reducer: Any) -> Any:
-            if self._is_due.get(reducer):
-                self._is_due[reducer] = False
-                if self._torch.cuda.is_initialized():
-                    self._torch.cuda.synchronize()
-                    self._wait_for_watchdog()
-                    return self._measured(lambda: rebuild(reducer))
-            return rebuild(reducer)
+            left = self._passes_left.get(reducer)
+            is_due = left is not None and (left > 0 or reducer in self._with_hook)
+            if not is_due or not self._torch.cuda.is_initialized():
+                return rebuild(reducer)
+            self._torch.cuda.synchronize()
+            self._wait_for_watchdog()
+            has_rebuilt = self._measured(lambda: rebuild(reducer))
+            self._passes_left[reducer] = 0 if has_rebuilt else max((left or 0) - 1, 0)
+            return has_rebuilt
 
         reducers.prepare_for_backward = prepare_for_backward
         reducers._rebuild_buckets = rebuild_buckets
+        self._notice_hooks()
+
+    def _notice_hooks(self) -> None:
+        """Wrap what registers a hook with a reducer."""
+        distributed = getattr(self._torch, "distributed", None)
+        for name in ("_register_comm_hook", "_register_builtin_comm_hook"):
+            original = getattr(distributed, name, None)
+            if original is not None:
+                setattr(distributed, name, self._noticing(original))
+
+    def _noticing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def register(reducer: Any, *arguments: Any) -> Any:
+            self._with_hook.add(reducer)
+            RECORD.assume(
+                f"what a communication hook makes of gradients is gone when the next step begins; "
+                f"in steps shorter than {WATCHDOG_PERIOD_S} s, the card may have that of several"
+            )
+            return original(reducer, *arguments)
+
+        return register
 
     def _wait_for_watchdog(self) -> None:
         """Return when it has let go of all collectives that are finished."""

@@ -86,8 +86,14 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     };
     let mut answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
-    let grounds = grounds_in_words(&answer.ranks, question.finds_distinct_ranks);
-    answer.assumptions.splice(0..0, grounds);
+    // Ranks that a failed job has no figures of are not ones that were left out.
+    if matches!(
+        run.completion(),
+        Completion::Completed | Completion::OutOfMemory
+    ) {
+        let grounds = grounds_in_words(&answer.ranks, question.finds_distinct_ranks);
+        answer.assumptions.splice(0..0, grounds);
+    }
     if let Some(ranges) = peak_ranges(&run) {
         add_peak_ranges(&mut answer, &ranges);
     }

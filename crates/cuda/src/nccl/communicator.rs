@@ -428,6 +428,13 @@ fn end(communicator: Communicator) -> i32 {
     }
 }
 
+/// Waits for what was called: a collective that others never call keeps a real job here.
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclCommFinalize(communicator: Communicator) -> i32 {
+    log_call!(ncclCommFinalize, communicator);
+    ranks::finish(communicator as usize)
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn ncclCommDestroy(communicator: Communicator) -> i32 {
     log_call!(ncclCommDestroy, communicator);
@@ -442,10 +449,10 @@ pub extern "C" fn ncclCommAbort(communicator: Communicator) -> i32 {
 
 fn nothing_more() {}
 
-// Waiting for, stopping and resuming work of which there is none.
+// Stopping and resuming work of which there is none.
 device_work! {
     before: nothing_more;
-    (communicator: Communicator) => ncclCommFinalize, ncclCommResume;
+    (communicator: Communicator) => ncclCommResume;
     (communicator: Communicator, flags: c_int) => ncclCommRevoke, ncclCommSuspend;
 }
 

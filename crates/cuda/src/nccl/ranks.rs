@@ -231,6 +231,18 @@ pub fn wait_for(meeting: &Meeting, ticket: Ticket) -> Result<(), Trouble> {
     wait(|here| meeting.wait(ticket, here))
 }
 
+/// Waits until everybody has made all calls that this rank has made. Returns what NCCL answers.
+pub fn finish(handle: usize) -> i32 {
+    let Some(meeting) = meeting(handle) else {
+        return status::SUCCESS;
+    };
+    let waits = |ticket| wait_for(&meeting, ticket);
+    match meeting.newest().into_iter().try_for_each(waits) {
+        Ok(()) => status::SUCCESS,
+        Err(trouble) => report(&trouble),
+    }
+}
+
 /// The host waits for what a stream waits for. Returns a status of the runtime.
 pub fn host_waits(awaited: &Awaited) -> c_int {
     for (handle, ticket) in awaited.tickets() {
