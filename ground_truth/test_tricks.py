@@ -20,8 +20,6 @@ MEASURED: dict[str, Any] = {
 
 #: Why a case differs, and by which share of the reserved bytes at most.
 DIFFERS = {
-    "offload-activations": ("measured before memory was reused at fixed places", 0.6),
-    "chunking": ("measured before the last chunk kept its graph", 0.01),
     "resnet50/autocast fp16": (
         "gradients overflow on the card, which leaves three steps out",
         0.07,
