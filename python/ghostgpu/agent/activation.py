@@ -295,7 +295,11 @@ def _install_tricks(torch: Any, current: session.Session, ending: Ending) -> Non
     started = tricks.start(torch, current.tricks, refuse, is_rehearsed=True)
 
     def tell() -> None:
-        for each in started.accounts():
+        accounts = started.accounts()
+        # A launcher such as torchrun imports torch too, and never comes to use a card.
+        if not torch.cuda.is_initialized() and all(each.did is None for each in accounts):
+            return
+        for each in accounts:
             report = ChangeReport(each.name, each.did, each.line, each.other_results)
             RECORD.report.changes.append(report)
             RECORD.assume(
