@@ -24,8 +24,9 @@ DIFFERS = {
         "gradients overflow on the card, which leaves three steps out",
         0.07,
     ),
-    "bert-base/autocast, checkpointing, fused": ("not known", 0.001),
-    "gpt2/checkpointing": ("not known", 0.001),
+    # Both the same in two runs on the card; reserved memory is equal.
+    "bert-base/autocast, checkpointing, fused": ("a cast weight more on the card", 0.0),
+    "gpt2/checkpointing": ("half a MiB more here, not known", 0.0),
 }
 
 #: What stands for the others in `make test`: the cheapest model, and one trick of each kind.
