@@ -111,8 +111,8 @@ class Hooks:
 
         def call(module: Any, *arguments: Any, **options: Any) -> Any:
             depth = getattr(threads, "depth", 0)
-            # A loader's worker calls transforms of images, which are modules too. It trains nothing,
-            # and may not use a card.
+            # A loader's worker calls transforms of images, which are modules too. It trains
+            # nothing, and may not use a card.
             if depth == 0 and get_worker_info() is not None:
                 return original(module, *arguments, **options)
             # A backward pass calls modules again that are checkpointed: they are inner ones.

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 # mypy: disable-error-code="assignment,attr-defined,misc,name-defined,no-any-return,no-untyped-call,operator"
 """Whole loops in which memory runs out again and again have the numbers of those without.
 
