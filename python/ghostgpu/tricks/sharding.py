@@ -135,7 +135,7 @@ class Sharding(Trick):
         fully_shard(model, mesh=mesh)
         after = dict(model.named_parameters(remove_duplicate=False))
         self._hand_over({id(before[key]): (key, after[key]) for key in before}, before)
-        self._watch_checkpoints(model)
+        self._watch_checkpoints(model, name)
         self._sharded.update(kinds)
         self._models.append(name)
         self._ranks = group.size()
@@ -208,9 +208,9 @@ class Sharding(Trick):
 
     # Checkpoints
 
-    def _watch_checkpoints(self, model: Any) -> None:
+    def _watch_checkpoints(self, model: Any, kind: str) -> None:
         def gather(module: Any, state: dict[str, Any], prefix: str, _metadata: Any) -> None:
-            self._meet(f"state_dict() of {type(module).__name__}")
+            self._meet(f"state_dict() of {kind}")
             for name, value in state.items():
                 if name.startswith(prefix) and _is_sharded(value):
                     state[name] = _whole(value)
