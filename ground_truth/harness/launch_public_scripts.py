@@ -35,10 +35,10 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python"
 TRICKS: dict[str, tuple[str, ...]] = {
     "examples-word-language-model-lstm": (
         *("", "--amp bf16", "--eval-no-grad", "--survive-oom", "--chunks 2"),
-        *("--offload-activations 64KiB",),
+        *("--offload-activations=64KiB",),
     ),
     "examples-word-language-model-transformer": (
-        *("", "--checkpoint auto", "--amp bf16", "--eval-no-grad", "--offload-activations 64KiB"),
+        *("", "--checkpoint auto", "--amp bf16", "--eval-no-grad", "--offload-activations=64KiB"),
         *("--checkpoint auto --amp bf16",),
     ),
     "examples-imagenet-resnet50": (

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::change::Change;
-use crate::judge::{Completion, EXIT_FAILURE, Run};
+use crate::judge::{Completion, Run};
 use crate::prepare::Prepared;
 use crate::process::{Ending, keep, let_go, supervise_other};
 use crate::run_dir::{RunDir, TICK};
@@ -174,7 +174,8 @@ impl WaitingCopy {
         let run = gather(prepared, &session, &run_dir, supervised, started)?;
         Ok(match run.completion() {
             Completion::Completed | Completion::OutOfMemory => Some(run),
-            _ if is_refused_by_trick(&session, &run) => Some(run),
+            // A trick that cannot be right for the script cannot be right for a copy either.
+            _ if run.trick_refusal().is_some() => Some(run),
             _ => None,
         })
     }
@@ -186,13 +187,4 @@ pub(crate) fn was_the_copys_fault(whole: &Run) -> bool {
         whole.completion(),
         Completion::Completed | Completion::OutOfMemory
     )
-}
-
-/// A trick that cannot be right ends the script with what wrong usage ends with, and says so: that is the same in a
-/// copy.
-fn is_refused_by_trick(session: &Session, run: &Run) -> bool {
-    let says = |line: &String| line.trim_start().starts_with("ghostgpu: ");
-    !session.tricks.is_empty()
-        && run.ending == Ending::Exited(i32::from(EXIT_FAILURE))
-        && run.last_lines.iter().any(says)
 }

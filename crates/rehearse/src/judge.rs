@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ghostgpu_session::{Note, OomReport, ProcessReport, RefusedCall, StackFrame};
+use ghostgpu_session::{Note, OomReport, ProcessReport, RefusedCall, StackFrame, TrickRefusal};
 
 use crate::History;
 use crate::SizePointReport;
@@ -154,6 +154,12 @@ impl Run {
             .flat_map(|process| &process.ooms)
             .filter(|oom| !oom.is_fatal && fatal.is_none_or(|fatal| !std::ptr::eq(*oom, fatal)))
             .collect()
+    }
+
+    /// What a trick has said that ended the script because it cannot be right for it.
+    pub fn trick_refusal(&self) -> Option<&TrickRefusal> {
+        let mut processes = self.findings.processes.iter();
+        processes.find_map(|process| process.refused_trick.as_ref())
     }
 
     /// Calls that were refused: with the user's line from the agent, without it from the library.

@@ -59,6 +59,8 @@ pub enum Reason {
     /// The first line of an exception.
     Exception(String),
     ExitCode(u8),
+    /// What a trick said that cannot be right for the script.
+    RefusedByTrick(String),
 }
 
 impl Outcome {
@@ -73,10 +75,15 @@ impl Outcome {
                 Reason::NotSimulated(calls.pop().map(|call| call.function))
             }
             Completion::PreloadBlocked => Reason::PreloadBlocked,
-            Completion::ScriptFailed | Completion::ScriptKilled => match run.exception() {
-                Some(text) => Reason::Exception(text.lines().next().unwrap_or_default().to_owned()),
-                None => Reason::ExitCode(run.ending.shell_code()),
-            },
+            Completion::ScriptFailed | Completion::ScriptKilled => {
+                match (run.trick_refusal(), run.exception()) {
+                    (Some(refusal), _) => Reason::RefusedByTrick(refusal.reason.clone()),
+                    (None, Some(text)) => {
+                        Reason::Exception(text.lines().next().unwrap_or_default().to_owned())
+                    }
+                    (None, None) => Reason::ExitCode(run.ending.shell_code()),
+                }
+            }
         };
         Self::Fails {
             reason,
@@ -179,7 +186,7 @@ impl fmt::Display for Reason {
             Self::PreloadBlocked => {
                 formatter.write_str("the stand-in library was not loaded into it")
             }
-            Self::Exception(line) => formatter.write_str(line),
+            Self::Exception(line) | Self::RefusedByTrick(line) => formatter.write_str(line),
             Self::ExitCode(code) => write!(formatter, "it ended with exit code {code}"),
         }
     }
@@ -190,6 +197,7 @@ mod tests {
     use super::*;
     use crate::Findings;
     use crate::process::Ending;
+    use ghostgpu_session::{ProcessReport, TrickRefusal};
 
     #[test]
     fn the_place_of_a_failed_request_is_told_as_people_say_it() {
@@ -220,5 +228,31 @@ mod tests {
             panic!("it did not end");
         };
         assert_eq!((reason, code), (Reason::TimedOut, 2));
+    }
+
+    #[test]
+    fn a_script_that_a_trick_ended_fails_for_what_the_trick_reported() {
+        let report = |refused_trick| ProcessReport {
+            refused_trick,
+            exception: Some("SystemExit: 2".to_owned()),
+            ..ProcessReport::default()
+        };
+        let refusal = TrickRefusal {
+            reason: "ResNet cannot be run in chunks".to_owned(),
+            alternative: "use checkpointing".to_owned(),
+        };
+        // A launcher's process knows nothing of it.
+        let processes = vec![ProcessReport::default(), report(Some(refusal))];
+        let findings = Findings {
+            processes,
+            ..Findings::default()
+        };
+        let Outcome::Fails { reason, code } = Outcome::of(&Run::new(Ending::Exited(2), findings))
+        else {
+            panic!("it did not fail");
+        };
+        assert_eq!(reason.to_string(), "ResNet cannot be run in chunks");
+        assert!(matches!(reason, Reason::RefusedByTrick(_)));
+        assert_eq!(code, 2);
     }
 }

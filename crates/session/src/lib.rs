@@ -16,7 +16,7 @@ pub use ghostgpu_tricks::Request as TrickRequest;
 pub use report::{
     AllocatorPeaks, ChangeReport, Coverage, Covered, GroupFamily, MemoryLimit, NotReached, Note,
     OomReport, ProcessReport, RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData,
-    TrainingPart, WrittenFile,
+    TrainingPart, TrickRefusal, WrittenFile,
 };
 pub use request::{
     ChosenRanks, CoverageRequest, CudnnSource, LoadError, RanksRequest, SESSION_VARIABLE, Session,

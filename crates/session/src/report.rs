@@ -141,6 +141,15 @@ pub struct ProcessReport {
     pub shards: Vec<u32>,
     /// The line of a loop that waits for a value, at which the agent ended the script.
     pub waits_at: Option<String>,
+    /// What a trick that cannot be right for the script has said, where one ended it.
+    pub refused_trick: Option<TrickRefusal>,
+}
+
+/// Why a trick ended the script, for the user to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrickRefusal {
+    pub reason: String,
+    pub alternative: String,
 }
 
 /// Groups of ranks along one dimension of a job: equally large, with nothing in common.

@@ -31,7 +31,7 @@ from .rank_values import RankValues
 from .ranks import Ranks
 from .readbacks import Readbacks
 from .rebuilt_buckets import RebuiltBuckets
-from .report import RECORD, ChangeReport, RefusedCall
+from .report import RECORD, ChangeReport, RefusedCall, TrickRefusal
 from .sequence_lengths import SequenceLengths
 from .stacks import current_frames, describe, users_line
 from .steps import StepCounter
@@ -288,11 +288,19 @@ def _install_tricks(torch: Any, current: session.Session, ending: Ending) -> Non
     from ..tricks.faults import tell_faults_to
     from ..tricks.refusal import ending_the_script
 
+    def refuse(reason: str, alternative: str) -> BaseException:
+        RECORD.report.refused_trick = TrickRefusal(reason, alternative)
+        return ending_the_script(reason, alternative)
+
     tell_faults_to(note_fault)
-    started = tricks.start(torch, current.tricks, ending_the_script, is_rehearsed=True)
+    started = tricks.start(torch, current.tricks, refuse, is_rehearsed=True)
 
     def tell() -> None:
-        for each in started.accounts():
+        accounts = started.accounts()
+        # A launcher such as torchrun imports torch too, and never comes to use a card.
+        if not torch.cuda.is_initialized() and all(each.did is None for each in accounts):
+            return
+        for each in accounts:
             report = ChangeReport(each.name, each.did, each.line, each.other_results)
             RECORD.report.changes.append(report)
             RECORD.assume(

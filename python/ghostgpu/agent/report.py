@@ -122,6 +122,14 @@ class ChangeReport:
 
 
 @dataclass
+class TrickRefusal:
+    """Why a trick ended the script: it cannot be right for it."""
+
+    reason: str
+    alternative: str
+
+
+@dataclass
 class Covered:
     """A part of a training that was rehearsed, as `TrainingPart` names it."""
 
@@ -195,6 +203,8 @@ class ProcessReport:
     """For every rank of the job the first whose parts of the parameters are as large."""
     waits_at: str | None = None
     """The line of a loop that waits for a value, at which the script was ended."""
+    refused_trick: TrickRefusal | None = None
+    """What a trick that cannot be right for the script has said, where one ended it."""
 
 
 class Record:

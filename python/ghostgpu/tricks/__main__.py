@@ -31,7 +31,8 @@ def main(words: Sequence[str]) -> None:
         os.execvp(command[0], command)
     except OSError as error:
         raise ending_the_script(
-            f"`{command[0]}` cannot be started: {error.strerror}", "a program must be on the PATH"
+            f"`{command[0]}` cannot be started: {error.strerror}",
+            "a program must be on the PATH; a value that an option can do without follows a `=`",
         ) from None
 
 

@@ -1,5 +1,8 @@
 """Adam with 8-bit state, of bitsandbytes or of torchao, whichever is installed.
 
+bitsandbytes comes first, where both are: torchao compiles its step, and takes a learning rate that
+the script assigns itself only as a tensor, which it is made here.
+
 Saves: about three quarters of Adam's state.
 Costs: nothing much; the state is rounded.
 Numbers: precision.
@@ -53,7 +56,16 @@ class EightBitOptimizer(Trick):
         kept = {name: given[name] for name in _KEPT if name in given}
         self._replaced[kind.__name__] += 1
         parameters = groups_without(given["params"], _FOREIGN)
-        return getattr(self._optimizers(), f"{kind.__name__}8bit")(parameters, **kept)
+        made = getattr(self._optimizers(), f"{kind.__name__}8bit")(parameters, **kept)
+        if self._library == "torchao":
+            made.register_step_pre_hook(self._keep_rates_in_tensors)
+        return made
+
+    def _keep_rates_in_tensors(self, optimizer: Any, arguments: Any, options: Any) -> None:
+        """Its step ends with an error where a script has written `group["lr"] = rate`."""
+        for group in optimizer.param_groups:
+            if not isinstance(group["lr"], self.torch.Tensor):
+                group["lr"] = self.torch.tensor(group["lr"], dtype=self.torch.float32)
 
     def _optimizers(self) -> Any:
         # Imported only here: both import torch, and torch is being imported while we install.
@@ -81,4 +93,5 @@ class EightBitOptimizer(Trick):
         return "the script made no Adam or AdamW"
 
     def line(self) -> str:
-        return "optimizer = bitsandbytes.optim.AdamW8bit(model.parameters(), lr=...)"
+        library = self._library or "bitsandbytes"
+        return f"optimizer = {library}.optim.AdamW8bit(model.parameters(), lr=...)"

@@ -39,6 +39,8 @@ class Hooks:
         self.around_modules: list[AroundCall] = []
         """All calls of modules."""
         self.before_backward: list[Callable[[], object]] = []
+        self.refuses_in_backward = False
+        """Whether a trick may raise `Refused` inside of a backward pass, which is ended by it."""
         self.around_backward: list[AroundBackward] = []
         """The script's own `backward()`: not `torch.autograd.grad`, and nothing inside of it."""
         self.around_steps: list[AroundCall] = []
@@ -81,7 +83,8 @@ class Hooks:
         watches_calls = self.around_models or self.around_modules
         if watches_calls:
             put_around_calls(torch, self._calling)
-        if watches_calls or self.before_backward or self.around_backward:
+        watches_backward = self.before_backward or self.around_backward
+        if watches_calls or watches_backward or self.refuses_in_backward:
             for owner, name in (
                 (torch.Tensor, "backward"),
                 (torch.autograd, "backward"),
@@ -102,11 +105,17 @@ class Hooks:
             self._watch_modes()
 
     def _calling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        from torch.utils.data import get_worker_info
+
         threads = self._threads
 
         def call(module: Any, *arguments: Any, **options: Any) -> Any:
-            # A backward pass calls modules again that are checkpointed: they are inner ones.
             depth = getattr(threads, "depth", 0)
+            # A loader's worker calls transforms of images, which are modules too. It trains
+            # nothing, and may not use a card.
+            if depth == 0 and get_worker_info() is not None:
+                return original(module, *arguments, **options)
+            # A backward pass calls modules again that are checkpointed: they are inner ones.
             is_inner = depth > 0 or self.is_in_backward
             around = self.around_modules if is_inner else self.around_modules + self.around_models
             if not around:

@@ -82,6 +82,7 @@ class OptimizerInBackward(Trick):
 
     def install(self) -> None:
         self._made: list[str] = []
+        self.hooks.refuses_in_backward = True
         self._installed: weakref.WeakKeyDictionary[Any, StepInBackward] = (
             weakref.WeakKeyDictionary()
         )

@@ -33,6 +33,7 @@ PLACES: dict[str, tuple[str, str]] = {
     "offload-optimizer": ("offload_optimizer", "OffloadOptimizer"),
     "optimizer-form": ("optimizer_form", "OptimizerForm"),
     "optimizer-in-backward": ("optimizer_in_backward", "OptimizerInBackward"),
+    "sharding": ("sharding", "Sharding"),
     "shorter-sequences": ("shorter_sequences", "ShorterSequences"),
     "small-evaluation-batch": ("small_evaluation_batch", "SmallEvaluationBatch"),
     "smaller-batch": ("smaller_batch", "SmallerBatch"),

@@ -11,7 +11,8 @@ An optimizer's step that runs out before it has changed anything is made paramet
 script's own lines, such as its loss, cannot be repeated: where these run out, the line is named.
 
 Saves: what a step needs too much.
-Costs: nothing until memory runs out; then the failed attempt, and one more forward pass a step.
+Costs: a model's results, which stay until backward (a large vocabulary's logits: 7 % of GPT-2's
+peak); once memory runs out the failed attempt, and then one more forward pass a step.
 Numbers: the same up to rounding, as with chunking.
 Conflicts: chunking, which is a fixed number of chunks; optimizer-in-backward, which changes
 parameters before a step can still fail.

@@ -123,3 +123,34 @@ def test_an_optimizer_without_the_form_is_refused(tmp_path: Path) -> None:
     done = launched(tmp_path, module("--optimizer", "fused", "train.py"), text)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("ghostgpu: RMSprop has no fused form\n\nhint: ")
+
+
+LOADING = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+class Transform(nn.Module):
+    def forward(self, x):
+        return x + torch.is_autocast_enabled("cuda")
+class Images(Dataset):
+    transform = Transform()
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        return self.transform(torch.zeros(3))
+print(sum(float(batch.sum()) for batch in DataLoader(Images(), batch_size=2, num_workers=1)))
+"""
+
+
+def test_transforms_in_workers_of_a_loader_are_left_alone(tmp_path: Path) -> None:
+    done = launched(tmp_path, module("--amp", "fp16", "train.py"), LOADING)
+    assert (done.returncode, done.stdout.strip()) == (0, "0.0"), done.stderr
+
+
+def test_a_refusal_in_a_backward_pass_ends_the_script_like_others(tmp_path: Path) -> None:
+    passes = "loss.backward(); model(torch.randn(4, 6)).sum().backward()"
+    twice = TRAINING.replace("loss.backward()", passes)
+    done = launched(tmp_path, module("--optimizer", "in-backward", "train.py"), twice)
+    assert done.returncode == 2
+    assert "ghostgpu: SGD cannot step in backward: a second backward pass" in done.stderr
+    assert "Traceback" not in done.stderr

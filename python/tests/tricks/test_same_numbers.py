@@ -92,29 +92,54 @@ def every_test_in_float64() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def expected() -> dict[str, object]:
-    # It is made before a test's own fixtures are.
-    with in_float64():
-        return {name: trained(case, plain, 3) for name, case in ALL.items() if case.is_possible}
+def compared(requests: list[tuple[str, Mapping[str, str]]], expected: dict[str, Any]) -> list[Any]:
+    """Train every model with tricks, in a copy of this process; what each trick did."""
 
-
-@pytest.mark.parametrize("name", REQUESTS)
-def test_three_steps_end_where_they_would_without_the_trick(
-    name: str, expected: dict[str, object]
-) -> None:
     def train() -> list[str | None]:
-        started = tricks.start(torch, REQUESTS[name])
-        for each, result in expected.items():
+        started = tricks.start(torch, requests)
+        for each, (steps, result) in expected.items():
             try:
-                assert_same(trained(ALL[each], plain, 3), result)  # type: ignore[arg-type]
+                assert_same(trained(ALL[each], plain, steps), result)
             except BaseException as error:
                 raise AssertionError(f"{each}: {error}") from error
         return [account.did for account in started.accounts()]
 
-    did = in_a_copy(train)
+    did: list[Any] = in_a_copy(train)
+    return did
+
+
+def ends_of(steps: int) -> dict[str, Any]:
+    return {
+        name: (steps, trained(case, plain, steps)) for name, case in ALL.items() if case.is_possible
+    }
+
+
+@pytest.fixture(scope="module")
+def after_three() -> dict[str, Any]:
+    # It is made before a test's own fixtures are.
+    with in_float64():
+        return ends_of(3)
+
+
+@pytest.fixture(scope="module")
+def after_twenty() -> dict[str, Any]:
+    with in_float64():
+        return ends_of(20)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_three_steps_end_where_they_would_without_the_trick(
+    name: str, after_three: dict[str, Any]
+) -> None:
+    did = compared(REQUESTS[name], after_three)
     if "evaluation" not in name and "none" not in name:
         assert all(did), did
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize("name", REQUESTS)
+def test_so_do_twenty_steps(name: str, after_twenty: dict[str, Any]) -> None:
+    compared(REQUESTS[name], after_twenty)
 
 
 def test_activations_that_may_not_be_written_over_are_named() -> None:
@@ -185,7 +210,7 @@ def test_every_trick_of_these_classes_is_tried_here_or_has_tests_of_its_own() ->
     tried = {name for requests in REQUESTS.values() for name, _ in requests}
     elsewhere = {
         # with exact gradients: tests of their own
-        *("chunking", "evaluation-chunks", "surviving-oom", "loss-head"),
+        *("chunking", "evaluation-chunks", "surviving-oom", "loss-head", "sharding"),
         *("offload-activations", "offload-optimizer", "optimizer-in-backward"),
         # settings of a card, and of loaders that evaluate
         *("allocator", "leave-room", "no-limit", "no-cudnn-benchmark", "small-evaluation-batch"),

@@ -287,7 +287,7 @@ fn why_it_ended(reason: &Reason, catalogue: &Catalogue) -> String {
         }
         Reason::NotSimulated(None) => say!(catalogue, "ended-at-some-call"),
         Reason::PreloadBlocked => say!(catalogue, "ended-without-library"),
-        Reason::Exception(line) => line.clone(),
+        Reason::Exception(line) | Reason::RefusedByTrick(line) => line.clone(),
         Reason::ExitCode(code) => say!(catalogue, "ended-with-code", code = code.to_string()),
     }
 }

@@ -54,6 +54,9 @@ pub fn write(script: &Script<'_>, request: &Request) -> Outcome {
             Err("which activations may be written over is proved on the running model".to_owned())
         }
         "loss-head" => Err("the model computes its own logits and loss".to_owned()),
+        "sharding" => {
+            Err("checkpoints have to be gathered, wherever the script writes them".to_owned())
+        }
         "shorter-sequences" => Err("sequences are cut where a model is called".to_owned()),
         "empty-cache" => {
             Err("where training and evaluation change places shows when it runs".to_owned())

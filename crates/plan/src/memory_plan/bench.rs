@@ -172,9 +172,7 @@ impl<'a> Bench<'a> {
             }
             // It saves more than was thought.
             Outcome::Fits(_) | Outcome::DoesNotFit(_) => return self.on_card(wanted),
-            Outcome::Fails { reason, .. } => {
-                CameTo::Fails(refusal(&run).unwrap_or_else(|| reason.to_string()))
-            }
+            Outcome::Fails { reason, .. } => CameTo::Fails(reason.to_string()),
         };
         if let (CameTo::Fails(_), [only]) = (&came_to, left.requests()) {
             self.without_place.insert(only.name.clone());
@@ -310,10 +308,10 @@ impl<'a> Bench<'a> {
             Verdict::WillRunOut | Verdict::NotKnown | Verdict::DidNotUseCard => {
                 CameTo::NotKnown(judgement.reason)
             }
-            _ => CameTo::Fails(refusal(run).unwrap_or_else(|| match Outcome::of(run) {
+            _ => CameTo::Fails(match Outcome::of(run) {
                 Outcome::Fails { reason, .. } => reason.to_string(),
                 _ => judgement.reason,
-            })),
+            }),
         })
     }
 
@@ -395,13 +393,6 @@ fn reports(run: &Run) -> Vec<ChangeReport> {
     processes
         .flat_map(|process| process.changes.clone())
         .collect()
-}
-
-/// What a trick said that ended the script, because it cannot be right for it.
-fn refusal(run: &Run) -> Option<String> {
-    let lines = run.last_lines.iter().rev();
-    let said = lines.filter_map(|line| line.trim().strip_prefix("ghostgpu: "));
-    said.map(str::to_owned).next()
 }
 
 /// Why a script fails as it is.
