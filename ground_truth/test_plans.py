@@ -13,7 +13,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "harness" / "plans"))
 
-from results import FOLDER, SHARE, LargestBatch, Line, Results
+from results import (  # type: ignore[import-not-found]
+    FOLDER,
+    SHARE,
+    LargestBatch,
+    Line,
+    Results,
+)
 
 if not (FOLDER / "measured.jsonl").exists():
     pytest.skip("no card has run these plans yet", allow_module_level=True)
