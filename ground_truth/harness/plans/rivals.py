@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "scripts"))
 
-from models import MODELS, Job
+from models import MODELS, Job  # type: ignore[import-not-found]
 
 #: As many steps as Lightning's finder makes of each batch; more follow to measure their time.
 STEPS_OF_A_TRIAL = 3

@@ -19,7 +19,7 @@ use super::coarse_time::coarse_time;
 use super::combination::{Combination, request};
 use super::composition::{Composition, floor_bytes};
 use super::families::{
-    FREE, Family, LadderKind, accumulation, families, shorter_sequences, singles,
+    FREE, Family, LadderKind, accumulation, checkpointing, families, shorter_sequences, singles,
 };
 use super::least::Least;
 
@@ -168,6 +168,11 @@ impl<'a> Search<'a> {
         }
         if let Some(peaks) = self.bench.with_unlimited_memory(index)? {
             self.alone.push((prefix.clone(), peaks.device_bytes));
+        }
+        // What checkpointing saved of the plain job may say little here: with less gradients and state the peak
+        // moves from the optimizer's step, which has no activations, to the backward pass.
+        if !self.is_saving("checkpointing") && self.question.allowed.permits("checkpointing") {
+            self.least(&checkpointing(prefix, self.composition))?;
         }
         self.try_strongest(prefix)?;
         self.families_on(prefix, REHEARSALS_PER_CHANGE)
