@@ -13,6 +13,9 @@ const MOST_KEEPING: usize = 7;
 const MOST_CHANGING: usize = 4;
 const MOST_MISSES: usize = 4;
 
+/// Kinds of blocks of which is said what they have.
+const MOST_LAYERS: usize = 2;
+
 /// A command that is to be copied is not cut.
 const ANY_NUMBER_OF_LINES: usize = usize::MAX;
 
@@ -33,13 +36,16 @@ impl PlanAnswer {
         match self.result {
             PlanResult::FitsAlready | PlanResult::NoQuestion => {}
             PlanResult::Found | PlanResult::FoundTightly => {
-                text.push_str(&self.ways(look.width, is_everything));
+                text.push_str(&self.table_of_ways(look.width, is_everything));
             }
             PlanResult::NothingFits => text.push_str(&self.misses(look.width, is_everything)),
         }
         let mut sheet = look.sheet();
         self.add_rest(&mut sheet, is_everything);
-        text + &sheet.render()
+        text.push_str(&sheet.render());
+        // Where there is nothing else to say, an empty sheet is an empty line.
+        text.truncate(text.trim_end().len());
+        text + "\n"
     }
 
     fn headline(&self) -> Headline {
@@ -111,11 +117,15 @@ impl PlanAnswer {
     }
 
     /// What fits, in two parts: what keeps the numbers, and what does not.
-    fn ways(&self, width: usize, is_everything: bool) -> String {
+    fn table_of_ways(&self, width: usize, is_everything: bool) -> String {
         let most = |count: usize| if is_everything { usize::MAX } else { count };
         let fitting = |keeps: bool, most: usize| -> Vec<&Candidate> {
-            let all = self.candidates.iter();
-            let all = all.filter(|it| it.outcome.fits() && it.keeps_numbers() == keeps);
+            let all = self.candidates.iter().filter(|it| it.outcome.fits());
+            let all: Vec<&Candidate> = match is_everything {
+                true => all.collect(),
+                false => self.ways().collect(),
+            };
+            let all = all.into_iter().filter(|it| it.keeps_numbers() == keeps);
             all.take(most).collect()
         };
         let keeping = fitting(true, most(MOST_KEEPING));
@@ -194,6 +204,9 @@ impl PlanAnswer {
                 ),
             );
         }
+        if self.result == PlanResult::NothingFits {
+            self.add_layers(sheet);
+        }
         for card in &self.cards {
             let with = match card.in_words.as_str() {
                 "" => "as it is".to_owned(),
@@ -216,6 +229,9 @@ impl PlanAnswer {
             let text = format!("{} with it{}", largest.batch, own.unwrap_or_default());
             sheet.paragraph("largest batch", &text);
         }
+        if let Some(text) = self.learning_rate() {
+            sheet.paragraph("learning rate", &text);
+        }
         if self.stopped != StoppedBecause::NotSearched {
             sheet.paragraph("rehearsed", &self.rehearsed());
         }
@@ -236,6 +252,34 @@ impl PlanAnswer {
             let command = broken(&words, sheet.text_width(), ANY_NUMBER_OF_LINES);
             sheet.section(label, command);
         }
+    }
+
+    /// What a model with fewer blocks would save.
+    fn add_layers(&self, sheet: &mut Sheet) {
+        let layers = self.as_it_is.layers.iter();
+        for layers in layers.take(MOST_LAYERS) {
+            let each = layers.bytes / layers.count.max(1);
+            let text = format!(
+                "each of the {} blocks ({}) has {} of what the job has as it is",
+                layers.count,
+                layers.class,
+                human(each)
+            );
+            sheet.paragraph("smaller model", &text);
+        }
+    }
+
+    /// Another batch is another training: what that means for the rate, by the usual rules.
+    fn learning_rate(&self) -> Option<String> {
+        let halved = self.smaller_data.iter().find(|it| it.what == "batch");
+        let halved = halved.map(|it| (it.from, it.to));
+        let larger = self.largest_batch.and_then(|it| Some((it.own?, it.batch)));
+        let (from, to) = larger.or(halved).filter(|(from, to)| from != to)?;
+        let part = to as f64 / from.max(1) as f64;
+        Some(format!(
+            "with {to} samples in a step instead of {from} usually ×{part:.2} with SGD, ×{:.2} with Adam",
+            part.sqrt()
+        ))
     }
 
     /// How many, and why no more.

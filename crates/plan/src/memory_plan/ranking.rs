@@ -91,6 +91,7 @@ mod tests {
             came_to,
             relative_time: None,
             reports: Vec::new(),
+            is_thorough: true,
         }
     }
 

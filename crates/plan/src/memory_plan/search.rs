@@ -354,6 +354,19 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// What is recommended has been rehearsed with everything that a training does. What does not fit then makes way for the
+    /// next.
+    pub fn rehearse_best_thoroughly(&mut self) -> Result<(), Stop> {
+        loop {
+            super::ranking::rank(&mut self.bench.tried, self.composition.blocks);
+            let best = self.bench.tried.first();
+            if best.is_none_or(|best| best.is_thorough || !best.fits()) {
+                return Ok(());
+            }
+            self.bench.rehearse_thoroughly(0)?;
+        }
+    }
+
     /// The least amount of a family that fits.
     fn least(&mut self, family: &Family) -> Result<(), Stop> {
         let mut least = Least::up_to(family.height());
