@@ -31,26 +31,13 @@ class Samples(Dataset[tuple[torch.Tensor, torch.Tensor]]):
         return self._sample
 
 
-class Predictor(torch.nn.Module):
-    """A language model that takes its labels and returns its loss."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, inputs: torch.Tensor, target: torch.Tensor) -> Any:
-        return self.model(input_ids=inputs, labels=target).loss
+def language_loss(model: Any, inputs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    result: torch.Tensor = model(input_ids=inputs, labels=target).loss
+    return result
 
 
-class Classifier(torch.nn.Module):
-    """A model of pictures with its loss."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, inputs: torch.Tensor, target: torch.Tensor) -> Any:
-        return torch.nn.functional.cross_entropy(self.model(inputs), target)
+def picture_loss(model: Any, inputs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.cross_entropy(model(inputs), target)
 
 
 def build(name: str) -> tuple[torch.nn.Module, torch.Tensor, torch.Tensor]:
@@ -59,7 +46,7 @@ def build(name: str) -> tuple[torch.nn.Module, torch.Tensor, torch.Tensor]:
         import torchvision
 
         picture = torch.zeros(3, 224, 224)
-        return Classifier(torchvision.models.resnet50()), picture, torch.tensor(1)
+        return torchvision.models.resnet50(), picture, torch.tensor(1)
     import transformers
 
     if name == "gpt2":
@@ -68,7 +55,7 @@ def build(name: str) -> tuple[torch.nn.Module, torch.Tensor, torch.Tensor]:
     else:
         tokens = torch.ones(512, dtype=torch.long)
         model = transformers.BertForMaskedLM(transformers.BertConfig())
-    return Predictor(model), tokens, tokens
+    return model, tokens, tokens
 
 
 def main() -> None:
@@ -78,6 +65,7 @@ def main() -> None:
     arguments = parser.parse_args()
     batch = arguments.batch_size or BATCHES[arguments.model]
     model, inputs, target = build(arguments.model)
+    loss_of = picture_loss if arguments.model == "resnet50" else language_loss
     training = DataLoader(Samples(100_000, inputs, target), batch, shuffle=True)
     evaluation = DataLoader(Samples(2_000, inputs, target), batch)
     model = model.to("cuda")
@@ -86,14 +74,14 @@ def main() -> None:
         model.train()
         for inputs, target in training:
             optimizer.zero_grad()
-            loss = model(inputs.to("cuda"), target.to("cuda"))
+            loss = loss_of(model, inputs.to("cuda"), target.to("cuda"))
             loss.backward()
             optimizer.step()
         model.eval()
         total = 0.0
         with torch.no_grad():
             for inputs, target in evaluation:
-                total += model(inputs.to("cuda"), target.to("cuda")).item()
+                total += loss_of(model, inputs.to("cuda"), target.to("cuda")).item()
 
 
 if __name__ == "__main__":

@@ -58,6 +58,9 @@ pub struct PlanAnswer {
     pub left_out_since_one_within_fits: usize,
     /// Their tricks, added up, do not save enough.
     pub left_out_as_too_large: usize,
+    /// They take much longer than one that fits.
+    #[serde(default)]
+    pub left_out_as_slower: usize,
     /// Nothing fitted that keeps the numbers, and what changes them was looked at though nobody had allowed it.
     pub looked_beyond_what_was_allowed: bool,
     /// Where nothing fits: the smallest cards that would do.
@@ -304,6 +307,7 @@ impl PlanAnswer {
             },
             left_out_since_one_within_fits: searched.left_out.contain_one_that_fits,
             left_out_as_too_large: searched.left_out.too_large,
+            left_out_as_slower: searched.left_out.slower,
             looked_beyond_what_was_allowed: searched.allowed_more,
             cards: searched
                 .cards
@@ -360,6 +364,7 @@ impl PlanAnswer {
             stopped: StoppedBecause::NotSearched,
             left_out_since_one_within_fits: 0,
             left_out_as_too_large: 0,
+            left_out_as_slower: 0,
             looked_beyond_what_was_allowed: false,
             cards: Vec::new(),
             smaller_data: Vec::new(),

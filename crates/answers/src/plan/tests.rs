@@ -108,6 +108,7 @@ fn searched(tried: Vec<Tried>) -> Searched {
         left_out: LeftOut {
             contain_one_that_fits: 12,
             too_large: 3,
+            slower: 0,
         },
         allowed_more: false,
         cards: Vec::new(),

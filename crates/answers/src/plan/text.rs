@@ -254,6 +254,24 @@ impl PlanAnswer {
         }
     }
 
+    /// Why there were no more, where nothing is left that could be better.
+    fn left_out(&self) -> String {
+        let reasons = [
+            (self.left_out_since_one_within_fits, "contain one that fits"),
+            (self.left_out_as_too_large, "could not save enough"),
+            (self.left_out_as_slower, "would be much slower"),
+        ];
+        let mut parts: Vec<String> = Vec::new();
+        for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+            let more = if parts.is_empty() { " more" } else { "" };
+            parts.push(format!("{count}{more} {reason}"));
+        }
+        match parts.is_empty() {
+            true => "there is nothing else to combine".to_owned(),
+            false => parts.join(", "),
+        }
+    }
+
     /// What a model with fewer blocks would save.
     fn add_layers(&self, sheet: &mut Sheet) {
         let layers = self.as_it_is.layers.iter();
@@ -292,17 +310,7 @@ impl PlanAnswer {
         let rehearsals = counted(self.rehearsals as u64, "rehearsal", "rehearsals");
         let candidates = counted(self.candidates.len() as u64, "combination", "combinations");
         let because = match self.stopped {
-            StoppedBecause::NothingLeft => match (
-                self.left_out_since_one_within_fits,
-                self.left_out_as_too_large,
-            ) {
-                (0, 0) => "there is nothing else to combine".to_owned(),
-                (within, 0) => format!("{within} more contain one that fits"),
-                (0, large) => format!("{large} more could not save enough"),
-                (within, large) => {
-                    format!("{within} more contain one that fits, {large} could not save enough")
-                }
-            },
+            StoppedBecause::NothingLeft => self.left_out(),
             StoppedBecause::Spent => {
                 "no more were allowed (--rehearsals), better ones may be left".to_owned()
             }

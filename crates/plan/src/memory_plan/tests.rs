@@ -522,3 +522,16 @@ fn a_job_whose_later_epochs_need_more_is_rehearsed_thoroughly_throughout() {
     let brief: Vec<&Rehearsal> = seen.iter().filter(|it| is_brief(it)).collect();
     assert_eq!(brief.len(), 1, "the one that showed it: {brief:?}");
 }
+
+#[test]
+fn after_many_combinations_those_that_are_much_slower_are_left_out() {
+    let sheet = card(5);
+    let mut asked = question(&sheet);
+    asked.allowed.changes = Allowance::ALL.into();
+    let found = searched(GPT, &asked);
+    assert!(found.tried.len() >= 24, "{}", found.tried.len());
+    assert!(found.left_out.slower > 0, "{:?}", found.left_out);
+    let few = searched(GPT, &question(&card(12)));
+    assert!(few.tried.len() < 24);
+    assert_eq!(few.left_out.slower, 0, "{:?}", few.left_out);
+}

@@ -89,6 +89,11 @@ pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
     }
     let text = answer.text(output.look(current_dir.as_deref()));
     output.publish(&text, &answer)?;
+    if question.plan_file.is_none() && answer.best().is_some_and(|best| best.flags.is_none()) {
+        note(format_args!(
+            "no flags say all of it: the same command with --write plan.toml writes the file"
+        ));
+    }
     if let (Some(file), Some(path)) = (plan_file, question.plan_file) {
         match answer.best() {
             Some(best) => {
