@@ -14,6 +14,9 @@
 * first run: a rehearsal without any of cuDNN's answers at hand, over the same one with them. With
   `cudnn.benchmark`, every engine of every layer is asked about: thousands of questions.
 * max-batch: the largest batch of BERT-base on a card of 11 GiB, found and confirmed by a run.
+* plan: tricks that make BERT-base, GPT-2 and ResNet-50 fit a card of 11 GiB, and how many
+  combinations were rehearsed for that.
+* cards: every card of the catalogue for BERT-base.
 """
 
 from __future__ import annotations
@@ -48,6 +51,9 @@ ESTIMATES = (
 )
 ESTIMATE_LIMIT_S, ESTIMATE_LIMIT_GIB = 15.0, 6.0
 MAX_BATCH_LIMIT_S = 30.0
+PLANNED = ("bert-base", "gpt2", "resnet50")
+PLAN_LIMIT_S, PLAN_CANDIDATES = 60.0, 24
+CARDS_LIMIT_S = 60.0
 FIRST_RUNS = (
     ("resnet50",),
     ("convnext_tiny",),
@@ -203,6 +209,36 @@ def measure_max_batch() -> bool:
     return is_good
 
 
+def measure_plan(model: str) -> bool:
+    options = ["--gpu", "2080ti", "--fresh", "--json", "-", "--python", sys.executable]
+    done = run([PROGRAM, "plan", *options, str(BENCH / "train_and_evaluate.py"), model])
+    answer = json.loads(done.stdout)
+    best, tried = answer["candidates"][answer["recommended"]], len(answer["candidates"])
+    # A job may have fewer combinations that could be better than what was found.
+    is_enough = tried >= PLAN_CANDIDATES or answer["stopped"] == "nothing-left"
+    is_good = done.seconds < PLAN_LIMIT_S and is_enough
+    show(
+        f"plan        {model:<22} {done.seconds:5.1f} s   {tried} combinations in"
+        f" {answer['rehearsals']} rehearsals: {best['in_words']}"
+        f"   (under {PLAN_LIMIT_S:g} s, at least {PLAN_CANDIDATES} or all there are)",
+        is_good,
+    )
+    return is_good
+
+
+def measure_cards() -> bool:
+    options = ["--json", "-", "--python", sys.executable]
+    done = run([PROGRAM, "cards", *options, str(BENCH / "train_and_evaluate.py"), "bert-base"])
+    answer = json.loads(done.stdout)
+    is_good = done.seconds < CARDS_LIMIT_S
+    show(
+        f"cards       bert-base              {done.seconds:5.1f} s   {len(answer['cards'])} cards"
+        f"   (under {CARDS_LIMIT_S:g} s)",
+        is_good,
+    )
+    return is_good
+
+
 def show(line: str, is_good: bool | None) -> None:
     """Print a result; None where no limit was set."""
     mark = {True: "ok  ", False: "MISS", None: "    "}[is_good]
@@ -227,6 +263,8 @@ def main() -> None:
     results += [measure_estimate(words) for words in ESTIMATES]
     results += [measure_first_run(words) for words in FIRST_RUNS]
     results.append(measure_max_batch())
+    results += [measure_plan(model) for model in PLANNED]
+    results.append(measure_cards())
     sys.exit(0 if all(results) else 1)
 
 

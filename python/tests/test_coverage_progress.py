@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ghostgpu.agent.coverage.evaluation_ahead import reachable_evaluations
+from ghostgpu.agent.coverage.extent import BRIEF, THOROUGH
 from ghostgpu.agent.coverage.progress import Progress
 
 
@@ -55,6 +56,22 @@ def test_a_training_is_ended_when_nothing_new_is_seen(
 
 
 @pytest.mark.parametrize(
+    ("peaks", "end_of_pass", "expected"),
+    [
+        pytest.param([5], 3, 4, id="one step after the first pass"),
+        pytest.param([5, 5, 5, 6], 3, 5, id="one more where that step has a new peak"),
+        pytest.param([5, 6], None, 4, id="two quiet steps without a loader"),
+        pytest.param(list(range(1, 101)), 5, 100, id="never while memory grows"),
+    ],
+)
+def test_a_brief_rehearsal_sees_a_later_step_and_one_behind_the_first_pass(
+    peaks: list[int], end_of_pass: int | None, expected: int
+) -> None:
+    progress = Progress(60, Clock(), BRIEF)
+    assert _steps_until_enough(progress, peaks, end_of_pass) == expected
+
+
+@pytest.mark.parametrize(
     ("peaks", "are_alike"),
     [
         pytest.param([5], True, id="nothing new"),
@@ -71,7 +88,7 @@ def test_later_epochs_are_alike_if_nothing_new_came_in_any(
 
 
 def test_epochs_that_are_known_to_be_alike_are_left_out() -> None:
-    progress = Progress(60, Clock(), later_passes=0)
+    progress = Progress(60, Clock(), THOROUGH.without_later_passes())
     # Two passes, and three steps without anything new.
     assert _steps_until_enough(progress, [5], 5) == 13
     assert progress.later_passes_are_alike

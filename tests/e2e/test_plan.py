@@ -51,6 +51,21 @@ def test_what_is_recommended_fits_with_the_same_figures_and_is_known_the_second_
 
 
 @pytest.mark.parametrize(
+    ("script", "code", "sentence"),
+    [
+        ("raise ValueError('no data')", 1, "ghostgpu: the script failed: it ended with"),
+        ("print('nothing')", 6, "the script put nothing on the card"),
+    ],
+)
+def test_a_job_with_another_problem_is_told_so(
+    ask: Ask, script: str, code: int, sentence: str
+) -> None:
+    done = ask("plan", "--gpu", "h200", "train.py", script=script)
+    assert done.code == code
+    assert sentence in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("--keep", "numerics", "--allow", "precision"), "contradict each other"),

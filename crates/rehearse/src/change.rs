@@ -37,6 +37,9 @@ pub enum Change {
     HalfOfAssumedSizes,
     /// Epochs that another rehearsal has shown to be like the first ones are left out.
     WithoutLaterPasses,
+    /// Of passes over data only the beginning and the end, evaluation, and one step behind it: another rehearsal has shown
+    /// that this leads to the same figures.
+    Briefly,
     /// Only so many optimizer steps, however much of a training the job asks for.
     Steps(u64),
 }
@@ -141,6 +144,11 @@ impl Prepared {
             Change::WithoutLaterPasses => {
                 if let Some(coverage) = &mut self.session.coverage {
                     coverage.skips_later_passes = true;
+                }
+            }
+            Change::Briefly => {
+                if let Some(coverage) = &mut self.session.coverage {
+                    coverage.is_brief = true;
                 }
             }
             Change::Steps(steps) => {

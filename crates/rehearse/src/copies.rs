@@ -35,6 +35,7 @@ pub(crate) fn is_for_copies(changes: &[Change]) -> bool {
         | Change::LessMemory(_)
         | Change::UnlimitedMemory
         | Change::Steps(_)
+        | Change::Briefly
         | Change::WithoutLaterPasses => true,
         // PyTorch reads the allocator's settings when it is imported.
         Change::Trick(request) => request.name != "allocator",

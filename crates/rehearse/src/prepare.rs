@@ -139,6 +139,7 @@ impl Job {
                     budget_ms: u64::try_from(budget.as_millis()).unwrap_or(u64::MAX),
                     shortens_passes: true,
                     skips_later_passes: false,
+                    is_brief: false,
                 }),
                 Extent::Steps(_) | Extent::Whole => None,
             },

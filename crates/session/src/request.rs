@@ -121,6 +121,10 @@ pub struct CoverageRequest {
     /// Later epochs are not begun when nothing new is seen any more: another rehearsal has shown that nothing comes in them.
     #[serde(default)]
     pub skips_later_passes: bool,
+    /// The beginning and the end of a pass are enough, evaluation, and one step behind it: another rehearsal has shown that the rest
+    /// leads to the same figures.
+    #[serde(default)]
+    pub is_brief: bool,
 }
 
 /// How the agent changes what the script does.

@@ -154,6 +154,7 @@ def _start(torch: Any) -> None:
         wanted = session.load()
         RECORD.report.pid = os.getpid()
         ending.move_to(run_dir)
+        ending.end_at_once()
         guard.paths.move_to(run_dir, wanted.started_at)
         counter.limit = wanted.steps
         if recorder is not None:

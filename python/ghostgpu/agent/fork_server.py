@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
 
 from . import preload
 from .shared_numbers import SESSION_FILE, SESSION_VARIABLE
@@ -80,12 +80,18 @@ class ForkServer:
         """Leave the line to a copy."""
         self._line.close()
 
-    def serve(self) -> dict[str, Any] | None:
-        """Fork for each request. Returns a request in each copy, and None here, at the end."""
+    def serve(self, before_first: Callable[[], object] | None = None) -> dict[str, Any] | None:
+        """Fork for each request. Returns a request in each copy, and None here, at the end.
+
+        `before_first` is called when there is a first request: what it does is done for all copies.
+        """
         while True:
             request = self._receive()
             if request is None or "run_dir" not in request:
                 return None
+            if before_first is not None:
+                before_first()
+                before_first = None
             started = time.monotonic()
             child = fork()
             if child == 0:

@@ -37,6 +37,8 @@ class CoverageRequest:
     shortens_passes: bool
     skips_later_passes: bool
     """Later epochs are known to show nothing new."""
+    is_brief: bool
+    """The beginning and the end of a pass are enough, and one step behind it."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ def _coverage(fields: dict[str, Any] | None) -> CoverageRequest | None:
         budget_seconds=float(fields["budget_ms"]) / 1000,
         shortens_passes=bool(fields.get("shortens_passes", True)),
         skips_later_passes=bool(fields.get("skips_later_passes", False)),
+        is_brief=bool(fields.get("is_brief", False)),
     )
 
 

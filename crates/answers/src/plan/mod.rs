@@ -18,6 +18,17 @@ use serde::{Deserialize, Serialize};
 /// A field that is added keeps the version; one that changes its meaning or goes raises it.
 pub const SCHEMA: &str = "ghostgpu.plan/1";
 
+/// Options that say how much of a trick is done, by trick.
+const AMOUNTS: [(&str, &str); 7] = [
+    ("accumulation", "steps"),
+    ("checkpointing", "blocks"),
+    ("chunking", "chunks"),
+    ("evaluation-chunks", "chunks"),
+    ("loss-head", "chunks"),
+    ("shorter-sequences", "tokens"),
+    ("smaller-batch", "batch"),
+];
+
 /// The JSON document of `--json`, which `docs/plan-json.md` describes; the text shows the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanAnswer {
@@ -47,6 +58,9 @@ pub struct PlanAnswer {
     pub left_out_since_one_within_fits: usize,
     /// Their tricks, added up, do not save enough.
     pub left_out_as_too_large: usize,
+    /// They take much longer than one that fits.
+    #[serde(default)]
+    pub left_out_as_slower: usize,
     /// Nothing fitted that keeps the numbers, and what changes them was looked at though nobody had allowed it.
     pub looked_beyond_what_was_allowed: bool,
     /// Where nothing fits: the smallest cards that would do.
@@ -83,6 +97,18 @@ pub struct AsItIs {
     pub peaks: Option<StoredPeaks>,
     /// What is on the card at the peak with unlimited memory, the largest part first.
     pub made_of: Vec<MadeOf>,
+    /// Repeated blocks of the model and what they have of it, by class.
+    #[serde(default)]
+    pub layers: Vec<LayersOf>,
+}
+
+/// Blocks of one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayersOf {
+    pub class: String,
+    pub count: u64,
+    /// All of them together, at the peak with unlimited memory.
+    pub bytes: u64,
 }
 
 /// The most memory that a run had.
@@ -222,6 +248,7 @@ impl PlanAnswer {
                     reason: judgement.reason.clone(),
                     peaks: Some(run.peaks().into()),
                     made_of: Vec::new(),
+                    layers: Vec::new(),
                 },
                 exit_code: 0,
                 ..Self::empty(circumstances)
@@ -234,6 +261,7 @@ impl PlanAnswer {
                     reason: judgement.reason.clone(),
                     peaks: None,
                     made_of: Vec::new(),
+                    layers: Vec::new(),
                 },
                 exit_code: judgement.verdict.exit_code().unwrap_or(EXIT_FAILURE),
                 ..Self::empty(circumstances)
@@ -267,6 +295,7 @@ impl PlanAnswer {
                 reason: searched.as_it_is.reason.clone(),
                 peaks: Some(searched.needed.into()),
                 made_of: made_of(searched),
+                layers: layers(searched),
             },
             recommended: best.filter(|best| best.fits()).map(|_| 0),
             candidates,
@@ -278,6 +307,7 @@ impl PlanAnswer {
             },
             left_out_since_one_within_fits: searched.left_out.contain_one_that_fits,
             left_out_as_too_large: searched.left_out.too_large,
+            left_out_as_slower: searched.left_out.slower,
             looked_beyond_what_was_allowed: searched.allowed_more,
             cards: searched
                 .cards
@@ -324,6 +354,7 @@ impl PlanAnswer {
                 reason: String::new(),
                 peaks: None,
                 made_of: Vec::new(),
+                layers: Vec::new(),
             },
             candidates: Vec::new(),
             recommended: None,
@@ -333,6 +364,7 @@ impl PlanAnswer {
             stopped: StoppedBecause::NotSearched,
             left_out_since_one_within_fits: 0,
             left_out_as_too_large: 0,
+            left_out_as_slower: 0,
             looked_beyond_what_was_allowed: false,
             cards: Vec::new(),
             smaller_data: Vec::new(),
@@ -344,6 +376,21 @@ impl PlanAnswer {
             },
             exit_code: 0,
         }
+    }
+
+    /// What may be done instead of what is recommended, and that itself: what fits and is allowed, best first, each in one
+    /// amount. The ranking has the quickest amount first; what comes behind it is no better in anything but room.
+    pub fn ways(&self) -> impl Iterator<Item = &Candidate> {
+        let fitting = self.candidates.iter().filter(|it| it.outcome.fits());
+        let mut seen: Vec<Vec<Request>> = Vec::new();
+        fitting.filter(move |candidate| {
+            let kind = without_amounts(&candidate.tricks);
+            let is_new = !seen.contains(&kind);
+            if is_new {
+                seen.push(kind);
+            }
+            is_new
+        })
     }
 
     /// The candidate that is recommended.
@@ -403,6 +450,17 @@ impl Candidate {
     }
 }
 
+/// The same tricks in whichever amount.
+fn without_amounts(tricks: &[Request]) -> Vec<Request> {
+    let mut kinds = tricks.to_vec();
+    for request in &mut kinds {
+        request
+            .options
+            .retain(|name, _| !AMOUNTS.contains(&(request.name.as_str(), name.as_str())));
+    }
+    kinds
+}
+
 fn flags(combination: &Combination) -> Option<String> {
     let words: Option<Vec<Vec<String>>> = combination
         .requests()
@@ -445,6 +503,17 @@ fn made_of(searched: &Searched) -> Vec<MadeOf> {
             part: part.name().to_owned(),
             title: part.title().to_owned(),
             bytes: *bytes,
+        })
+        .collect()
+}
+
+fn layers(searched: &Searched) -> Vec<LayersOf> {
+    let layers = searched.composition.layers.iter();
+    layers
+        .map(|layers| LayersOf {
+            class: layers.class.clone(),
+            count: layers.count,
+            bytes: layers.bytes,
         })
         .collect()
 }

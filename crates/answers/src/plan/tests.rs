@@ -1,6 +1,6 @@
 use ghostgpu_device::{Catalogue, DeviceSheet};
 use ghostgpu_ledger::Part;
-use ghostgpu_plan::memory_plan::{CardThatFits, Composition, LeftOut, SmallerData};
+use ghostgpu_plan::memory_plan::{CardThatFits, Composition, Layers, LeftOut, SmallerData};
 use ghostgpu_plan::verdict::{Judgement, Margin};
 use ghostgpu_recording::Category;
 use ghostgpu_rehearse::{Ending, Findings, OutOfMemory, Run};
@@ -48,6 +48,7 @@ fn tried(flags: &[(&str, &str)], came_to: CameTo, relative_time: Option<f64>) ->
         combination,
         came_to,
         relative_time,
+        is_thorough: true,
     }
 }
 
@@ -93,6 +94,11 @@ fn searched(tried: Vec<Tried>) -> Searched {
                 (Part::Outside, 204 * MIB),
             ],
             blocks: 12,
+            layers: vec![Layers {
+                class: "GPT2Block".to_owned(),
+                count: 12,
+                bytes: 9_600 * MIB,
+            }],
             batch: Some(64),
             tokens: Some(256),
         },
@@ -102,6 +108,7 @@ fn searched(tried: Vec<Tried>) -> Searched {
         left_out: LeftOut {
             contain_one_that_fits: 12,
             too_large: 3,
+            slower: 0,
         },
         allowed_more: false,
         cards: Vec::new(),
@@ -306,4 +313,47 @@ fn smaller_data_that_saves_nothing_is_not_mentioned() {
         smaller.after_device_bytes = smaller.before_device_bytes;
     }
     assert!(!answer.text(PLAIN).contains("smaller data"));
+}
+
+#[test]
+fn another_batch_says_what_becomes_of_the_learning_rate() {
+    let way = tried(&[("--checkpoint", "5")], fits(9_943), None);
+    let mut found = answer(&MemoryPlan::Searched(Box::new(searched(vec![way]))));
+    let mut text_with = |batch| {
+        found.largest_batch = Some(LargestBatch {
+            batch,
+            own: Some(16),
+        });
+        let words = found.text(PLAIN);
+        words.split_whitespace().collect::<Vec<&str>>().join(" ")
+    };
+    let quadrupled = text_with(64);
+    assert!(
+        quadrupled.contains("usually ×4.00 with SGD, ×2.00"),
+        "{quadrupled}"
+    );
+    let same = text_with(16);
+    assert!(!same.contains("learning rate"), "{same}");
+}
+
+#[test]
+fn a_trick_that_fits_in_several_amounts_is_shown_once() {
+    let ways = vec![
+        tried(&[("--checkpoint", "5")], fits(9_943), Some(1.14)),
+        tried(&[("--checkpoint", "6")], fits(9_043), Some(1.17)),
+        tried(&[("--chunks", "2")], fits(7_373), Some(1.62)),
+        tried(
+            &[("--checkpoint", "6"), ("--chunks", "2")],
+            fits(6_373),
+            Some(1.8),
+        ),
+        tried(&[("--chunks", "4")], fits(5_373), Some(1.9)),
+    ];
+    let found = answer(&MemoryPlan::Searched(Box::new(searched(ways))));
+    let shown: Vec<&str> = found.ways().map(|way| way.in_words.as_str()).collect();
+    assert_eq!(
+        shown,
+        ["--checkpoint 5", "--chunks 2", "--checkpoint 6 --chunks 2"]
+    );
+    assert_eq!(found.candidates.len(), 5, "the document has all of them");
 }

@@ -15,6 +15,9 @@ const MOST_MISSES: usize = 4;
 /// Reasons why tricks cannot be used, beside them.
 const MOST_REASONS: usize = 3;
 
+/// Kinds of blocks of which is said what they have.
+const MOST_LAYERS: usize = 2;
+
 /// A command that is to be copied is not cut.
 const ANY_NUMBER_OF_LINES: usize = usize::MAX;
 
@@ -35,13 +38,16 @@ impl PlanAnswer {
         match self.result {
             PlanResult::FitsAlready | PlanResult::NoQuestion => {}
             PlanResult::Found | PlanResult::FoundTightly => {
-                text.push_str(&self.ways(look.width, is_everything));
+                text.push_str(&self.table_of_ways(look.width, is_everything));
             }
             PlanResult::NothingFits => text.push_str(&self.misses(look.width, is_everything)),
         }
         let mut sheet = look.sheet();
         self.add_rest(&mut sheet, is_everything);
-        text + &sheet.render()
+        text.push_str(&sheet.render());
+        // Where there is nothing else to say, an empty sheet is an empty line.
+        text.truncate(text.trim_end().len());
+        text + "\n"
     }
 
     fn headline(&self) -> Headline {
@@ -113,11 +119,15 @@ impl PlanAnswer {
     }
 
     /// What fits, in two parts: what keeps the numbers, and what does not.
-    fn ways(&self, width: usize, is_everything: bool) -> String {
+    fn table_of_ways(&self, width: usize, is_everything: bool) -> String {
         let most = |count: usize| if is_everything { usize::MAX } else { count };
         let fitting = |keeps: bool, most: usize| -> Vec<&Candidate> {
-            let all = self.candidates.iter();
-            let all = all.filter(|it| it.outcome.fits() && it.keeps_numbers() == keeps);
+            let all = self.candidates.iter().filter(|it| it.outcome.fits());
+            let all: Vec<&Candidate> = match is_everything {
+                true => all.collect(),
+                false => self.ways().collect(),
+            };
+            let all = all.into_iter().filter(|it| it.keeps_numbers() == keeps);
             all.take(most).collect()
         };
         let keeping = fitting(true, most(MOST_KEEPING));
@@ -200,6 +210,9 @@ impl PlanAnswer {
                 ),
             );
         }
+        if self.result == PlanResult::NothingFits {
+            self.add_layers(sheet);
+        }
         for card in &self.cards {
             let with = match card.in_words.as_str() {
                 "" => "as it is".to_owned(),
@@ -224,6 +237,9 @@ impl PlanAnswer {
         }
         for (words, because) in self.not_usable().into_iter().take(MOST_REASONS) {
             sheet.paragraph("not usable", &format!("{words}: {because}"));
+        }
+        if let Some(text) = self.learning_rate() {
+            sheet.paragraph("learning rate", &text);
         }
         if self.stopped != StoppedBecause::NotSearched {
             sheet.paragraph("rehearsed", &self.rehearsed());
@@ -261,6 +277,52 @@ impl PlanAnswer {
         all
     }
 
+    /// Why there were no more, where nothing is left that could be better.
+    fn left_out(&self) -> String {
+        let reasons = [
+            (self.left_out_since_one_within_fits, "contain one that fits"),
+            (self.left_out_as_too_large, "could not save enough"),
+            (self.left_out_as_slower, "would be much slower"),
+        ];
+        let mut parts: Vec<String> = Vec::new();
+        for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+            let more = if parts.is_empty() { " more" } else { "" };
+            parts.push(format!("{count}{more} {reason}"));
+        }
+        match parts.is_empty() {
+            true => "there is nothing else to combine".to_owned(),
+            false => parts.join(", "),
+        }
+    }
+
+    /// What a model with fewer blocks would save.
+    fn add_layers(&self, sheet: &mut Sheet) {
+        let layers = self.as_it_is.layers.iter();
+        for layers in layers.take(MOST_LAYERS) {
+            let each = layers.bytes / layers.count.max(1);
+            let text = format!(
+                "each of the {} blocks ({}) has {} of what the job has as it is",
+                layers.count,
+                layers.class,
+                human(each)
+            );
+            sheet.paragraph("smaller model", &text);
+        }
+    }
+
+    /// Another batch is another training: what that means for the rate, by the usual rules.
+    fn learning_rate(&self) -> Option<String> {
+        let halved = self.smaller_data.iter().find(|it| it.what == "batch");
+        let halved = halved.map(|it| (it.from, it.to));
+        let larger = self.largest_batch.and_then(|it| Some((it.own?, it.batch)));
+        let (from, to) = larger.or(halved).filter(|(from, to)| from != to)?;
+        let part = to as f64 / from.max(1) as f64;
+        Some(format!(
+            "with {to} samples in a step instead of {from} usually ×{part:.2} with SGD, ×{:.2} with Adam",
+            part.sqrt()
+        ))
+    }
+
     /// How many, and why no more.
     fn rehearsed(&self) -> String {
         let fitting = self
@@ -271,17 +333,7 @@ impl PlanAnswer {
         let rehearsals = counted(self.rehearsals as u64, "rehearsal", "rehearsals");
         let candidates = counted(self.candidates.len() as u64, "combination", "combinations");
         let because = match self.stopped {
-            StoppedBecause::NothingLeft => match (
-                self.left_out_since_one_within_fits,
-                self.left_out_as_too_large,
-            ) {
-                (0, 0) => "there is nothing else to combine".to_owned(),
-                (within, 0) => format!("{within} more contain one that fits"),
-                (0, large) => format!("{large} more could not save enough"),
-                (within, large) => {
-                    format!("{within} more contain one that fits, {large} could not save enough")
-                }
-            },
+            StoppedBecause::NothingLeft => self.left_out(),
             StoppedBecause::Spent => {
                 "no more were allowed (--rehearsals), better ones may be left".to_owned()
             }

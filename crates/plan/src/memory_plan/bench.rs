@@ -35,6 +35,8 @@ pub struct Tried {
     pub relative_time: Option<f64>,
     /// What the tricks say that they did.
     pub reports: Vec<ChangeReport>,
+    /// The rehearsal went through as much of the training as that of the job itself.
+    pub is_thorough: bool,
 }
 
 /// What the rehearsal of a combination came to.
@@ -92,6 +94,8 @@ pub struct Bench<'a> {
     question: &'a Question<'a>,
     /// The job as it is with unlimited memory, which ended.
     plain: &'a Run,
+    /// Combinations are rehearsed briefly: for the job as it is, that came to the same figures.
+    is_brief: bool,
     pub tried: Vec<Tried>,
     /// Tricks that find no place in this script, or that it cannot take.
     pub without_place: BTreeSet<String>,
@@ -101,11 +105,17 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    pub fn new(runner: &'a mut dyn Rehearse, question: &'a Question<'a>, plain: &'a Run) -> Self {
+    pub fn new(
+        runner: &'a mut dyn Rehearse,
+        question: &'a Question<'a>,
+        plain: &'a Run,
+        is_brief: bool,
+    ) -> Self {
         Self {
             runner,
             question,
             plain,
+            is_brief,
             tried: Vec::new(),
             without_place: BTreeSet::new(),
             for_evaluation: Combination::none(),
@@ -186,6 +196,7 @@ impl<'a> Bench<'a> {
             relative_time: time,
             came_to,
             reports: reports(&run),
+            is_thorough: !self.is_brief,
         });
         Ok(Some(self.tried.len() - 1))
     }
@@ -215,6 +226,39 @@ impl<'a> Bench<'a> {
         Ok(Some(peaks))
     }
 
+    /// Rehearses everything of a training with a combination that fits, and keeps what that comes to instead.
+    pub fn rehearse_thoroughly(&mut self, index: usize) -> Result<(), Stop> {
+        if self.tried[index].is_thorough {
+            return Ok(());
+        }
+        let combination = self.tried[index].combination.clone();
+        let (run, came_to) = self.thoroughly(|bench| {
+            let run = bench.rehearse(&combination, None)?;
+            let came_to = bench.came_to(&combination, &run)?;
+            Ok((run, came_to))
+        })?;
+        let time = match came_to {
+            CameTo::Fits { .. } => self.relative_time(&run, &combination),
+            _ => None,
+        };
+        let tried = &mut self.tried[index];
+        tried.relative_time = time.or(tried.relative_time);
+        tried.came_to = came_to;
+        tried.is_thorough = true;
+        Ok(())
+    }
+
+    /// Does something in which rehearsals are not brief.
+    pub fn thoroughly<T>(
+        &mut self,
+        act: impl FnOnce(&mut Self) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        let before = std::mem::replace(&mut self.is_brief, false);
+        let result = act(self);
+        self.is_brief = before;
+        result
+    }
+
     /// One rehearsal of a combination.
     pub fn rehearse(
         &mut self,
@@ -229,6 +273,7 @@ impl<'a> Bench<'a> {
         let purpose = Purpose::Candidate(format!("{words} (rehearsal {})", self.rehearsals));
         let mut changes = combination.changes();
         changes.extend(more);
+        changes.extend(self.is_brief.then_some(Change::Briefly));
         Run::even_if_timed_out(self.runner.rehearse(&Rehearsal::figures(purpose, changes)))
     }
 
@@ -270,6 +315,7 @@ impl<'a> Bench<'a> {
             relative_time: time,
             came_to,
             reports: reports(&run),
+            is_thorough: !self.is_brief,
             combination,
         });
         Ok(Some(self.tried.len() - 1))

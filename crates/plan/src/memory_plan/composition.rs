@@ -14,10 +14,22 @@ pub struct Composition {
     pub parts: Vec<(Part, u64)>,
     /// How many repeated blocks the model has; 0 if that is not known.
     pub blocks: u64,
+    /// The blocks by class, what has most first.
+    pub layers: Vec<Layers>,
     /// Samples in a batch of the loader that trains.
     pub batch: Option<u64>,
     /// Tokens of a sample, where the largest tensor of a batch has two dimensions.
     pub tokens: Option<u64>,
+}
+
+/// Repeated blocks of one class, and what they have at the peak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layers {
+    /// `GPT2Block`.
+    pub class: String,
+    pub count: u64,
+    /// All of them together: parameters, gradients, optimizer state and activations.
+    pub bytes: u64,
 }
 
 impl Composition {
@@ -32,11 +44,15 @@ impl Composition {
             None => Vec::new(),
         };
         parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        let blocks = recording.map_or_else(Vec::new, |recording| blocks(&recording.names));
         let main = run.findings.main_process();
         let data = main.and_then(|process| process.training_data);
         Self {
             parts,
-            blocks: recording.map_or(0, |recording| blocks(&recording.names)),
+            blocks: blocks.len() as u64,
+            layers: ledger
+                .as_ref()
+                .map_or_else(Vec::new, |ledger| layers(ledger, &blocks)),
             batch: data.and_then(|data| data.batch),
             tokens: tokens(run),
         }
@@ -76,7 +92,7 @@ impl Composition {
 /// Modules that stand side by side with others of their class and have modules inside, none inside another. That is
 /// what checkpointing takes for blocks (`tricks/checkpointing.py`); a number that is too small or too large here costs
 /// a rehearsal, and no more.
-fn blocks(names: &Names) -> u64 {
+fn blocks(names: &Names) -> Vec<&str> {
     let paths: BTreeSet<&str> = names
         .modules
         .iter()
@@ -103,10 +119,29 @@ fn blocks(names: &Names) -> u64 {
         path.strip_prefix(other)
             .is_some_and(|rest| rest.starts_with('.'))
     };
-    let outer = repeated
-        .iter()
-        .filter(|path| !repeated.iter().any(|other| is_inside(path, other)));
-    outer.count() as u64
+    let is_outer = |path: &&str| !repeated.iter().any(|other| is_inside(path, other));
+    repeated.iter().copied().filter(is_outer).collect()
+}
+
+fn layers(ledger: &CardLedger, blocks: &[&str]) -> Vec<Layers> {
+    let tree = ledger.by_module(ledger.peak().moment);
+    let mut by_class: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let is_block = |path: &str| blocks.contains(&path);
+    for node in tree.nodes.iter().filter(|node| is_block(&node.path)) {
+        let (count, bytes) = by_class.entry(&node.class).or_default();
+        *count += 1;
+        *bytes += node.total.block_bytes;
+    }
+    let mut layers: Vec<Layers> = by_class
+        .into_iter()
+        .map(|(class, (count, bytes))| Layers {
+            class: class.to_owned(),
+            count,
+            bytes,
+        })
+        .collect();
+    layers.sort_by_key(|layers| std::cmp::Reverse(layers.bytes));
+    layers
 }
 
 fn has_modules_inside(paths: &BTreeSet<&str>, path: &str) -> bool {
@@ -118,8 +153,12 @@ fn has_modules_inside(paths: &BTreeSet<&str>, path: &str) -> bool {
 /// The second dimension of a batch of two.
 fn tokens(run: &Run) -> Option<u64> {
     let coverage = run.findings.main_process()?.coverage.as_ref()?;
-    let mut covered = coverage.covered.iter();
-    let largest = covered.find(|covered| covered.part == TrainingPart::LargestBatch)?;
+    let detail = |part| {
+        let mut covered = coverage.covered.iter();
+        covered.find(|covered| covered.part == part)
+    };
+    // Where all batches are of one size, only the last one is named.
+    let largest = detail(TrainingPart::LargestBatch).or_else(|| detail(TrainingPart::LastBatch))?;
     let mut dimensions = largest.detail.split('×').map(|it| it.parse::<u64>());
     match (dimensions.next(), dimensions.next(), dimensions.next()) {
         (Some(Ok(_)), Some(Ok(tokens)), None) if tokens > 1 => Some(tokens),
@@ -166,9 +205,9 @@ mod tests {
             ("bert.encoder.layer.10.attention", "BertAttention"),
             ("bert.pooler", "BertPooler"),
         ]);
-        assert_eq!(blocks(&transformer), 3);
+        assert_eq!(blocks(&transformer).len(), 3);
         let plain = names(&[("layers.0", "Linear"), ("layers.1", "Linear")]);
-        assert_eq!(blocks(&plain), 0);
+        assert!(blocks(&plain).is_empty());
         let nested = names(&[
             ("stages.0", "Stage"),
             ("stages.0.blocks.0", "Block"),
@@ -179,7 +218,7 @@ mod tests {
             ("stages.1.blocks.0", "Block"),
             ("stages.1.blocks.0.norm", "Norm"),
         ]);
-        assert_eq!(blocks(&nested), 2);
+        assert_eq!(blocks(&nested), ["stages.0", "stages.1"]);
         let of_the_model = names(&[
             ("[Sequential]", "Sequential"),
             ("0", "Block"),
@@ -187,6 +226,6 @@ mod tests {
             ("1", "Block"),
             ("1.wide", "Linear"),
         ]);
-        assert_eq!(blocks(&of_the_model), 2);
+        assert_eq!(blocks(&of_the_model), ["0", "1"]);
     }
 }

@@ -6,6 +6,7 @@
 
 mod allowed;
 mod bench;
+mod brief;
 mod coarse_time;
 mod combination;
 mod composition;
@@ -27,7 +28,7 @@ use bench::{Bench, failure};
 pub use bench::{CameTo, Tried};
 pub use coarse_time::coarse_time;
 pub use combination::Combination;
-pub use composition::Composition;
+pub use composition::{Composition, Layers};
 pub use nothing_fits::{CardThatFits, SmallerData, SmallerKind};
 use nothing_fits::{smaller_data, smallest_card};
 pub use search::LeftOut;
@@ -136,7 +137,8 @@ pub fn find(runner: &mut dyn Rehearse, question: &Question) -> Result<MemoryPlan
     }
     let composition = Composition::of(&plain);
     let needed = plain.peaks();
-    let bench = Bench::new(runner, question, &plain);
+    let is_brief = brief::tells_the_same(runner, &plain)?;
+    let bench = Bench::new(runner, question, &plain, is_brief);
     let mut search = Search::new(bench, question, &composition, needed);
     let mut found = Found::default();
     let stopped = match go(&mut search, question, &composition, needed, &mut found) {
@@ -186,7 +188,11 @@ fn go(
         search.with_other_numbers(&question.allowed.with_all_changes())?;
     }
     if fits(search) {
-        return search.leave_out_what_is_not_needed();
+        search.leave_out_what_is_not_needed()?;
+        search.rehearse_best_thoroughly()?;
+    }
+    if fits(search) {
+        return Ok(());
     }
     ranking::rank(&mut search.bench.tried, composition.blocks);
     let closest = search

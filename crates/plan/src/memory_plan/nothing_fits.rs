@@ -50,7 +50,8 @@ pub fn smallest_card(
         .collect();
     cards.sort_by_key(|card| card.total_bytes);
     for card in cards.into_iter().take(CARDS) {
-        let run = bench.rehearse(combination, Some(Change::Card(Box::new(card.sheet()))))?;
+        let change = Change::Card(Box::new(card.sheet()));
+        let run = bench.thoroughly(|bench| bench.rehearse(combination, Some(change)))?;
         if run.completion() == Completion::Completed {
             return Ok(Some(CardThatFits {
                 combination: combination.clone(),

@@ -6,7 +6,8 @@ use super::bench::{CameTo, Tried};
 use super::coarse_time::coarse_time;
 
 /// Best first: what fits with the margin before what fits tightly and what does not; what keeps the numbers before what
-/// changes them; then by time, predicted where that can be, else the coarse one; then what changes less.
+/// changes them; then by time as it is shown, predicted where that can be, else the coarse one; then what changes less, what
+/// can be typed, and what is less.
 /// Of those that do not fit, what needs least comes first.
 pub fn rank(tried: &mut [Tried], blocks: u64) {
     tried.sort_by(|one, other| compare(one, other, blocks));
@@ -23,7 +24,12 @@ fn compare(one: &Tried, other: &Tried, blocks: u64) -> Ordering {
     let changes_numbers = |tried: &Tried| !tried.combination.keeps_numbers();
     let time = |tried: &Tried| {
         let coarse = || coarse_time(&tried.combination, blocks);
-        tried.relative_time.unwrap_or_else(coarse)
+        // No prediction is better than a hundredth.
+        (tried.relative_time.unwrap_or_else(coarse) * 100.0).round()
+    };
+    let cannot_be_typed = |tried: &Tried| {
+        let mut requests = tried.combination.requests().iter();
+        requests.any(|request| request.flag_words().is_none())
     };
     let size = |tried: &Tried| tried.combination.requests().len();
     changes_numbers(one)
@@ -34,6 +40,7 @@ fn compare(one: &Tried, other: &Tried, blocks: u64) -> Ordering {
                 .numerics()
                 .cmp(&other.combination.numerics()),
         )
+        .then(cannot_be_typed(one).cmp(&cannot_be_typed(other)))
         .then(size(one).cmp(&size(other)))
         .then_with(|| headroom(other).cmp(&headroom(one)))
 }
@@ -91,6 +98,7 @@ mod tests {
             came_to,
             relative_time: None,
             reports: Vec::new(),
+            is_thorough: true,
         }
     }
 
@@ -147,6 +155,21 @@ mod tests {
                 "--inplace",
             ]
         );
+    }
+
+    #[test]
+    fn of_two_that_take_as_long_the_one_that_can_be_typed_comes_first() {
+        let timed = |request: Request, time: f64| Tried {
+            relative_time: Some(time),
+            ..fits(vec![request], None)
+        };
+        let kept = request("checkpointing", &[("keep", "matmuls".to_owned())]);
+        let whole = Request::named("checkpointing");
+        let typed = "--checkpoint auto";
+        let equal = vec![timed(kept.clone(), 1.229), timed(whole.clone(), 1.231)];
+        assert_eq!(order(equal)[0], typed);
+        let quicker = vec![timed(whole, 1.231), timed(kept, 1.21)];
+        assert_ne!(order(quicker)[0], typed);
     }
 
     #[test]

@@ -4,13 +4,13 @@
 //! 2. All that save something together. If that does not fit, no part of it does.
 //! 3. Combinations of them, the quickest first. Left out is what contains a combination that fits, and what the
 //!    savings of its tricks, added up, would not bring below the card: tricks that save the same memory save
-//!    less together, never more.
+//!    less together, never more. When enough have been rehearsed, so is what takes much longer than one that fits.
 //!
 //! Amounts (blocks, chunks) are lowered to the least that fits. Estimates only choose what is rehearsed: nothing is an
 //! answer that was not.
 
 use ghostgpu_rehearse::{Peaks, Stop};
-use ghostgpu_tricks::Request;
+use ghostgpu_tricks::{Numerics, Request};
 
 use super::Question;
 use super::allowed::{Allowance, Allowed};
@@ -35,6 +35,10 @@ const REHEARSALS_PER_CHANGE: usize = 12;
 /// Estimates may be off by this much and still keep a combination in the search.
 const TOLERANCE: f64 = 1.03;
 
+/// With so many combinations rehearsed, those that take [`MUCH_LONGER`] than one that fits are left out.
+const ENOUGH: usize = 24;
+const MUCH_LONGER: f64 = 1.25;
+
 /// Where a search stands.
 pub struct Search<'a> {
     pub bench: Bench<'a>,
@@ -56,6 +60,8 @@ pub struct LeftOut {
     pub contain_one_that_fits: usize,
     /// Their tricks cannot save enough.
     pub too_large: usize,
+    /// They take much longer than something that fits, when enough others have been rehearsed.
+    pub slower: usize,
 }
 
 impl<'a> Search<'a> {
@@ -321,6 +327,10 @@ impl<'a> Search<'a> {
                 self.left_out.contain_one_that_fits += 1;
                 continue;
             }
+            if self.bench.tried.len() >= ENOUGH && self.is_much_slower(&family, prefix) {
+                self.left_out.slower += 1;
+                continue;
+            }
             let strongest = family.at(family.height());
             if strongest.is_some_and(|all| self.is_too_large(&all) || !self.may_fit(&all, prefix)) {
                 self.left_out.too_large += 1;
@@ -356,6 +366,19 @@ impl<'a> Search<'a> {
                 }
             }
             before = Some(best);
+        }
+    }
+
+    /// What is recommended has been rehearsed with everything that a training does. What does not fit then makes way for the
+    /// next.
+    pub fn rehearse_best_thoroughly(&mut self) -> Result<(), Stop> {
+        loop {
+            super::ranking::rank(&mut self.bench.tried, self.composition.blocks);
+            let best = self.bench.tried.first();
+            if best.is_none_or(|best| best.is_thorough || !best.fits()) {
+                return Ok(());
+            }
+            self.bench.rehearse_thoroughly(0)?;
         }
     }
 
@@ -531,6 +554,21 @@ impl<'a> Search<'a> {
             .iter()
             .filter(|tried| tried.fits_with_room());
         fitting.any(|tried| prefix.is_within(&tried.combination))
+    }
+
+    /// Something that fits, and changes the numbers no more, takes much less time.
+    fn is_much_slower(&self, family: &Family, prefix: &Combination) -> bool {
+        let mut fitting = self
+            .bench
+            .tried
+            .iter()
+            .filter(|tried| tried.fits_with_room());
+        let least = self.time(family) / MUCH_LONGER;
+        fitting.any(|tried| {
+            let is_alike =
+                tried.combination.numerics() <= prefix.numerics().max(Numerics::Rounding);
+            is_alike && coarse_time(&tried.combination, self.composition.blocks) < least
+        })
     }
 
     /// How long a step takes with the least of a family, roughly.

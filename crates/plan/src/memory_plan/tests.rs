@@ -491,3 +491,85 @@ fn what_saves_nothing_of_the_plain_job_is_tried_with_adapters() {
     assert_eq!(names.len(), 2, "{names:?}");
     assert!(best.combination.has("lora") && best.combination.has("checkpointing"));
 }
+
+fn is_brief(rehearsal: &Rehearsal) -> bool {
+    rehearsal.changes.contains(&Change::Briefly)
+}
+
+fn has_trick(rehearsal: &Rehearsal, name: &str) -> bool {
+    let mut changes = rehearsal.changes.iter();
+    changes.any(|change| matches!(change, Change::Trick(request) if request.name == name))
+}
+
+/// A plan for a training that has more than usual in some rehearsals, and all of these.
+fn found_with_more(
+    gib: u64,
+    more: impl Fn(&Rehearsal) -> u64 + 'static,
+) -> (Searched, Vec<Rehearsal>) {
+    let sheet = card(gib);
+    let seen: Rc<RefCell<Vec<Rehearsal>>> = Rc::default();
+    let (noted, own) = (Rc::clone(&seen), sheet.clone());
+    let mut runner = MadeUp::new(move |rehearsal| {
+        noted.borrow_mut().push(rehearsal.clone());
+        let training = Training {
+            parameters: GPT.parameters + more(rehearsal),
+            ..GPT
+        };
+        training.run(rehearsal, &own)
+    });
+    let plan = find(&mut runner, &question(&sheet)).expect("an answer");
+    let MemoryPlan::Searched(found) = plan else {
+        panic!("{plan:?}");
+    };
+    let seen = seen.take();
+    (*found, seen)
+}
+
+#[test]
+fn combinations_are_rehearsed_briefly_and_the_recommended_one_thoroughly() {
+    let (found, seen) = found_with_more(8, |_| 0);
+    let best = found.recommended().expect("a plan");
+    assert!(best.is_thorough);
+    let thorough: Vec<&Rehearsal> = seen.iter().filter(|it| !is_brief(it)).collect();
+    // As it is, with unlimited memory, and what is recommended.
+    assert_eq!(thorough.len(), 3, "{thorough:?}");
+    assert_eq!(thorough[2].changes, best.combination.changes());
+}
+
+#[test]
+fn what_fits_in_a_brief_rehearsal_alone_is_not_recommended() {
+    let (usual, _) = found_with_more(12, |_| 0);
+    let best = usual.recommended().expect("a plan").combination.in_words();
+    assert_eq!(best, "--chunk-loss 8");
+    // Pieces of the loss need more in a later epoch.
+    let (found, _) = found_with_more(12, |rehearsal| {
+        match has_trick(rehearsal, "loss-head") && !is_brief(rehearsal) {
+            true => 8_000,
+            false => 0,
+        }
+    });
+    let best = found.recommended().expect("another plan");
+    assert!(!best.combination.has("loss-head"), "{best:?}");
+    assert!(best.is_thorough && best.fits_with_room());
+}
+
+#[test]
+fn a_job_whose_later_epochs_need_more_is_rehearsed_thoroughly_throughout() {
+    let (found, seen) = found_with_more(8, |rehearsal| u64::from(!is_brief(rehearsal)) * 100);
+    assert!(found.tried.iter().all(|tried| tried.is_thorough));
+    let brief: Vec<&Rehearsal> = seen.iter().filter(|it| is_brief(it)).collect();
+    assert_eq!(brief.len(), 1, "the one that showed it: {brief:?}");
+}
+
+#[test]
+fn after_many_combinations_those_that_are_much_slower_are_left_out() {
+    let sheet = card(5);
+    let mut asked = question(&sheet);
+    asked.allowed.changes = Allowance::ALL.into();
+    let found = searched(GPT, &asked);
+    assert!(found.tried.len() >= 24, "{}", found.tried.len());
+    assert!(found.left_out.slower > 0, "{:?}", found.left_out);
+    let few = searched(GPT, &question(&card(12)));
+    assert!(few.tried.len() < 24);
+    assert_eq!(few.left_out.slower, 0, "{:?}", few.left_out);
+}

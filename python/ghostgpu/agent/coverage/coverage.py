@@ -17,6 +17,7 @@ from ..stacks import current_frames, is_backward, is_user_code, users_line
 from . import frameworks
 from .batch_shapes import elements, in_words
 from .evaluation_ahead import EvaluationLine, main_file, reachable_evaluations, users_sources
+from .extent import BRIEF, THOROUGH, Extent
 from .passes import (
     ALIKE_BATCHES,
     ALIKE_SHARE,
@@ -26,11 +27,12 @@ from .passes import (
     Place,
     ShortenedPass,
 )
-from .progress import LATER_PASSES, Progress
+from .progress import Progress
 
 
-def _later_passes(request: CoverageRequest) -> int:
-    return 0 if request.skips_later_passes else LATER_PASSES
+def _extent(request: CoverageRequest) -> Extent:
+    extent = BRIEF if request.is_brief else THOROUGH
+    return extent.without_later_passes() if request.skips_later_passes else extent
 
 
 class Coverage:
@@ -42,7 +44,7 @@ class Coverage:
         self.in_lockstep: Callable[[], bool] = lambda: False
         """Whether there are other ranks, which must take the same batches as this one."""
         self._peaks = peaks
-        self.progress = Progress(request.budget_seconds, time.monotonic, _later_passes(request))
+        self.progress = Progress(request.budget_seconds, time.monotonic, _extent(request))
         self.is_at_last_batch = False
         """Whether the batch that was handed on last is the last of its pass."""
         self._places: dict[tuple[str, bool], Place] = {}
@@ -94,7 +96,7 @@ class Coverage:
             self.switch_off()
             return
         self.shortens = request.shortens_passes
-        self.progress.begin_anew(request.budget_seconds, _later_passes(request))
+        self.progress.begin_anew(request.budget_seconds, _extent(request))
 
     def switch_off(self) -> None:
         """Only steps are counted in this process: passes are left as they are."""

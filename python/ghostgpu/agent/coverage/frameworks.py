@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..guard import quietly
-from .progress import FIRST_STEPS
 
 if TYPE_CHECKING:
     from .coverage import Coverage
@@ -53,7 +52,7 @@ def _adapt_transformers(coverage: Coverage, module: Any) -> None:
 
     @quietly
     def hasten(args: Any, state: Any, control: Any) -> None:
-        if state.global_step != FIRST_STEPS:
+        if state.global_step != coverage.progress.extent.first_steps:
             return
         if _is_by_steps(args, "eval_strategy", "evaluation_strategy"):
             control.should_evaluate = True

@@ -16,17 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from .batch_shapes import Shape, elements, shape_of
 from .card_memory import CardMemory
-from .progress import FIRST_STEPS
+from .extent import Extent
 
 if TYPE_CHECKING:
     from .coverage import Coverage
-
-WHOLE_BATCHES = 12
-"""A pass of no more batches is not cut: little time would be saved, and what the allocator has
-cached at its end would be what another, shorter pass leaves."""
-
-LAST_BATCHES = 2
-"""The last one may be smaller; the one before it shows the way from full to small."""
 
 MOST_SHAPES = 16
 """Of so many sizes each is handed on; beyond that, only the largest and the smallest."""
@@ -151,9 +144,13 @@ class ShortenedPass:
             return False
         # What workers load already comes nevertheless.
         self._jumped_at = self._sampler.taken
-        self._jumped_over = self._sampler.skip_to(self.length - LAST_BATCHES)
+        self._jumped_over = self._sampler.skip_to(self.length - self._extent.last_batches)
         self.place.not_looked_at = max(self.place.not_looked_at, self._jumped_over)
         return True
+
+    @property
+    def _extent(self) -> Extent:
+        return self._coverage.progress.extent
 
     @property
     def steps(self) -> int:
@@ -163,25 +160,26 @@ class ShortenedPass:
     @property
     def _is_cut(self) -> bool:
         # Data that is only read on the host may decide what comes to the card later.
-        is_short = self.length is not None and self.length <= WHOLE_BATCHES
+        is_short = self.length is not None and self.length <= self._extent.whole_batches
         if self.length is None and (self.is_endless or self._coverage.in_lockstep()):
             return False
         return self._coverage.shortens and self._memory.was_used and not is_short
 
     def _is_first(self) -> bool:
         if self.place.is_evaluation:
-            return self.handed_on < FIRST_STEPS
+            return self.handed_on < self._extent.first_evaluations
         steps = self.steps
         if steps == 0:
             return self.handed_on < self._coverage.most_without_step
         # Where many batches make one step, two of them show as much.
-        return steps < (FIRST_STEPS if self.handed_on <= 4 * steps else FIRST_STEPS - 1)
+        first = self._extent.first_steps
+        return steps < (first if self.handed_on <= 4 * steps else min(first, 2))
 
     def _is_wanted(self, index: int, shape: Shape) -> bool:
         is_new = self.place.sizes.is_new(shape) and not self._coverage.in_lockstep()
         if self._is_needed_anyway() or is_new:
             return True
-        return self.length is not None and index >= self.length - LAST_BATCHES
+        return self.length is not None and index >= self.length - self._extent.last_batches
 
     def _is_needed_anyway(self) -> bool:
         """Whether the next batch is handed on whatever its size is."""

@@ -9,20 +9,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Callable
 
-FIRST_STEPS = 3
-"""The second step shows what stays from the first; the third, that nothing else does."""
-
-PASSES = 2
-"""The first pass begins with an empty card; what the second one leaves, the third finds."""
-
-QUIET_STEPS = 3
-"""So many steps without anything new, after the end of the second pass, are enough."""
-
-QUIET_STEPS_WITHOUT_PASSES = 8
-"""A script that does not iterate a loader may do anything next: it is watched longer."""
+from .extent import THOROUGH, Extent
 
 QUIET_VARYING_STEPS = 40
-"""The same for a script whose steps differ: lengths may be drawn, and the longest comes late."""
+"""So many where steps differ: lengths may be drawn, and the longest comes late."""
 
 VARYING_SHARE = 1 / 4
 """Of the budget, for steps that differ."""
@@ -33,10 +23,6 @@ STEPS_COMPARED = 8
 HURRY_SHARE = 1 / 3
 """Of the budget, for coming to an evaluation that is in the script and was not reached."""
 
-LATER_PASSES = 10
-"""Passes that are begun when nothing new is seen any more: in a later epoch images may be larger,
-or frozen layers be trained."""
-
 
 class Progress:
     """What has been seen, and whether that is enough."""
@@ -45,10 +31,10 @@ class Progress:
         self,
         budget_seconds: float,
         clock: Callable[[], float],
-        later_passes: int = LATER_PASSES,
+        extent: Extent = THOROUGH,
     ) -> None:
         self.budget_seconds = budget_seconds
-        self._later_passes = later_passes
+        self.extent = extent
         self._has_begun_to_hurry = False
         self._was_surprised = False
         """Whether something new came when nothing had seemed to come any more."""
@@ -71,10 +57,10 @@ class Progress:
         if self._began_at is None:
             self._began_at = self._clock()
 
-    def begin_anew(self, budget_seconds: float, later_passes: int) -> None:
+    def begin_anew(self, budget_seconds: float, extent: Extent) -> None:
         """In a copy of a script that has not trained yet, with limits of its own."""
         self.budget_seconds = budget_seconds
-        self._later_passes = later_passes
+        self.extent = extent
         self.restart_clock()
 
     def restart_clock(self) -> None:
@@ -101,7 +87,7 @@ class Progress:
     def note_pass_end(self) -> None:
         """A pass over training data has ended."""
         self.training_passes += 1
-        if self.training_passes <= PASSES:
+        if self.training_passes <= self.extent.passes:
             self.note_new(f"the end of pass {self.training_passes}")
 
     def note_step(self, step: int, peaks: tuple[int, ...], allocated_bytes: int = 0) -> None:
@@ -121,10 +107,11 @@ class Progress:
         """Whether nothing new has been seen for long enough."""
         quiet = self.steps - self._quiet_since_step
         if self.has_training_loader:
-            return self.training_passes >= PASSES and quiet >= QUIET_STEPS
+            has_passes = self.training_passes >= self.extent.passes
+            return has_passes and quiet >= self.extent.quiet_steps
         if self._do_steps_vary and self.seconds < VARYING_SHARE * self.budget_seconds:
             return quiet >= QUIET_VARYING_STEPS
-        return quiet >= QUIET_STEPS_WITHOUT_PASSES
+        return quiet >= self.extent.quiet_steps_without_passes
 
     @property
     def _do_steps_vary(self) -> bool:
@@ -136,7 +123,7 @@ class Progress:
         When nothing new comes, the script goes on in a hurry, through some later epochs, and up
         to an evaluation that lies ahead.
         """
-        if self.steps < FIRST_STEPS:
+        if self.steps < self.extent.first_steps:
             return False
         if self.is_out_of_time:
             return True
@@ -151,7 +138,7 @@ class Progress:
         if self._clock() - self._hurries_since >= HURRY_SHARE * self.budget_seconds:
             return True
         later = self.training_passes - self._passes_when_settled
-        if self.has_training_loader and later < self._later_passes:
+        if self.has_training_loader and later < self.extent.later_passes:
             return False
         return not is_evaluation_ahead()
 

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ghostgpu_answer_cache::Key;
-use ghostgpu_answers::plan::{Circumstances, LargestBatch, PlanAnswer, PlanResult, StoppedBecause};
+use ghostgpu_answers::plan::{
+    Candidate, Circumstances, LargestBatch, PlanAnswer, PlanResult, StoppedBecause,
+};
 use ghostgpu_plan::largest_batch::{self, Goal, confirm};
 use ghostgpu_plan::memory_plan::{Allowed, Combination, MemoryPlan, Question, WithTricks, find};
 use ghostgpu_plan::verdict::{Margin, OnCard};
@@ -88,6 +90,11 @@ pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
     }
     let text = answer.text(output.look(current_dir.as_deref()));
     output.publish(&text, &answer)?;
+    if question.plan_file.is_none() && answer.best().is_some_and(|best| best.flags.is_none()) {
+        note(format_args!(
+            "no flags say all of it: the same command with --write plan.toml writes the file"
+        ));
+    }
     if let (Some(file), Some(path)) = (plan_file, question.plan_file) {
         match answer.best() {
             Some(best) => {
@@ -109,10 +116,7 @@ pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
     }
     if let Some(path) = question.patch {
         match answer.best() {
-            Some(best) => {
-                let patched = patch::patch_command(&question.job.command, &best.tricks)?;
-                patch::show(&patched, path)?;
-            }
+            Some(_) => write_patch(question, &answer, path)?,
             None => note(format_args!(
                 "{} was not written: there is nothing to put into it",
                 path.display()
@@ -135,6 +139,38 @@ fn key(question: &WhichTricks, prepared: &Prepared) -> Option<Key> {
         known_answers::key(prepared, &question.job.library_sizes)?
             .with("question", format!("{asked:?}")),
     )
+}
+
+/// The best way that can be written into the script; which one, where that is not the recommended one.
+fn write_patch(question: &WhichTricks, answer: &PlanAnswer, path: &Path) -> anyhow::Result<()> {
+    let command = &question.job.command;
+    let mut not_mechanical = None;
+    let allowed = answer.best().map(|best| &best.needs_allowed[..]);
+    let allowed = allowed.unwrap_or_default();
+    let is_allowed = |it: &&Candidate| it.needs_allowed.iter().all(|it| allowed.contains(it));
+    for candidate in answer.ways().filter(is_allowed) {
+        match (
+            patch::patch_command(command, &candidate.tricks),
+            &not_mechanical,
+        ) {
+            (Ok(patched), first) => {
+                if let Some(failure) = first {
+                    note(format_args!(
+                        "{failure}; {} has the best way that can be: {}",
+                        path.display(),
+                        candidate.in_words
+                    ));
+                }
+                return patch::show(&patched, path);
+            }
+            (Err(failure), None) => not_mechanical = Some(failure),
+            (Err(_), Some(_)) => {}
+        }
+    }
+    match not_mechanical {
+        Some(failure) => Err(failure.into()),
+        None => Ok(()),
+    }
 }
 
 /// What a question led to.
