@@ -28,7 +28,7 @@ sys.path.insert(0, str(HERE.parent / "harness"))
 
 from smallest_limits import _train
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 600.0
 #: One letter for each kind of entry.
 LETTERS = {
     "alloc": "a",
