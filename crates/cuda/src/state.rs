@@ -261,11 +261,18 @@ pub fn note_blas_use() {
     }
 }
 
-/// The first cuDNN operation loads cuDNN's code onto the card.
+/// The first cuDNN plan, or the first operation without one, loads cuDNN's code onto the card.
+pub fn note_dnn_code() {
+    if let Some(device) = current_with_context() {
+        device.note_dnn_code();
+    }
+}
+
+/// A cuDNN operation is started.
 pub fn note_dnn_use() {
     if let Some(device) = current_with_context() {
         device.note_kernel_use();
-        device.note_dnn_use();
+        device.note_dnn_code();
         submit_library_work(clock::KERNEL);
     }
 }

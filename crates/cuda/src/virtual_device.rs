@@ -157,9 +157,12 @@ impl VirtualDevice {
         self.charge_once(&self.has_blas, self.sheet.overhead.blas_code_bytes);
     }
 
-    /// The first cuDNN operation loads cuDNN's code onto the card.
-    pub fn note_dnn_use(&self) {
-        self.charge_once(&self.has_dnn, self.sheet.overhead.dnn_code_bytes);
+    /// The first plan of cuDNN loads code onto the card. The first page of it lies before the workspace that the plan
+    /// is then given; where the rest comes to lie depends on the kernels that follow, and is not known.
+    pub fn note_dnn_code(&self) {
+        if self.charge_once(&self.has_dnn, self.sheet.overhead.dnn_code_bytes) {
+            self.take_addresses_for_library(PAGE_BYTES);
+        }
     }
 
     /// The first cuSOLVER handle brings its code and buffers onto the card.
@@ -196,13 +199,17 @@ impl VirtualDevice {
         let new_pages = pages(before + bytes) - pages(before);
         if new_pages > 0 {
             usage.charge(self.ordinal, new_pages * PAGE_BYTES, None);
-            let bytes = new_pages * PAGE_BYTES;
-            self.memory().note_library_memory(bytes);
-            observer::write(LogEntry::LibraryMemory {
-                device: self.ordinal as u8,
-                bytes,
-            });
+            self.take_addresses_for_library(new_pages * PAGE_BYTES);
         }
+    }
+
+    /// What a library took has been charged; it lies somewhere, too, and replays must know.
+    fn take_addresses_for_library(&self, bytes: u64) {
+        self.memory().note_library_memory(bytes);
+        observer::write(LogEntry::LibraryMemory {
+            device: self.ordinal as u8,
+            bytes,
+        });
     }
 }
 

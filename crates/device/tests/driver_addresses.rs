@@ -1,6 +1,6 @@
 //! Replays what the real driver did with thousands of allocations.
 
-use ghostgpu_device::{Budget, CardMemory, HostLayout};
+use ghostgpu_device::{Budget, CardMemory, DriverAddresses, HostLayout};
 use std::collections::BTreeMap;
 
 struct Endless;
@@ -57,6 +57,45 @@ fn replay(name: &str, operations: &[(bool, u64, i64)]) {
         );
         ours.insert(offset, address);
     }
+}
+
+/// Segments of a ResNet that had to give its cache back again and again, beside what others took.
+const LIMITED_RESNET: &str = include_str!("../../../ground_truth/h200/limited_resnet_segments.csv");
+
+/// Host memory lies between the chunks of a real process, so addresses differ, but not their order: equal blocks
+/// are distinguished by that. Without the pages that were taken for code in between, the order is another one.
+#[test]
+fn segments_of_a_limited_training_lie_in_the_order_of_the_real_card_beside_pages_of_code() {
+    assert_eq!(misplaced(LIMITED_RESNET.lines()), 0);
+    let is_code = |line: &&str| *line == "l,2097152,";
+    assert!(misplaced(LIMITED_RESNET.lines().filter(|line| !is_code(line))) > 0);
+}
+
+/// How many pairs of live segments lie in another order than on the real card.
+fn misplaced<'a>(lines: impl Iterator<Item = &'a str>) -> usize {
+    let mut addresses =
+        DriverAddresses::on_card(1 << 40, 4 << 40, H200_CONTEXT_BYTES, HostLayout::Packed);
+    let mut live: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut count = 0;
+    for line in lines.filter(|line| !line.starts_with('#')) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [operation, bytes, real] = fields[..] else {
+            panic!("not a recorded operation: {line}");
+        };
+        let bytes = bytes.parse().unwrap();
+        match operation {
+            "l" => _ = addresses.take(bytes).unwrap(),
+            "k" => addresses.grow_context(bytes),
+            "+" => {
+                let (real, ours) = (real.parse().unwrap(), addresses.take(bytes).unwrap());
+                let differs = |(other, place): (&i64, &u64)| (*other < real) != (*place < ours);
+                count += live.iter().filter(|each| differs(*each)).count();
+                live.insert(real, ours);
+            }
+            _ => addresses.give_back(live.remove(&real.parse().unwrap()).unwrap(), bytes),
+        }
+    }
+    count
 }
 
 mod layouts {

@@ -186,6 +186,9 @@ pub struct Coverage {
     pub left_out_steps: Option<u64>,
     /// Later epochs were begun when nothing new was seen any more, and showed nothing new either.
     pub later_passes_are_alike: bool,
+    /// Training batches have several sizes, the last one of a pass aside.
+    #[serde(default)]
+    pub do_batches_vary: bool,
 }
 
 /// A part of a training that was rehearsed.

@@ -21,7 +21,13 @@ pub struct CardDriver {
     in_use_bytes: u64,
     addresses: DriverAddresses,
     next_reservation: u64,
+    /// See [`with_code_before_every`](Self::with_code_before_every).
+    code_interval: Option<u64>,
+    segments_made: u64,
 }
+
+/// Pages that kernels' code takes while a training warms up: as many as an H200 was seen to take for a ResNet.
+const CODE_PAGES: u64 = 4;
 
 impl CardDriver {
     /// A card on which the allocator can get `capacity_bytes` from the driver.
@@ -31,6 +37,8 @@ impl CardDriver {
             in_use_bytes: 0,
             addresses: DriverAddresses::new(FIRST_ADDRESS, ADDRESS_BYTES, CONTEXT_BYTES, layout),
             next_reservation: FIRST_RESERVATION,
+            code_interval: None,
+            segments_made: 0,
         }
     }
 
@@ -44,6 +52,26 @@ impl CardDriver {
                 layout,
             ),
             ..Self::new(capacity_bytes, layout)
+        }
+    }
+
+    /// The driver takes a page for the code of kernels before every so many-th segment, a few times. When it really does
+    /// depends on the size of kernels, which nobody knows; what the pages take is outside of the capacity.
+    pub fn with_code_before_every(self, segments: u64) -> Self {
+        Self {
+            code_interval: Some(segments),
+            ..self
+        }
+    }
+
+    fn load_code(&mut self) {
+        self.segments_made += 1;
+        let Some(interval) = self.code_interval else {
+            return;
+        };
+        let is_due = self.segments_made.is_multiple_of(interval);
+        if is_due && self.segments_made <= CODE_PAGES.saturating_mul(interval) {
+            let _ = self.addresses.take(PAGE_BYTES);
         }
     }
 
@@ -63,6 +91,7 @@ impl Driver for CardDriver {
         if !self.charge(bytes) {
             return None;
         }
+        self.load_code();
         match self.addresses.take(bytes) {
             Some(address) => Some(Address(address)),
             None => {
@@ -182,5 +211,28 @@ mod tests {
             .collect();
         starts.sort_unstable();
         assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= 20 * MIB));
+    }
+
+    #[test]
+    fn code_takes_addresses_a_few_times_and_none_of_the_capacity() {
+        let segments = 20;
+        let addresses = |code: Option<u64>| {
+            let card = CardDriver::new(segments * 2 * MIB, HostLayout::Packed);
+            let mut card = match code {
+                Some(interval) => card.with_code_before_every(interval),
+                None => card,
+            };
+            let mut segment = || card.allocate(request(2 * MIB)).expect("room for it").0;
+            (0..segments).map(|_| segment()).collect::<Vec<u64>>()
+        };
+        let gaps = |addresses: &[u64]| {
+            let pairs = addresses.windows(2);
+            pairs
+                .filter(|pair| pair[1].abs_diff(pair[0]) == 4 * MIB)
+                .count() as u64
+        };
+        let (plain, with_code) = (addresses(None), addresses(Some(3)));
+        assert_eq!(plain[..2], with_code[..2]);
+        assert_eq!(gaps(&with_code) - gaps(&plain), CODE_PAGES);
     }
 }

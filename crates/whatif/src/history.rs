@@ -67,6 +67,8 @@ pub struct Question {
     pub limit_bytes: Option<u64>,
     /// How the memory of the process itself lies, which decides where the driver puts segments.
     pub layout: HostLayout,
+    /// The driver takes a page for the code of kernels before every so many-th segment, which moves segments too.
+    pub code_before_every: Option<u64>,
 }
 
 /// A recorded history of one device.
@@ -169,6 +171,7 @@ impl History {
             capacity_bytes: None,
             limit_bytes: self.limit_bytes,
             layout: HostLayout::default(),
+            code_before_every: None,
         }
     }
 
@@ -178,6 +181,10 @@ impl History {
         let card = match self.context_bytes {
             Some(bytes) => CardDriver::with_context(capacity, bytes, question.layout),
             None => CardDriver::new(capacity, question.layout),
+        };
+        let card = match question.code_before_every {
+            Some(segments) => card.with_code_before_every(segments),
+            None => card,
         };
         what_if(
             &self.program,

@@ -12,6 +12,9 @@ const GRANULE_BYTES: u64 = 2 << 20;
 /// elsewhere, and what ends with less may fail: such a gap below the answer does not make it smaller.
 const ENOUGH_FROM_HERE: u64 = 4;
 
+/// A ResNet on an H200 took its first pages of code before its 8th, 16th and 24th segment.
+const CODE_RHYTHMS: [u64; 3] = [4, 8, 16];
+
 impl History {
     /// What the program does where the allocator can get this much from the driver.
     pub fn with_memory(&self, bytes: u64) -> WhatIf {
@@ -33,6 +36,19 @@ impl History {
             .into_iter()
             .filter(|layout| *layout != HostLayout::default())
             .all(|layout| self.with_memory_in(bytes, layout).failure.is_none())
+    }
+
+    /// Whether the program also ends with this much where the code of kernels lies between its segments. When the
+    /// driver takes memory for code is not known, so several rhythms are tried.
+    pub fn ends_beside_code(&self, bytes: u64) -> bool {
+        CODE_RHYTHMS.into_iter().all(|segments| {
+            let answer = self.ask(&Question {
+                capacity_bytes: Some(bytes),
+                code_before_every: Some(segments),
+                ..self.question()
+            });
+            answer.failure.is_none()
+        })
     }
 
     /// The least memory from which on the program ends, a multiple of 2 MiB, wherever the driver puts its

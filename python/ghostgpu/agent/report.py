@@ -159,6 +159,8 @@ class CoverageReport:
     """How many, if the script came to its end and that is known."""
     later_passes_are_alike: bool
     """Later epochs were begun when nothing new was seen any more, and showed nothing new."""
+    do_batches_vary: bool
+    """Training batches have several sizes, the last one of a pass aside."""
 
 
 @dataclass

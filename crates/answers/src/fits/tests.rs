@@ -546,6 +546,7 @@ fn covering() -> ProcessReport {
             is_training_shortened: true,
             left_out_steps: None,
             later_passes_are_alike: false,
+            do_batches_vary: false,
         }),
         ..process()
     }

@@ -160,7 +160,7 @@ pub fn confirm(
         let run = whole_run(runner, goal, found)?;
         let outcome = Outcome::of(&run);
         let is_certain = run.completion() != Completion::Completed
-            || ends_in_other_layouts(&run, goal) != Some(false);
+            || ends_elsewhere(&run, goal, found.batch) != Some(false);
         let below = found.batch - (found.batch / LOWERING_PARTS).max(1).min(found.batch);
         if !is_certain && below > 0 {
             found.lowered_from.get_or_insert(found.batch);
@@ -186,6 +186,9 @@ pub fn confirm(
 const LOWERINGS: u32 = 4;
 const LOWERING_PARTS: u64 = 400;
 
+/// One sample less of so many is too little to be timid.
+const FEW_SAMPLES: u64 = 50;
+
 /// A batch that was found is told, also where the run that was to confirm it did not end in time.
 fn whole_run(runner: &mut dyn Rehearse, goal: &Goal, found: &Found) -> Result<Run, Stop> {
     let mut changes = vec![with_batch(&found.point, found.batch)];
@@ -200,14 +203,16 @@ fn whole_run(runner: &mut dyn Rehearse, goal: &Goal, found: &Found) -> Result<Ru
 
 /// Whether a job that ended on this card also ends there where segments lie differently; none where nothing
 /// depends on it, or it cannot be told.
-fn ends_in_other_layouts(run: &Run, goal: &Goal) -> Option<bool> {
+fn ends_elsewhere(run: &Run, goal: &Goal, batch: u64) -> Option<bool> {
     if flushes(run) == Some(0) {
         return None;
     }
     let outside = Proposal::outside_bytes_of(run)?;
     let limit = memory_limit(run).map_or(u64::MAX, |limit| limit.limit_bytes);
     let memory = goal.memory_bytes().saturating_sub(outside).min(limit);
-    Some(run.history.as_ref()?.ends_in_other_layouts(memory))
+    let history = run.history.as_ref()?;
+    let ends_beside_code = || batch < FEW_SAMPLES || history.ends_beside_code(memory);
+    Some(history.ends_in_other_layouts(memory) && ends_beside_code())
 }
 
 impl Goal {

@@ -27,6 +27,9 @@ const LONG_TRAINING: u64 = 1_000_000;
 /// Growth by less than this is that of a list of numbers, and no card is filled by it.
 const LEAST_GROWTH_BYTES: u64 = 4096;
 
+/// Where batches differ in size, so large a part of the need (one of ten) is left for them to come in another order.
+const PARTS_FOR_ANOTHER_ORDER: u64 = 10;
+
 /// So many flushes of PyTorch's cache in a step are one in nearly every step: a few come with the first steps and the
 /// ends of epochs.
 const FLUSHES_OF_A_TIGHT_STEP: f64 = 0.5;
@@ -150,12 +153,28 @@ fn verdict(
     if let Some(flushes) = flushes_per_step.filter(|each| *each >= FLUSHES_OF_A_TIGHT_STEP) {
         return (Verdict::FitsTightly, reasons::flushes(flushes));
     }
+    let is_much_left =
+        |left: u64| need.is_none_or(|need| left >= need.device_bytes / PARTS_FOR_ANOTHER_ORDER);
+    if depends_on_order(run) && !headroom_bytes.is_some_and(is_much_left) {
+        return (Verdict::FitsTightly, reasons::depends_on_order());
+    }
     match headroom_bytes {
         Some(left) if left < card.margin_bytes() => {
             (Verdict::FitsTightly, reasons::below_margin(left, card))
         }
         left => (Verdict::Fits, reasons::fits(left, card)),
     }
+}
+
+/// Whether batches of several sizes had PyTorch flush its cache, and more of them are to come. What it has cached, and
+/// in which pieces, depends on the order of sizes, and on a card that is full of it that decides.
+fn depends_on_order(run: &Run) -> bool {
+    let processes = run.findings.processes.iter();
+    let mut varying = processes.filter(|process| {
+        let coverage = process.coverage.as_ref();
+        coverage.is_some_and(|coverage| coverage.do_batches_vary)
+    });
+    steps_to_come(run) > 0 && varying.any(|process| flushes(std::slice::from_ref(process)) > 0)
 }
 
 /// Whether anything of the script came to the card: one that only asks for its name has a context there.

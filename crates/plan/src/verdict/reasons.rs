@@ -126,6 +126,11 @@ pub fn flushes(per_step: f64) -> String {
     format!("PyTorch flushes its cache {per_step:.1} times a step, which is slow")
 }
 
+pub fn depends_on_order() -> String {
+    "PyTorch's cache fills the card, and batches differ in size: in another order they may need more"
+        .to_owned()
+}
+
 pub fn below_margin(left_bytes: u64, card: &OnCard) -> String {
     format!(
         "{} to spare is less than the margin of {}: {}",

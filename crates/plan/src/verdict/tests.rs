@@ -27,6 +27,7 @@ struct Seen {
     has_report: bool,
     is_stopped: bool,
     is_shortened: bool,
+    do_batches_vary: bool,
     left_out_steps: Option<u64>,
     growth_bytes: u64,
     reserve_bytes: u64,
@@ -50,6 +51,7 @@ impl Default for Seen {
             has_report: true,
             is_stopped: true,
             is_shortened: false,
+            do_batches_vary: false,
             left_out_steps: None,
             growth_bytes: 0,
             reserve_bytes: 0,
@@ -81,6 +83,7 @@ impl Seen {
             is_training_shortened: self.is_shortened,
             left_out_steps: self.left_out_steps,
             later_passes_are_alike: false,
+            do_batches_vary: self.do_batches_vary,
             covered: self
                 .covered
                 .iter()
@@ -184,6 +187,47 @@ fn every_degree_has_its_reason() {
             },
             Verdict::Fits,
             "6.00 GiB (60 %) to spare",
+        ),
+        // The same with batches that differ in size, on a card that is nearly full.
+        (
+            Seen {
+                flushes: 2,
+                do_batches_vary: true,
+                peak_bytes: 10 * GIB - 20 * MIB,
+                ..Seen::default()
+            },
+            Verdict::FitsTightly,
+            "PyTorch's cache fills the card, and batches differ in size: in another order they may need more",
+        ),
+        // There is room for another order, there is no other order to come, or nothing was ever flushed.
+        (
+            Seen {
+                flushes: 2,
+                do_batches_vary: true,
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "6.00 GiB (60 %) to spare",
+        ),
+        (
+            Seen {
+                flushes: 2,
+                do_batches_vary: true,
+                is_stopped: false,
+                peak_bytes: 10 * GIB,
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "0 bytes (0 %) to spare",
+        ),
+        (
+            Seen {
+                do_batches_vary: true,
+                peak_bytes: 10 * GIB,
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "0 bytes (0 %) to spare",
         ),
         (
             Seen {

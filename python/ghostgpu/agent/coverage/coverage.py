@@ -277,6 +277,7 @@ class Coverage:
             is_training_shortened=any(place.is_shortened for place in training),
             left_out_steps=None if self._was_stopped else self._left_out_steps,
             later_passes_are_alike=self.progress.later_passes_are_alike,
+            do_batches_vary=any(len(place.full_shapes) > 1 for place in training),
         )
 
     @property

@@ -101,8 +101,9 @@ class ShortenedPass:
             self.is_endless = True
         self._memory.look()
         self._coverage.progress.begin()
-        is_in_a_hurry = self._coverage.progress.is_in_a_hurry and not self._coverage.in_lockstep()
-        if is_in_a_hurry and self.handed_on > 0:
+        # A script that fails with shortened passes gets whole ones, also where nothing new comes.
+        may_end = self._coverage.shortens and not self._coverage.in_lockstep()
+        if may_end and self._coverage.progress.is_in_a_hurry and self.handed_on > 0:
             self._end(is_complete=False)
             raise StopIteration
         while True:

@@ -8,6 +8,7 @@ use ghostgpu_oracle::{
 };
 
 use crate::cudnn::{choices, handle, sizes, status};
+use crate::state;
 
 /// What `cudnnBackendFinalize` does, and its status.
 pub fn finalize(descriptor: &Descriptor) -> i32 {
@@ -168,6 +169,7 @@ fn finalize_plan(contents: &Contents) -> Result<Contents, i32> {
         .ok_or(status::BAD_PARAM)?;
     let config = config.contents().clone();
     let workspace_bytes = config_workspace(&config)?;
+    state::note_dnn_code();
     let attributes = BTreeMap::from([(
         attribute::PLAN_WORKSPACE_BYTES,
         Stored::from_numbers(value_type::INT64, &[workspace_bytes]),
