@@ -55,6 +55,30 @@ const NOT_MODELS: &[&str] = &[
     "transform",
 ];
 
+/// Whether an optimizer of unknown origin is, by its name, that of a model: `optD` of `D`, `optimizer_G` of
+/// `netG`, `disc_opt` of `discriminator`.
+pub fn is_named_after(optimizer: &str, model: &str) -> bool {
+    let model = words(last_name(model));
+    words(last_name(optimizer))
+        .iter()
+        .filter(|word| !matches!(word.as_str(), "opt" | "optim" | "optimizer"))
+        .any(|word| {
+            model
+                .iter()
+                .any(|each| each == word || MODELS.contains(&each.as_str()) && each.starts_with(word.as_str()))
+        })
+}
+
+/// Whether a model of unknown origin is, by its name, a copy that others learn from and nobody trains:
+/// the target network of Q-learning.
+pub fn sounds_like_target_network(path: &str) -> bool {
+    let words = words(last_name(path));
+    words.iter().any(|word| word == "target")
+        && words
+            .iter()
+            .any(|word| matches!(word.as_str(), "net" | "network" | "model" | "critic" | "q"))
+}
+
 /// What a path of unknown origin is called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -75,7 +99,7 @@ pub fn role(path: &str) -> Option<Role> {
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     if has(&["criterion", "crit", "loss", "losses"]) && !has(&["get", "make", "build", "log"]) {
         Some(Role::Criterion)
-    } else if has(MODELS) && !has(NOT_MODELS) {
+    } else if has(MODELS) && !has(NOT_MODELS) || matches!(name, "D" | "G") {
         Some(Role::Model)
     } else {
         None
@@ -145,6 +169,7 @@ mod tests {
             ("loss_fn", Some(Role::Criterion)),
             ("self.criterion", Some(Role::Criterion)),
             ("criterionGAN", Some(Role::Criterion)),
+            ("G", Some(Role::Model)),
             ("TeacherNet", None),
             ("model_fn", None),
             ("network_name", None),
@@ -153,6 +178,33 @@ mod tests {
             ("run", None),
         ] {
             assert_eq!(role(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn optimizers_are_those_of_the_models_they_are_named_after() {
+        for (optimizer, model, expected) in [
+            ("optD", "D", true),
+            ("optD", "G", false),
+            ("self.optimizer_G", "self.netG", true),
+            ("disc_opt", "discriminator", true),
+            ("disc_opt", "generator", false),
+            ("optimizer", "model", false),
+        ] {
+            assert_eq!(is_named_after(optimizer, model), expected, "{optimizer}, {model}");
+        }
+    }
+
+    #[test]
+    fn a_target_network_is_known_by_its_name() {
+        for (path, expected) in [
+            ("target_net", true),
+            ("self.critic_target", true),
+            ("q_target", true),
+            ("target", false),
+            ("net", false),
+        ] {
+            assert_eq!(sounds_like_target_network(path), expected, "{path}");
         }
     }
 

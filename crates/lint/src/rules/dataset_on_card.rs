@@ -1,5 +1,6 @@
 //! The whole dataset on the card before the loop.
 
+use super::card_in_dataset::is_dataset;
 use super::{Family, Report, Rule};
 use crate::facts::structure::{Assign, BlockKind, UnitId};
 use crate::facts::value::Kind;
@@ -50,6 +51,7 @@ card or goes through the model as a whole, and placement that an option of the s
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    check_datasets(facts, report);
     for assign in &facts.structure.assigns {
         let Expr::Call(moved) = assign.value else {
             continue;
@@ -77,6 +79,32 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             format!("`{path}` {how}"),
             "leave it on the CPU and move each batch to the card in the loop",
         );
+    }
+}
+
+/// `self.data = [torch.load(path).cuda() for path in paths]` in the `__init__` of a dataset.
+fn check_datasets(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let Expr::ListComp(comprehension) = assign.value else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(assign.place.block);
+        let found = &facts.structure.units[unit];
+        let is_made_here = found.name == "__init__"
+            && found
+                .class
+                .is_some_and(|class| is_dataset(facts, class));
+        if let Some(path) = facts.path(assign.target)
+            && path.starts_with("self.")
+            && is_made_here
+            && matches!(&*comprehension.elt, Expr::Call(moved) if facts.moves_to_card(moved))
+        {
+            report.add(
+                span(assign.statement),
+                format!("`{path}` holds every sample of the dataset on the card"),
+                "leave them on the CPU and move each batch to the card in the loop",
+            );
+        }
     }
 }
 
