@@ -306,7 +306,8 @@ impl Reasoner<'_> {
     fn lent_by_windows(&self) -> Option<Reasoned> {
         let figures = &self.finding.figures;
         let (allocated, total) = (figures.allocated?, figures.total?);
-        if !allocated.exceeds(total) || self.finding.kind != Kind::CudaAllocator {
+        let is_one_request = figures.requested.is_some_and(|asked| asked.exceeds(total));
+        if !allocated.exceeds(total) || is_one_request || self.finding.kind != Kind::CudaAllocator {
             return None;
         }
         let reason = say!(

@@ -8,17 +8,25 @@ use crate::syntax::last_name;
 const MODELS: &[&str] = &[
     "actor",
     "agent",
+    "autoencoder",
     "backbone",
     "bert",
     "classifier",
+    "cnn",
     "critic",
     "decoder",
+    "denoiser",
+    "detector",
     "discriminator",
     "encoder",
+    "extractor",
     "generator",
     "gpt",
     "gru",
+    "llm",
+    "lm",
     "lstm",
+    "mlp",
     "model",
     "net",
     "network",
@@ -29,6 +37,7 @@ const MODELS: &[&str] = &[
     "teacher",
     "transformer",
     "unet",
+    "vae",
     "vgg",
     "vit",
 ];
@@ -108,6 +117,11 @@ pub fn role(path: &str) -> Option<Role> {
 
 /// Whether a path of unknown origin gives batches: `val_loader`, `train_dl`, `self.dataloader`.
 pub fn sounds_like_loader(path: &str) -> bool {
+    // `loaders["val"]` is one of several.
+    let path = match path.strip_suffix(']') {
+        Some(_) => path.rsplit_once('[').map_or(path, |(several, _)| several),
+        None => path,
+    };
     let name = last_name(path);
     let name = name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '_');
     let words = words(name);
@@ -214,6 +228,7 @@ mod tests {
             ("train_loader", true, false),
             ("self.valDataLoader", true, false),
             ("valid_dl", true, false),
+            ("self.loaders[\"val\"]", true, false),
             ("loader1", true, false),
             ("downloader_name", false, false),
             ("args.device", false, true),
