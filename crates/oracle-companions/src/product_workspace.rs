@@ -372,7 +372,11 @@ mod tests {
                 transposition: Transposition::new(false, true),
                 ..product(m, n, k, 1)
             };
-            assert_eq!(estimated(&gradient, 128 << 20), parts * m * n * 4, "{m}x{n}, {k} terms");
+            assert_eq!(
+                estimated(&gradient, 128 << 20),
+                parts * m * n * 4,
+                "{m}x{n}, {k} terms"
+            );
         }
     }
 

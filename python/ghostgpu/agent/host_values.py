@@ -26,8 +26,8 @@ LARGE_BYTES = 256 << 20
 """Host memory for contents larger than that."""
 
 MAX_SECONDS = 30.0
-"""Processor time that a thread spends on working out values; after that, it works out no more. Not time of
-the clock, which would make an answer depend on what else the machine does."""
+"""Processor time for working out values; after that, no more are worked out. Not time of the clock,
+which would make an answer depend on what else the machine does."""
 
 _SEED = 20_240_229
 """Of random numbers that stand for those of the card."""

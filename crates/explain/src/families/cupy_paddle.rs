@@ -44,7 +44,11 @@ fn read(window: &Window) -> Vec<Message> {
             ..Message::new(Kind::CuPy, start, end)
         });
     }
-    for found in PADDLE.all(text).into_iter().chain(PADDLE_IN_CHINESE.all(text)) {
+    for found in PADDLE
+        .all(text)
+        .into_iter()
+        .chain(PADDLE_IN_CHINESE.all(text))
+    {
         let (start, end) = range(&found);
         messages.push(Message {
             figures: Figures {

@@ -72,9 +72,9 @@ pub fn is_named_after(optimizer: &str, model: &str) -> bool {
         .iter()
         .filter(|word| !matches!(word.as_str(), "opt" | "optim" | "optimizer"))
         .any(|word| {
-            model
-                .iter()
-                .any(|each| each == word || MODELS.contains(&each.as_str()) && each.starts_with(word.as_str()))
+            model.iter().any(|each| {
+                each == word || MODELS.contains(&each.as_str()) && each.starts_with(word.as_str())
+            })
         })
 }
 
@@ -205,7 +205,11 @@ mod tests {
             ("disc_opt", "generator", false),
             ("optimizer", "model", false),
         ] {
-            assert_eq!(is_named_after(optimizer, model), expected, "{optimizer}, {model}");
+            assert_eq!(
+                is_named_after(optimizer, model),
+                expected,
+                "{optimizer}, {model}"
+            );
         }
     }
 

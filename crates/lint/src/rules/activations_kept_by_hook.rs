@@ -16,7 +16,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a forward hook that appends a module's output (or its inputs) to a list without
-`.detach()`, in a file that runs the model in a loop and never empties that list.
+`.detach()`, in a file that runs the model in a loop and never empties that list. The same of a backward
+hook that collects gradients on the card.
 
 ## Why it costs memory
 The hook runs in every forward pass. Each output it keeps holds its graph, with the activations of
@@ -82,7 +83,14 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                         .collect();
                     let unit = facts.structure.unit_of(call.place.block);
                     let kind = hook_kind(&call.node.func);
-                    report_kept(facts, report, unit, (&names, kind), Some(span(hook)), &mut reported);
+                    report_kept(
+                        facts,
+                        report,
+                        unit,
+                        (&names, kind),
+                        Some(span(hook)),
+                        &mut reported,
+                    );
                 }
                 continue;
             }

@@ -313,7 +313,10 @@ fn is_used_on_card_in(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool 
                     }
                     // `all is None` compares no contents.
                     Expr::Compare(comparison)
-                        if matches!(*comparison.ops, [CmpOp::Is | CmpOp::IsNot]) => false,
+                        if matches!(*comparison.ops, [CmpOp::Is | CmpOp::IsNot]) =>
+                    {
+                        false
+                    }
                     Expr::Compare(comparison) => comparison
                         .comparators
                         .iter()

@@ -16,7 +16,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds data that is moved to the card as a whole before the training loop, and then goes into a
-`TensorDataset` with a `DataLoader` or is sliced into batches inside the loop.
+`TensorDataset` with a `DataLoader` or is sliced into batches inside the loop. Also a dataset whose
+`__init__` moves every sample to the card.
 
 ## Why it costs memory
 Only one batch is needed at a time, but all of them stay on the card for the whole run: every sample
@@ -90,10 +91,8 @@ fn check_datasets(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let unit = facts.structure.unit_of(assign.place.block);
         let found = &facts.structure.units[unit];
-        let is_made_here = found.name == "__init__"
-            && found
-                .class
-                .is_some_and(|class| is_dataset(facts, class));
+        let is_made_here =
+            found.name == "__init__" && found.class.is_some_and(|class| is_dataset(facts, class));
         if let Some(path) = facts.path(assign.target)
             && path.starts_with("self.")
             && is_made_here

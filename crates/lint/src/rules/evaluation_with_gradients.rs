@@ -80,7 +80,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts.is_surely_on_host(unit, model)
             || is_dropped_at_once(facts, call)
             || is_frozen_script(facts, unit, model)
-            || is_a_method_nobody_calls(facts, unit) && !is_whole_evaluation(facts, call, evaluation)
+            || is_a_method_nobody_calls(facts, unit)
+                && !is_whole_evaluation(facts, call, evaluation)
             || is_handed_on(facts, unit)
         {
             continue;

@@ -212,15 +212,16 @@ fn is_optimized(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
         matches!(facts.method(call.node), Some((receiver, "step"))
             if facts.path(receiver).is_some_and(|path| has(&models_of(facts, unit, path), model)))
     });
-    is_stepped || facts.structure.assigns.iter().any(|assign| {
-        let target = facts.path(assign.target);
-        target.is_some_and(|target| {
-            facts
-                .units_that_see(unit, target)
-                .contains(&facts.structure.unit_of(assign.place.block))
-                && has(&models_of(facts, unit, target), model)
+    is_stepped
+        || facts.structure.assigns.iter().any(|assign| {
+            let target = facts.path(assign.target);
+            target.is_some_and(|target| {
+                facts
+                    .units_that_see(unit, target)
+                    .contains(&facts.structure.unit_of(assign.place.block))
+                    && has(&models_of(facts, unit, target), model)
+            })
         })
-    })
 }
 
 /// The calls of models that an expression is computed from, with their graphs.

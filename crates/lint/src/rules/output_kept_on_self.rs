@@ -17,7 +17,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds `self.name = activation` in the `forward` of a module, where the activation has a graph and
-the file, which trains the module itself, never reads the attribute.
+the file, which trains the module itself, never reads the attribute; and `self.names.append(activation)`
+where nothing else in the file has to do with the list.
 
 ## Why it costs memory
 The attribute keeps the activation and its graph until the next forward pass rebinds it: through the
@@ -135,7 +136,10 @@ fn check_lists(facts: &Facts<'_>, report: &mut Report<'_>) {
             span(kept.statement),
             format!("`self.{name}` keeps an activation and its graph from every forward pass"),
             "use a local variable, or store `.detach()` and empty the list",
-            Some(Fix::unsafe_("Add `.detach()`", without_graph(facts, kept.value))),
+            Some(Fix::unsafe_(
+                "Add `.detach()`",
+                without_graph(facts, kept.value),
+            )),
         );
     }
 }
@@ -150,7 +154,8 @@ fn is_touched_elsewhere(facts: &Facts<'_>, forward: usize, name: &str) -> bool {
             continue;
         }
         facts.each_expression_of_statement(statement, &mut |part| {
-            touched |= matches!(part, Expr::Attribute(attribute) if attribute.attr.as_str() == name);
+            touched |=
+                matches!(part, Expr::Attribute(attribute) if attribute.attr.as_str() == name);
         });
     }
     touched

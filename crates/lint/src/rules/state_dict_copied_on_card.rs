@@ -15,7 +15,7 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a deep copy (or clones) of the state dict of a model on the card that is later only loaded,
-saved or returned.
+saved or returned, or that a list collects in a loop.
 
 ## Why it costs memory
 The copy is made where the weights are: on the card. It stays there while training continues, and

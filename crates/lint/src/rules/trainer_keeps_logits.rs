@@ -88,7 +88,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let is_large = arguments
             .find_argument_value("model", 0)
             .is_some_and(|model| match made(facts, unit, model) {
-                Some(made) if is_of_transformers(facts, made) => has_logits_for_everything(facts, made),
+                Some(made) if is_of_transformers(facts, made) => {
+                    has_logits_for_everything(facts, made)
+                }
                 // Made elsewhere: what kind of model it is shows in what the file imports for it.
                 _ => imports_only_such_models(facts),
             });
@@ -133,11 +135,15 @@ fn made<'a>(facts: &Facts<'a>, unit: UnitId, expression: &'a Expr) -> Option<&'a
         Expr::Call(call) => match facts.method(call) {
             Some((receiver, "to" | "cuda")) => made(facts, unit, receiver),
             // What peft returns has the outputs of the model it got.
-            None if facts.callee(call).is_some_and(|name| name.starts_with("peft.")) => call
-                .arguments
-                .args
-                .first()
-                .and_then(|wrapped| made(facts, unit, wrapped)),
+            None if facts
+                .callee(call)
+                .is_some_and(|name| name.starts_with("peft.")) =>
+            {
+                call.arguments
+                    .args
+                    .first()
+                    .and_then(|wrapped| made(facts, unit, wrapped))
+            }
             _ => Some(call),
         },
         _ => {
