@@ -6,10 +6,10 @@ A script is equal when it ended the same way and every process has the same peak
 reserved bytes on every card. Some are not like themselves on the real card: such a one is equal if
 it is like one of its runs there, and `between` if each figure lies between theirs. Numbers of
 optimizer steps are shown where they differ: a gradient scaler skips steps whose gradients overflow,
-which depends on values. `deviations.toml` says why scripts are not equal. Exit code 1: a script that
-ran on the real card does not run on the virtual one and is not in that list, one is off by more than
-the list accounts for, or of the scripts that are like themselves fewer are equal than `--at-least`
-asks for.
+which depends on values. `deviations.toml` says why scripts are not equal. Exit code 1: a script
+that ran on the real card does not run on the virtual one and is not in that list, one is off by
+more than the list accounts for, or of the scripts that are like themselves fewer are equal than
+`--at-least` asks for.
 """
 
 from __future__ import annotations

@@ -125,10 +125,30 @@ impl<'a> Usages<'a> {
                 }
             }
         }
+        usages.note_summands(text, structure);
         usages.note_frozen(text, structure);
         usages.share_frozen(text, structure, imports);
         usages.share_globals(structure);
         usages
+    }
+
+    /// `total = a + 0.1 * b` before `total.backward()`: the terms are losses, too.
+    fn note_summands(&mut self, text: &'a str, structure: &Structure<'a>) {
+        for assign in &structure.assigns {
+            let unit = structure.unit_of(assign.place.block);
+            let at = path(text, assign.target)
+                .and_then(|total| self.units[unit].get(total)?.backward)
+                .filter(|at| *at > span(assign.statement).start);
+            if let (Some(at), None, Expr::BinOp(_)) = (at, assign.operator, assign.value) {
+                each_summand(assign.value, &mut |term| {
+                    if let Some(path) = path(text, term) {
+                        self.note(structure, unit, path, |usage| {
+                            usage.backward = usage.backward.max(Some(at));
+                        });
+                    }
+                });
+            }
+        }
     }
 
     pub(super) fn note(
