@@ -311,6 +311,17 @@ def test_a_script_that_is_not_like_itself_is_compared_with_the_nearest_run() -> 
 
 
 @pytest.mark.parametrize(
+    ("reserved", "verdict"), [(2100, "between"), (2300, "differs"), (1900, "differs")]
+)
+def test_a_script_that_is_not_like_itself_may_lie_between_its_runs(
+    reserved: int, verdict: str
+) -> None:
+    real = copy.deepcopy(REAL)
+    real["other_runs"] = [{"outcome": "completed", "processes": [process(1000, 2200)]}]
+    assert compare_script("x", real, result(process(1000, reserved))).verdict == verdict
+
+
+@pytest.mark.parametrize(
     ("virtual", "said"),
     [
         ("S20 a1 a2 r1 f1 r2 f2", ""),
@@ -337,9 +348,10 @@ def test_two_histories_part_where_the_first_event_differs(virtual: str, said: st
 def test_the_table_counts_verdicts() -> None:
     real = {"scripts": {"a": REAL, "b": REAL, "c": REAL}}
     virtual = {"scripts": {"a": REAL, "b": result(process(1001, 2000))}}
-    assert as_table(compare(real, virtual)).splitlines()[-1] == (
-        "3 scripts: 1 equal, 1 differs, 1 failed, 0 not measured"
-    )
+    assert as_table(compare(real, virtual)).splitlines()[-2:] == [
+        "3 scripts: 1 equal, 0 between, 1 differs, 1 failed, 0 not measured",
+        "1 of 3 whose runs on the real card are alike are equal",
+    ]
 
 
 def test_what_was_recorded_belongs_to_listed_scripts() -> None:
@@ -352,7 +364,10 @@ def test_what_was_recorded_belongs_to_listed_scripts() -> None:
         assert all(run["processes"] for run in ran)
 
 
-KNOWN = {"x": Deviation("x", "search", "engines are timed", 0.01)}
+KNOWN = {
+    "x": Deviation("x", "search", "engines are timed", 0.01),
+    "z": Deviation("z", "waits", "a loop waits for a value", None),
+}
 
 
 @pytest.mark.parametrize(
@@ -371,6 +386,8 @@ KNOWN = {"x": Deviation("x", "search", "engines are timed", 0.01)}
         # Equal to one of several runs that are not alike: it may be none of them the next time.
         (Comparison("x", "equal", is_unsteady=True), ""),
         (Comparison("y", "equal"), ""),
+        (Comparison("z", "failed"), ""),
+        (Comparison("z", "equal"), "z ends, and is listed as one that does not"),
     ],
 )
 def test_a_deviation_is_listed_with_its_reason_and_its_size(found: Comparison, said: str) -> None:

@@ -401,3 +401,21 @@ def test_functions_of_torch_func_write_in_place(rehearse_on_card: Rehearse) -> N
         """
     )
     assert done.stdout.splitlines() == ["{'weight': (3, 2, 4), 'bias': (3, 2)}"], done.stderr
+
+
+def test_what_was_worked_out_stays_known_when_the_time_for_it_is_over() -> None:
+    import torch
+
+    from ghostgpu.agent.host_values import MAX_SECONDS, Call, Geometry
+    from ghostgpu.agent.known_values import KnownValues
+
+    known = KnownValues(torch)
+    shown = torch.empty(3, dtype=torch.int64)
+    made, open_ = (
+        Call(known.host, lambda: torch.arange(3), (), {}).content(None, Geometry.of(shown), 24)
+        for _ in range(2)
+    )
+    made.bytes()
+    known.host.seconds = MAX_SECONDS + 1
+    assert known.attempt(known._view, made, shown).tolist() == [0, 1, 2]
+    assert known.attempt(known._view, open_, shown) is None

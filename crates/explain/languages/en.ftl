@@ -91,6 +91,7 @@ refused-intel = an Intel GPU borrows host memory, and a single allocation is lim
 refused-windows = on Windows, RAM and page file must back every allocation on the card, and they ran out
 refused-wsl = in WSL, Windows must back the card's memory with RAM, and WSL has only part of it
 refused-unknown = another process held it at that moment, RAM and page file were short (Windows, WSL), or the card is partitioned
+lent-by-windows = { $allocated } was allocated on a card of { $total }: the driver on Windows (and WSL) lends RAM when the card is full, which is slow, and that ran out too
 series-rises = `{ $name }` in the log rises from { $first } (line { $from }) to { $last } (line { $to }) and hardly ever falls
 failed-repeatedly = it ran out of memory at least { $times } times, with { $first } allocated the first time and { $last } the last
 steps-fitted = { $step } steps with the same model and optimizer fitted before this one

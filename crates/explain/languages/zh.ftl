@@ -90,6 +90,7 @@ refused-intel = Intel GPU 会借用主机内存，而且单次分配有上限（
 refused-windows = 在 Windows 上，每次显存分配都要有内存和页面文件作后备，而它们用完了
 refused-wsl = 在 WSL 里，显存要由 Windows 的内存作后备，而 WSL 只分到其中一部分
 refused-unknown = 当时被其他进程占着，或内存和页面文件不足（Windows、WSL），或显卡被切分了
+lent-by-windows = { $total } 的显卡上已分配 { $allocated }：显存满了以后，Windows（包括 WSL）的驱动会借用内存，速度很慢，而借来的也用完了
 series-rises = 日志里的 `{ $name }` 从 { $first }（第 { $from } 行）升到 { $last }（第 { $to } 行），几乎从不下降
 failed-repeatedly = 至少 { $times } 次显存不足，第一次已分配 { $first }，最后一次已分配 { $last }
 steps-fitted = 此前同样的模型和优化器已经跑过 { $step } 步

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -119,7 +118,7 @@ class Collectives:
                 if is_message:
                     return []  # nobody knows what it would send
                 other = speaker_for(other, are_run)
-            return own if other == rank else self._fetched(channel, other, number)
+            return own if other == rank else channel.fetch(other, number)
 
         return exchange, _fetch_from(pieces_of)
 
@@ -147,14 +146,6 @@ class Collectives:
             return channel, channel.post(own)
         channel = self._values.channel(f"{name}: {exchange.peer}", rank)
         return channel, channel.post(own) if exchange.puts else channel.count()
-
-    def _fetched(self, channel: Channel, other: int, number: int) -> Pieces:
-        started = time.monotonic()
-        try:
-            return channel.fetch(other, number)
-        finally:
-            # The time that others take is not spent on working out values.
-            self._known.host.seconds -= time.monotonic() - started
 
     def _bytes_of(self, tensor: Any) -> bytes | None:
         if tensor.nbytes > MAX_SENT_BYTES:

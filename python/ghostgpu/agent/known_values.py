@@ -76,7 +76,9 @@ class KnownValues:
         return values
 
     def _view(self, content: Content, tensor: Any) -> Any:
-        with self.host.working():
+        # What was worked out once is known for good: a mask must not select another number of
+        # elements where it is read than where it is written, because time ran out in between.
+        with self.host.working(is_over_soon=content.is_made):
             return Geometry.of(tensor).view(content.bytes())
 
     def content_of(self, tensor: Any) -> Content | None:

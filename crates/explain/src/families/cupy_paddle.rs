@@ -10,6 +10,7 @@ pub const FAMILY: Family = Family {
         "Out of memory allocating",
         "out of memory to allocate",
         "Out of memory error on GPU",
+        "内存不足错误",
     ],
     read,
 };
@@ -21,6 +22,11 @@ pattern!(
 pattern!(
     PADDLE,
     r"OutofmemoryerroronGPU(\d+)\.Cannotallocate({A})(?:GPU)?memory(?:onGPU\d+)?(?:,({A})memoryhasbeenallocated)?(?:(?:and|,)availablememoryis(?:only)?({A}))?"
+);
+// The same as browsers translate it for those who paste what they see.
+pattern!(
+    PADDLE_IN_CHINESE,
+    r"GPU(\d+)上出现内存不足错误[。.]?无法在GPU\d+上分配({A})内存(?:[，,]已分配({A})内存)?(?:[，,]可用内存仅为({A}))?"
 );
 
 fn read(window: &Window) -> Vec<Message> {
@@ -38,7 +44,11 @@ fn read(window: &Window) -> Vec<Message> {
             ..Message::new(Kind::CuPy, start, end)
         });
     }
-    for found in PADDLE.all(text) {
+    for found in PADDLE
+        .all(text)
+        .into_iter()
+        .chain(PADDLE_IN_CHINESE.all(text))
+    {
         let (start, end) = range(&found);
         messages.push(Message {
             figures: Figures {

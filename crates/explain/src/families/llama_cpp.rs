@@ -11,6 +11,7 @@ pub const FAMILY: Family = Family {
         "cudaMalloc failed",
         "hipMalloc failed",
         "ggml",
+        "llama runner process",
         "of pinned memory",
         "ErrorOutOfDeviceMemory",
     ],
@@ -20,6 +21,15 @@ pub const FAMILY: Family = Family {
 pattern!(
     BUFFER,
     r"allocating({A})ondevice(\d+):(?:cuda|hip)Malloc(?:Managed)?failed:outofmemory"
+);
+// What Ollama passes on of its runner: the last words alone, or with the layer above them.
+pattern!(
+    RUNNER,
+    r"llamarunnerprocesshasterminated:(?:(?:cuda|hip)Mallocfailed|CUDAerror|ROCmerror):outofmemory(?:\n?ggml_\w+:failedtoallocate(?:CUDA|ROCm|HIP|Vulkan|SYCL)\d*bufferofsize(\d+))?"
+);
+pattern!(
+    ON_CARD,
+    r"ggml_\w+:failedtoallocate(?:CUDA|ROCm|HIP|Vulkan|SYCL)\d*bufferofsize(\d+)"
 );
 // Before buffers existed: a check after every call, with its source line.
 pattern!(
@@ -54,7 +64,12 @@ fn read(window: &Window) -> Vec<Message> {
         let (start, end) = range(&found);
         messages.push(Message::new(Kind::LlamaCpp, start, end));
     }
-    for (pattern, kind) in [(&VULKAN, Kind::LlamaCpp), (&ON_HOST, Kind::LlamaCppHost)] {
+    for (pattern, kind) in [
+        (&RUNNER, Kind::LlamaCpp),
+        (&ON_CARD, Kind::LlamaCpp),
+        (&VULKAN, Kind::LlamaCpp),
+        (&ON_HOST, Kind::LlamaCppHost),
+    ] {
         for found in pattern.printed(text) {
             let (start, end) = range(&found);
             let bytes = number(&found, 1).or_else(|| number(&found, 2));

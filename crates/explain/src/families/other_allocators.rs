@@ -25,6 +25,7 @@ pub const FAMILY: Family = Family {
         "CUDA failed with",
         "CUDA runtime error",
         "cudaMalloc failed",
+        "cudaMalloc retry failed",
         "CUDA_ERROR_OUT_OF_MEMORY",
         "cudaErrorMemoryAllocation",
         "of device memory",
@@ -109,7 +110,7 @@ pattern!(
 // What CUDA says, whoever called it.
 pattern!(
     CALL,
-    r"CUDA(?:runtime)?(?:error|failure)(?:Prev)?(?:\(2\)|2)?[:,]?'?outofmemory|CUDAruntimeerrorin[^\n]{0,120}?:?outofmemory|cudaMallocfailed:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|std::bad_alloc:(?:out_of_memory:)?(?:CUDAerror[^\n]{0,200}?)?cudaErrorMemoryAllocation|Error:CUDAoutofmemory\.?Triedtoallocate(?P<asked>{A})"
+    r"CUDA(?:runtime)?(?:error|failure)(?:Prev)?(?:\(2\)|2)?[:,]?'?outofmemory|CUDAruntimeerrorin[^\n]{0,120}?:?outofmemory|cudaMalloc(?:retry)?failed:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|std::bad_alloc:(?:out_of_memory:)?(?:CUDAerror[^\n]{0,200}?)?cudaErrorMemoryAllocation|Error:CUDAoutofmemory\.?Triedtoallocate(?P<asked>{A})"
 );
 /// What stands around a call of each program.
 const CALLERS: [(&str, &[&str]); 10] = [

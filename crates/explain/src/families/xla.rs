@@ -22,11 +22,11 @@ pub const FAMILY: Family = Family {
 
 pattern!(
     HEAD,
-    r"(?:RESOURCE_EXHAUSTED|[Rr]esourceexhausted):(?:Outofmemory(?:whiletryingtoallocate|allocating)(\d+)bytes|Failedtoallocaterequestfor({A})|Outofmemoryallocating(\d+)|Error(?:loading|allocating)?[^\n]{0,80}?(\d+)bytes)"
+    r"(?:RESOURCE_EXHAUSTED|[Rr]esourceexhausted):(?:Outofmemory(?:whiletryingtoallocate|allocating)(\d+)bytes|Outofmemorywhiletryingtoallocate({A})|Failedtoallocaterequestfor({A})|Outofmemoryallocating(\d+)|Error(?:loading|allocating)?[^\n]{0,80}?(\d+)bytes)"
 );
 pattern!(
     LOOSE,
-    r"Outofmemory(?:whiletryingtoallocate|allocating)(\d+)bytes|Failedtoallocaterequestfor({A})"
+    r"Outofmemory(?:whiletryingtoallocate|allocating)(\d+)bytes|Outofmemorywhiletryingtoallocate({A})|Failedtoallocaterequestfor({A})"
 );
 pattern!(ASYNC, r"cuMemAllocAsyncfailedtoallocate(\d+)bytes");
 // A TPU: the compiler knows before anything runs.

@@ -40,7 +40,7 @@ impl Reasoner<'_> {
             true => (larger, None),
             false => (None, larger),
         };
-        let rules: [Option<Reasoned>; 13] = [
+        let rules: [Option<Reasoned>; 14] = [
             far,
             self.fraction_limit(),
             self.free_but_refused(),
@@ -50,6 +50,7 @@ impl Reasoner<'_> {
             self.fragmentation(),
             self.model_or_optimizer(stage),
             self.evaluation(stage),
+            self.lent_by_windows(),
             self.one_large_request(),
             somewhat,
             self.activations(stage),
@@ -299,6 +300,23 @@ impl Reasoner<'_> {
         };
         let causes = say!(self.catalogue, "evaluation-causes");
         Some(Reasoned::new(Situation::Evaluation, reason).and(causes))
+    }
+
+    /// More than the card has: the driver on Windows, and so in WSL, lends RAM when a card is full.
+    fn lent_by_windows(&self) -> Option<Reasoned> {
+        let figures = &self.finding.figures;
+        let (allocated, total) = (figures.allocated?, figures.total?);
+        let is_one_request = figures.requested.is_some_and(|asked| asked.exceeds(total));
+        if !allocated.exceeds(total) || is_one_request || self.finding.kind != Kind::CudaAllocator {
+            return None;
+        }
+        let reason = say!(
+            self.catalogue,
+            "lent-by-windows",
+            allocated = allocated,
+            total = total
+        );
+        Some(Reasoned::new(Situation::Full, reason))
     }
 
     fn one_large_request(&self) -> Option<Reasoned> {

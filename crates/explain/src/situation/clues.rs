@@ -93,7 +93,9 @@ fn is_loading(frame: &Frame) -> bool {
     let is_call = code.contains("model(") || code.contains("net(");
     by_function
         || (moves && is_model && !is_call && frame.is_user_code())
-        || code.contains("torch.load(")
+        || ["torch.load(", "load_model(", "from_pretrained("]
+            .iter()
+            .any(|call| code.contains(call))
 }
 
 fn is_optimizer(frame: &Frame) -> bool {
@@ -156,7 +158,11 @@ fn is_inference(frame: &Frame) -> bool {
 }
 
 fn is_training(frame: &Frame) -> bool {
-    words_of(frame).any(|word| matches!(word.as_str(), "train" | "training" | "fit" | "trainer"))
+    // A notebook has no functions to go by.
+    let has_loss = frame.is_user_code() && frame.code.trim_start().starts_with("loss =");
+    has_loss
+        || words_of(frame)
+            .any(|word| matches!(word.as_str(), "train" | "training" | "fit" | "trainer"))
 }
 
 /// The words of the function's name, and of the functions that its line calls.

@@ -3,6 +3,7 @@
 use super::Facts;
 use super::paths::is_part_of;
 use super::structure::{BlockId, BlockKind, Call, UnitId};
+use super::usage::class_of;
 use super::value::{Kind, Truth};
 use crate::python::{Expr, ExprCall, Stmt, ast, span};
 use crate::syntax::{is_true, says_true};
@@ -62,8 +63,9 @@ impl<'a> Facts<'a> {
             let sets_mode = self
                 .calls_in_unit(unit)
                 .any(|other| mode_set(other.node).is_some() && self.is_mode_of(other, model));
-            let holds =
-                !sets_mode && callers > 0 && self.callers_evaluate(unit, model, callers - 1);
+            let holds = !sets_mode
+                && (callers > 0 && self.callers_evaluate(unit, model, callers - 1)
+                    || self.class_evaluates(unit, model));
             return holds.then_some(Evaluation {
                 from: 0,
                 until: usize::MAX,
@@ -94,6 +96,36 @@ impl<'a> Facts<'a> {
             from: eval.place.order,
             until,
         })
+    }
+
+    /// Whether an object that is no model itself puts its model into evaluation mode when it is made, and
+    /// never into training mode: `self.model = model.eval()`.
+    fn class_evaluates(&self, unit: UnitId, model: &str) -> bool {
+        let Some(class) = class_of(&self.structure, unit) else {
+            return false;
+        };
+        // Whoever has a module may put it and its parts into another mode.
+        let is_module = ["forward", "training_step"]
+            .iter()
+            .any(|method| self.structure.classes[class].method(method).is_some());
+        if !model.starts_with("self.") || is_module {
+            return false;
+        }
+        let mut evaluates = false;
+        for call in &self.structure.calls {
+            let place = self.structure.unit_of(call.place.block);
+            let Some(trains) = mode_set(call.node) else {
+                continue;
+            };
+            if class_of(&self.structure, place) != Some(class) || !self.is_mode_of(call, model) {
+                continue;
+            }
+            if trains {
+                return false;
+            }
+            evaluates |= self.structure.units[place].name == "__init__";
+        }
+        evaluates
     }
 
     /// Whether every call of a unit in this file gives it a model in evaluation mode.
@@ -173,7 +205,8 @@ impl<'a> Facts<'a> {
         {
             receiver = &method.value;
         }
-        let path = self.path(receiver).or_else(|| {
+        // `self.model = model.eval()` is about both names.
+        let bound = || {
             let Stmt::Assign(assign) = call.statement else {
                 return None;
             };
@@ -181,11 +214,12 @@ impl<'a> Facts<'a> {
             (whole.start == part.start && matches!(*assign.targets, [_]))
                 .then(|| self.path(&assign.targets[0]))
                 .flatten()
-        });
+        };
         // `model.eval()` applies to `model.module`, and vice versa.
-        path.is_some_and(|path| {
+        let is_it = |path: &str| {
             is_part_of(model, path) || is_part_of(path, model) && path.ends_with(".module")
-        })
+        };
+        self.path(receiver).is_some_and(is_it) || bound().is_some_and(is_it)
     }
 
     /// Whether a caller of this unit may backpropagate the output of a call: it is returned with its

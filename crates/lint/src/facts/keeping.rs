@@ -52,7 +52,15 @@ impl<'a> Facts<'a> {
             }
         }
         for assign in &self.structure.assigns {
-            let added = match (assign.operator, assign.value, assign.target) {
+            // `all = x if all is None else torch.cat((all, x))` adds in all iterations but the first.
+            let bound = match assign.value {
+                Expr::If(choice) => [&*choice.body, &*choice.orelse]
+                    .into_iter()
+                    .find(|branch| matches!(branch, Expr::Call(_)))
+                    .unwrap_or(assign.value),
+                value => value,
+            };
+            let added = match (assign.operator, bound, assign.target) {
                 (Some(Operator::Add), Expr::List(_), target) => {
                     self.path(target).map(|path| (path, assign.value))
                 }
@@ -85,7 +93,7 @@ impl<'a> Facts<'a> {
                         value,
                         statement: assign.statement,
                         place: assign.place,
-                        is_joined: matches!(assign.value, Expr::Call(_)),
+                        is_joined: matches!(bound, Expr::Call(_)),
                     });
                 });
             }
@@ -236,7 +244,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether a loop rebinds a path only while it is empty: `if all is None: all = x`.
-    fn is_only_begun_inside(&self, steps: BlockId, path: &str) -> bool {
+    pub fn is_only_begun_inside(&self, steps: BlockId, path: &str) -> bool {
         self.assigns_in_unit(self.structure.unit_of(steps))
             .filter(|assign| {
                 self.structure.is_inside(assign.place.block, steps)

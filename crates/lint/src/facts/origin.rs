@@ -28,6 +28,9 @@ impl<'a> Facts<'a> {
                 if self.called_module(call).is_some() {
                     return Some(call);
                 }
+                if let Some(collected) = self.joined(unit, call) {
+                    return self.model_call_within(unit, collected, far);
+                }
                 if let Some(name) = self.callee(call) {
                     let last = name.rsplit('.').next().unwrap_or(&name);
                     return match call.arguments.args.first() {
@@ -56,7 +59,7 @@ impl<'a> Facts<'a> {
                 if matches!(
                     *subscript.slice,
                     Expr::StringLiteral(_) | Expr::NumberLiteral(_)
-                ) && self.path(expression).is_some_and(|path| {
+                ) && self.path(expression).is_none_or(|path| {
                     !self
                         .assigns_in_unit(unit)
                         .any(|assign| self.path(assign.target) == Some(path))
@@ -74,6 +77,20 @@ impl<'a> Facts<'a> {
                 self.model_call_within(unit, assign.value, far)
             }
         }
+    }
+
+    /// What a unit collects and `torch.cat(values)` joins, if that is one thing.
+    fn joined(&self, unit: UnitId, call: &'a ExprCall) -> Option<&'a Expr> {
+        let name = self.callee(call)?;
+        if !matches!(name.as_str(), "torch.cat" | "torch.stack" | "torch.concat") {
+            return None;
+        }
+        let container = self.path(call.arguments.args.first()?)?;
+        let mut kept = self.kept().into_iter().filter(|kept| {
+            kept.container == container && self.structure.unit_of(kept.place.block) == unit
+        });
+        let first = kept.next()?;
+        kept.next().is_none().then_some(first.value)
     }
 
     /// Whether an expression is one of several results of a function from another file: it is unknown

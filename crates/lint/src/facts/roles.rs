@@ -8,17 +8,25 @@ use crate::syntax::last_name;
 const MODELS: &[&str] = &[
     "actor",
     "agent",
+    "autoencoder",
     "backbone",
     "bert",
     "classifier",
+    "cnn",
     "critic",
     "decoder",
+    "denoiser",
+    "detector",
     "discriminator",
     "encoder",
+    "extractor",
     "generator",
     "gpt",
     "gru",
+    "llm",
+    "lm",
     "lstm",
+    "mlp",
     "model",
     "net",
     "network",
@@ -29,31 +37,72 @@ const MODELS: &[&str] = &[
     "teacher",
     "transformer",
     "unet",
+    "vae",
     "vgg",
     "vit",
 ];
 
 /// Words for what is not a model although it has a word of one: `model_fn`, `net_name`.
 const NOT_MODELS: &[&str] = &[
+    "build",
     "builder",
     "class",
     "cls",
+    "count",
     "create",
+    "define",
+    "export",
     "factory",
     "fn",
+    "freeze",
     "func",
     "function",
     "get",
     "init",
+    "instantiate",
     "load",
     "loss",
     "make",
     "name",
+    "new",
     "path",
+    "prepare",
+    "print",
+    "reset",
+    "save",
+    "setup",
     "step",
+    "summary",
     "train",
     "transform",
+    "unfreeze",
+    "update",
+    "wrap",
 ];
+
+/// Whether an optimizer of unknown origin is, by its name, that of a model: `optD` of `D`, `optimizer_G` of
+/// `netG`, `disc_opt` of `discriminator`.
+pub fn is_named_after(optimizer: &str, model: &str) -> bool {
+    let model = words(last_name(model));
+    words(last_name(optimizer))
+        .iter()
+        .filter(|word| !matches!(word.as_str(), "opt" | "optim" | "optimizer"))
+        .any(|word| {
+            model.iter().any(|each| {
+                each == word || MODELS.contains(&each.as_str()) && each.starts_with(word.as_str())
+            })
+        })
+}
+
+/// Whether a model of unknown origin is, by its name, a copy that others learn from and nobody trains:
+/// the target network of Q-learning.
+pub fn sounds_like_target_network(path: &str) -> bool {
+    let words = words(last_name(path));
+    words.iter().any(|word| word == "target")
+        && words
+            .iter()
+            .any(|word| matches!(word.as_str(), "net" | "network" | "model" | "critic" | "q"))
+}
 
 /// What a path of unknown origin is called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +124,7 @@ pub fn role(path: &str) -> Option<Role> {
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     if has(&["criterion", "crit", "loss", "losses"]) && !has(&["get", "make", "build", "log"]) {
         Some(Role::Criterion)
-    } else if has(MODELS) && !has(NOT_MODELS) {
+    } else if has(MODELS) && !has(NOT_MODELS) || matches!(name, "D" | "G") {
         Some(Role::Model)
     } else {
         None
@@ -84,6 +133,11 @@ pub fn role(path: &str) -> Option<Role> {
 
 /// Whether a path of unknown origin gives batches: `val_loader`, `train_dl`, `self.dataloader`.
 pub fn sounds_like_loader(path: &str) -> bool {
+    // `loaders["val"]` is one of several.
+    let path = match path.strip_suffix(']') {
+        Some(_) => path.rsplit_once('[').map_or(path, |(several, _)| several),
+        None => path,
+    };
     let name = last_name(path);
     let name = name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '_');
     let words = words(name);
@@ -145,8 +199,10 @@ mod tests {
             ("loss_fn", Some(Role::Criterion)),
             ("self.criterion", Some(Role::Criterion)),
             ("criterionGAN", Some(Role::Criterion)),
+            ("G", Some(Role::Model)),
             ("TeacherNet", None),
             ("model_fn", None),
+            ("build_encoder", None),
             ("network_name", None),
             ("get_loss", None),
             ("planet", None),
@@ -157,11 +213,43 @@ mod tests {
     }
 
     #[test]
+    fn optimizers_are_those_of_the_models_they_are_named_after() {
+        for (optimizer, model, expected) in [
+            ("optD", "D", true),
+            ("optD", "G", false),
+            ("self.optimizer_G", "self.netG", true),
+            ("disc_opt", "discriminator", true),
+            ("disc_opt", "generator", false),
+            ("optimizer", "model", false),
+        ] {
+            assert_eq!(
+                is_named_after(optimizer, model),
+                expected,
+                "{optimizer}, {model}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_target_network_is_known_by_its_name() {
+        for (path, expected) in [
+            ("target_net", true),
+            ("self.critic_target", true),
+            ("q_target", true),
+            ("target", false),
+            ("net", false),
+        ] {
+            assert_eq!(sounds_like_target_network(path), expected, "{path}");
+        }
+    }
+
+    #[test]
     fn loaders_and_devices_are_known_by_their_last_word() {
         for (path, is_loader, is_device) in [
             ("train_loader", true, false),
             ("self.valDataLoader", true, false),
             ("valid_dl", true, false),
+            ("self.loaders[\"val\"]", true, false),
             ("loader1", true, false),
             ("downloader_name", false, false),
             ("args.device", false, true),

@@ -8,7 +8,7 @@ use super::imports::Imports;
 use super::paths::{attribute_of_self, path};
 use super::structure::{ClassId, Structure, UnitId};
 use super::value::{Kind, Truth, Value};
-use crate::python::{Expr, Stmt, span};
+use crate::python::{Expr, Operator, Stmt, span};
 
 /// What was done with one path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,7 +86,8 @@ impl<'a> Usages<'a> {
                 "backward" => match call.node.arguments.args.first() {
                     // Accelerate, DeepSpeed, Fabric: the loss is the argument.
                     Some(loss) => note(loss, &backward),
-                    None => note(receiver, &backward),
+                    // `(a + b).backward()`
+                    None => each_summand(receiver, &mut |loss| note(loss, &backward)),
                 },
                 "manual_backward" => {
                     if let Some(loss) = call.node.arguments.args.first() {
@@ -124,10 +125,30 @@ impl<'a> Usages<'a> {
                 }
             }
         }
+        usages.note_summands(text, structure);
         usages.note_frozen(text, structure);
         usages.share_frozen(text, structure, imports);
         usages.share_globals(structure);
         usages
+    }
+
+    /// `total = a + 0.1 * b` before `total.backward()`: the terms are losses, too.
+    fn note_summands(&mut self, text: &'a str, structure: &Structure<'a>) {
+        for assign in &structure.assigns {
+            let unit = structure.unit_of(assign.place.block);
+            let at = path(text, assign.target)
+                .and_then(|total| self.units[unit].get(total)?.backward)
+                .filter(|at| *at > span(assign.statement).start);
+            if let (Some(at), None, Expr::BinOp(_)) = (at, assign.operator, assign.value) {
+                each_summand(assign.value, &mut |term| {
+                    if let Some(path) = path(text, term) {
+                        self.note(structure, unit, path, |usage| {
+                            usage.backward = usage.backward.max(Some(at));
+                        });
+                    }
+                });
+            }
+        }
     }
 
     pub(super) fn note(
@@ -179,6 +200,25 @@ impl<'a> Usages<'a> {
             );
         }
         usage
+    }
+}
+
+/// The terms of a sum that is backpropagated, without the numbers that weigh or divide them.
+fn each_summand<'e>(sum: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
+    let Expr::BinOp(operation) = sum else {
+        visit(sum);
+        return;
+    };
+    let is_number = |part: &Expr| matches!(part, Expr::NumberLiteral(_));
+    match operation.op {
+        Operator::Add | Operator::Sub => {
+            each_summand(&operation.left, visit);
+            each_summand(&operation.right, visit);
+        }
+        Operator::Div => each_summand(&operation.left, visit),
+        Operator::Mult if is_number(&operation.left) => each_summand(&operation.right, visit),
+        Operator::Mult if is_number(&operation.right) => each_summand(&operation.left, visit),
+        _ => {}
     }
 }
 

@@ -16,7 +16,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a forward hook that appends a module's output (or its inputs) to a list without
-`.detach()`, in a file that runs the model in a loop and never empties that list.
+`.detach()`, in a file that runs the model in a loop and never empties that list. The same of a backward
+hook that collects gradients on the card.
 
 ## Why it costs memory
 The hook runs in every forward pass. Each output it keeps holds its graph, with the activations of
@@ -81,7 +82,15 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                         .map(|each| each.name().as_str())
                         .collect();
                     let unit = facts.structure.unit_of(call.place.block);
-                    report_kept(facts, report, unit, &names, Some(span(hook)), &mut reported);
+                    let kind = hook_kind(&call.node.func);
+                    report_kept(
+                        facts,
+                        report,
+                        unit,
+                        (&names, kind),
+                        Some(span(hook)),
+                        &mut reported,
+                    );
                 }
                 continue;
             }
@@ -95,7 +104,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             .map(|each| each.name().as_str())
             .filter(|name| *name != "self")
             .collect();
-        report_kept(facts, report, unit, &names, None, &mut reported);
+        let kind = hook_kind(&call.node.func);
+        report_kept(facts, report, unit, (&names, kind), None, &mut reported);
     }
 }
 
@@ -103,7 +113,7 @@ fn report_kept(
     facts: &Facts<'_>,
     report: &mut Report<'_>,
     unit: UnitId,
-    parameters: &[&str],
+    (parameters, hook): (&[&str], Option<Hook>),
     within: Option<std::ops::Range<usize>>,
     reported: &mut Vec<std::ops::Range<usize>>,
 ) {
@@ -126,26 +136,53 @@ fn report_kept(
         {
             continue;
         }
+        // Gradients have no graph: on the host, they cost the card nothing.
+        let is_moved = matches!(kept.value, Expr::Call(call)
+            if matches!(&*call.func, Expr::Attribute(function) if function.attr.as_str() == "cpu"));
+        if hook == Some(Hook::Backward) && is_moved {
+            continue;
+        }
         reported.push(range);
+        let (what, method) = match hook {
+            Some(Hook::Backward) => ("backward pass on the card", ".cpu()"),
+            _ => ("forward pass, with its graph", ".detach().cpu()"),
+        };
         report.add_with(
             span(kept.value),
             format!(
-                "`{}` keeps `{}` from every forward pass, with its graph",
+                "`{}` keeps `{}` from every {what}",
                 kept.container,
                 facts.text(kept.value)
             ),
-            "add `.detach().cpu()`, and empty the list after use",
+            format!("add `{method}`, and empty the list after use"),
             Some(Fix::unsafe_(
-                "Add `.detach().cpu()`",
-                with_method(facts, kept.value, ".detach().cpu()"),
+                format!("Add `{method}`"),
+                with_method(facts, kept.value, method),
             )),
         );
     }
 }
 
+/// When a hook runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hook {
+    Forward,
+    Backward,
+}
+
 fn registers_hook(function: &Expr) -> bool {
-    matches!(function, Expr::Attribute(function)
-        if matches!(function.attr.as_str(), "register_forward_hook" | "register_forward_pre_hook"))
+    hook_kind(function).is_some()
+}
+
+fn hook_kind(function: &Expr) -> Option<Hook> {
+    let Expr::Attribute(function) = function else {
+        return None;
+    };
+    match function.attr.as_str() {
+        "register_forward_hook" | "register_forward_pre_hook" => Some(Hook::Forward),
+        "register_full_backward_hook" | "register_backward_hook" => Some(Hook::Backward),
+        _ => None,
+    }
 }
 
 /// Whether a value is a hook's parameter, a part of it, or a tensor of the same size computed from it,

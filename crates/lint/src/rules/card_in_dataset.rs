@@ -104,7 +104,8 @@ fn report_moves(facts: &Facts<'_>, report: &mut Report<'_>, unit: UnitId, what: 
     }
 }
 
-fn is_dataset(facts: &Facts<'_>, class: ClassId) -> bool {
+/// Whether a class is a dataset of PyTorch's, also through a class of the file.
+pub(super) fn is_dataset(facts: &Facts<'_>, class: ClassId) -> bool {
     facts.structure.classes[class]
         .node
         .bases()

@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use crate::facts::keeping::Kept;
 use crate::facts::structure::{BlockId, UnitId};
 use crate::finding::{Finding, Fix, Severity};
-use crate::python::{Expr, ExprCall, span};
+use crate::python::{CmpOp, Expr, ExprCall, span};
 
 pub static RULE: Rule = Rule {
     name: "collected-outputs",
@@ -70,10 +70,12 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(call) = facts.model_call(unit, kept.value) else {
             continue;
         };
-        let evaluates = facts
-            .calls_in_unit(unit)
-            .find(|each| std::ptr::eq(each.node, call))
-            .is_some_and(|each| facts.evaluation_at(each).is_some());
+        // Without gradients, a model is not trained.
+        let evaluates = facts.gradients_at(call).is_no()
+            || facts
+                .calls_in_unit(unit)
+                .find(|each| std::ptr::eq(each.node, call))
+                .is_some_and(|each| facts.evaluation_at(each).is_some());
         let Some(steps) = batches_around(facts, kept.place.block, evaluates) else {
             continue;
         };
@@ -308,6 +310,12 @@ fn is_used_on_card_in(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool 
                 operates |= match part {
                     Expr::BinOp(operation) => {
                         operands(facts, &joined, [&operation.left, &operation.right])
+                    }
+                    // `all is None` compares no contents.
+                    Expr::Compare(comparison)
+                        if matches!(*comparison.ops, [CmpOp::Is | CmpOp::IsNot]) =>
+                    {
+                        false
                     }
                     Expr::Compare(comparison) => comparison
                         .comparators

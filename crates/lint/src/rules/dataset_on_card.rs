@@ -1,5 +1,6 @@
 //! The whole dataset on the card before the loop.
 
+use super::card_in_dataset::is_dataset;
 use super::{Family, Report, Rule};
 use crate::facts::structure::{Assign, BlockKind, UnitId};
 use crate::facts::value::Kind;
@@ -15,7 +16,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds data that is moved to the card as a whole before the training loop, and then goes into a
-`TensorDataset` with a `DataLoader` or is sliced into batches inside the loop.
+`TensorDataset` with a `DataLoader` or is sliced into batches inside the loop. Also a dataset whose
+`__init__` moves every sample to the card.
 
 ## Why it costs memory
 Only one batch is needed at a time, but all of them stay on the card for the whole run: every sample
@@ -50,6 +52,7 @@ card or goes through the model as a whole, and placement that an option of the s
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    check_datasets(facts, report);
     for assign in &facts.structure.assigns {
         let Expr::Call(moved) = assign.value else {
             continue;
@@ -77,6 +80,30 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             format!("`{path}` {how}"),
             "leave it on the CPU and move each batch to the card in the loop",
         );
+    }
+}
+
+/// `self.data = [torch.load(path).cuda() for path in paths]` in the `__init__` of a dataset.
+fn check_datasets(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let Expr::ListComp(comprehension) = assign.value else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(assign.place.block);
+        let found = &facts.structure.units[unit];
+        let is_made_here =
+            found.name == "__init__" && found.class.is_some_and(|class| is_dataset(facts, class));
+        if let Some(path) = facts.path(assign.target)
+            && path.starts_with("self.")
+            && is_made_here
+            && matches!(&*comprehension.elt, Expr::Call(moved) if facts.moves_to_card(moved))
+        {
+            report.add(
+                span(assign.statement),
+                format!("`{path}` holds every sample of the dataset on the card"),
+                "leave them on the CPU and move each batch to the card in the loop",
+            );
+        }
     }
 }
 

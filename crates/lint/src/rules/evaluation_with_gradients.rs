@@ -2,6 +2,7 @@
 
 use super::fixes::decorated;
 use super::{Family, Report, Rule};
+use crate::facts::evaluating::Evaluation;
 use crate::facts::structure::{BlockKind, Call, UnitId};
 use crate::facts::{Facts, torch_names};
 use crate::finding::{Fix, Severity};
@@ -80,6 +81,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || is_dropped_at_once(facts, call)
             || is_frozen_script(facts, unit, model)
             || is_a_method_nobody_calls(facts, unit)
+                && !is_whole_evaluation(facts, call, evaluation)
             || is_handed_on(facts, unit)
         {
             continue;
@@ -100,6 +102,16 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 /// A caller from another file may use `no_grad`.
 fn is_a_method_nobody_calls(facts: &Facts<'_>, unit: UnitId) -> bool {
     facts.structure.units[unit].class.is_some() && facts.callers(unit).next().is_none()
+}
+
+/// Whether a unit puts the model into evaluation mode itself, and then goes over a loader: nobody has to
+/// prepare that from outside.
+fn is_whole_evaluation(facts: &Facts<'_>, call: &Call<'_>, evaluation: Evaluation) -> bool {
+    let goes_over_loader = facts
+        .structure
+        .enclosing(call.place.block)
+        .any(|(_, kind)| matches!(kind, BlockKind::For(node) if facts.iterates_loader(&node.iter)));
+    evaluation.from > 0 && goes_over_loader
 }
 
 /// Whether a function is only passed on (`partial(evaluate, model)`), and may run anywhere.

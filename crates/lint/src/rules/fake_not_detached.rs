@@ -3,6 +3,7 @@
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::paths::is_part_of;
+use crate::facts::roles::is_named_after;
 use crate::facts::structure::{Call, UnitId};
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
@@ -176,9 +177,11 @@ fn stepped_after<'a>(facts: &Facts<'a>, unit: UnitId, backward: &Call<'a>) -> Ve
 /// The models whose parameters an optimizer got.
 fn models_of<'a>(facts: &Facts<'a>, unit: UnitId, optimizer: &str) -> Vec<&'a str> {
     let mut models = Vec::new();
+    let mut is_made_here = false;
     for each in facts.units_that_see(unit, optimizer) {
         for assign in facts.assigns_in_unit(each) {
             if facts.path(assign.target) == Some(optimizer) {
+                is_made_here = true;
                 // `chain = itertools.chain(a.parameters(), ...)` may come before.
                 for part in facts.made_of(assign.value) {
                     if let Expr::Call(call) = part
@@ -190,20 +193,35 @@ fn models_of<'a>(facts: &Facts<'a>, unit: UnitId, optimizer: &str) -> Vec<&'a st
             }
         }
     }
+    if !is_made_here {
+        for call in facts.calls_in_unit(unit) {
+            if let Some(model) = facts.called_module(call.node)
+                && is_named_after(optimizer, model)
+                && !models.contains(&model)
+            {
+                models.push(model);
+            }
+        }
+    }
     models
 }
 
 /// Whether some optimizer that a unit sees has a model's parameters.
 fn is_optimized(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
-    facts.structure.assigns.iter().any(|assign| {
-        let target = facts.path(assign.target);
-        target.is_some_and(|target| {
-            facts
-                .units_that_see(unit, target)
-                .contains(&facts.structure.unit_of(assign.place.block))
-                && has(&models_of(facts, unit, target), model)
+    let is_stepped = facts.calls_in_unit(unit).any(|call| {
+        matches!(facts.method(call.node), Some((receiver, "step"))
+            if facts.path(receiver).is_some_and(|path| has(&models_of(facts, unit, path), model)))
+    });
+    is_stepped
+        || facts.structure.assigns.iter().any(|assign| {
+            let target = facts.path(assign.target);
+            target.is_some_and(|target| {
+                facts
+                    .units_that_see(unit, target)
+                    .contains(&facts.structure.unit_of(assign.place.block))
+                    && has(&models_of(facts, unit, target), model)
+            })
         })
-    })
 }
 
 /// The calls of models that an expression is computed from, with their graphs.

@@ -2,6 +2,7 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
+use crate::facts::roles::sounds_like_target_network;
 use crate::facts::structure::{Call, UnitId};
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, span};
@@ -15,7 +16,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a model (a teacher, a feature extractor) that was put into `eval()`, has no optimizer and runs
-on plain data with gradients enabled, in code that backpropagates the loss of another model.
+on plain data with gradients enabled, in code that backpropagates the loss of another model. A target
+network is known by its name, without `eval()`.
 
 ## Why it costs memory
 The model's forward pass saves its activations for a `backward()` that does not need them, and
@@ -105,7 +107,7 @@ fn is_trained_by_use(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
 /// Whether a model is put into evaluation mode, never into training mode, and nothing else may train it.
 fn is_only_evaluated(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
     let modes = mode_calls(facts, unit, model);
-    modes.contains(&"eval")
+    (modes.contains(&"eval") || sounds_like_target_network(model))
         && !modes.contains(&"train")
         && !facts.is_trained(unit, model)
         && facts.units_that_see(unit, model).into_iter().all(|each| {

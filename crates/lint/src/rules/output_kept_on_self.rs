@@ -17,7 +17,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds `self.name = activation` in the `forward` of a module, where the activation has a graph and
-the file, which trains the module itself, never reads the attribute.
+the file, which trains the module itself, never reads the attribute; and `self.names.append(activation)`
+where nothing else in the file has to do with the list.
 
 ## Why it costs memory
 The attribute keeps the activation and its graph until the next forward pass rebinds it: through the
@@ -65,6 +66,7 @@ file are reported, since another file may read the attribute.
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    check_lists(facts, report);
     for assign in &facts.structure.assigns {
         let Expr::Attribute(target) = assign.target else {
             continue;
@@ -108,6 +110,55 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             .then(|| Fix::unsafe_("Add `.detach()`", without_graph(facts, assign.value))),
         );
     }
+}
+
+/// `self.maps.append(attention)` in `forward`, where nothing in the file empties the list.
+fn check_lists(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for kept in facts.kept() {
+        let unit = facts.structure.unit_of(kept.place.block);
+        let Some(name) = kept.container.strip_prefix("self.") else {
+            continue;
+        };
+        let value = facts.value(kept.value);
+        if facts.structure.units[unit].class.is_none()
+            || facts.structure.units[unit].name != "forward"
+            || name.contains(['.', '['])
+            || !value.is_tensor()
+            || !value.graph.is_yes()
+            || value.scalar.is_yes()
+            || !facts.outlives_step(facts.structure.units[unit].block, kept.container)
+            || is_touched_elsewhere(facts, unit, name)
+            || may_be_read_by_name(facts, name)
+        {
+            continue;
+        }
+        report.add_with(
+            span(kept.statement),
+            format!("`self.{name}` keeps an activation and its graph from every forward pass"),
+            "use a local variable, or store `.detach()` and empty the list",
+            Some(Fix::unsafe_(
+                "Add `.detach()`",
+                without_graph(facts, kept.value),
+            )),
+        );
+    }
+}
+
+/// Whether code outside of `forward` and `__init__` has to do with an attribute: it may empty it, or
+/// backpropagate what it holds.
+fn is_touched_elsewhere(facts: &Facts<'_>, forward: usize, name: &str) -> bool {
+    let mut touched = false;
+    for (statement, place) in &facts.structure.statements {
+        let unit = facts.structure.unit_of(place.block);
+        if unit == forward || facts.structure.units[unit].name == "__init__" {
+            continue;
+        }
+        facts.each_expression_of_statement(statement, &mut |part| {
+            touched |=
+                matches!(part, Expr::Attribute(attribute) if attribute.attr.as_str() == name);
+        });
+    }
+    touched
 }
 
 /// Whether the file makes an object of a class, runs it and backpropagates.

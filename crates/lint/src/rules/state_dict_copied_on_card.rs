@@ -15,7 +15,7 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a deep copy (or clones) of the state dict of a model on the card that is later only loaded,
-saved or returned.
+saved or returned, or that a list collects in a loop.
 
 ## Why it costs memory
 The copy is made where the weights are: on the card. It stays there while training continues, and
@@ -49,6 +49,7 @@ card (a moving average) is not reported.
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    check_collected(facts, report);
     for assign in &facts.structure.assigns {
         let Some(copied) = copied_state(facts, assign.value) else {
             continue;
@@ -81,6 +82,31 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             "copy it to the CPU: `{name: value.cpu().clone() for name, value in ...}`",
             fix,
         );
+    }
+}
+
+/// `snapshots.append(copy.deepcopy(model.state_dict()))` in a loop: one copy more in every round.
+fn check_collected(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for kept in facts.kept() {
+        let unit = facts.structure.unit_of(kept.place.block);
+        let is_repeated = facts
+            .structure
+            .loop_around(kept.place.block)
+            .is_some_and(|rounds| facts.outlives(rounds, kept.container));
+        if let Some(copied) = copied_state(facts, kept.value)
+            && is_repeated
+            && facts.module_is_on_card(unit, copied.model)
+        {
+            report.add(
+                span(kept.value),
+                format!(
+                    "`{}` collects copies of the weights of `{}` on the card",
+                    kept.container,
+                    facts.text(copied.model)
+                ),
+                "copy them to the CPU: `{name: value.cpu() for name, value in ...}`",
+            );
+        }
     }
 }
 

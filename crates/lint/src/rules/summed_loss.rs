@@ -2,7 +2,7 @@
 
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
-use crate::facts::structure::{BlockId, Place};
+use crate::facts::structure::{BlockId, BlockKind, Place};
 use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
@@ -45,7 +45,9 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the total itself is backpropagated, or is reset in every step.
+When the total itself is backpropagated, or is reset in every step. A total of losses that is
+backpropagated every few batches is reported: a `backward()` for each batch frees its activations at once,
+and the gradients are the same.
 ",
     check,
 };
@@ -70,6 +72,17 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(steps) = facts.steps_around(block) else {
             continue;
         };
+        if is_backpropagated_in_windows(facts, steps, total, &with_graph) {
+            report.add(
+                span(grown.statement),
+                format!(
+                    "`{total}` keeps the graph and all activations of `{}` from several batches until its backward pass",
+                    facts.text(*first)
+                ),
+                "call `backward()` on each loss divided by the number of batches: gradients add up",
+            );
+            continue;
+        }
         // `+=` extends a list.
         let is_list = facts.value(grown.target).kind == Kind::Container;
         if is_list
@@ -77,7 +90,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 facts.is_handed_out_by(steps, added) || is_of_unknown_make(facts, steps, added)
             })
             || facts.is_about_one_batch(steps, total)
-            || facts.is_bound_inside(steps, total)
+            || facts.is_bound_inside(steps, total) && !facts.is_only_begun_inside(steps, total)
             || !facts.structure.blocks[steps].kind.is_loop() && !facts.outlives_step(steps, total)
             || facts.ends_in_backward(unit, total)
             || facts.reaches_backward(unit, total)
@@ -114,6 +127,50 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             finding.severity = Severity::Error;
         }
     }
+}
+
+/// Whether losses of independent batches are summed and backpropagated once every few batches: then all their
+/// graphs are held at a time, although gradients could be accumulated.
+fn is_backpropagated_in_windows<'a>(
+    facts: &Facts<'a>,
+    steps: BlockId,
+    total: &str,
+    added: &[&'a Expr],
+) -> bool {
+    let BlockKind::For(node) = facts.structure.blocks[steps].kind else {
+        return false;
+    };
+    let unit = facts.structure.unit_of(steps);
+    let is_model_call =
+        |part: &&Expr| matches!(part, Expr::Call(call) if facts.called_module(call).is_some());
+    // `out, state = model(x, state)`: batches that continue one another have one graph.
+    let carries_state = facts.assigns_in_unit(unit).any(|assign| {
+        let mut carries = false;
+        facts.each_target(assign.target, &mut |path| {
+            carries |= facts.structure.is_inside(assign.place.block, steps)
+                && is_model_call(&assign.value)
+                && facts.mentions(assign.value, path);
+        });
+        carries
+    });
+    let is_windowed = facts.calls_inside(steps).any(|call| {
+        facts.is_backward(call.node)
+            && facts.structure.loop_around(call.place.block) == Some(steps)
+            && facts
+                .goes_back_from(call.node)
+                .is_some_and(|loss| facts.path(loss) == Some(total))
+            && facts
+                .conditions_at(call.place, span(call.node).start, steps)
+                .iter()
+                .any(|condition| facts.varies_in(steps, condition.test))
+    });
+    facts.iterates_loader(&node.iter)
+        && is_windowed
+        && facts.is_bound_inside(steps, total)
+        && !carries_state
+        && added
+            .iter()
+            .any(|part| facts.made_of(part).iter().any(is_model_call))
 }
 
 /// A total that is computed from its last value and something else.

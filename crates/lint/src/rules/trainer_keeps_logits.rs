@@ -87,8 +87,13 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let unit = facts.structure.unit_of(call.place.block);
         let is_large = arguments
             .find_argument_value("model", 0)
-            .and_then(|model| made(facts, unit, model))
-            .is_some_and(|made| has_logits_for_everything(facts, made));
+            .is_some_and(|model| match made(facts, unit, model) {
+                Some(made) if is_of_transformers(facts, made) => {
+                    has_logits_for_everything(facts, made)
+                }
+                // Made elsewhere: what kind of model it is shows in what the file imports for it.
+                _ => imports_only_such_models(facts),
+            });
         if is_large {
             report.add(
                 span(call.node),
@@ -129,6 +134,16 @@ fn made<'a>(facts: &Facts<'a>, unit: UnitId, expression: &'a Expr) -> Option<&'a
     match expression {
         Expr::Call(call) => match facts.method(call) {
             Some((receiver, "to" | "cuda")) => made(facts, unit, receiver),
+            // What peft returns has the outputs of the model it got.
+            None if facts
+                .callee(call)
+                .is_some_and(|name| name.starts_with("peft.")) =>
+            {
+                call.arguments
+                    .args
+                    .first()
+                    .and_then(|wrapped| made(facts, unit, wrapped))
+            }
             _ => Some(call),
         },
         _ => {
@@ -149,19 +164,42 @@ fn made<'a>(facts: &Facts<'a>, unit: UnitId, expression: &'a Expr) -> Option<&'a
     }
 }
 
+fn is_of_transformers(facts: &Facts<'_>, made: &ExprCall) -> bool {
+    facts
+        .callee(made)
+        .is_some_and(|name| name.starts_with("transformers."))
+}
+
 /// Whether a model has logits for every token or pixel.
 fn has_logits_for_everything(facts: &Facts<'_>, made: &ExprCall) -> bool {
-    facts.callee(made).is_some_and(|name| {
-        name.starts_with("transformers.")
-            && [
-                "CausalLM",
-                "LMHeadModel",
-                "MaskedLM",
-                "Seq2SeqLM",
-                "ConditionalGeneration",
-                "SemanticSegmentation",
-            ]
-            .iter()
-            .any(|kind| name.contains(kind))
-    })
+    facts.callee(made).is_some_and(|name| is_large_kind(&name))
+}
+
+/// Whether all models that a file imports from transformers have logits for every token or pixel.
+fn imports_only_such_models(facts: &Facts<'_>) -> bool {
+    let mut models = facts
+        .imports
+        .names()
+        .filter(|name| {
+            let last = name.rsplit('.').next().unwrap_or(name);
+            name.starts_with("transformers.")
+                && (last.contains("For") || last.ends_with("LMHeadModel"))
+                && !last.starts_with("DataCollator")
+        })
+        .peekable();
+    models.peek().is_some() && models.all(is_large_kind)
+}
+
+fn is_large_kind(name: &str) -> bool {
+    name.starts_with("transformers.")
+        && [
+            "CausalLM",
+            "LMHeadModel",
+            "MaskedLM",
+            "Seq2SeqLM",
+            "ConditionalGeneration",
+            "SemanticSegmentation",
+        ]
+        .iter()
+        .any(|kind| name.contains(kind))
 }

@@ -246,7 +246,7 @@ class Attend(nn.Module):
 
     def forward(self, x):
         weights = (self.q(x) @ self.k(x).transpose(-1, -2)).softmax(-1)
-        self.maps.append(weights)  # <- missed: collected-outputs
+        self.maps.append(weights)  # <- found: output-kept-on-self
         return weights @ x
 
 # case: attention maps of every batch are emptied by a method

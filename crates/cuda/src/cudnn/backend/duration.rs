@@ -5,7 +5,9 @@
 //! them to be, and in 60 % of 490 searches on an H200 the workspace was that of the first one; so all take
 //! the same time, and the first one wins. There is one exception: engines that transform their operands
 //! (Winograd's algorithm, not fused) write a multiple of them to memory and read it again. In the four searches in
-//! which cuDNN listed such a one first, for layers with few channels, another one won.
+//! which cuDNN listed such a one first, for layers with few channels, another one won. A layer that reads pictures as
+//! they are computes so little for each element that a change of layout alone costs more than it gains: there an
+//! engine that needs none won (a ResNet's first layer, the filter gradient of a ViT's patches).
 
 use ghostgpu_oracle::{Node, Value, attribute, kind};
 
@@ -14,10 +16,44 @@ use crate::cudnn::data_type;
 /// Workspace that is written and read many times over the operands' own size.
 const MOST_TIMES_THE_OPERANDS: u64 = 4;
 
+/// A layer with so few channels on one side computes little for each element of the other side.
+const FEW_CHANNELS: i64 = 4;
+
 /// Whether a plan with this workspace is slower than others for what it moves through memory.
 pub fn moves_much(graph: &Node, workspace_bytes: i64) -> bool {
     let workspace_bytes = u64::try_from(workspace_bytes).unwrap_or(0);
-    workspace_bytes > MOST_TIMES_THE_OPERANDS.saturating_mul(operand_bytes(graph))
+    let operand_bytes = operand_bytes(graph);
+    if reads_pictures(graph) {
+        return workspace_bytes > operand_bytes / 2;
+    }
+    workspace_bytes > MOST_TIMES_THE_OPERANDS.saturating_mul(operand_bytes)
+}
+
+/// Whether a convolution has a few channels, one after the other in memory, on either side.
+fn reads_pictures(graph: &Node) -> bool {
+    let mut tensors = Vec::new();
+    collect_tensors(graph, &mut tensors);
+    // The filter comes first; its second dimension is small in grouped convolutions too.
+    tensors.iter().skip(1).any(|tensor| {
+        let channels = tensor.numbers(attribute::TENSOR_DIMENSIONS).get(1);
+        let stride = tensor.numbers(attribute::TENSOR_STRIDES).get(1);
+        channels.is_some_and(|&channels| channels <= FEW_CHANNELS)
+            && stride.is_some_and(|&stride| stride != 1)
+    })
+}
+
+fn collect_tensors<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
+    if node.kind == kind::TENSOR {
+        found.push(node);
+        return;
+    }
+    for each in &node.attributes {
+        if let Value::Nodes(nodes) = &each.value {
+            for below in nodes {
+                collect_tensors(below, found);
+            }
+        }
+    }
 }
 
 fn operand_bytes(node: &Node) -> u64 {
@@ -50,12 +86,26 @@ mod tests {
     }
 
     fn tensor(dimensions: [i64; 4]) -> Node {
+        let [_, channels, rows, columns] = dimensions;
+        let strides = [channels * rows * columns, rows * columns, columns, 1];
         Node {
             kind: kind::TENSOR,
             attributes: vec![
                 numbers(attribute::TENSOR_DATA_TYPE, &[i64::from(data_type::HALF)]),
                 numbers(attribute::TENSOR_DIMENSIONS, &dimensions),
+                numbers(attribute::TENSOR_STRIDES, &strides),
             ],
+        }
+    }
+
+    fn convolution(filter: [i64; 4], input: [i64; 4], output: [i64; 4]) -> Node {
+        Node {
+            kind: kind::CONVOLUTION_FORWARD,
+            attributes: vec![Attribute {
+                name: 704,
+                value_type: value_type::DESCRIPTOR,
+                value: Value::Nodes(vec![tensor(filter), tensor(input), tensor(output)]),
+            }],
         }
     }
 
@@ -63,22 +113,21 @@ mod tests {
     fn a_transform_of_many_times_the_operands_is_slow_and_a_copy_of_them_is_not() {
         // A layer of a small ResNet: 128 pictures of 32 by 32, 16 channels, half precision.
         let picture = [128, 16, 32, 32];
-        let operation = Node {
-            kind: kind::CONVOLUTION_FORWARD,
-            attributes: vec![Attribute {
-                name: 704,
-                value_type: value_type::DESCRIPTOR,
-                value: Value::Nodes(vec![
-                    tensor(picture),
-                    tensor([16, 16, 3, 3]),
-                    tensor(picture),
-                ]),
-            }],
-        };
+        let operation = convolution([16, 16, 3, 3], picture, picture);
         assert_eq!(operand_bytes(&operation), 2 * 4_194_304 + 4_608);
         // What cuDNN 9.19 answers for engines 3, 6 and 45 on an H200; the last one won there.
         assert!(moves_much(&operation, 77_865_984));
         assert!(moves_much(&operation, 37_785_600));
         assert!(!moves_much(&operation, 8_393_232));
+    }
+    #[test]
+    fn a_first_layer_is_slowed_down_by_a_change_of_layout() {
+        // 128 pictures of 32 by 32 in three colours, 64 filters of 7 by 7.
+        let first = convolution([64, 3, 7, 7], [128, 3, 32, 32], [128, 64, 16, 16]);
+        assert!(moves_much(&first, 5_000_000));
+        assert!(!moves_much(&first, 0));
+        // Each filter of a depthwise layer reads one channel, but the layer has many.
+        let depthwise = convolution([64, 1, 3, 3], [128, 64, 16, 16], [128, 64, 16, 16]);
+        assert!(!moves_much(&depthwise, 5_000_000));
     }
 }

@@ -288,6 +288,12 @@ impl<'a> Reader<'_, 'a> {
                 scalar: Truth::Maybe,
                 ..value
             },
+            // A part of a batch is where the batch is.
+            Kind::Unknown => Value {
+                graph: value.graph,
+                card: value.card,
+                ..Value::UNKNOWN
+            },
             _ => Value::UNKNOWN,
         }
     }
