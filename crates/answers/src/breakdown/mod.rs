@@ -105,12 +105,12 @@ fn add_other_cards(sheet: &mut Sheet, shown: &CardLedger) {
     let others = recording
         .cards
         .iter()
-        .filter(|card| card.index != shown.card().index)
+        .filter(|card| (card.rank, card.index) != (shown.card().rank, shown.card().index))
         .map(|card| {
             let peak = CardLedger::new(recording, card).peak().allocated_bytes;
-            format!("card {}: {} allocated", card.index, human(peak))
+            format!("{}: {} allocated", card.title(), human(peak))
         });
-    let mut texts = vec![format!("shown is card {}", shown.card().index)];
+    let mut texts = vec![format!("shown is {}", shown.card().title())];
     texts.extend(others);
     sheet.paragraph("other cards", &texts.join("; "));
 }
