@@ -19,6 +19,9 @@ CATEGORIES = [
     "temporary",
 ]
 
+BETWEEN_RANKS = ["gathered", "communication"]
+"""Categories that only a job of several ranks has."""
+
 
 @dataclass(frozen=True)
 class Allocation:

@@ -319,12 +319,16 @@ mod tests {
     fn it_is_told_what_the_largest_has_more_of_and_what_each_is_made_of() {
         let with = |mut rank: RankPeak, activations: u64| {
             rank.is_sharded = true;
-            rank.made_of = [("parameter", 4 * MIB), ("gathered", 2 * MIB), ("activation", activations)]
-                .map(|(category, bytes)| CategoryBytes {
-                    category: category.to_owned(),
-                    bytes,
-                })
-                .to_vec();
+            rank.made_of = [
+                ("parameter", 4 * MIB),
+                ("gathered", 2 * MIB),
+                ("activation", activations),
+            ]
+            .map(|(category, bytes)| CategoryBytes {
+                category: category.to_owned(),
+                bytes,
+            })
+            .to_vec();
             rank
         };
         let ranks = [with(rank(0, 20), 9 * MIB), with(rank(1, 14), 3 * MIB)];

@@ -165,11 +165,35 @@ mod tests {
         let forward = Some((Stage::Forward, 1));
         let backward = Some((Stage::Backward, 1));
         for (owner, exchange, is_exchanged, freed_in, expected) in [
-            (Some(Kind::Parameter), Some(GatheredParameters), true, forward, Category::Gathered),
-            (Some(Kind::SavedForBackward), Some(GatheredParameters), false, backward, Category::Gathered),
+            (
+                Some(Kind::Parameter),
+                Some(GatheredParameters),
+                true,
+                forward,
+                Category::Gathered,
+            ),
+            (
+                Some(Kind::SavedForBackward),
+                Some(GatheredParameters),
+                false,
+                backward,
+                Category::Gathered,
+            ),
             (Some(Kind::Parameter), None, true, None, Category::Parameter),
-            (Some(Kind::Gradient), Some(Buffer), true, None, Category::Gradient),
-            (Some(Kind::SavedForBackward), None, true, backward, Category::Activation),
+            (
+                Some(Kind::Gradient),
+                Some(Buffer),
+                true,
+                None,
+                Category::Gradient,
+            ),
+            (
+                Some(Kind::SavedForBackward),
+                None,
+                true,
+                backward,
+                Category::Activation,
+            ),
             (None, Some(Buffer), false, backward, Category::Communication),
             (None, None, true, backward, Category::Activation),
             (None, None, true, None, Category::Communication),

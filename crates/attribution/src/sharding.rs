@@ -18,7 +18,11 @@ const FUNCTIONS: [Functions; 9] = [
     // PyTorch's FSDP2.
     (
         "fsdp/_fully_shard/_fsdp_collectives.py",
-        &["foreach_all_gather", "all_gather_copy_in", "_get_param_all_gather_inputs"],
+        &[
+            "foreach_all_gather",
+            "all_gather_copy_in",
+            "_get_param_all_gather_inputs",
+        ],
         Exchange::GatheredParameters,
     ),
     (
@@ -65,12 +69,21 @@ const FUNCTIONS: [Functions; 9] = [
     ),
     (
         "deepspeed/runtime/zero/stage3.py",
-        &["__add_grad_to_ipg_bucket", "__avg_scatter", "_DeepSpeedZeroOptimizer_Stage3__setup"],
+        &[
+            "__add_grad_to_ipg_bucket",
+            "__avg_scatter",
+            "_DeepSpeedZeroOptimizer_Stage3__setup",
+        ],
         Exchange::Buffer,
     ),
     (
         "deepspeed/runtime/zero/stage_1_and_2.py",
-        &["setup_buckets", "allreduce_", "average_tensor", "buffered_reduce_fallback"],
+        &[
+            "setup_buckets",
+            "allreduce_",
+            "average_tensor",
+            "buffered_reduce_fallback",
+        ],
         Exchange::Buffer,
     ),
 ];
@@ -135,7 +148,11 @@ mod tests {
                 Some(Exchange::GatheredParameters),
             ),
             ("torch/nn/parallel/distributed.py", "_run_ddp_forward", None),
-            ("torch/nn/parallel/distributed.py", "_pre_forward", Some(Exchange::Buffer)),
+            (
+                "torch/nn/parallel/distributed.py",
+                "_pre_forward",
+                Some(Exchange::Buffer),
+            ),
             (
                 "deepspeed/runtime/zero/partition_parameters.py",
                 "_allgather_params_coalesced",

@@ -53,10 +53,7 @@ impl RankAccounts {
 }
 
 /// The part of which one set of parts has most more than another, and how much; none where it has more of nothing.
-pub fn largest_excess(
-    more: &[(Part, u64)],
-    less: impl Fn(Part) -> u64,
-) -> Option<(Part, u64)> {
+pub fn largest_excess(more: &[(Part, u64)], less: impl Fn(Part) -> u64) -> Option<(Part, u64)> {
     let excesses = more
         .iter()
         .map(|(part, bytes)| (*part, bytes.saturating_sub(less(*part))));
@@ -94,6 +91,12 @@ mod tests {
         let (_, bytes) = largest_excess(&parts, |part| ranks[0].accounts.part(part)).expect("more");
         assert!(bytes > 0);
         assert_eq!(largest_excess(&parts, |_| u64::MAX), None);
-        assert_eq!(RankAccounts::all(&recording(MadeUp { layers: 1, steps: 1 })), []);
+        assert_eq!(
+            RankAccounts::all(&recording(MadeUp {
+                layers: 1,
+                steps: 1
+            })),
+            []
+        );
     }
 }

@@ -22,7 +22,7 @@ from ..tricks.dynamo_shield import shielded
 from .calls import tell_torchscript
 from .followed_functions import Followed, followed_functions
 from .guard import install
-from .host_values import SMALL_BYTES, Blank, Call, Geometry, NotKnown, Shown
+from .host_values import SMALL_BYTES, Blank, Call, Content, Geometry, NotKnown, Shown
 from .kernels import put_in_front
 from .known_values import KnownValues
 from .operators import Operators
@@ -255,7 +255,7 @@ class KnownCalls:
         return written
 
     def _resized(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """A tensor that gets another shape keeps what it holds, unless its storage has to grow."""
+        """A tensor that gets another shape keeps what it holds, also where its storage grows."""
         known = self._known
         tensor_type = self._torch.Tensor
 
@@ -266,9 +266,23 @@ class KnownCalls:
             size_bytes = target.untyped_storage().nbytes()
             result = original(target, *arguments, **options)
             known.forget(target)
-            if before is not None and target.untyped_storage().nbytes() == size_bytes:
-                known.attempt(known.keep, target, before)
+            grown_bytes = target.untyped_storage().nbytes()
+            if before is not None and grown_bytes >= size_bytes:
+                content = before if grown_bytes == size_bytes else grown(before, grown_bytes)
+                known.attempt(known.keep, target, content)
             return result
+
+        def grown(before: Content, size_bytes: int) -> Content:
+            host = known.host
+
+            def make() -> Any:
+                with host.working():
+                    # What follows is unset, and whoever reads it expects nothing of it.
+                    result = host.blank(size_bytes)
+                    result[: before.size_bytes].copy_(before.bytes())
+                    return result
+
+            return Content(host, size_bytes, make, depth=before.depth + 1, draws=before.draws)
 
         return resized
 
