@@ -68,6 +68,17 @@ class Ranks:
         report.world_size = int(self._torch.distributed.get_world_size())
         preload.set_rank(report.rank)
 
+    def note_lonely(self) -> None:
+        """At the end: a process that was started as a rank and never met the others."""
+        started = _number("WORLD_SIZE", 1)
+        # The processes of the launcher itself are no ranks.
+        if started > 1 and "RANK" in os.environ and RECORD.report.world_size is None:
+            if RECORD.report.steps or self._torch.cuda.is_initialized():
+                RECORD.assume(
+                    f"the script was started as {started} ranks and makes no process group: each "
+                    "process works by itself (torch.distributed.init_process_group)"
+                )
+
     @property
     def are_several(self) -> bool:
         """Whether there are other ranks, or will be."""
