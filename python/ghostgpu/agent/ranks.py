@@ -71,13 +71,14 @@ class Ranks:
     def note_lonely(self) -> None:
         """At the end: a process that was started as a rank and never met the others."""
         started = _number("WORLD_SIZE", 1)
+        is_alone = RECORD.report.world_size is None
         # The processes of the launcher itself are no ranks.
-        if started > 1 and "RANK" in os.environ and RECORD.report.world_size is None:
-            if RECORD.report.steps or self._torch.cuda.is_initialized():
-                RECORD.assume(
-                    f"the script was started as {started} ranks and makes no process group: each "
-                    "process works by itself (torch.distributed.init_process_group)"
-                )
+        is_rank = started > 1 and "RANK" in os.environ
+        if is_rank and is_alone and self._torch.cuda.is_initialized():
+            RECORD.assume(
+                f"the script was started as {started} ranks and makes no process group: each "
+                "process works by itself (torch.distributed.init_process_group)"
+            )
 
     @property
     def are_several(self) -> bool:
