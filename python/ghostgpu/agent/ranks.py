@@ -68,13 +68,17 @@ class Ranks:
         report.world_size = int(self._torch.distributed.get_world_size())
         preload.set_rank(report.rank)
 
-    def note_lonely(self) -> None:
-        """At the end: a process that was started as a rank and never met the others."""
-        started = _number("WORLD_SIZE", 1)
-        is_alone = RECORD.report.world_size is None
+    def note_mistakes(self) -> None:
+        """At the end: more ranks than cards, or a rank that never met the others."""
+        started, here = _number("WORLD_SIZE", 1), _number("LOCAL_WORLD_SIZE", 1)
         # The processes of the launcher itself are no ranks.
-        is_rank = started > 1 and "RANK" in os.environ
-        if is_rank and is_alone and self._torch.cuda.is_initialized():
+        if started < 2 or "RANK" not in os.environ:
+            return
+        cuda = self._torch.cuda
+        if here > cuda.device_count() > 0:
+            cards = f"{cuda.device_count()} card" + "s" * (cuda.device_count() > 1)
+            RECORD.assume(f"{here} ranks were started on a machine with {cards} (--count {here})")
+        elif RECORD.report.world_size is None and cuda.is_initialized():
             RECORD.assume(
                 f"the script was started as {started} ranks and makes no process group: each "
                 "process works by itself (torch.distributed.init_process_group)"
