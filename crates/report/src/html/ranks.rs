@@ -202,7 +202,7 @@ mod tests {
     fn job(ranks: u32) -> Recording {
         let of_rank = |rank: u32| {
             let mut made = recording(MadeUp {
-                layers: 2 + rank as usize,
+                layers: 2 + rank,
                 steps: 2,
             });
             made.cards[0].rank = Some(rank);
