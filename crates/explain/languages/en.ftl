@@ -257,6 +257,7 @@ empty-card = the same run on an empty card
 other-card = another card in this machine
     .why = if one is free
 fewer-ranks = as many ranks as there are cards
+    .why = each rank needs a card of its own
 set-device = one card per rank
     .why = otherwise every rank creates a context, or loads a checkpoint, on card 0
     .remark = before anything touches CUDA

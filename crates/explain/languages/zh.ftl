@@ -253,6 +253,7 @@ empty-card = 在空卡上原样再跑一次
 other-card = 换本机的另一张卡
     .why = 如果有空闲的
 fewer-ranks = rank 数与显卡数相同
+    .why = 每个 rank 都要有自己的一张卡
 set-device = 每个 rank 用一张卡
     .why = 否则每个 rank 都会在 0 号卡上建上下文或加载检查点
     .remark = 在任何 CUDA 操作之前
