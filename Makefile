@@ -185,6 +185,10 @@ test-package: ## `pip install .` into an empty environment
 bench: build ## Measure what a rehearsal costs, beside what it cannot avoid
 	@$(first_python); "$$reference" bench/run.py
 
+.PHONY: bench-ranks
+bench-ranks: build ## Measure a rehearsal of eight ranks, beside one of one rank
+	@$(first_python); "$$reference" bench/ranks.py
+
 .PHONY: bench-verdict
 bench-verdict: build ## Measure a verdict on a whole training, beside three plain steps
 	@$(first_python); "$$reference" bench/verdict.py

@@ -255,12 +255,15 @@ function connectChoices(page) {
   const { cards } = page.overview.document;
   const choice = byId("card");
   const buttons = [...document.querySelectorAll("button[data-run]")];
+  const ranks = [...document.querySelectorAll("button[data-card]")];
   const offer = (place) => {
     const { run } = cards[place];
     const options = [...cards.keys()].filter((at) => cards[at].run === run);
-    choice.replaceChildren(...options.map((at) => make("option", { value: String(at) }, String(cards[at].index))));
+    choice.replaceChildren(...options.map((at) => make("option", { value: String(at) }, cards[at].title.split(" ")[1])));
     choice.value = String(place);
     choice.closest("label").hidden = options.length < 2;
+    byId("card-word").textContent = cards[place].title.startsWith("rank") ? "Rank" : "Card";
+    for (const button of ranks) button.setAttribute("aria-pressed", String(Number(button.dataset.card) === place));
     for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.run === run));
   };
   const open = (place, words) => {
@@ -270,17 +273,30 @@ function connectChoices(page) {
   };
   choice.addEventListener("change", () => {
     const place = Number(choice.value);
-    open(place, `card ${cards[place].index}`);
+    open(place, cards[place].title);
   });
+  for (const button of ranks) {
+    button.addEventListener("click", () => open(Number(button.dataset.card), button.textContent));
+  }
   for (const button of buttons) {
     button.addEventListener("click", () => {
       const { run } = button.dataset;
-      const sameCard = cards.findIndex((card) => card.run === run && card.index === page.card.index);
+      const sameCard = cards.findIndex((card) => card.run === run && card.title === page.card.title);
       const place = sameCard >= 0 ? sameCard : cards.findIndex((card) => card.run === run);
       if (place >= 0 && place !== page.card.place) open(place, button.textContent);
     });
   }
-  offer(0);
+  offer(fullestCard(page));
+}
+
+// What is shown first: the run that failed, and of ranks the one that had most.
+function fullestCard(page) {
+  const { cards } = page.overview.document;
+  if (!cards[0].title.startsWith("rank")) return 0;
+  const first = [...cards.keys()].filter((at) => cards[at].run === cards[0].run);
+  const most = Math.max(...first.map((at) => cards[at].peak_allocated_bytes));
+  const failed = first.find((at) => cards[at].ran_out);
+  return failed ?? first.find((at) => cards[at].peak_allocated_bytes === most);
 }
 
 async function main() {
@@ -295,7 +311,7 @@ async function main() {
     return;
   }
   connect(page);
-  const opened = page.open(0);
+  const opened = page.open(fullestCard(page));
   performance.mark("ghostgpu-first-draw");
   document.documentElement.dataset.state = "drawn";
   await opened;

@@ -20,12 +20,15 @@ export function leftMargin(width) {
 // know has none.
 export function bands(overview) {
   const { groups, group_colours: colours, source } = overview.document;
-  const outside = { key: "outside", title: "CUDA context and libraries", of: (card) => card.outside_bytes };
+  const outside = { key: "outside", title: "CUDA context and libraries", of: (card) => card.outside_bytes - card.nccl_bytes };
+  const nccl = { key: "nccl", title: "NCCL", of: (card) => card.nccl_bytes };
   const others = { key: "others", title: "other processes", of: (card) => card.other_processes_bytes };
+  const hasNccl = overview.document.cards.some((card) => card.nccl_bytes > 0);
   const hasOthers = overview.document.cards.some((card) => card.other_processes_bytes > 0);
   return [
     ...(hasOthers ? [others] : []),
     ...(source === "snapshot" ? [] : [outside]),
+    ...(hasNccl ? [nccl] : []),
     ...groups
       .map((title, at) => ({ key: colours[at], title, of: (card, values) => values[at] }))
       .filter((band) => band.key !== null),

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
 import pytest
-from conftest import REPOSITORY, Answered, Rehearse
+from conftest import PROGRAM, REPOSITORY, Answered, Rehearse
 
 TRAIN = REPOSITORY / "ground_truth/harness/ranks/train.py"
 """Trainings by the name of their strategy; the same run on a real card."""
@@ -39,7 +45,8 @@ for step in range(2):
     optimizer.step()
     optimizer.zero_grad()
 objects, count = [None, None], torch.tensor([rank + 1, 10], device="cuda")
-dist.all_gather_object(objects, {"rank": rank})
+# Pickles of different lengths: the shorter one is sent in a tensor that grows.
+dist.all_gather_object(objects, {"rank": rank, "more": "x" * rank})
 dist.all_reduce(count)
 sent = [f"from {rank}"]
 dist.broadcast_object_list(sent, 1)
@@ -60,7 +67,7 @@ dist.destroy_process_group()
         "0",
     ).expect(0)
     told = sorted(line for line in done.stdout.splitlines() if line.startswith("told"))
-    objects = [{"rank": 0}, {"rank": 1}]
+    objects = [{"rank": 0, "more": ""}, {"rank": 1, "more": "x"}]
     assert told == [
         f"told 0 {objects} [3, 20] ['from 1'] [0, 1] 7",
         f"told 1 {objects} [3, 20] ['from 1'] [5, 5] 7",
@@ -69,6 +76,11 @@ dist.destroy_process_group()
     assert (first["rank"], first["device"], second["rank"], second["device"]) == (0, 0, 1, 1)
     assert second["peak_allocated_bytes"] - first["peak_allocated_bytes"] == 64 << 20
     assert first["peak_device_bytes"] == done["devices"][0]["peak_device_bytes"]
+    made_of = [{it["category"]: it["bytes"] for it in rank["made_of"]} for rank in done["ranks"]]
+    assert made_of[0]["communication"] > 0, "the buckets of DistributedDataParallel"
+    assert made_of[1]["nccl"] == 560 << 20, "of the group, and of the messages between two"
+    assert made_of[1]["kept"] - made_of[0].get("kept", 0) == 64 << 20
+    assert "rank 1 has 64.00 MiB more kept by the script than rank 0" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -208,6 +220,42 @@ def test_distinct_ranks_have_what_all_of_them_have(
     assert figures[0] == figures[1]
 
 
+@pytest.mark.at_length
+def test_the_files_of_several_machines_give_one_answer(
+    rehearse_reference: Rehearse, tmp_path: Path
+) -> None:
+    """Each machine rehearses its own ranks, alone and without a network to the other."""
+    shutil.copy(TRAIN, tmp_path / "strategies.py")
+    launcher = ("torchrun", "--nnodes", "2", "--nproc-per-node", "2", "strategies.py", "fsdp2")
+    topology = ("--count", "2", "--nodes", "2", "--steps", "0")
+    whole = rehearse_reference("", *topology, command=launcher).expect(0)
+    for machine, ranks in (("0", "0,1"), ("1", "2,3")):
+        file = str(tmp_path / f"run-{machine}.ghost")
+        chosen = (*topology, "--ranks", ranks, "--record", file)
+        rehearse_reference("", *chosen, command=launcher).expect(0)
+    files = [str(tmp_path / f"run-{machine}.ghost") for machine in "01"]
+    document = tmp_path / "both.json"
+
+    def report(words: list[str], code: int = 0) -> str:
+        command = [str(PROGRAM), "report", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        return done.stderr
+
+    report([*files, "--to", "json", "-o", str(document)])
+    both = json.loads(document.read_text())
+    assert [card["rank"] for card in both["cards"]] == [0, 1, 2, 3]
+
+    def figures(answer: Any) -> list[tuple[int, int]]:
+        ranks = answer["ranks"]
+        return [(rank["peak_allocated_bytes"], rank["peak_reserved_bytes"]) for rank in ranks]
+
+    assert figures(both["answer"]) == figures(whole)
+    assert not any("ranks were run" in it for it in both["answer"]["assumptions"])
+    twice = report([files[0], files[0]], code=2)
+    assert "rank 0 is in" in twice
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -253,6 +301,38 @@ def test_spawned_ranks_meet_without_a_launcher(rehearse_reference: Rehearse) -> 
         *("--count", "2", "--steps", "0"),
     ).expect(0)
     assert {rank["device"] for rank in done["ranks"]} == {0, 1}
+
+
+EXPERTS = """
+import os, torch, torch.distributed as dist
+from torch.distributed.nn.functional import all_to_all_single
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+gate = torch.nn.Linear(64, 2).cuda()
+expert = torch.nn.Linear(64, 64).cuda()
+x = torch.randn(100, 64, device="cuda")
+choice = gate(x).argmax(-1)
+counts = COUNTS
+received = torch.empty_like(counts)
+dist.all_to_all_single(received, counts)
+send, receive = counts.long().tolist(), received.long().tolist()
+assert sum(send) == 100, send
+arrived = torch.empty(sum(receive), 64, device="cuda")
+arrived = all_to_all_single(arrived, x[choice.argsort()].contiguous(), receive, send)
+back = all_to_all_single(torch.empty_like(x), expert(arrived), send, receive)
+back.sum().backward()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize(
+    "counts",
+    ["torch.bincount(choice, minlength=2)", "torch.histc(choice.float(), bins=2, min=0, max=2)"],
+)
+def test_tokens_that_a_router_counts_add_up(rehearse_reference: Rehearse, counts: str) -> None:
+    torchrun(rehearse_reference, EXPERTS.replace("COUNTS", counts)).expect(0)
 
 
 FRAMEWORKS = {

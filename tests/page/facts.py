@@ -19,6 +19,9 @@ CATEGORIES = [
     "temporary",
 ]
 
+BETWEEN_RANKS = ["gathered", "communication"]
+"""Categories that only a job of several ranks has."""
+
 
 @dataclass(frozen=True)
 class Allocation:
@@ -70,7 +73,8 @@ class CardFacts:
     def composition(self, event: int) -> dict[str, int]:
         """Bytes of everything that the page lists for a moment, by the page's keys."""
         live = self.live(event)
-        shown = {key: 0 for key in CATEGORIES}
+        used = {each.category for each in self.allocations}
+        shown = dict.fromkeys([*CATEGORIES, *(key for key in BETWEEN_RANKS if key in used)], 0)
         for each in live:
             shown[each.category] += each.requested
         allocated = sum(each.block for each in live)

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from facts import CATEGORIES
+from facts import BETWEEN_RANKS, CATEGORIES
 
 STYLE = Path(__file__).resolve().parents[2] / "web" / "page.css"
-STACK = ["outside", *CATEGORIES, "rounding", "cached"]
+STACK = ["outside", "nccl", *CATEGORIES, *BETWEEN_RANKS, "rounding", "cached"]
 
 # What is left of red, green and blue for an eye without one kind of cones (Machado, Oliveira and
 # Fernandes 2009, severity 1.0), in linear light.

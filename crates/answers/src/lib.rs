@@ -35,6 +35,7 @@ pub mod growth;
 mod headline;
 pub mod largest_batch;
 mod look;
+pub mod machines;
 mod one_line;
 mod peak;
 pub mod plan;

@@ -1,20 +1,107 @@
 //! The ranks of a job in a few lines: what they had, which are alike, and which is the largest.
 
-use ghostgpu_recording::RankPeak;
+use ghostgpu_ledger::{Part, RankAccounts, largest_excess};
+use ghostgpu_recording::{Category, CategoryBytes, RankPeak};
 use ghostgpu_text::{Sheet, human};
 
 /// Lines that a screen has for them.
 const MOST_LINES: usize = 4;
 
+/// Parts that a line names; the others are summed up.
+const MOST_PARTS: usize = 5;
+
+/// Says what the memory of each rank was made of.
+pub fn add_parts(ranks: &mut [RankPeak], accounts: &[RankAccounts]) {
+    for rank in ranks {
+        let Some(found) = accounts.iter().find(|one| one.rank == rank.rank) else {
+            continue;
+        };
+        rank.is_sharded = found.is_sharded;
+        rank.made_of = found
+            .parts()
+            .map(|(part, bytes)| CategoryBytes {
+                category: part.name().to_owned(),
+                bytes,
+            })
+            .collect();
+    }
+}
+
+/// The words for a part of a rank's memory.
+pub fn part_title(part: Part, is_sharded: bool) -> String {
+    let is_part = matches!(
+        part,
+        Part::Category(Category::Parameter | Category::Gradient | Category::OptimizerState)
+    );
+    match is_part && is_sharded {
+        true => format!("sharded {}", part.title()),
+        false => part.title().to_owned(),
+    }
+}
+
 /// A line for each rank that differs from the others, at most so many.
 pub fn add_ranks(sheet: &mut Sheet, ranks: &[RankPeak], is_full: bool) {
-    let lines = lines(ranks, if is_full { usize::MAX } else { MOST_LINES });
+    let most = if is_full { usize::MAX } else { MOST_LINES };
+    let mut lines = lines(ranks, most, is_full);
+    lines.extend(why_largest(ranks));
     if !lines.is_empty() {
         sheet.section("ranks", lines);
     }
 }
 
-fn lines(ranks: &[RankPeak], most: usize) -> Vec<String> {
+/// The parts that were recorded of a rank.
+fn parts(rank: &RankPeak) -> Vec<(Part, u64)> {
+    let parts = rank.made_of.iter();
+    parts
+        .filter_map(|one| Some((Part::named(&one.category)?, one.bytes)))
+        .collect()
+}
+
+/// What the largest rank has more of than the smallest: `rank 0 has 31.85 MiB more activations than rank 1`.
+fn why_largest(ranks: &[RankPeak]) -> Option<String> {
+    let recorded = || ranks.iter().filter(|rank| !rank.made_of.is_empty());
+    let size = |rank: &&RankPeak| rank.peak_allocated_bytes;
+    // The first of equals.
+    let largest = recorded().rev().max_by_key(size)?;
+    let smallest = recorded().min_by_key(size)?;
+    if size(&largest) == size(&smallest) {
+        return None;
+    }
+    let less = parts(smallest);
+    let of_smallest = |part: Part| {
+        let same = less.iter().find(|(other, _)| *other == part);
+        same.map_or(0, |(_, bytes)| *bytes)
+    };
+    let allocated: Vec<(Part, u64)> = parts(largest)
+        .into_iter()
+        .filter(|(part, _)| matches!(part, Part::Category(_) | Part::Rounding))
+        .collect();
+    let (part, bytes) = largest_excess(&allocated, of_smallest)?;
+    Some(format!(
+        "rank {} has {} more {} than rank {}",
+        largest.rank,
+        human(bytes),
+        part_title(part, largest.is_sharded),
+        smallest.rank
+    ))
+}
+
+/// `of that 1.20 GiB gathered parameters, 800.00 MiB activations, … and 12.00 MiB of other things`.
+fn made_of(rank: &RankPeak) -> Option<String> {
+    let mut parts = parts(rank);
+    parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    let words = |(part, bytes): &(Part, u64)| {
+        format!("{} {}", human(*bytes), part_title(*part, rank.is_sharded))
+    };
+    let mut list: Vec<String> = parts.iter().take(MOST_PARTS).map(words).collect();
+    let rest: u64 = parts.iter().skip(MOST_PARTS).map(|(_, bytes)| bytes).sum();
+    if rest > 0 {
+        list.push(format!("{} of other things", human(rest)));
+    }
+    (!list.is_empty()).then(|| format!("  {}", list.join(", ")))
+}
+
+fn lines(ranks: &[RankPeak], most: usize, is_full: bool) -> Vec<String> {
     let mut groups: Vec<Vec<&RankPeak>> = Vec::new();
     for rank in ranks {
         let like =
@@ -47,10 +134,13 @@ fn lines(ranks: &[RankPeak], most: usize) -> Vec<String> {
     let mut lines: Vec<String> = groups
         .iter()
         .take(shown)
-        .map(|group| {
+        .flat_map(|group| {
             let is_largest = is_largest_told && size(group) == largest;
-            line(group, group.len() == world_size, is_largest)
+            let line = line(group, group.len() == world_size, is_largest);
+            let parts = group.first().filter(|_| is_full);
+            [Some(line), parts.and_then(|rank| made_of(rank))]
         })
+        .flatten()
         .collect();
     if ranks.len() < world_size
         && let Some(first) = lines.first_mut()
@@ -150,7 +240,7 @@ mod tests {
             peak_reserved_bytes: 2 * mebibytes * MIB,
             peak_device_bytes: 3 * mebibytes * MIB,
             steps: 3,
-            ran_out: false,
+            ..RankPeak::default()
         }
     }
 
@@ -177,7 +267,7 @@ mod tests {
             ),
         ];
         for (ranks, expected) in cases {
-            assert_eq!(lines(ranks, MOST_LINES), expected);
+            assert_eq!(lines(ranks, MOST_LINES, false), expected);
         }
     }
 
@@ -189,7 +279,7 @@ mod tests {
         };
         let some = [of_eight(0), of_eight(7)];
         assert_eq!(
-            lines(&some, MOST_LINES),
+            lines(&some, MOST_LINES, false),
             ["0, 7 of 8: 10.00 MiB allocated, 20.00 MiB reserved, 30.00 MiB on card"]
         );
         let words = |are_distinct| grounds_in_words(&some, are_distinct).unwrap_or_default();
@@ -207,21 +297,50 @@ mod tests {
         let ranks: Vec<RankPeak> = (0..8)
             .map(|number| rank(number, 10 + u64::from(number)))
             .collect();
-        let shown = lines(&ranks, MOST_LINES);
+        let shown = lines(&ranks, MOST_LINES, false);
         assert_eq!(shown.len(), MOST_LINES);
         assert!(
             shown[0].starts_with("7: ") && shown[0].ends_with("most"),
             "{shown:?}"
         );
         assert_eq!(shown[3], "5 smaller ones (--verbose has them)");
-        assert_eq!(lines(&ranks, usize::MAX).len(), 8);
+        assert_eq!(lines(&ranks, usize::MAX, true).len(), 8);
     }
 
     #[test]
     fn who_ran_out_of_memory_is_told() {
         let mut failed = rank(1, 10);
         failed.ran_out = true;
-        let shown = lines(&[rank(0, 10), failed], MOST_LINES);
+        let shown = lines(&[rank(0, 10), failed], MOST_LINES, false);
         assert!(shown[1].ends_with("on card: runs out"), "{shown:?}");
+    }
+
+    #[test]
+    fn it_is_told_what_the_largest_has_more_of_and_what_each_is_made_of() {
+        let with = |mut rank: RankPeak, activations: u64| {
+            rank.is_sharded = true;
+            rank.made_of = [
+                ("parameter", 4 * MIB),
+                ("gathered", 2 * MIB),
+                ("activation", activations),
+            ]
+            .map(|(category, bytes)| CategoryBytes {
+                category: category.to_owned(),
+                bytes,
+            })
+            .to_vec();
+            rank
+        };
+        let ranks = [with(rank(0, 20), 9 * MIB), with(rank(1, 14), 3 * MIB)];
+        assert_eq!(
+            why_largest(&ranks).as_deref(),
+            Some("rank 0 has 6.00 MiB more activations kept for backward than rank 1")
+        );
+        assert_eq!(
+            lines(&ranks, usize::MAX, true)[1],
+            "  9.00 MiB activations kept for backward, 4.00 MiB sharded parameters, 2.00 MiB gathered parameters"
+        );
+        assert_eq!(why_largest(&[rank(0, 20), rank(1, 14)]), None);
+        assert_eq!(why_largest(&[ranks[0].clone(), ranks[0].clone()]), None);
     }
 }

@@ -1,18 +1,19 @@
 //! Goes through PyTorch's history and the memory log at once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use ghostgpu_recording::{
     Allocation, AllocationId, CardMemory, Category, Event, Failure, ModuleId, NameId, Names,
     OperatorId, Phase, PoolId, Recording, SegmentChange, Stage,
 };
-use ghostgpu_session::memory_log::{LogEntry, OwnerKind, Totals};
+use ghostgpu_session::memory_log::{LogEntry, LogReader, OwnerKind, Totals};
 use ghostgpu_snapshot::{DeviceTrace, EventKind, Snapshot};
 
 use crate::category::{End, Evidence};
 use crate::log::CardLog;
 use crate::names::{Stacks, names_of_log};
 use crate::pools::Pools;
+use crate::sharding::Exchanges;
 
 /// What is on a card and not from PyTorch's allocator, by the card's index.
 pub type Outside<'a> = &'a dyn Fn(u32) -> u64;
@@ -51,11 +52,25 @@ pub fn assemble(log: &[u8], snapshot: &Snapshot, outside: Outside) -> Recording 
         }
         cards.push(card.finish(u32::from(device), outside(u32::from(device))));
     }
+    add_nccl(&mut cards, log);
     Recording {
         names,
         cards,
         warnings,
         ..Recording::default()
+    }
+}
+
+/// A process has its communicators on one card: the one on which it has most.
+fn add_nccl(cards: &mut [CardMemory], log: &[u8]) {
+    let entries = LogReader::new(log).map_while(Result::ok);
+    let bytes = entries.filter_map(|entry| match entry {
+        LogEntry::NcclMemory { bytes } => Some(bytes),
+        _ => None,
+    });
+    let bytes: u64 = bytes.fold(0, u64::saturating_add);
+    if let Some(card) = cards.iter_mut().max_by_key(|card| card.outside_bytes) {
+        card.nccl_bytes = bytes.min(card.outside_bytes);
     }
 }
 
@@ -67,7 +82,7 @@ struct Card<'a> {
     evidence: Vec<Evidence>,
     pools: Pools,
     /// What lives at each address.
-    live: HashMap<u64, AllocationId>,
+    live: BTreeMap<u64, AllocationId>,
     stage: (Stage, u32),
     /// Allocations that the log does not have.
     unmatched: usize,
@@ -84,7 +99,7 @@ impl<'a> Card<'a> {
             memory: CardMemory::default(),
             evidence: Vec::new(),
             pools: Pools::default(),
-            live: HashMap::new(),
+            live: BTreeMap::new(),
             stage: (Stage::Script, 0),
             unmatched: 0,
             counted: Totals::default(),
@@ -303,6 +318,14 @@ impl<'a> Card<'a> {
                     }
                 }
             }
+            LogEntry::Exchanged { address } => {
+                // The block that it is in: ranks send parts of what they gather.
+                if let Some((_, id)) = live.range(..=address).next_back() {
+                    let one = &memory.allocations[id.0 as usize];
+                    let is_inside = address - one.address < one.block_bytes;
+                    evidence[id.0 as usize].is_exchanged |= is_inside;
+                }
+            }
             LogEntry::Workspace { address } => {
                 if let Some(&id) = live.get(&address) {
                     evidence[id.0 as usize].is_workspace = true;
@@ -322,7 +345,9 @@ impl<'a> Card<'a> {
             step: self.stage.1,
             is_out_of_memory: matches!(last, Some(Event::OutOfMemory(_))),
         };
-        for (allocation, evidence) in self.memory.allocations.iter_mut().zip(&self.evidence) {
+        let exchanges = Exchanges::of(self.names);
+        for (allocation, evidence) in self.memory.allocations.iter_mut().zip(&mut self.evidence) {
+            evidence.exchange = exchanges.of_stack(allocation.stack);
             allocation.category = evidence.category(end);
         }
         self.memory.pools = self.pools.all;

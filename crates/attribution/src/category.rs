@@ -3,6 +3,8 @@
 use ghostgpu_recording::{Category, Stage};
 use ghostgpu_session::memory_log::OwnerKind;
 
+use crate::sharding::Exchange;
+
 /// Everything that was seen of one allocation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence {
@@ -10,6 +12,10 @@ pub struct Evidence {
     pub owner: Option<OwnerKind>,
     /// A library was given it to work in.
     pub is_workspace: bool,
+    /// What code that shares a model out over ranks made it for.
+    pub exchange: Option<Exchange>,
+    /// Ranks exchanged it, or a part of it.
+    pub is_exchanged: bool,
     /// The stage and step that it was made in; none if it is older than the recording.
     pub made_in: Option<(Stage, u32)>,
     /// The stage and step that it went in; none if it lived to the end.
@@ -36,6 +42,10 @@ impl Evidence {
     }
 
     pub fn category(&self, end: End) -> Category {
+        // They are a module's parameters, too, while its layer runs.
+        if self.exchange == Some(Exchange::GatheredParameters) {
+            return Category::Gathered;
+        }
         match self.owner {
             Some(OwnerKind::Parameter) => return Category::Parameter,
             Some(OwnerKind::Buffer) => return Category::Buffer,
@@ -49,7 +59,9 @@ impl Evidence {
         match self.owner {
             Some(OwnerKind::Input) => Category::Input,
             Some(OwnerKind::SavedForBackward) => Category::Activation,
+            _ if self.exchange.is_some() => Category::Communication,
             _ if self.lived_for_backward() => Category::Activation,
+            _ if self.is_exchanged => Category::Communication,
             _ if self.outlived_its_step(end) => Category::Kept,
             _ => Category::Temporary,
         }
@@ -140,6 +152,60 @@ mod tests {
                 is_workspace,
                 made_in,
                 freed_in,
+                ..Evidence::default()
+            };
+            assert_eq!(evidence.category(END), expected, "{evidence:?}");
+        }
+    }
+
+    #[test]
+    fn what_ranks_exchange_is_told_apart_unless_it_is_something_better() {
+        use Exchange::{Buffer, GatheredParameters};
+        use OwnerKind as Kind;
+        let forward = Some((Stage::Forward, 1));
+        let backward = Some((Stage::Backward, 1));
+        for (owner, exchange, is_exchanged, freed_in, expected) in [
+            (
+                Some(Kind::Parameter),
+                Some(GatheredParameters),
+                true,
+                forward,
+                Category::Gathered,
+            ),
+            (
+                Some(Kind::SavedForBackward),
+                Some(GatheredParameters),
+                false,
+                backward,
+                Category::Gathered,
+            ),
+            (Some(Kind::Parameter), None, true, None, Category::Parameter),
+            (
+                Some(Kind::Gradient),
+                Some(Buffer),
+                true,
+                None,
+                Category::Gradient,
+            ),
+            (
+                Some(Kind::SavedForBackward),
+                None,
+                true,
+                backward,
+                Category::Activation,
+            ),
+            (None, Some(Buffer), false, backward, Category::Communication),
+            (None, None, true, backward, Category::Activation),
+            (None, None, true, None, Category::Communication),
+            (None, None, true, forward, Category::Communication),
+        ] {
+            let evidence = Evidence {
+                owner,
+                exchange,
+                is_exchanged,
+                made_in: forward,
+                freed_in,
+                ..Evidence::default()
             };
             assert_eq!(evidence.category(END), expected, "{evidence:?}");
         }

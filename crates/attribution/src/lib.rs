@@ -19,6 +19,7 @@ mod names;
 mod of_snapshot;
 mod pools;
 mod rounding;
+mod sharding;
 
 pub use assemble::{Outside, assemble};
 pub use of_snapshot::recording_of_snapshot;

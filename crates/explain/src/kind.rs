@@ -45,6 +45,8 @@ pub enum Kind {
     /// cuFFT, cuSOLVER, cuSPARSE and others.
     OtherLibrary,
     Nccl,
+    /// NCCL refuses two ranks on one card.
+    NcclDuplicate,
     /// Pinned (page-locked) host memory.
     PinnedMemory,
     /// The kernel's OOM killer reports a killed process.
@@ -138,6 +140,7 @@ impl Kind {
             Self::CudnnWorkspace => "kind-cudnn-workspace",
             Self::OtherLibrary => "kind-other-library",
             Self::Nccl => "kind-nccl",
+            Self::NcclDuplicate => "kind-nccl-duplicate",
             Self::PinnedMemory => "kind-pinned-memory",
             Self::HostKill => "kind-host-kill",
             Self::HostKillLikely => "kind-host-kill-likely",
@@ -226,6 +229,7 @@ impl Kind {
             | Self::CudaAllocatorBare
             | Self::DispatchedElsewhere
             | Self::CudnnWorkspace
+            | Self::NcclDuplicate
             | Self::JobLimit => 3,
             Self::CudaCall
             | Self::CudaMapping

@@ -21,6 +21,8 @@ pub struct Accounts {
     pub releasable_bytes: u64,
     /// Not from PyTorch's allocator: the CUDA context and what libraries hold.
     pub outside_bytes: u64,
+    /// Of that, what NCCL holds for groups of several ranks.
+    pub nccl_bytes: u64,
     /// What other processes of the run held when the card's use was highest.
     pub other_processes_bytes: u64,
 }
@@ -37,6 +39,8 @@ pub enum Part {
     CachedPinned,
     /// The CUDA context and what libraries hold.
     Outside,
+    /// What NCCL holds for groups of several ranks.
+    Nccl,
     /// What other processes of the run held when the card's use was highest.
     OtherProcesses,
 }
@@ -49,6 +53,7 @@ impl Part {
             Self::Cached,
             Self::CachedPinned,
             Self::Outside,
+            Self::Nccl,
             Self::OtherProcesses,
         ])
     }
@@ -57,9 +62,14 @@ impl Part {
     pub fn is_known_to(self, source: Source) -> bool {
         match self {
             Self::Category(category) => category.is_known_to(source),
-            Self::Outside | Self::OtherProcesses => source == Source::Rehearsal,
+            Self::Outside | Self::Nccl | Self::OtherProcesses => source == Source::Rehearsal,
             Self::Rounding | Self::Cached | Self::CachedPinned => true,
         }
+    }
+
+    /// The part with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|part| part.name() == name)
     }
 
     /// The word for it in JSON.
@@ -70,6 +80,7 @@ impl Part {
             Self::Cached => "cached",
             Self::CachedPinned => "cached_unusable",
             Self::Outside => "context",
+            Self::Nccl => "nccl",
             Self::OtherProcesses => "other_processes",
         }
     }
@@ -82,6 +93,7 @@ impl Part {
             Self::Cached => "cached, unused",
             Self::CachedPinned => "cached, held by fragmentation",
             Self::Outside => "CUDA context and libraries",
+            Self::Nccl => "NCCL",
             Self::OtherProcesses => "other processes",
         }
     }
@@ -120,7 +132,8 @@ impl Accounts {
             Part::Rounding => self.rounding_bytes(),
             Part::Cached => self.releasable_bytes,
             Part::CachedPinned => self.pinned_bytes(),
-            Part::Outside => self.outside_bytes,
+            Part::Outside => self.outside_bytes.saturating_sub(self.nccl_bytes),
+            Part::Nccl => self.nccl_bytes.min(self.outside_bytes),
             Part::OtherProcesses => self.other_processes_bytes,
         }
     }

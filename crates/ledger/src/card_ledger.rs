@@ -156,6 +156,7 @@ impl<'a> CardLedger<'a> {
             reserved_bytes,
             releasable_bytes: releasable.min(reserved_bytes.saturating_sub(allocated_bytes)),
             outside_bytes: self.card.outside_bytes,
+            nccl_bytes: self.card.nccl_bytes,
             other_processes_bytes: self.recording.other_processes_bytes(self.card),
         }
     }

@@ -7,8 +7,11 @@ use ghostgpu_recording::{Allocation, Category, Frame, Recording, Source};
 use crate::card_ledger::CardLedger;
 use crate::places::{Place, Places};
 
-/// More colours than these nobody tells apart.
-pub const MOST_GROUPS: usize = 10;
+/// As many as there are categories; a recording has no more than ten of them, unless its job has several ranks.
+pub const MOST_GROUPS: usize = Category::ALL.len();
+
+/// Of lines there are less: more colours than these nobody tells apart.
+const MOST_LINES: usize = 10;
 
 /// Groups of allocations: categories where owners are known, else the lines that held most at a card's peak, and all
 /// others.
@@ -58,7 +61,7 @@ impl Groups {
             })
             .collect();
         lines.sort_by_key(|(id, bytes)| (std::cmp::Reverse(*bytes), *id));
-        lines.truncate(MOST_GROUPS - 1);
+        lines.truncate(MOST_LINES - 1);
         let frames = &recording.names.frames;
         let titles = lines.iter().map(|(id, _)| match frames.get(id.0 as usize) {
             Some(frame) => short_label(frame),

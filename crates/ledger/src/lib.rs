@@ -11,6 +11,7 @@
 //!   owner;
 //! - [`CardLedger::stages`] and [`CardLedger::phases`] say what came and went in each stage;
 //! - [`CardLedger::ran_out`] is the moment at which a request failed;
+//! - [`RankAccounts::all`] sets the ranks of a job beside each other;
 //! - [`CardLedger::growth`] finds memory that grows from step to step;
 //! - [`CardLedger::rule_of_thumb`] puts the classic formula beside the exact figures.
 //!
@@ -39,6 +40,7 @@ mod owner_module;
 mod phase_sums;
 mod places;
 mod ran_out;
+mod ranks;
 mod rule_of_thumb;
 mod segments_at;
 mod stages;
@@ -62,6 +64,7 @@ pub use owner_module::OwnerModules;
 pub use phase_sums::PhaseSums;
 pub use places::{Place, PlaceSum, Places};
 pub use ran_out::{RanOut, RefusedBecause};
+pub use ranks::{RankAccounts, largest_excess};
 pub use rule_of_thumb::{Difference, LayerEstimate, OptimizerKind, RuleOfThumb};
 pub use segments_at::{Block, Segment};
 pub use stages::{StageFlow, Stages, TrainingPart};

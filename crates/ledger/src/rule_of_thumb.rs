@@ -317,11 +317,14 @@ fn reason(part: Part) -> Option<&'static str> {
             Category::Kept => "the script keeps results",
             Category::Temporary => "operators need room for what nobody keeps",
             Category::Unknown => "nobody knows what it is",
+            Category::Gathered => "layers need whole parameters while they run",
+            Category::Communication => "ranks need room to exchange gradients",
         },
         Part::Rounding => "blocks are rounded up",
         Part::Cached => "PyTorch keeps freed memory",
         Part::CachedPinned => "fragmentation keeps freed memory from being used",
         Part::Outside => "the CUDA context and libraries have memory of their own",
+        Part::Nccl => "NCCL has memory of its own",
         Part::OtherProcesses => "other processes are on the card",
     })
 }

@@ -33,11 +33,15 @@ pub enum Category {
     Temporary,
     /// Nobody looked: a snapshot does not say whose memory it is.
     Unknown,
+    /// Whole parameters that a rank puts together from all ranks' parts, for as long as a layer needs them.
+    Gathered,
+    /// What ranks exchange in: buckets of gradients, and what goes into collectives and comes out of them.
+    Communication,
 }
 
 impl Category {
-    /// All of them, in the order in which reports show them.
-    pub const ALL: [Self; 10] = [
+    /// All of them, in the order in which reports show them, and of their numbers in files.
+    pub const ALL: [Self; 12] = [
         Self::Parameter,
         Self::Buffer,
         Self::Gradient,
@@ -48,6 +52,8 @@ impl Category {
         Self::Kept,
         Self::Temporary,
         Self::Unknown,
+        Self::Gathered,
+        Self::Communication,
     ];
 
     /// Whether a recording from this source can say that an allocation is of the category.
@@ -68,6 +74,8 @@ impl Category {
             Self::Kept => "kept",
             Self::Temporary => "temporary",
             Self::Unknown => "unknown",
+            Self::Gathered => "gathered",
+            Self::Communication => "communication",
         }
     }
 
@@ -84,6 +92,8 @@ impl Category {
             Self::Kept => "kept by the script",
             Self::Temporary => "temporaries",
             Self::Unknown => "owner unknown",
+            Self::Gathered => "gathered parameters",
+            Self::Communication => "communication buffers",
         }
     }
 }

@@ -3,7 +3,7 @@
 use ghostgpu_session::{AllocatorPeaks, Covered, NotReached, OomReport, RefusedCall, StepPeaks};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Plan;
+use crate::plan::{CategoryBytes, Plan};
 
 /// What a rehearsal came to, as plain data: the document of `ghostgpu run --json`, which `docs/run-json.md`
 /// describes. The text of `run` and the report page show the same.
@@ -199,7 +199,7 @@ pub struct DevicePeak {
 }
 
 /// The most that one rank of a job had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RankPeak {
     pub rank: u32,
@@ -214,6 +214,10 @@ pub struct RankPeak {
     pub steps: u64,
     /// It ended because memory ran out.
     pub ran_out: bool,
+    /// What it had when most was allocated, by part; empty where that was not recorded.
+    pub made_of: Vec<CategoryBytes>,
+    /// It holds parts of parameters, and gathers them where a layer needs them whole.
+    pub is_sharded: bool,
 }
 
 #[cfg(test)]

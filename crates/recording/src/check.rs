@@ -41,15 +41,19 @@ impl Recording {
 
 /// The cards of one run.
 fn check_cards(cards: &[CardMemory], names: &Names) -> Result<(), Inconsistency> {
-    let mut indices = BTreeSet::new();
+    let mut known = BTreeSet::new();
     for card in cards {
+        let title = card.title();
         must!(
-            indices.insert(card.index),
-            "card {} occurs twice",
-            card.index
+            known.insert((card.rank, card.index)),
+            "{title} occurs twice"
+        );
+        must!(
+            card.nccl_bytes <= card.outside_bytes,
+            "{title}: NCCL holds more than there is outside of PyTorch"
         );
         card.check(names)
-            .map_err(|Inconsistency(what)| Inconsistency(format!("card {}: {what}", card.index)))?;
+            .map_err(|Inconsistency(what)| Inconsistency(format!("{title}: {what}")))?;
     }
     Ok(())
 }

@@ -26,6 +26,7 @@ mod check;
 mod events;
 mod failed_run;
 pub mod file;
+mod join;
 #[cfg(feature = "made-up")]
 pub mod made_up;
 #[cfg(feature = "made-up")]
@@ -34,6 +35,7 @@ mod names;
 mod phases;
 mod plan;
 mod recording;
+mod renumbering;
 mod reserved_ranges;
 
 pub use allocation::{Allocation, AllocationId, Category};

@@ -6,12 +6,12 @@ use crate::events::{ChangeId, Event, Failure, FailureId, Pool, SegmentChange};
 use crate::names::Names;
 use crate::phases::{NamedRange, Phase};
 
-/// What happened to the memory of one process.
+/// What happened to the memory of one process, or of every rank of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
     pub about: About,
     pub names: Names,
-    /// The cards that were used.
+    /// The cards that were used; of a job of several ranks, those of each rank, in their order.
     pub cards: Vec<CardMemory>,
     /// The run that ran out of memory, where the rest is of a later run that had enough. It has the same names.
     pub failed_run: Option<FailedRun>,
@@ -24,9 +24,15 @@ impl Recording {
     /// answer. Where they held all of it, they were not beside this one but before or after it.
     pub fn other_processes_bytes(&self, card: &CardMemory) -> u64 {
         let answer = self.about.answer.as_ref();
+        let of_rank = answer.and_then(|answer| {
+            let ranks = answer.ranks.iter();
+            let own = ranks.filter(|rank| Some(rank.rank) == card.rank);
+            own.map(|rank| rank.device).next()
+        });
+        let place = of_rank.unwrap_or(card.index as usize);
         let mut devices = answer.into_iter().flat_map(|answer| &answer.devices);
         devices
-            .find(|device| device.device == card.index as usize)
+            .find(|device| device.device == place)
             .map(|device| (device.other_processes_bytes, device.peak_device_bytes))
             .filter(|(others, all)| others < all)
             .map_or(0, |(others, _)| others)
@@ -74,10 +80,15 @@ pub struct FailedRun {
 /// What happened on one card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CardMemory {
+    /// The rank whose memory it is, in a job of several.
+    pub rank: Option<u32>,
+    /// As the process numbers its cards.
     pub index: u32,
     /// On the card, but not from PyTorch's allocator: the CUDA context and what libraries hold. 0 in a
     /// recording of a [snapshot](Source::Snapshot), which does not say.
     pub outside_bytes: u64,
+    /// Of that, what NCCL holds for groups of several ranks.
+    pub nccl_bytes: u64,
     /// Streams and pools; the first is the default one.
     pub pools: Vec<Pool>,
     /// Memory that PyTorch's allocator had reserved before the first event.
@@ -102,8 +113,10 @@ pub struct CardMemory {
 impl Default for CardMemory {
     fn default() -> Self {
         Self {
+            rank: None,
             index: 0,
             outside_bytes: 0,
+            nccl_bytes: 0,
             pools: vec![Pool::default()],
             reserved_before: Vec::new(),
             allocations: Vec::new(),
@@ -119,6 +132,14 @@ impl Default for CardMemory {
 }
 
 impl CardMemory {
+    /// `card 0`, or `rank 3` of a job of several.
+    pub fn title(&self) -> String {
+        match self.rank {
+            Some(rank) => format!("rank {rank}"),
+            None => format!("card {}", self.index),
+        }
+    }
+
     /// Takes down a range, and gives the event that reserves it, to be pushed next.
     pub fn reserve(&mut self, change: SegmentChange) -> Event {
         self.changes.push(change);

@@ -42,8 +42,33 @@ proptest! {
         let mut recording = recording_at_random(seed, events);
         recording.keep_failed_run(recording_at_random(seed.rotate_left(7), events / 2));
         let bytes = written(&recording);
-        prop_assert_eq!(bytes[8], 3);
+        prop_assert!(bytes[8] >= 3);
         prop_assert_eq!(&read_all(&bytes).expect("our own file"), &recording);
+    }
+
+    #[test]
+    fn ranks_are_read_again_each_with_what_nccl_holds(seed: u64, events in 0_usize..100) {
+        let of_rank = |rank: u32| {
+            let mut recording = recording_at_random(seed.rotate_left(rank), events);
+            recording.keep_failed_run(recording_at_random(seed.rotate_left(rank + 9), events));
+            let failed = recording.failed_run.iter_mut().flat_map(|run| &mut run.cards);
+            for card in recording.cards.iter_mut().chain(failed) {
+                card.rank = Some(rank);
+                card.nccl_bytes = card.outside_bytes / 2;
+            }
+            recording
+        };
+        let mut joined = of_rank(3);
+        let cards = joined.cards.len() + of_rank(1).cards.len();
+        joined.join(of_rank(1));
+        prop_assert_eq!(joined.cards.len(), cards);
+        prop_assert_eq!(joined.cards[0].rank, Some(1));
+        prop_assert_eq!(joined.check(), Ok(()));
+        let bytes = written(&joined);
+        prop_assert_eq!(bytes[8], 4);
+        prop_assert_eq!(&read_all(&bytes).expect("our own file"), &joined);
+        joined.join(of_rank(1));
+        prop_assert!(joined.cards.is_empty() || joined.check().is_err(), "a rank occurs twice");
     }
 
     #[test]
@@ -57,7 +82,7 @@ proptest! {
 
     #[test]
     fn any_values_in_a_section_are_an_answer(
-        kind in 1_u8..6,
+        kind in 1_u8..7,
         values in prop::collection::vec(prop_oneof![0_u8..4, any::<u8>()], 0..300),
     ) {
         let mut file = head();
@@ -174,7 +199,7 @@ fn hostile_files_are_refused_in_one_sentence() {
             "this is no recording of GhostGPU's (at byte 0)",
         ),
         (
-            b"\x89ghost\r\n\x04\0\0\0 whatever".to_vec(),
+            b"\x89ghost\r\n\x05\0\0\0 whatever".to_vec(),
             "this recording has format 4, and this GhostGPU reads formats 2 to 3 (at byte 8)",
         ),
         (head(), "the recording ends too early, at byte 12"),

@@ -29,6 +29,7 @@ pub fn ranks(findings: &Findings) -> Vec<RankPeak> {
                 peak_device_bytes: card.map_or(0, |card| card.peak_bytes),
                 steps: process.steps,
                 ran_out: process.ooms.iter().any(|oom| oom.is_fatal),
+                ..RankPeak::default()
             })
         })
         .collect();

@@ -1,11 +1,13 @@
 //! Whose memory it was: what a run's processes recorded, read from the run's folder.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use ghostgpu_attribution::assemble;
 use ghostgpu_recording::Recording;
 use ghostgpu_session::ProcessReport;
 use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX};
+use ghostgpu_snapshot::Snapshot;
 
 use crate::History;
 use crate::findings::Findings;
@@ -39,7 +41,8 @@ impl Memory {
     }
 }
 
-/// The recording of the process that held most, and its allocator's history.
+/// The recording of the process that held most, and its allocator's history. Of a job of several ranks, all of them
+/// are in the recording.
 pub fn gather(run_dir: &Path, findings: &Findings) -> (Memory, Option<Box<History>>) {
     let unrecorded = |because: String| (Memory::Unrecorded(because), None);
     let process = findings
@@ -52,8 +55,7 @@ pub fn gather(run_dir: &Path, findings: &Findings) -> (Memory, Option<Box<Histor
     if let Some(because) = &process.unrecorded {
         return unrecorded(because.clone());
     }
-    let history = run_dir.join(format!("{HISTORY_PREFIX}{}.pickle", process.pid));
-    let log = run_dir.join(format!("{MEMORY_LOG_PREFIX}{}.log", process.pid));
+    let [history, log] = files_of(run_dir, process);
     if !history.exists() || !log.exists() {
         return unrecorded(match findings.used_cuda() {
             true => "the process that used the card did not come to write it down".to_owned(),
@@ -61,9 +63,66 @@ pub fn gather(run_dir: &Path, findings: &Findings) -> (Memory, Option<Box<Histor
         });
     }
     match read(&history, &log, process, findings) {
-        Ok((recording, history)) => (Memory::Recorded(Box::new(recording)), history.map(Box::new)),
+        Ok((mut recording, history)) => {
+            if let Some(rank) = rank_of(process) {
+                name_rank(&mut recording, rank);
+                join_other_ranks(&mut recording, process, run_dir, findings);
+            }
+            (Memory::Recorded(Box::new(recording)), history.map(Box::new))
+        }
         Err(reason) => unrecorded(reason),
     }
+}
+
+/// Which rank a process was, in a job of several.
+fn rank_of(process: &ProcessReport) -> Option<u32> {
+    process
+        .rank
+        .filter(|_| process.world_size.is_some_and(|size| size > 1))
+}
+
+fn name_rank(recording: &mut Recording, rank: u32) {
+    for card in &mut recording.cards {
+        card.rank = Some(rank);
+    }
+}
+
+/// Adds what the other ranks recorded. One that ended before it could write that down is missing, and said to be.
+fn join_other_ranks(
+    recording: &mut Recording,
+    main: &ProcessReport,
+    run_dir: &Path,
+    findings: &Findings,
+) {
+    let mut known: BTreeSet<u32> = rank_of(main).into_iter().collect();
+    let mut missing = Vec::new();
+    let others = findings.processes.iter().filter(|one| one.pid != main.pid);
+    for process in others {
+        let Some(rank) = rank_of(process).filter(|rank| known.insert(*rank)) else {
+            continue;
+        };
+        let [history, log] = files_of(run_dir, process);
+        match read_recording(&history, &log, process, findings) {
+            Ok((mut of_rank, _, _)) => {
+                name_rank(&mut of_rank, rank);
+                recording.join(of_rank);
+            }
+            Err(_) => missing.push(rank.to_string()),
+        }
+    }
+    if !missing.is_empty() {
+        recording.warnings.push(format!(
+            "the memory of rank {} was not recorded",
+            missing.join(", ")
+        ));
+    }
+}
+
+/// PyTorch's history, and the memory log.
+fn files_of(run_dir: &Path, process: &ProcessReport) -> [PathBuf; 2] {
+    let history = run_dir.join(format!("{HISTORY_PREFIX}{}.pickle", process.pid));
+    let log = run_dir.join(format!("{MEMORY_LOG_PREFIX}{}.log", process.pid));
+    [history, log]
 }
 
 fn read(
@@ -72,6 +131,17 @@ fn read(
     process: &ProcessReport,
     findings: &Findings,
 ) -> Result<(Recording, Option<History>), String> {
+    let (recording, log, snapshot) = read_recording(history, log, process, findings)?;
+    let history = replayable_history(&log, &snapshot, &recording, &process.memory_limits);
+    Ok((recording, history))
+}
+
+fn read_recording(
+    history: &Path,
+    log: &Path,
+    process: &ProcessReport,
+    findings: &Findings,
+) -> Result<(Recording, Vec<u8>, Snapshot), String> {
     let snapshot = ghostgpu_snapshot::open(history).map_err(|error| error.to_string())?;
     let log = std::fs::read(log).map_err(|error| error.to_string())?;
     let outside = |device: u32| {
@@ -86,8 +156,7 @@ fn read(
     let mut recording = assemble(&log, &snapshot, &outside);
     recording.about.torch = process.torch.clone().unwrap_or_default();
     recording.about.steps = u32::try_from(process.steps).unwrap_or(u32::MAX);
-    let history = replayable_history(&log, &snapshot, &recording, &process.memory_limits);
-    Ok((recording, history))
+    Ok((recording, log, snapshot))
 }
 
 fn reserved_bytes(process: &ProcessReport) -> u64 {

@@ -52,6 +52,8 @@ enum Kind {
     Usual,
     /// Two cards, of which the second did half as much.
     TwoCards,
+    /// Three ranks, each with more layers than the one before.
+    Ranks,
     /// The run that ran out of memory is kept beside the one that had enough.
     TwoRuns,
     /// Everything that may occur, in any order, and alike in nothing.
@@ -90,6 +92,15 @@ fn main() -> anyhow::Result<()> {
                 recording.cards.push(card);
             }
         }
+        Kind::Ranks => {
+            name_rank(&mut recording, 0);
+            for rank in 1..3 {
+                let layers = arguments.layers + rank;
+                let mut next = with_steps(layers, arguments.steps, arguments.card_mib);
+                name_rank(&mut next, rank);
+                recording.join(next);
+            }
+        }
         Kind::TwoRuns => {
             let failed = until_failure(recording.clone());
             recording.keep_failed_run(failed);
@@ -115,6 +126,14 @@ fn main() -> anyhow::Result<()> {
         })
     );
     Ok(())
+}
+
+/// The memory of a rank, a quarter of whose context is NCCL's.
+fn name_rank(recording: &mut Recording, rank: u32) {
+    for card in &mut recording.cards {
+        card.rank = Some(rank);
+        card.nccl_bytes = card.outside_bytes / 4;
+    }
 }
 
 fn make(arguments: &Arguments) -> Recording {

@@ -47,6 +47,11 @@ pub enum LogEntry<'a> {
     },
     /// A library took memory of the card for itself.
     LibraryMemory { device: u8, bytes: u64 },
+    /// Of what libraries took, so much is NCCL's, for a group of several ranks.
+    NcclMemory { bytes: u64 },
+    /// The memory at this address went into a collective of several ranks, or came out of one. It may be a part of a
+    /// block.
+    Exchanged { address: u64 },
     /// The first kernel was launched: the context's memory moved, and grew by `bytes`.
     FirstKernel {
         device: u8,
@@ -129,6 +134,8 @@ const MODULE_OUTPUT: u8 = 10;
 const LIBRARY_MEMORY: u8 = 11;
 const FIRST_KERNEL: u8 = 12;
 const WORKSPACE_CHOICES: u8 = 13;
+const NCCL_MEMORY: u8 = 14;
+const EXCHANGED: u8 = 15;
 
 /// Longer names are cut: a name is shown to people.
 const MAX_TEXT_BYTES: usize = u16::MAX as usize;
@@ -187,6 +194,14 @@ impl LogEntry<'_> {
             Self::LibraryMemory { device, bytes } => {
                 log.extend([LIBRARY_MEMORY, device]);
                 log.extend(bytes.to_le_bytes());
+            }
+            Self::NcclMemory { bytes } => {
+                log.push(NCCL_MEMORY);
+                log.extend(bytes.to_le_bytes());
+            }
+            Self::Exchanged { address } => {
+                log.push(EXCHANGED);
+                log.extend(address.to_le_bytes());
             }
             Self::FirstKernel {
                 device,
@@ -299,6 +314,12 @@ impl<'a> LogReader<'a> {
             LIBRARY_MEMORY => LogEntry::LibraryMemory {
                 device: fields.byte()?,
                 bytes: fields.u64()?,
+            },
+            NCCL_MEMORY => LogEntry::NcclMemory {
+                bytes: fields.u64()?,
+            },
+            EXCHANGED => LogEntry::Exchanged {
+                address: fields.u64()?,
             },
             FIRST_KERNEL => LogEntry::FirstKernel {
                 device: fields.byte()?,
@@ -430,6 +451,10 @@ mod tests {
             LogEntry::LibraryMemory {
                 device: 1,
                 bytes: 8 << 20,
+            },
+            LogEntry::NcclMemory { bytes: 544 << 20 },
+            LogEntry::Exchanged {
+                address: 0x7f00_1234_5610,
             },
             LogEntry::FirstKernel {
                 device: 0,

@@ -82,6 +82,7 @@ def _start(torch: Any) -> None:
     ranks = Ranks(torch, current.run_dir)
     install("ranks", "ranks of several processes are not known as such", ranks.install)
     counter.before_end = ranks.leave
+    ending.add_last_act(ranks.note_mistakes)
     install("peaks", "peaks before a reset of PyTorch's statistics are not known", peaks.install)
     install("steps", "steps are not counted, and the script is not stopped", counter.install)
     own_frames = OwnFrames(torch)

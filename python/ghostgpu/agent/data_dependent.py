@@ -60,6 +60,7 @@ class ShapeAssumptions:
             ("unique_dim_consecutive", self._unique_dim),
             ("repeat_interleave.Tensor", self._repeat_interleave),
             ("bincount", self._bincount),
+            ("histc", self._histc),
             ("_nested_tensor_from_mask", self._nested_from_mask),
             ("_nested_tensor_from_mask_left_aligned", self._is_mask_left_aligned),
         ):
@@ -202,7 +203,27 @@ class ShapeAssumptions:
         else:
             largest = int(values.max())
         with self._readbacks.answering(largest):
-            return original(tensor, *arguments, **options)
+            result = original(tensor, *arguments, **options)
+        if values is None and not result.is_floating_point():
+            self._spread_evenly(result, tensor.numel())
+        return result
+
+    def _histc(self, original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
+        result = original(tensor, *arguments, **options)
+        if self._known.of(tensor) is None:
+            self._spread_evenly(result, tensor.numel())
+        return result
+
+    def _spread_evenly(self, counts: Any, total: int) -> None:
+        """Unknown values fall into all bins alike: who counts them expects them to add up.
+
+        Routers of experts exchange such counts, and split tensors by them.
+        """
+        bins = counts.numel()
+        if bins:
+            each, rest = divmod(total, bins)
+            values = [each + (place < rest) for place in range(bins)]
+            self._known.learn(counts, self._torch.tensor(values, dtype=counts.dtype))
 
     def _nested_from_mask(
         self, original: Any, padded: Any, mask: Any, mask_check: bool = True

@@ -269,9 +269,9 @@ class KnownCalls:
             size_bytes = target.untyped_storage().nbytes()
             result = original(target, *arguments, **options)
             known.forget(target)
+            if before is not None and target.untyped_storage().nbytes() != size_bytes:
+                before = known.attempt(self._grown, before, target)
             if before is not None:
-                if target.untyped_storage().nbytes() != size_bytes:
-                    before = known.attempt(self._grown, before, target)
                 known.attempt(known.keep, target, before)
             return result
 

@@ -79,6 +79,22 @@ class Ranks:
         store = distributed_c10d._get_default_store()
         return str(store.compare_set("ghostgpu: job", "", proposal).decode())
 
+    def note_mistakes(self) -> None:
+        """At the end: more ranks than cards, or a rank that never met the others."""
+        started, here = _number("WORLD_SIZE", 1), _number("LOCAL_WORLD_SIZE", 1)
+        # The processes of the launcher itself are no ranks.
+        if started < 2 or "RANK" not in os.environ:
+            return
+        cuda = self._torch.cuda
+        if here > cuda.device_count() > 0:
+            cards = f"{cuda.device_count()} card" + "s" * (cuda.device_count() > 1)
+            RECORD.assume(f"{here} ranks were started on a machine with {cards} (--count {here})")
+        elif RECORD.report.world_size is None and cuda.is_initialized():
+            RECORD.assume(
+                f"the script was started as {started} ranks and makes no process group: each "
+                "process works by itself (torch.distributed.init_process_group)"
+            )
+
     @property
     def are_several(self) -> bool:
         """Whether there are other ranks, or will be."""

@@ -20,6 +20,7 @@ class Job:
     image: Optional[int]
     optimizer: str
     dtype: str
+    strategy: Optional[str]
     lora: Optional[int]
     checkpointing: bool
     accumulate: int
@@ -42,6 +43,7 @@ def parse(words: list[str]) -> Job:
     parser.add_argument("--image", type=int)
     parser.add_argument("--optimizer", default="adamw")
     parser.add_argument("--dtype", choices=DTYPES, default="fp32")
+    parser.add_argument("--strategy", choices=("ddp", "fsdp2"))
     parser.add_argument("--lora", type=int)
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--accumulate", type=int, default=1)

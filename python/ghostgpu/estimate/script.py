@@ -43,7 +43,12 @@ def run(torch: Any, job: Job, built: Any) -> None:
         built.enable_checkpointing()
     _tell(job, built, model)
     device = torch.device("cuda")
-    model = model.to(device)
+    if job.strategy is None:
+        model = model.to(device)
+    else:
+        from .strategies import spread
+
+        model = spread(torch, job, model)
     if job.inference:
         _use(torch, job, built, model, own_kind)
         return
@@ -93,6 +98,8 @@ def _sizes(job: Job, built: Any) -> tuple[int, int | None]:
 
 def _autocast(torch: Any, job: Job) -> Any:
     kind = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(job.dtype)
+    if job.strategy == "fsdp2" and job.dtype == "bf16":
+        kind = None  # its own mixed precision
     return torch.autocast("cuda", kind, enabled=kind is not None)
 
 
@@ -107,6 +114,8 @@ def _moved(torch: Any, inputs: dict[str, Any], device: Any, own_kind: Any) -> di
 
 
 def _tell(job: Job, built: Any, model: Any) -> None:
+    if job.strategy is not None and os.environ["RANK"] != "0":
+        return  # once is enough
     parameters = list(model.parameters())
     count = sum(parameter.numel() for parameter in parameters)
     trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
@@ -126,4 +135,6 @@ def _tell(job: Job, built: Any, model: Any) -> None:
         parts.append(f"{job.accumulate} batches for a step")
     if job.checkpointing:
         parts.append("gradient checkpointing")
+    if job.strategy is not None:
+        parts.append(f"{job.strategy} on {os.environ['WORLD_SIZE']} cards")
     print(f"job            {'; '.join(parts)}", flush=True)

@@ -11,6 +11,7 @@ mod modules;
 mod stages;
 
 use crate::look::{Detail, Look};
+use crate::ranks::add_ranks;
 use crate::{one_line, peak};
 use ghostgpu_ledger::CardLedger;
 use ghostgpu_recording::{Recording, Source};
@@ -65,9 +66,7 @@ fn add_screen(sheet: &mut Sheet, recording: &Recording, look: Look) {
         )],
     );
     peak::add_parts(sheet, &ledger, "");
-    if recording.cards.len() > 1 {
-        add_other_cards(sheet, &ledger);
-    }
+    add_others(sheet, &ledger, false);
     peak::add_largest_line(sheet, &ledger, look);
     peak::add_growth(sheet, &ledger, &ledger.growth(), look);
     one_line::add(sheet, "warnings", &recording.warnings);
@@ -79,9 +78,7 @@ pub(crate) fn add_breakdown(sheet: &mut Sheet, recording: &Recording, look: Look
         return;
     };
     made_of::add(sheet, &ledger);
-    if recording.cards.len() > 1 {
-        add_other_cards(sheet, &ledger);
-    }
+    add_others(sheet, &ledger, true);
     if recording.about.source == Source::Snapshot {
         failures::add(sheet, &ledger);
         lines::add(sheet, &ledger, look);
@@ -100,17 +97,31 @@ pub(crate) fn add_breakdown(sheet: &mut Sheet, recording: &Recording, look: Look
     growth::add(sheet, &ledger, look);
 }
 
+/// The ranks of a job, or the other cards of a process.
+fn add_others(sheet: &mut Sheet, shown: &CardLedger, is_full: bool) {
+    let recording = shown.recording();
+    let ranks = recording.about.answer.as_ref().map(|answer| &answer.ranks);
+    match ranks {
+        Some(ranks) if !ranks.is_empty() => {
+            sheet.section("shown", [shown.card().title()]);
+            add_ranks(sheet, ranks, is_full);
+        }
+        _ if recording.cards.len() > 1 => add_other_cards(sheet, shown),
+        _ => {}
+    }
+}
+
 fn add_other_cards(sheet: &mut Sheet, shown: &CardLedger) {
     let recording = shown.recording();
     let others = recording
         .cards
         .iter()
-        .filter(|card| card.index != shown.card().index)
+        .filter(|card| (card.rank, card.index) != (shown.card().rank, shown.card().index))
         .map(|card| {
             let peak = CardLedger::new(recording, card).peak().allocated_bytes;
-            format!("card {}: {} allocated", card.index, human(peak))
+            format!("{}: {} allocated", card.title(), human(peak))
         });
-    let mut texts = vec![format!("shown is card {}", shown.card().index)];
+    let mut texts = vec![format!("shown is {}", shown.card().title())];
     texts.extend(others);
     sheet.paragraph("other cards", &texts.join("; "));
 }

@@ -41,8 +41,11 @@ pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
         Memory::Unrecorded(because) if answer.peak_reserved_bytes != Some(0) => {
             let text = format!("nobody knows whose memory it was: {because}");
             full.sheet.paragraph("at the peak", &text);
+            add_ranks(&mut full.sheet, &answer.ranks, true);
         }
-        Memory::Unrecorded(_) | Memory::Unwanted => {}
+        Memory::Unrecorded(_) | Memory::Unwanted => {
+            add_ranks(&mut full.sheet, &answer.ranks, true);
+        }
     }
     full.sheet.list("assumes", &answer.assumptions);
     full.sheet.list("notes", &answer.notes);
@@ -96,7 +99,6 @@ impl FullText<'_> {
             ));
         }
         self.sheet.section("peak", lines);
-        add_ranks(&mut self.sheet, &answer.ranks, true);
     }
 
     fn step_time(&mut self, answer: &Answer) {

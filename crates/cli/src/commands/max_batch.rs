@@ -58,6 +58,11 @@ pub struct Arguments {
     #[command(flatten)]
     pub tricks: TrickOptions,
 
+    /// How many such cards the machine has
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub count: u32,
+
     #[command(flatten)]
     pub script: ScriptWords,
 }
@@ -74,13 +79,15 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         job: Job {
             extent: arguments.extent.extent(),
             tricks,
+            card_count: arguments.count,
             ..arguments.options.job(arguments.script.command())
         },
         output: &arguments.answer,
         point: arguments.batch.point(),
         at_most: arguments.at_most,
         margin: arguments.options.margin,
-        is_forked: !arguments.no_fork,
+        // Ranks meet in the run's folder, and copies of them could not.
+        is_forked: !arguments.no_fork && arguments.count == 1,
         declines: |_| None,
     })
 }

@@ -9,7 +9,8 @@ use ghostgpu_answers::fits::{
     next_command, text_answer,
 };
 use ghostgpu_answers::growth::Scaling;
-use ghostgpu_answers::ranks::grounds_in_words;
+use ghostgpu_answers::ranks::{add_parts, grounds_in_words};
+use ghostgpu_ledger::RankAccounts;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
 use ghostgpu_plan::{MOST_ROUNDS, StepGrowth, assumed_sizes, need, peak_ranges};
@@ -77,6 +78,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     }
     let verdict = judgement.verdict;
     let recorded = std::mem::replace(&mut run.memory, Memory::Unwanted);
+    let ranks = recorded.recording().map(RankAccounts::all);
     let mut memory = match measured {
         Some(whole) if run.completion() == Completion::OutOfMemory => {
             beside_failed_run(whole, recorded)
@@ -86,6 +88,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     };
     let mut answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
+    add_parts(&mut answer.ranks, &ranks.unwrap_or_default());
     // Ranks that a failed job has no figures of are not ones that were left out.
     if matches!(
         run.completion(),

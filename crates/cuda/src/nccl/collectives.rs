@@ -12,7 +12,7 @@ use super::result::{Collective, element_bytes};
 use super::{Communicator, awaited, ranks, status};
 use crate::runtime::graph::Node;
 use crate::runtime::stream::{capture_on, on_timeline, submit};
-use crate::{clock, device_work, handed_on, log_call, state, write_out};
+use crate::{clock, device_work, handed_on, log_call, observer, state, write_out};
 
 type Data = *const c_void;
 
@@ -52,6 +52,8 @@ impl Work {
         let Some(meeting) = ranks::meeting(self.communicator as usize) else {
             return self.hand_in_alone();
         };
+        observer::exchanged(self.source);
+        observer::exchanged(self.target);
         let bytes = self.bytes(meeting.size() as usize);
         submit(
             self.stream as usize,

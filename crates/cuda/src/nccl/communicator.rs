@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ghostgpu_device::communicator_bytes;
 use ghostgpu_rendezvous::{Call, Communicator as Meeting, Function};
+use ghostgpu_session::memory_log::LogEntry;
 
 use super::{Communicator, UniqueId, ranks, status};
 use crate::handles::Handles;
-use crate::{device_work, log_call, notes, opaque_objects, state, write_out};
+use crate::{device_work, log_call, notes, observer, opaque_objects, state, write_out};
 
 /// Who a communicator belongs to, and how many there are.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +128,7 @@ fn charge(ranks: u32) {
     });
     if bytes > 0 {
         state::note_new_object(|_| bytes);
+        observer::write(LogEntry::NcclMemory { bytes });
     }
 }
 

@@ -85,6 +85,16 @@ fn append(entry: LogEntry) {
     }
 }
 
+/// This memory takes part in a collective of several ranks.
+#[inline]
+pub fn exchanged(address: *const c_void) {
+    if is_on() && !address.is_null() {
+        append(LogEntry::Exchanged {
+            address: address as u64,
+        });
+    }
+}
+
 /// A library was given this memory to work in.
 #[inline]
 pub fn workspace(address: *const c_void) {

@@ -19,4 +19,4 @@ mod ranges;
 mod sequences;
 
 pub use context::{ContextCell, context_cell};
-pub use log::{flush, is_on, start, stop, workspace, write};
+pub use log::{exchanged, flush, is_on, start, stop, workspace, write};

@@ -199,6 +199,7 @@ impl Case<'_> {
                 ],
             ]
             .concat(),
+            Situation::RanksOnOneCard => vec![setup.set_device(), setup.fewer_ranks()],
             Situation::OutsideTheAllocator => setup.room_for_libraries(finding),
             Situation::HostMemory => {
                 let all = advisor.host_memory(finding, environment);

@@ -237,6 +237,13 @@ impl<'a> Setup<'a> {
         self.advisor.unrehearsed(advice, "not-several-cards")
     }
 
+    /// No more ranks than there are cards.
+    pub fn fewer_ranks(&self) -> Advice {
+        let command = "torchrun --nproc-per-node $(nvidia-smi -L | wc -l) ...";
+        let advice = self.advisor.advise("fewer-ranks", command);
+        self.advisor.unrehearsed(advice, "not-several-cards")
+    }
+
     pub fn raise_limit(&self) -> Advice {
         let command = "torch.cuda.set_per_process_memory_fraction(1.0)";
         let advice = self.advisor.advise("raise-limit", command);

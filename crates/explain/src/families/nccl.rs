@@ -11,6 +11,7 @@ pub const FAMILY: Family = Family {
         "Failed to CUDA",
         "ncclUnhandledCudaError",
         "unhandled cuda error",
+        "Duplicate GPU detected",
     ],
     read,
 };
@@ -19,11 +20,23 @@ pattern!(
     FAILURE,
     r"(?i)Cudafailure(?:2|:)?'?outofmemory'?|FailedtoCUDA(?:malloc|calloc|calloc async|hostalloc|callocasync)(\d+)bytes"
 );
+// As NCCL says it, and PyTorch with what NCCL said last.
+pattern!(
+    DUPLICATE,
+    r"(?i)DuplicateGPUdetected:rank(\d+)andrank(\d+)bothonCUDAdevice([0-9a-f]+)"
+);
 pattern!(HEAD, r"NCCL[Ee]rror[^\n]{0,200}?unhandledcudaerror");
 
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages: Vec<Message> = Vec::new();
+    for found in DUPLICATE.all(text) {
+        let (start, end) = range(&found);
+        // Both ranks say it, each with itself first.
+        if messages.is_empty() {
+            messages.push(Message::new(Kind::NcclDuplicate, start, end));
+        }
+    }
     for found in FAILURE.all(text) {
         let (mut start, end) = range(&found);
         // The exception begins some lines above.

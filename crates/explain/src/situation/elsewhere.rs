@@ -23,6 +23,8 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
             };
             simple(Situation::ShapeBug, "no-card-has-it").and(suspect.sentence(None, catalogue))
         }
+        Kind::NcclDuplicate => simple(Situation::RanksOnOneCard, "nccl-refuses-shared-card")
+            .and(say!(catalogue, "local-rank-mistake")),
         Kind::CudaRejected => simple(Situation::FractionLimit, "rejected"),
         Kind::CpuAllocator | Kind::PythonMemory | Kind::TensorFlowHost => {
             in_ram(finding, catalogue)

@@ -44,6 +44,8 @@ pub enum Situation {
     FrameworkPool,
     /// What is in use fills the card.
     Full,
+    /// Two ranks of a job use the same card.
+    RanksOnOneCard,
     /// The message does not say which memory ran out.
     Unsaid,
 }
@@ -70,6 +72,7 @@ impl Situation {
             Self::ServingCache => "situation-serving-cache",
             Self::FrameworkPool => "situation-framework-pool",
             Self::Full => "situation-full",
+            Self::RanksOnOneCard => "situation-ranks-on-one-card",
             Self::Unsaid => "situation-unsaid",
         };
         say!(catalogue, id)

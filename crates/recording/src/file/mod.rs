@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! 89 "ghost" 0d 0a      eight bytes that no other format begins with, and that a text mode would change
-//! version               4 bytes, little endian: 2, or 3 where there is a section 5
+//! version               4 bytes, little endian: 2, 3 where there is a section 5, 4 where there are sections 6 or
+//!                       categories that came with them
 //! sections              kind (1 byte), packed length (8 bytes, little endian), data packed with zlib
 //!   1 about             what was rehearsed
 //!   2 names             texts, operators, modules, frames, stacks
 //!   3 card              one for each card
 //!   5 failed run        steps and cards of the run that ran out of memory, if `card` is of a later one
+//!   6 ranks             for each card, those of section 5 last: its rank plus 1 (0 for none), and what NCCL holds of it
 //!   4 end               nothing; and nothing follows
 //! ```
 //!
@@ -41,8 +43,11 @@ pub fn is_recording(first: &[u8]) -> bool {
 /// The version that is written: readers of old need not refuse a file that they understand.
 pub const VERSION: u32 = 2;
 
-/// The version of a file with a failed run; the latest that is read.
+/// The version of a file with a failed run.
 pub const VERSION_WITH_FAILED_RUN: u32 = 3;
+
+/// The version of a file with ranks, or with memory in which ranks exchange something; the latest that is read.
+pub const VERSION_WITH_RANKS: u32 = 4;
 
 /// The kinds of sections.
 mod kind {
@@ -51,4 +56,5 @@ mod kind {
     pub(super) const CARD: u8 = 3;
     pub(super) const END: u8 = 4;
     pub(super) const FAILED_RUN: u8 = 5;
+    pub(super) const RANKS: u8 = 6;
 }

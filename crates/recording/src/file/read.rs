@@ -7,9 +7,9 @@ use super::card::read_card;
 use super::error::FileError;
 use super::names::{read_about, read_names};
 use super::unpacked::{Budget, Unpacked};
-use super::{MAGIC, VERSION, VERSION_WITH_FAILED_RUN, kind};
+use super::{MAGIC, VERSION, VERSION_WITH_RANKS, kind};
 use crate::names::Names;
-use crate::recording::{FailedRun, Recording};
+use crate::recording::{CardMemory, FailedRun, Recording};
 
 /// A section's kind and length.
 pub(super) const SECTION_HEAD_BYTES: u64 = 9;
@@ -44,7 +44,8 @@ pub fn read(input: impl Read, limits: Limits) -> Result<Recording, FileError> {
     let mut recording = Recording::default();
     let mut names: Option<Names> = None;
     let mut has_about = false;
-    let mut indices: BTreeSet<u32> = BTreeSet::new();
+    let mut ranks: Option<Vec<(Option<u32>, u64)>> = None;
+    let mut known: BTreeSet<(Option<u32>, u32)> = BTreeSet::new();
     loop {
         let section = reader.section_head()?;
         match section.kind {
@@ -65,9 +66,10 @@ pub fn read(input: impl Read, limits: Limits) -> Result<Recording, FileError> {
                 let Some(names) = &names else {
                     return Err(section.wrong("a card comes before the names"));
                 };
-                let card = reader.section(section, |input| read_card(input, names))?;
-                if !indices.insert(card.index) {
-                    return Err(section.wrong(format!("card {} occurs twice", card.index)));
+                let mut card = reader.section(section, |input| read_card(input, names))?;
+                add_rank(&mut card, recording.cards.len(), ranks.as_deref(), section)?;
+                if !known.insert((card.rank, card.index)) {
+                    return Err(section.wrong(format!("{} occurs twice", card.title())));
                 }
                 recording.cards.push(card);
             }
@@ -77,6 +79,11 @@ pub fn read(input: impl Read, limits: Limits) -> Result<Recording, FileError> {
                 if !has_about {
                     return Err(section.wrong("it is not said what was rehearsed"));
                 }
+                let failed = recording.failed_run.as_ref();
+                let cards = recording.cards.len() + failed.map_or(0, |run| run.cards.len());
+                if ranks.as_ref().is_some_and(|ranks| ranks.len() != cards) {
+                    return Err(section.wrong("there are more ranks than cards"));
+                }
                 reader.nothing_follows()?;
                 return Ok(recording);
             }
@@ -84,24 +91,57 @@ pub fn read(input: impl Read, limits: Limits) -> Result<Recording, FileError> {
                 let Some(names) = &names else {
                     return Err(section.wrong("a card comes before the names"));
                 };
-                let failed = reader.section(section, |input| {
+                let mut failed = reader.section(section, |input| {
                     Ok(FailedRun {
                         steps: input.short()?,
                         cards: input.list(|input| read_card(input, names))?,
                     })
                 })?;
-                let indices: BTreeSet<u32> = failed.cards.iter().map(|card| card.index).collect();
-                if indices.len() < failed.cards.len() {
+                for (at, card) in failed.cards.iter_mut().enumerate() {
+                    let place = recording.cards.len() + at;
+                    add_rank(card, place, ranks.as_deref(), section)?;
+                }
+                let cards = failed.cards.iter();
+                let known: BTreeSet<_> = cards.map(|card| (card.rank, card.index)).collect();
+                if known.len() < failed.cards.len() {
                     return Err(section.wrong("a card of the failed run occurs twice"));
                 }
                 recording.failed_run = Some(failed);
             }
-            kind::ABOUT | kind::NAMES | kind::FAILED_RUN => {
+            kind::RANKS if ranks.is_none() => {
+                ranks = Some(reader.section(section, |input| {
+                    input.list(|input| {
+                        let (rank, nccl_bytes) = (input.short()?, input.number()?);
+                        Ok((rank.checked_sub(1), nccl_bytes))
+                    })
+                })?);
+            }
+            kind::ABOUT | kind::NAMES | kind::FAILED_RUN | kind::RANKS => {
                 return Err(section.wrong(format!("section {} occurs twice", section.kind)));
             }
             kind => return Err(section.wrong(format!("no section has kind {kind}"))),
         }
     }
+}
+
+/// Whose card it is, where the file says so.
+fn add_rank(
+    card: &mut CardMemory,
+    place: usize,
+    ranks: Option<&[(Option<u32>, u64)]>,
+    section: Section,
+) -> Result<(), FileError> {
+    let Some(ranks) = ranks else {
+        return Ok(());
+    };
+    let Some(&(rank, nccl_bytes)) = ranks.get(place) else {
+        return Err(section.wrong("there are more cards than ranks"));
+    };
+    if nccl_bytes > card.outside_bytes {
+        return Err(section.wrong("NCCL holds more than there is outside of PyTorch"));
+    }
+    (card.rank, card.nccl_bytes) = (rank, nccl_bytes);
+    Ok(())
 }
 
 struct Reader<R: Read> {
@@ -138,7 +178,7 @@ impl<R: Read> Reader<R> {
         }
         let version = u32::from_le_bytes(self.bytes()?);
         match version {
-            VERSION..=VERSION_WITH_FAILED_RUN => Ok(()),
+            VERSION..=VERSION_WITH_RANKS => Ok(()),
             version => Err(FileError::OtherVersion { version }),
         }
     }

@@ -49,9 +49,6 @@ impl<'a> Counted<'a> {
     fn of(ledger: &CardLedger<'a>, card: &'a CardMemory, run: RunShown, groups: &Groups) -> Self {
         let recording = ledger.recording();
         let has_ended = run == RunShown::Failed || ends_in_failure(recording);
-        let answer = recording.about.answer.as_ref();
-        let mut devices = answer.into_iter().flat_map(|answer| &answer.devices);
-        let device = devices.find(|device| device.device == card.index as usize);
         Self {
             run,
             card,
@@ -64,7 +61,7 @@ impl<'a> Counted<'a> {
                 (Source::Rehearsal, RunShown::Recorded) => ledger.growth(),
                 _ => Growth::default(),
             },
-            other_processes_bytes: device.map_or(0, |device| device.other_processes_bytes),
+            other_processes_bytes: recording.other_processes_bytes(card),
         }
     }
 }

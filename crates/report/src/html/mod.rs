@@ -15,6 +15,7 @@ mod outcome;
 mod overview;
 mod plan;
 mod ran_out;
+mod ranks;
 mod section;
 mod stack;
 mod unknown;
@@ -74,6 +75,7 @@ fn fill(
         "failed" => write!(out, "{}", ran_out::html(recording, counted))?,
         "outcome" => write!(out, "{}", outcome::html(recording, counted))?,
         "plan" => write!(out, "{}", plan::html(recording))?,
+        "ranks" => write!(out, "{}", ranks::html(recording, counted))?,
         "runs" => write!(out, "{}", words.runs())?,
         "about" => write!(out, "{}", words.about())?,
         "source" => write!(out, "{}", overview::source_name(about.source))?,

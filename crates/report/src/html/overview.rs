@@ -36,7 +36,7 @@ pub(super) fn overview_section(
     section.say("gpu_total_bytes", about.gpu_total_bytes)?;
     section.say("source", source_name(about.source))?;
     section.say("groups", &groups.titles)?;
-    section.say("group_colours", colours(about.source, groups))?;
+    section.say("group_colours", colours(recording, groups))?;
     section.say("stages", Stage::ALL.map(Stage::title))?;
     section.say("stage_names", Stage::ALL.map(Stage::name))?;
     let cards: Vec<Value> = counted.iter().map(describe).collect();
@@ -55,12 +55,18 @@ pub(super) fn source_name(source: Source) -> &'static str {
     }
 }
 
-/// The colour of each group, by its name in the style sheet; null for one that a recording of this source never has.
-fn colours(source: Source, groups: &Groups) -> Vec<Option<&'static str>> {
+/// The colour of each group, by its name in the style sheet; null for one that a recording of this source never has,
+/// and for what ranks exchange where nobody does.
+fn colours(recording: &Recording, groups: &Groups) -> Vec<Option<&'static str>> {
+    let source = recording.about.source;
     match source {
         Source::Rehearsal => Category::ALL
             .into_iter()
-            .map(|one| one.is_known_to(source).then_some(one.name()))
+            .map(|one| {
+                let is_between_ranks = matches!(one, Category::Gathered | Category::Communication);
+                let is_shown = !is_between_ranks || is_used(recording, one);
+                (is_shown && one.is_known_to(source)).then_some(one.name())
+            })
             .collect(),
         Source::Snapshot => {
             let lines = groups.titles.len().saturating_sub(1);
@@ -68,6 +74,13 @@ fn colours(source: Source, groups: &Groups) -> Vec<Option<&'static str>> {
             lines.chain(["unknown"]).map(Some).collect()
         }
     }
+}
+
+fn is_used(recording: &Recording, category: Category) -> bool {
+    let failed = recording.failed_run.iter().flat_map(|run| &run.cards);
+    let cards = recording.cards.iter().chain(failed);
+    let mut allocations = cards.flat_map(|card| &card.allocations);
+    allocations.any(|one| one.category == category)
 }
 
 fn describe(counted: &Counted<'_>) -> Value {
@@ -92,7 +105,9 @@ fn describe(counted: &Counted<'_>) -> Value {
         "ran_out": ran_out,
         "other_processes_bytes": counted.other_processes_bytes,
         "index": card.index,
+        "title": card.title(),
         "outside_bytes": card.outside_bytes,
+        "nccl_bytes": card.nccl_bytes,
         "events": card.events.len(),
         "events_per_stretch": overview.events_per_stretch,
         "peak_event": event(overview.peak),

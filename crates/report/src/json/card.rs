@@ -34,6 +34,7 @@ impl Describer<'_> {
         let knows_owners = self.recording.about.source == Source::Rehearsal;
         Card {
             card: self.card.index,
+            rank: self.card.rank,
             events: self.card.events.len(),
             at_peak: self.accounts(peak),
             at_reserved_peak: self.accounts(ledger.peak_reserved().moment),

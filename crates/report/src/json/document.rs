@@ -47,6 +47,8 @@ pub(super) struct About {
 #[derive(Debug, Serialize)]
 pub(super) struct Card {
     pub(super) card: u32,
+    /// The rank whose card it is; null in a job of one.
+    pub(super) rank: Option<u32>,
     pub(super) events: usize,
     /// Since 1970; null if that is not known.
     pub(super) began_us: Option<u64>,

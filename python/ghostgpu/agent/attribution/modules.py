@@ -144,6 +144,8 @@ def address_of(tensor: Any) -> int:
     """Where a tensor's storage begins on the card; 0 if it has none there."""
     if not tensor.is_cuda:
         return 0
+    # A tensor that is spread over ranks (`DTensor`) has no memory but its part on this one.
+    tensor = getattr(tensor, "_local_tensor", tensor)
     try:
         return int(tensor.untyped_storage().data_ptr())
     except (RuntimeError, NotImplementedError):

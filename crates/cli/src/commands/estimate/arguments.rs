@@ -43,6 +43,9 @@ const OPTIMIZERS: [&str; 16] = [
 
 const DTYPES: [&str; 4] = ["fp32", "fp16", "bf16", "pure-bf16"];
 
+/// Those of `python/ghostgpu/estimate/strategies.py`.
+const STRATEGIES: [&str; 2] = ["ddp", "fsdp2"];
+
 /// Rehearse the training of a well-known model, without a script
 ///
 /// The model is built by your own transformers, torchvision or timm, with random weights, and trained
@@ -64,6 +67,7 @@ Examples:
   ghostgpu estimate torchvision:resnet50 --batch 64 --image 224 --optimizer sgd-momentum --gpu 3060
   ghostgpu estimate llama-2-7b --dtype pure-bf16 --inference --seq 4096 --gpu 3090
   ghostgpu estimate bert-base --seq 512 --gpu 3060 --max-batch
+  ghostgpu estimate llama-3-70b --strategy fsdp2 --gpu h100 --count 64 --batch 1 --seq 8192 --checkpointing
 
 Exit codes: 0 it fits, 3 it does not, others as of `ghostgpu run`.")]
 pub struct Arguments {
@@ -108,6 +112,17 @@ pub struct Arguments {
     /// fp16 and bf16: autocast over fp32 weights (fp16 with a gradient scaler); pure-bf16: all in bf16
     #[arg(long, default_value = "fp32", value_parser = PossibleValuesParser::new(DTYPES))]
     pub dtype: String,
+
+    /// How many such cards there are
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub count: u32,
+
+    /// Train on all cards (`--count`): a copy on each, or parameters, gradients and optimizer state shared out.
+    /// With fsdp2, bf16 is its own mixed precision. Of more than 4 ranks, those that differ are run
+    #[arg(long, value_parser = PossibleValuesParser::new(STRATEGIES),
+          conflicts_with_all = ["max_batch", "grow", "inference", "lora"])]
+    pub strategy: Option<String>,
 
     /// Train only adapters of this rank beside the projections of queries and values
     #[arg(long, value_name = "RANK", value_parser = clap::value_parser!(u32).range(1..))]
@@ -179,6 +194,7 @@ impl Arguments {
         add("--image", number(self.image));
         add("--optimizer", Some(self.optimizer.clone()));
         add("--dtype", Some(self.dtype.clone()));
+        add("--strategy", self.strategy.clone());
         add("--lora", number(self.lora));
         add("--accumulate", Some(self.accumulate.to_string()));
         add("--classes", number(self.classes));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ghostgpu_answers::fits::FollowUps;
 use ghostgpu_plan::growth::SequencePoint;
-use ghostgpu_rehearse::{Extent, Job, Layout, Run, SizePoint};
+use ghostgpu_rehearse::{Extent, Job, Layout, RankChoice, Run, SizePoint};
 
 pub use arguments::Arguments;
 
@@ -20,15 +20,29 @@ use crate::questions::largest_batch::{self, WhichBatch};
 const EXCEPTION: &str = "CannotEstimate: ";
 const HINT_MARK: &str = " || hint: ";
 
+/// Of more ranks, those that differ are run.
+const MOST_RUN_RANKS: u32 = 4;
+
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let script = script()?;
     if arguments.list {
         return list(&script);
     }
     let name = arguments.name.as_deref().unwrap_or_default();
-    let mut command: Vec<OsString> = vec![script.into()];
+    let ranks = ranks(arguments)?;
+    let mut command: Vec<OsString> = match ranks {
+        1 => Vec::new(),
+        ranks => launcher(ranks),
+    };
+    command.push(script.into());
     command.extend(arguments.words(name));
+    let finds_distinct_ranks = ranks > MOST_RUN_RANKS;
     let job = Job {
+        card_count: arguments.count,
+        ranks: match finds_distinct_ranks {
+            true => RankChoice::Ends,
+            false => RankChoice::All,
+        },
         // The loop is ours: it ends by itself, and nothing in it comes later.
         extent: Extent::Whole,
         ..arguments.options.job(command)
@@ -58,8 +72,28 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         margin: arguments.options.margin,
         follow_ups: follow_ups(arguments),
         declines,
-        finds_distinct_ranks: false,
+        finds_distinct_ranks,
     })
+}
+
+/// How many ranks the job has.
+fn ranks(arguments: &Arguments) -> Result<u32, Failure> {
+    let count = arguments.count;
+    match &arguments.strategy {
+        None => Ok(1),
+        Some(strategy) if count < 2 => Err(Failure::new(format!(
+            "`--strategy {strategy}` is for several cards, and there is one"
+        ))
+        .with_hint("say how many with `--count`")),
+        Some(_) => Ok(count),
+    }
+}
+
+fn launcher(ranks: u32) -> Vec<OsString> {
+    let ranks = ranks.to_string();
+    ["torchrun", "--standalone", "--nproc-per-node", &ranks]
+        .map(OsString::from)
+        .to_vec()
 }
 
 /// What was typed, and the question for the largest batch.
@@ -69,6 +103,7 @@ fn follow_ups(arguments: &Arguments) -> FollowUps {
     let has_conflict = breakdown.report.is_some()
         || breakdown.record.is_some()
         || breakdown.no_breakdown
+        || arguments.strategy.is_some()
         || arguments.grow;
     let typed = std::env::args_os().skip(1);
     let words = std::iter::once("ghostgpu".to_owned())

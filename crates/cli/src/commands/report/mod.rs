@@ -20,19 +20,23 @@ use ghostgpu_text::grouped;
 /// `ghostgpu run --record FILE` makes a recording: every allocation with its owner. A snapshot is
 /// what torch.cuda.memory._dump_snapshot(FILE) writes on any card, also compressed (.gz, .zst): every
 /// allocation with its stack. Nothing is run again, and nothing in a file is executed.
+///
+/// Of a job on several machines, each records its own ranks (`--nodes`, `--ranks`), and their files
+/// together give the answer for all of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   ghostgpu report train.ghost
   ghostgpu report train.ghost --to html -o train.html
   ghostgpu report oom.pickle --to html -o oom.html
+  ghostgpu report run-*.ghost
   ghostgpu report train.ghost --to json -o train.json
   ghostgpu report train.ghost --to pprof -o train.pb.gz && go tool pprof -top train.pb.gz
   ghostgpu report train.ghost --to perfetto -o train.perfetto-trace")]
 pub struct Arguments {
-    /// A recording, or a memory snapshot
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// A recording, or a memory snapshot; of one job on several machines, the recordings of all
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
 
     /// The format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
@@ -71,9 +75,27 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             .into());
     }
     let output = Output::prepare(&arguments.out)?;
-    let recording = recording_file::open(&arguments.file)?;
+    let recording = open(&arguments.files)?;
     output.write_with(|out| write(&recording, arguments.to, is_stdout, out))?;
     Ok(0)
+}
+
+/// One file as it is; several as the machines of one job.
+fn open(files: &[PathBuf]) -> Result<Recording, Failure> {
+    if let [file] = files {
+        return recording_file::open(file);
+    }
+    let opened = files.iter().map(|file| {
+        let recording = recording_file::open(file)?;
+        Ok((file.display().to_string(), recording))
+    });
+    let machines = opened.collect::<Result<Vec<_>, Failure>>()?;
+    ghostgpu_answers::machines::joined(machines).map_err(|sentence| {
+        Failure::new(sentence).with_hint(
+            "several files are put together if each has ranks of its own of the same job: \
+             `ghostgpu run --nodes 2 --ranks 8-15 --record run-1.ghost -- torchrun --nnodes 2 …`",
+        )
+    })
 }
 
 fn write(

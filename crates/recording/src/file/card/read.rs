@@ -56,6 +56,9 @@ pub(in crate::file) fn read_card(
     let phases = read_phases(input)?;
     let ranges = input.list(read_range)?;
     let card = CardMemory {
+        // Section 6 says whose it is.
+        rank: None,
+        nccl_bytes: 0,
         index,
         outside_bytes,
         pools,

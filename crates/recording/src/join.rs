@@ -1,0 +1,30 @@
+//! Ranks of one job in one recording: those of one machine, and those of several.
+
+use crate::recording::{FailedRun, Recording};
+use crate::renumbering::Renumbering;
+
+impl Recording {
+    /// Adds the cards of another recording of the same job. What it is about stays that of this one.
+    pub fn join(&mut self, other: Recording) {
+        let numbers = Renumbering::of(&mut self.names, other.names);
+        let renumbered = |mut cards: Vec<_>| {
+            cards.iter_mut().for_each(|card| numbers.apply(card));
+            cards
+        };
+        self.cards.extend(renumbered(other.cards));
+        if let Some(failed) = other.failed_run {
+            let run = self.failed_run.get_or_insert_with(FailedRun::default);
+            run.steps = run.steps.max(failed.steps);
+            run.cards.extend(renumbered(failed.cards));
+        }
+        for warning in other.warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+        self.cards.sort_by_key(|card| (card.rank, card.index));
+        if let Some(failed) = &mut self.failed_run {
+            failed.cards.sort_by_key(|card| (card.rank, card.index));
+        }
+    }
+}
