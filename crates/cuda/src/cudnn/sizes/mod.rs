@@ -160,7 +160,7 @@ fn ask(graph: &Node, question: &Question) -> Option<Answer> {
 /// In the run's folder: where cuDNN finds the stand-ins for its companions.
 const COMPANIONS_FOLDER: &str = "cudnn-oracle";
 /// Part of the store's name, to be changed when the companions answer otherwise.
-const COMPANIONS_VERSION: &str = "companions5";
+const COMPANIONS_VERSION: &str = "companions6";
 
 fn open(sheet: &DeviceSheet) -> Source {
     let Some(session) = state::session() else {
