@@ -295,6 +295,7 @@ impl MaxBatch {
                  the script does not do the same every time",
                 grouped(self.answer.peak_device_bytes)
             ),
+            Confirmation::NotCompared => format!("by a run of its own with {batch}"),
             Confirmation::Contradicts => format!(
                 "not: a run of its own with {batch} does not fit, or fails; `--no-fork` searches with \
                  whole runs"

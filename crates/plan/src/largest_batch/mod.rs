@@ -121,6 +121,8 @@ pub enum Confirmation {
     Equal,
     /// It fits too, with other figures.
     FitsDifferently,
+    /// It fits, and the search had not tried this batch.
+    NotCompared,
     /// It does not fit, or fails.
     Contradicts,
     /// The search was made of whole runs.
@@ -173,13 +175,18 @@ pub fn confirm(
             (Outcome::Fits(whole), Some(Outcome::Fits(fork))) if whole == *fork => {
                 Confirmation::Equal
             }
-            (Outcome::Fits(_), _) => Confirmation::FitsDifferently,
+            (Outcome::Fits(_), Some(Outcome::Fits(_))) => Confirmation::FitsDifferently,
+            (Outcome::Fits(_), _) => Confirmation::NotCompared,
             _ => Confirmation::Contradicts,
         };
         return Ok((confirmation, run));
     }
     let run = whole_run(runner, goal, found)?;
-    Ok((Confirmation::FitsDifferently, run))
+    let confirmation = match Outcome::of(&run) {
+        Outcome::Fits(_) => Confirmation::NotCompared,
+        _ => Confirmation::Contradicts,
+    };
+    Ok((confirmation, run))
 }
 
 /// A batch whose memory depends on the layout is lowered so many times, by a part of it each time.
