@@ -49,7 +49,7 @@ impl Collected {
 
     /// In the order of the log.
     pub fn finish(mut self) -> (Vec<Finding>, u64) {
-        self.findings.sort_by_key(|finding| finding.line);
+        self.findings.sort_by_key(|finding| finding.sequence);
         (self.findings, self.left_out)
     }
 }

@@ -15,6 +15,9 @@ pub struct Finding {
     pub writer: Writer,
     /// The line of its first occurrence, from 1.
     pub line: u64,
+    /// The same with lines counted that are escaped in another one: the order of the log.
+    #[serde(skip)]
+    pub(crate) sequence: u64,
     /// How often the same text occurs.
     pub times: u64,
     /// The message, joined again where it was wrapped.

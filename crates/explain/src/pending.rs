@@ -151,6 +151,7 @@ impl Pending {
                     kind: message.kind,
                     writer: writer.clone(),
                     line: anchor.number.saturating_sub(lines_before).max(1),
+                    sequence: *sequence,
                     times: 1,
                     text: window.readable(message.start, message.end),
                     figures: message.figures,

@@ -63,7 +63,7 @@ def accelerated_fsdp(version: int) -> None:
 
 def lightning(strategy: str, **options: Any) -> None:
     import pytorch_lightning
-    from pytorch_lightning.plugins.environments import TorchElasticEnvironment
+    from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
     from pytorch_lightning.strategies import FSDPStrategy
 
     class Module(pytorch_lightning.LightningModule):
