@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ghostgpu.agent.coverage.extent import THOROUGH
 from ghostgpu.agent.coverage.passes import Place, ShortenedPass
 
 torch = pytest.importorskip("torch")
@@ -15,7 +16,11 @@ torch = pytest.importorskip("torch")
 def batches_of_a_hurried_pass(*, shortens: bool, in_lockstep: bool = False) -> int:
     """How many of five batches a script gets in an epoch in which nothing new is expected."""
     progress = SimpleNamespace(
-        begin=lambda: None, is_in_a_hurry=True, steps=9, note_new=lambda what: None
+        begin=lambda: None,
+        is_in_a_hurry=True,
+        steps=9,
+        note_new=lambda what: None,
+        extent=THOROUGH,
     )
     coverage: Any = SimpleNamespace(
         torch=torch,
