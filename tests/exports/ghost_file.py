@@ -20,8 +20,11 @@ CATEGORIES = [
     "workspace",
     "kept",
     "temporary",
+    "unknown",
+    "gathered",
+    "communication",
 ]
-"""The last, which only snapshots have, is left out."""
+"""By their numbers in a file; only snapshots have what is unknown."""
 STAGES = ["script", "moving", "forward", "backward", "optimizer_step", "zero_grad", "evaluation"]
 STAGE_TITLES = {
     "moving": "moving the model",
@@ -143,7 +146,7 @@ class Values:
 
 def read_ghost(path: Path) -> Recording:
     data = path.read_bytes()
-    assert data[:9] in (b"\x89ghost\r\n\x02", b"\x89ghost\r\n\x03") and data[9:12] == b"\0\0\0"
+    assert data[:8] == b"\x89ghost\r\n" and data[8] in (2, 3, 4) and data[9:12] == b"\0\0\0"
     recording, at = Recording(), 12
     names: tuple[list[str], list[str], list[str], list[tuple[Frame, ...]]] = ([], [], [], [])
     while True:
@@ -163,9 +166,12 @@ def read_ghost(path: Path) -> Recording:
         elif kind == 3:
             recording.cards.append(read_card(values, *names))
         elif kind == 5:
-            assert data[8] == 3
+            assert data[8] >= 3
             recording.failed_steps = values.number()
             recording.failed_cards = values.several(partial(read_card, values, *names))
+        elif kind == 6:
+            assert data[8] == 4
+            values.several(lambda: (values.number(), values.number()))
         else:
             assert (kind, at) == (4, len(data))
             return recording

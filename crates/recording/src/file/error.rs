@@ -17,7 +17,7 @@ pub enum FileError {
     #[error(
         "this recording has format {version}, and this GhostGPU reads formats {} to {} (at byte 8)",
         super::VERSION,
-        super::VERSION_WITH_FAILED_RUN
+        super::VERSION_WITH_RANKS
     )]
     OtherVersion { version: u32 },
     #[error("the recording ends too early, at byte {offset}")]
