@@ -106,6 +106,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "weights": {"model": "squeezenet1_1"},
     "point-clouds": {"classes": ["chair"], "each": 3, "points": 4},
     "enwik8": {"size": 1000},
+    "language-model": {"layers": 1, "width": 16, "vocabulary": 50, "positions": 8},
 }
 
 

@@ -261,18 +261,18 @@ pub fn note_blas_use() {
     }
 }
 
-/// The first cuDNN plan, or the first operation without one, loads cuDNN's code onto the card.
-pub fn note_dnn_code() {
+/// A plan for a convolution was made.
+pub fn note_convolution_plan() {
     if let Some(device) = current_with_context() {
-        device.note_dnn_code();
+        device.note_convolution_plan();
     }
 }
 
-/// A cuDNN operation is started.
+/// The first cuDNN operation loads cuDNN's code onto the card.
 pub fn note_dnn_use() {
     if let Some(device) = current_with_context() {
         device.note_kernel_use();
-        device.note_dnn_code();
+        device.note_dnn_use();
         submit_library_work(clock::KERNEL);
     }
 }

@@ -157,9 +157,15 @@ impl VirtualDevice {
         self.charge_once(&self.has_blas, self.sheet.overhead.blas_code_bytes);
     }
 
-    /// The first plan of cuDNN loads code onto the card. The first page of it lies before the workspace that the plan
-    /// is then given; where the rest comes to lie depends on the kernels that follow, and is not known.
-    pub fn note_dnn_code(&self) {
+    /// The first cuDNN operation loads cuDNN's code onto the card.
+    pub fn note_dnn_use(&self) {
+        self.charge_once(&self.has_dnn, self.sheet.overhead.dnn_code_bytes);
+    }
+
+    /// A plan for a convolution loads that code before it runs, and the first page of it lies before the workspace that
+    /// the plan is then given; where the rest comes to lie depends on the kernels that follow, and is not known. Plans
+    /// for attention take no such page.
+    pub fn note_convolution_plan(&self) {
         if self.charge_once(&self.has_dnn, self.sheet.overhead.dnn_code_bytes) {
             self.take_addresses_for_library(PAGE_BYTES);
         }

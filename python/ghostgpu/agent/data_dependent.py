@@ -223,8 +223,6 @@ class ShapeAssumptions:
         if bins:
             each, rest = divmod(total, bins)
             values = [each + (place < rest) for place in range(bins)]
-            # Counts of numbers that were drawn may have been noted as such.
-            self._known.forget(counts)
             self._known.learn(counts, self._torch.tensor(values, dtype=counts.dtype))
 
     def _nested_from_mask(

@@ -162,6 +162,18 @@ pub fn config_workspace(config: &Contents) -> Result<i64, i32> {
     sizes::plan_workspace(&graph, engine, &knobs)
 }
 
+fn has_convolution(graph: &Node) -> bool {
+    let operations = graph.nodes(attribute::GRAPH_OPERATIONS).iter();
+    operations.map(|operation| operation.kind).any(|kind| {
+        matches!(
+            kind,
+            kind::CONVOLUTION_FORWARD
+                | kind::CONVOLUTION_BACKWARD_DATA
+                | kind::CONVOLUTION_BACKWARD_FILTER
+        )
+    })
+}
+
 fn finalize_plan(contents: &Contents) -> Result<Contents, i32> {
     let config = contents
         .descriptors(attribute::PLAN_ENGINE_CONFIG)
@@ -169,7 +181,9 @@ fn finalize_plan(contents: &Contents) -> Result<Contents, i32> {
         .ok_or(status::BAD_PARAM)?;
     let config = config.contents().clone();
     let workspace_bytes = config_workspace(&config)?;
-    state::note_dnn_code();
+    if config.graph.as_deref().is_some_and(has_convolution) {
+        state::note_convolution_plan();
+    }
     let attributes = BTreeMap::from([(
         attribute::PLAN_WORKSPACE_BYTES,
         Stored::from_numbers(value_type::INT64, &[workspace_bytes]),
