@@ -200,7 +200,7 @@ fn hostile_files_are_refused_in_one_sentence() {
         ),
         (
             b"\x89ghost\r\n\x05\0\0\0 whatever".to_vec(),
-            "this recording has format 4, and this GhostGPU reads formats 2 to 3 (at byte 8)",
+            "this recording has format 5, and this GhostGPU reads formats 2 to 4 (at byte 8)",
         ),
         (head(), "the recording ends too early, at byte 12"),
         (promise, "the recording ends too early, at byte 21"),
