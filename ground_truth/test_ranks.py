@@ -16,7 +16,13 @@ from test_exactness import HARNESS, REAL, program
 
 sys.path.insert(0, str(HARNESS / "ranks"))
 
-from measure_ranks import peaks, peaks_seen, ranks_of, read, requests  # noqa: E402
+from measure_ranks import (  # type: ignore[import-not-found]  # noqa: E402
+    peaks,
+    peaks_seen,
+    ranks_of,
+    read,
+    requests,
+)
 
 from deviations import Deviation, read_deviations  # noqa: E402
 from scope import is_short  # noqa: E402

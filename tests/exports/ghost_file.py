@@ -124,6 +124,9 @@ class Values:
             if byte < 0x80:
                 return value
 
+    def pair(self) -> tuple[int, int]:
+        return self.number(), self.number()
+
     def difference(self) -> int:
         value = self.number()
         return -(value + 1) // 2 if value & 1 else value // 2
@@ -171,7 +174,7 @@ def read_ghost(path: Path) -> Recording:
             recording.failed_cards = values.several(partial(read_card, values, *names))
         elif kind == 6:
             assert data[8] == 4
-            values.several(lambda: (values.number(), values.number()))
+            values.several(values.pair)
         else:
             assert (kind, at) == (4, len(data))
             return recording
