@@ -89,10 +89,13 @@ fn answer_of_all(answers: Vec<Answer>) -> Option<Answer> {
     // Their numbers are those of one machine.
     all.devices.clear();
     let mut sentences: Vec<String> = Vec::new();
-    for sentence in answers.iter().flat_map(|one| &one.assumptions) {
-        let is_of_one_machine = sentence.contains(" ranks were run: ");
-        if !is_of_one_machine && !sentences.contains(sentence) {
-            sentences.push(sentence.clone());
+    for one in &answers {
+        let own = [false, true].map(|are_distinct| grounds_in_words(&one.ranks, are_distinct));
+        for sentence in &one.assumptions {
+            let is_of_one_machine = own.iter().flatten().any(|grounds| grounds == sentence);
+            if !is_of_one_machine && !sentences.contains(sentence) {
+                sentences.push(sentence.clone());
+            }
         }
     }
     sentences.splice(0..0, grounds_in_words(&all.ranks, false));

@@ -1,7 +1,7 @@
 //! The ranks of a job in a few lines: what they had, which are alike, and which is the largest.
 
 use ghostgpu_ledger::{Part, RankAccounts, largest_excess};
-use ghostgpu_recording::{Category, CategoryBytes, RankPeak};
+use ghostgpu_recording::{CategoryBytes, RankPeak};
 use ghostgpu_text::{Sheet, human};
 
 /// Lines that a screen has for them.
@@ -24,18 +24,6 @@ pub fn add_parts(ranks: &mut [RankPeak], accounts: &[RankAccounts]) {
                 bytes,
             })
             .collect();
-    }
-}
-
-/// The words for a part of a rank's memory.
-pub fn part_title(part: Part, is_sharded: bool) -> String {
-    let is_part = matches!(
-        part,
-        Part::Category(Category::Parameter | Category::Gradient | Category::OptimizerState)
-    );
-    match is_part && is_sharded {
-        true => format!("sharded {}", part.title()),
-        false => part.title().to_owned(),
     }
 }
 
@@ -81,7 +69,7 @@ fn why_largest(ranks: &[RankPeak]) -> Option<String> {
         "rank {} has {} more {} than rank {}",
         largest.rank,
         human(bytes),
-        part_title(part, largest.is_sharded),
+        part.title_of_rank(largest.is_sharded),
         smallest.rank
     ))
 }
@@ -91,7 +79,7 @@ fn made_of(rank: &RankPeak) -> Option<String> {
     let mut parts = parts(rank);
     parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let words = |(part, bytes): &(Part, u64)| {
-        format!("{} {}", human(*bytes), part_title(*part, rank.is_sharded))
+        format!("{} {}", human(*bytes), part.title_of_rank(rank.is_sharded))
     };
     let mut list: Vec<String> = parts.iter().take(MOST_PARTS).map(words).collect();
     let rest: u64 = parts.iter().skip(MOST_PARTS).map(|(_, bytes)| bytes).sum();

@@ -97,6 +97,18 @@ impl Part {
             Self::OtherProcesses => "other processes",
         }
     }
+
+    /// The words for it in the memory of a rank that may hold parts of parameters only.
+    pub fn title_of_rank(self, is_sharded: bool) -> String {
+        let is_part = matches!(
+            self,
+            Self::Category(Category::Parameter | Category::Gradient | Category::OptimizerState)
+        );
+        match is_part && is_sharded {
+            true => format!("sharded {}", self.title()),
+            false => self.title().to_owned(),
+        }
+    }
 }
 
 impl Accounts {

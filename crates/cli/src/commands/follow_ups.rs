@@ -22,7 +22,7 @@ fn cards(arguments: &Arguments) -> Vec<String> {
         words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
     };
     let if_several = |number: u32| (number > 1).then(|| number.to_string());
-    add("--count", if_several(arguments.count));
+    add("--count", if_several(arguments.cards.count));
     add("--nodes", if_several(arguments.nodes));
     add("--ranks", arguments.ranks.word());
     let nccl = arguments.nccl_memory.map(|bytes| bytes.to_string());
@@ -83,7 +83,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
             }
             Extent::Steps(_) | Extent::Whole => None,
         },
-        unhidden: hides_cards(arguments.count).then(|| {
+        unhidden: hides_cards(arguments.cards.count).then(|| {
             [
                 &["env", "-u", VARIABLE].map(str::to_owned)[..],
                 &on_this_card("run", cards),

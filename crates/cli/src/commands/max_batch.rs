@@ -3,6 +3,7 @@
 use ghostgpu_rehearse::Job;
 
 use super::AnswerOptions;
+use super::card_count::CardCount;
 use super::extent_options::ExtentOptions;
 use super::rehearsal_options::RehearsalOptions;
 use super::script_options::{BatchArgument, ScriptWords};
@@ -58,10 +59,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub tricks: TrickOptions,
 
-    /// How many such cards the machine has
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub count: u32,
+    #[command(flatten)]
+    pub cards: CardCount,
 
     #[command(flatten)]
     pub script: ScriptWords,
@@ -79,7 +78,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         job: Job {
             extent: arguments.extent.extent(),
             tricks,
-            card_count: arguments.count,
+            card_count: arguments.cards.count,
             ..arguments.options.job(arguments.script.command())
         },
         output: &arguments.answer,
@@ -87,7 +86,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         at_most: arguments.at_most,
         margin: arguments.options.margin,
         // Ranks meet in the run's folder, and copies of them could not.
-        is_forked: !arguments.no_fork && arguments.count == 1,
+        is_forked: !arguments.no_fork && arguments.cards.count == 1,
         declines: |_| None,
     })
 }

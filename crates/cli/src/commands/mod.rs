@@ -3,6 +3,7 @@
 mod answer_options;
 mod breakdown_options;
 mod calibrate;
+mod card_count;
 mod card_list;
 mod cards;
 mod completions;

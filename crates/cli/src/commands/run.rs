@@ -8,6 +8,7 @@ use ghostgpu_text::parse_size;
 
 use super::AnswerOptions;
 use super::breakdown_options::BreakdownOptions;
+use super::card_count::CardCount;
 use super::extent_options::ExtentOptions;
 use super::follow_ups::follow_ups;
 use super::ranks_option::{RanksOption, parse_ranks};
@@ -62,10 +63,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub answer: AnswerOptions,
 
-    /// How many such cards the machine has
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub count: u32,
+    #[command(flatten)]
+    pub cards: CardCount,
 
     /// How many such machines `torchrun --nnodes` starts the job on
     #[arg(long, value_name = "N", default_value_t = 1,
@@ -128,7 +127,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.batch.needs("--grow", arguments.grow)?;
     let call_log = arguments.call_log.as_deref().map(prepare_appendable);
     let job = Job {
-        card_count: arguments.count,
+        card_count: arguments.cards.count,
         nodes: arguments.nodes,
         ranks: arguments.ranks.choice(),
         nccl_bytes: arguments.nccl_memory,

@@ -3,7 +3,7 @@
 //! Drawn here and not by a script: it is small, and stays as it is. A bar's button shows that rank below.
 
 use ghostgpu_ledger::{Part, RankAccounts};
-use ghostgpu_recording::{Category, Recording};
+use ghostgpu_recording::Recording;
 use ghostgpu_text::human;
 
 use super::counted::{Counted, RunShown};
@@ -82,7 +82,7 @@ fn add_bars(
                      title=\"{}: {}\"></span>",
                     bytes as f64 * 100.0 / scale,
                     colour(part),
-                    title(part, one.is_sharded),
+                    part.title_of_rank(one.is_sharded),
                     size(bytes)
                 ),
             );
@@ -120,17 +120,6 @@ fn colour(part: Part) -> &'static str {
     }
 }
 
-fn title(part: Part, is_sharded: bool) -> String {
-    let is_part = matches!(
-        part,
-        Part::Category(Category::Parameter | Category::Gradient | Category::OptimizerState)
-    );
-    match is_part && is_sharded {
-        true => format!("sharded {}", part.title()),
-        false => part.title().to_owned(),
-    }
-}
-
 /// The parts that any rank has, in the order of the bars.
 fn parts_of(ranks: &[RankAccounts]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
@@ -151,7 +140,7 @@ fn add_key(html: &mut String, ranks: &[RankAccounts]) {
             format_args!(
                 "<span><span class=\"swatch\" style=\"background:var(--{})\" aria-hidden=\"true\"></span>{}</span> ",
                 colour(part),
-                Escaped(&title(part, is_sharded))
+                Escaped(&part.title_of_rank(is_sharded))
             ),
         );
     }
@@ -174,7 +163,7 @@ fn add_table(html: &mut String, ranks: &[RankAccounts]) {
     for part in parts_of(ranks) {
         push(
             html,
-            format_args!("<tr><td>{}</td>", Escaped(&title(part, is_sharded))),
+            format_args!("<tr><td>{}</td>", Escaped(&part.title_of_rank(is_sharded))),
         );
         for one in ranks {
             let bytes = one.accounts.part(part);

@@ -8,6 +8,7 @@ use ghostgpu_rehearse::Job;
 
 use crate::commands::AnswerOptions;
 use crate::commands::breakdown_options::BreakdownOptions;
+use crate::commands::card_count::CardCount;
 use crate::commands::rehearsal_options::RehearsalOptions;
 
 /// What `python/ghostgpu/estimate/language.py` has classes for.
@@ -70,6 +71,7 @@ Examples:
   ghostgpu estimate llama-3-70b --strategy fsdp2 --gpu h100 --count 64 --batch 1 --seq 8192 --checkpointing
 
 Exit codes: 0 it fits, 3 it does not, others as of `ghostgpu run`.")]
+#[command(mut_arg("count", |argument| argument.help("How many such cards there are")))]
 pub struct Arguments {
     /// What to train (see above)
     #[arg(value_name = "NAME", required_unless_present = "list")]
@@ -113,10 +115,8 @@ pub struct Arguments {
     #[arg(long, default_value = "fp32", value_parser = PossibleValuesParser::new(DTYPES))]
     pub dtype: String,
 
-    /// How many such cards there are
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub count: u32,
+    #[command(flatten)]
+    pub cards: CardCount,
 
     /// Train on all cards (`--count`): a copy on each, or parameters, gradients and optimizer state shared out.
     /// With fsdp2, bf16 is its own mixed precision. Of more than 4 ranks, those that differ are run

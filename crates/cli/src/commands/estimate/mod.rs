@@ -38,7 +38,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     command.extend(arguments.words(name));
     let finds_distinct_ranks = ranks > MOST_RUN_RANKS;
     let job = Job {
-        card_count: arguments.count,
+        card_count: arguments.cards.count,
         ranks: match finds_distinct_ranks {
             true => RankChoice::Ends,
             false => RankChoice::All,
@@ -78,7 +78,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
 
 /// How many ranks the job has.
 fn ranks(arguments: &Arguments) -> Result<u32, Failure> {
-    let count = arguments.count;
+    let count = arguments.cards.count;
     match &arguments.strategy {
         None => Ok(1),
         Some(strategy) if count < 2 => Err(Failure::new(format!(

@@ -1,0 +1,9 @@
+//! `--count`, which every command about several cards has.
+
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct CardCount {
+    /// How many such cards the machine has
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub count: u32,
+}
