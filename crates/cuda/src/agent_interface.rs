@@ -118,8 +118,8 @@ pub unsafe extern "C" fn ghostgpu_continue_in(run_dir: *const c_char) -> c_int {
 /// Has this process, a forked copy of a script that had not used the cards yet, begin in the run that
 /// `GHOSTGPU_SESSION` names now. Returns 0, or 1 if the cards have been used.
 #[unsafe(no_mangle)]
-pub extern "C" fn ghostgpu_begin_anew() -> c_int {
-    if !state::begin_anew() {
+pub extern "C" fn ghostgpu_reopen_session() -> c_int {
+    if !state::reopen_session() {
         return 1;
     }
     notes::say_again();

@@ -170,7 +170,7 @@ pub fn continue_in(run_dir: PathBuf) -> bool {
 
 /// Has this process, a forked copy of a script that had not used the cards yet, begin in the run whose session the
 /// environment names now. False if the cards were used before the copy was made, or in it.
-pub fn begin_anew() -> bool {
+pub fn reopen_session() -> bool {
     if HAS_LEFT_PARENT.load(Ordering::Acquire) {
         return false;
     }

@@ -145,7 +145,7 @@ def fork() -> int:
 def settle_in(torch: Any, run_dir: str, *, has_used_card: bool) -> None:
     """Make this copy a process of its own run, which may use CUDA."""
     os.environ[SESSION_VARIABLE] = os.path.join(run_dir, SESSION_FILE)
-    if not (preload.continue_in(run_dir) if has_used_card else preload.begin_anew()):
+    if not (preload.continue_in(run_dir) if has_used_card else preload.reopen_session()):
         sys.stderr.write("ghostgpu: the copy cannot use the cards of its own run\n")
         os._exit(preload.EXIT_OWN_FAILURE)
     anything: Any = torch

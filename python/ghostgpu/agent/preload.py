@@ -77,9 +77,9 @@ def continue_in(run_dir: str) -> bool:
     return function is not None and function(ctypes.c_char_p(os.fsencode(run_dir))) == 0
 
 
-def begin_anew() -> bool:
+def reopen_session() -> bool:
     """Have this forked copy, in which CUDA was not used yet, begin in the run of its session."""
-    function = _exported("ghostgpu_begin_anew")
+    function = _exported("ghostgpu_reopen_session")
     return function is not None and function() == 0
 
 

@@ -96,7 +96,7 @@ class Coverage:
             self.switch_off()
             return
         self.shortens = request.shortens_passes
-        self.progress.begin_anew(request.budget_seconds, _extent(request))
+        self.progress.restart(request.budget_seconds, _extent(request))
 
     def switch_off(self) -> None:
         """Only steps are counted in this process: passes are left as they are."""

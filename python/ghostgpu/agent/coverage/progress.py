@@ -57,7 +57,7 @@ class Progress:
         if self._began_at is None:
             self._began_at = self._clock()
 
-    def begin_anew(self, budget_seconds: float, extent: Extent) -> None:
+    def restart(self, budget_seconds: float, extent: Extent) -> None:
         """In a copy of a script that has not trained yet, with limits of its own."""
         self.budget_seconds = budget_seconds
         self.extent = extent
