@@ -58,7 +58,7 @@ def _introduction(
     return _paragraph(
         f"Measured on a real H200 (driver {environment['driver']}, "
         f"torch {environment['torch']}) by "
-        f"`ground_truth/harness/run_all.py`: {len(measured)} cases over convolution nets, "
+        f"`ground_truth/harness/run_all.py`: {len(measured)} cases: convolution nets, "
         "transformers, recurrent nets, optimizers, precisions, allocator settings, memory caps, "
         "frameworks and `torch.compile`. The test suite (`make test-ground-truth`) replays them on "
         "the virtual H200 and compares peak allocated and peak reserved after every step. "
@@ -90,13 +90,13 @@ def _table(
 ) -> str:
     if not unequal:
         return ""
-    rows = ["Not equal are:", "", "| case | allocated | reserved | why |", "|---|---|---|---|"]
+    rows = ["These cases differ:", "", "| case | allocated | reserved | why |", "|---|---|---|---|"]
     for comparison in sorted(unequal, key=lambda c: c.case):
         allocated, reserved = (_error(comparison, real, key) for key in EXACT_FIELDS)
         entry = known.get(comparison.case)
         reason = entry.reason if entry else "; ".join(comparison.differences)
         rows.append(f"| {comparison.case} | {allocated} | {reserved} | {reason} |")
-    rows += ["", "Errors are in bytes, virtual less real, the largest of all steps."]
+    rows += ["", "Errors are in bytes (virtual minus real), the largest of all steps."]
     return "\n".join(rows)
 
 
@@ -120,9 +120,9 @@ def _on_card(measured: list[Comparison]) -> str:
     if not errors:
         return ""
     return _paragraph(
-        "What the card holds beside PyTorch's memory (context, cuBLAS, cuDNN) is modelled from "
-        "measurements: after the last step it was within "
-        f"{max(errors) / MIB:.0f} MiB of what NVML says in each of the {len(errors)} equal cases, "
+        "Memory outside PyTorch (context, cuBLAS, cuDNN) is modelled from measurements: after the "
+        "last step it was within "
+        f"{max(errors) / MIB:.0f} MiB of what NVML reports in each of the {len(errors)} equal cases, "
         f"and within 4 MiB in {sum(e <= 4 * MIB for e in errors)}. Single operations, recorded in "
         "`ground_truth/h200/micro_ops.json.gz`, are compared by "
         "`ground_truth/harness/compare_micro.py`."
