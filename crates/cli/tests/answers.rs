@@ -84,7 +84,7 @@ fn a_script_that_does_not_fit_is_run_again_unseen_to_find_its_need() {
     assert!(
         outcome
             .stdout
-            .contains("\nnext           ghostgpu max-batch --gpu 3060 "),
+            .contains("\nnext           ghostgpu plan --gpu 3060 "),
         "{}",
         outcome.stdout
     );

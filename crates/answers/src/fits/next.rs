@@ -1,19 +1,17 @@
 //! The command to type next.
 
 use ghostgpu_device::Catalogue;
-use ghostgpu_text::Sheet;
 
 use ghostgpu_recording::NextCommand;
 
 use crate::fits::Answer;
 use ghostgpu_recording::Verdict;
 
-/// A command is broken over so many lines at most.
-pub const MOST_LINES: usize = 2;
-
 /// Commands that lead on from an answer, as words; one that makes no sense here is missing.
 #[derive(Clone, Debug, Default)]
 pub struct FollowUps {
+    /// Finds the tricks that make the job fit.
+    pub plan: Option<Vec<String>>,
     /// Finds the largest batch that fits.
     pub largest_batch: Option<Vec<String>>,
     /// Writes the report page.
@@ -49,6 +47,7 @@ impl FollowUps {
     /// What to do about this answer.
     pub fn choose(&self, answer: &Answer, grows: bool) -> Option<Next> {
         let lint = || next(self.lint.clone(), "finds what keeps the memory");
+        let plan = || next(self.plan.clone(), "what makes it fit");
         let batch = || next(self.largest_batch.clone(), "the largest batch that fits");
         let page = || next(self.page.clone(), "where every byte goes");
         match answer.verdict {
@@ -64,7 +63,9 @@ impl FollowUps {
                     .is_some_and(|oom| matches!(oom.stage.as_str(), "setup" | "moving the model"));
                 match is_the_model {
                     true => self.on_a_larger_card(answer),
-                    false => batch().or_else(|| self.on_a_larger_card(answer)),
+                    false => plan()
+                        .or_else(batch)
+                        .or_else(|| self.on_a_larger_card(answer)),
                 }
             }
             Verdict::DidNotUseCard => next(self.unhidden.clone(), "with the card in sight"),
@@ -106,56 +107,42 @@ fn next(words: Option<Vec<String>>, finds: &'static str) -> Option<Next> {
     words.map(|words| Next { words, finds })
 }
 
-/// Adds the command, ready to be copied: on one line with what it is good for, or on two.
-pub fn add(sheet: &mut Sheet, next: &Next) {
-    let width = sheet.text_width();
+/// The command, ready to be copied, and what it is good for where that fits on the same line.
+pub fn lines(next: &Next, width: usize) -> Vec<String> {
     let quoted: Vec<String> = next.words.iter().map(|word| quoted(word)).collect();
-    let mut lines = broken(&quoted, width, MOST_LINES);
+    let mut lines = wrapped(&quoted, width);
     if let [only] = lines.as_mut_slice() {
         let comment = format!("   # {}", next.finds);
         if only.chars().count() + comment.chars().count() <= width {
             only.push_str(&comment);
         }
     }
-    sheet.section("next", lines);
+    lines
 }
 
-/// A command over several lines; what is longer than `most_lines` ends in `…`.
-pub fn broken(words: &[String], width: usize, most_lines: usize) -> Vec<String> {
+/// A command over as many lines as it takes: one that was cut short could not be copied.
+pub fn wrapped(words: &[String], width: usize) -> Vec<String> {
     const CONTINUED: &str = " \\";
     let whole = words.join(" ");
     if whole.chars().count() <= width {
         return vec![whole];
     }
     let mut lines = vec![String::new()];
-    let mut shown = 0;
-    for word in words {
-        let is_last = shown + 1 == words.len();
-        let is_last_line = lines.len() == most_lines;
-        // Room for the sign that more follows.
-        let room = width
-            - if is_last && is_last_line {
-                0
-            } else {
-                CONTINUED.len()
-            };
+    for (index, word) in words.iter().enumerate() {
+        let is_last = index + 1 == words.len();
+        let room = width.saturating_sub(if is_last { 0 } else { CONTINUED.len() });
         let Some(line) = lines.last_mut() else { break };
         let longer = match line.trim().is_empty() {
             true => format!("{line}{word}"),
             false => format!("{line} {word}"),
         };
-        if longer.chars().count() <= room {
+        // A word that is wider than the line has one to itself.
+        if longer.chars().count() <= room || line.trim().is_empty() {
             *line = longer;
-        } else if is_last_line {
-            break;
         } else {
             line.push_str(CONTINUED);
             lines.push(format!("  {word}"));
         }
-        shown += 1;
-    }
-    if let (true, Some(line)) = (shown < words.len(), lines.last_mut()) {
-        line.push_str(" …");
     }
     lines
 }
@@ -180,20 +167,22 @@ mod tests {
 
     #[test]
     fn a_long_command_is_broken_so_that_it_can_be_copied() {
-        assert_eq!(broken(&words("a b c"), 10, MOST_LINES), ["a b c"]);
-        assert_eq!(
-            broken(&words("aaaa bbbb cccc"), 12, MOST_LINES),
-            ["aaaa bbbb \\", "  cccc"]
-        );
-        assert_eq!(
-            broken(&words("aaaa bbbb cccc dddd eeee"), 12, MOST_LINES),
-            ["aaaa bbbb \\", "  cccc …"]
-        );
-        // A word stays whole, or nobody could type it.
-        assert_eq!(
-            broken(&words("run a-long-script.py"), 12, MOST_LINES),
-            ["run \\", "  a-long-script.py"]
-        );
+        for (command, expected) in [
+            ("a b c", &["a b c"][..]),
+            ("aaaa bbbb cccc", &["aaaa bbbb \\", "  cccc"]),
+            (
+                "aaaa bbbb cccc dddd eeee",
+                &["aaaa bbbb \\", "  cccc \\", "  dddd eeee"],
+            ),
+            // A word stays whole, or nobody could type it.
+            ("run a-long-script.py", &["run \\", "  a-long-script.py"]),
+            (
+                "a-long-program.sh --flag",
+                &["a-long-program.sh \\", "  --flag"],
+            ),
+        ] {
+            assert_eq!(wrapped(&words(command), 12), expected);
+        }
     }
 
     #[test]

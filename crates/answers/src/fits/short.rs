@@ -109,9 +109,11 @@ impl Screen<'_> {
         }
         add_ranks(sheet, &answer.ranks, false);
         let next = follow_ups.choose(answer, grows);
-        self.assumptions(next.as_ref().map_or(0, |_| next::MOST_LINES));
-        if let Some(next) = next {
-            next::add(&mut self.sheet, &next);
+        let next = next.map(|next| next::lines(&next, self.sheet.text_width()));
+        let next = next.unwrap_or_default();
+        self.assumptions(next.len());
+        if !next.is_empty() {
+            self.sheet.section("next", next);
         }
     }
 

@@ -148,6 +148,7 @@ fn words(text: &str) -> Option<Vec<String>> {
 
 fn follow_ups(card: &str) -> FollowUps {
     FollowUps {
+        plan: words(&format!("ghostgpu plan --gpu {card} train.py")),
         largest_batch: words(&format!("ghostgpu max-batch --gpu {card} train.py")),
         page: words(&format!(
             "ghostgpu run --gpu {card} --report report.html train.py"
@@ -476,8 +477,8 @@ fn the_worst_ordinary_case_fits_one_screen() {
     let answer = answer_on(card, &run(Ending::Exited(1), failed), measured(139));
     let memory = Memory::Recorded(Box::new(a_leaking_transformer()));
     let follow_ups = FollowUps {
-        largest_batch: words(
-            "ghostgpu max-batch --gpu pro6000 src/package/train.py --learning-rate 1e-4 --batch-size 64 \
+        plan: words(
+            "ghostgpu plan --gpu pro6000 src/package/train.py --learning-rate 1e-4 --batch-size 64 \
              --weight-decay 0.1 --output results",
         ),
         ..FollowUps::default()
@@ -496,8 +497,8 @@ fn a_model_that_is_too_large_leads_to_a_card_that_has_enough() {
             .choose(&answer, false)
             .map(|next| next.words.join(" "))
     };
-    let batch = Some("ghostgpu max-batch --gpu 3060 train.py".to_owned());
-    assert_eq!(next("forward", 14), batch);
+    let plan = Some("ghostgpu plan --gpu 3060 train.py".to_owned());
+    assert_eq!(next("forward", 14), plan);
     let larger = next("moving the model", 70).expect("there are such cards");
     assert!(larger.starts_with("ghostgpu run --gpu "), "{larger}");
     assert!(larger.ends_with(" train.py"), "{larger}");

@@ -4,7 +4,7 @@ use ghostgpu_recording::Verdict;
 use ghostgpu_text::{Sheet, columns, counted, human};
 
 use super::{Candidate, CandidateOutcome, PlanAnswer, PlanResult, StoppedBecause};
-use crate::fits::next::{broken, quoted};
+use crate::fits::next::{quoted, wrapped};
 use crate::headline::{Headline, word};
 use crate::look::{Colour, Detail, Look};
 
@@ -17,9 +17,6 @@ const MOST_REASONS: usize = 3;
 
 /// Kinds of blocks of which is said what they have.
 const MOST_LAYERS: usize = 2;
-
-/// A command that is to be copied is not cut.
-const ANY_NUMBER_OF_LINES: usize = usize::MAX;
 
 /// Tables stand further left than other text.
 const INDENT: usize = 2;
@@ -258,7 +255,7 @@ impl PlanAnswer {
                 PlanResult::FitsAlready => "next",
                 _ => "train with",
             };
-            let command = broken(&words, sheet.text_width(), ANY_NUMBER_OF_LINES);
+            let command = wrapped(&words, sheet.text_width());
             sheet.section(label, command);
         }
     }

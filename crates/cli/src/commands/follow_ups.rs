@@ -68,8 +68,10 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
     rehearsed.extend(arguments.tricks.words());
     rehearsed.extend(extent.iter().cloned());
     rehearsed.extend(job.iter().cloned());
+    let has_tricks = !arguments.tricks.words().is_empty();
     FollowUps {
-        // The search is for one card.
+        // Both searches are for one card, and a plan begins without tricks.
+        plan: (cards.is_empty() && !has_tricks).then(|| on_this_card("plan", &[])),
         largest_batch: cards.is_empty().then(|| on_this_card("max-batch", &[])),
         page: arguments
             .breakdown
@@ -173,6 +175,10 @@ mod tests {
     fn commands_repeat_what_was_typed() {
         let next = typed("run --gpu 3060 train.py --lr 1e-4");
         assert_eq!(
+            joined(next.plan),
+            "ghostgpu plan --gpu 3060 train.py --lr 1e-4"
+        );
+        assert_eq!(
             joined(next.largest_batch),
             "ghostgpu max-batch --gpu 3060 train.py --lr 1e-4"
         );
@@ -209,6 +215,7 @@ mod tests {
             "ghostgpu run --gpu 3060 --no-cudnn --budget 900s train.py"
         );
         let several = typed("run --gpu h100 --count 8 --report x.html -- torchrun train.py");
+        assert_eq!(several.plan, None);
         assert_eq!(several.largest_batch, None);
         assert_eq!(several.page, None);
         assert_eq!(joined(several.rehearsed), "--count 8 -- torchrun train.py");
