@@ -1,5 +1,6 @@
 //! What doctor found, whether it works together, and what to do if not.
 
+use ghostgpu_rehearse::diagnosis::{Check, Diagnosis, State};
 use ghostgpu_symbols::SymbolSurvey;
 use ghostgpu_text::{Table, wrap};
 use serde::Serialize;
@@ -17,96 +18,32 @@ struct Document<'a> {
     diagnosis: &'a Diagnosis,
 }
 
-/// How a check came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    Good,
-    /// Rehearsals work, some with less exact figures or not at all.
-    Limited,
-    /// No rehearsal works.
-    Broken,
+/// As much as is asked for.
+pub fn text(diagnosis: &Diagnosis, look: Look) -> String {
+    let conclusion = match diagnosis.is_usable {
+        true => "rehearsals work here",
+        false => "rehearsals do not work here: see the lines marked `broken`",
+    };
+    if look.detail == Detail::Quiet {
+        return format!("{conclusion}\n");
+    }
+    let mut text = String::new();
+    for check in &diagnosis.checks {
+        text.push_str(&one_check(check, look));
+    }
+    if let (Some(survey), Detail::Everything) = (&diagnosis.symbols, look.detail) {
+        text.push_str(&format!("\n{}", imports(survey).render()));
+    }
+    text.push_str(&format!("\n{conclusion}\n"));
+    text
 }
 
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
-    pub name: &'static str,
-    pub state: State,
-    pub finding: String,
-    /// What to do about it.
-    pub advice: Option<String>,
-}
-
-impl Check {
-    pub fn good(name: &'static str, finding: impl Into<String>) -> Self {
-        Self {
-            name,
-            state: State::Good,
-            finding: finding.into(),
-            advice: None,
-        }
-    }
-
-    pub fn limited(
-        name: &'static str,
-        finding: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Self {
-        Self {
-            name,
-            state: State::Limited,
-            finding: finding.into(),
-            advice: Some(advice.into()),
-        }
-    }
-
-    pub fn broken(name: &'static str, finding: impl Into<String>, advice: Option<&str>) -> Self {
-        Self {
-            name,
-            state: State::Broken,
-            finding: finding.into(),
-            advice: advice.map(str::to_owned),
-        }
-    }
-}
-
-/// Everything that doctor found.
-#[derive(Clone, Debug, Serialize)]
-pub struct Diagnosis {
-    pub is_usable: bool,
-    pub checks: Vec<Check>,
-    pub symbols: Option<SymbolSurvey>,
-}
-
-impl Diagnosis {
-    /// As much as is asked for.
-    pub fn text(&self, look: Look) -> String {
-        let conclusion = match self.is_usable {
-            true => "rehearsals work here",
-            false => "rehearsals do not work here: see the lines marked `broken`",
-        };
-        if look.detail == Detail::Quiet {
-            return format!("{conclusion}\n");
-        }
-        let mut text = String::new();
-        for check in &self.checks {
-            text.push_str(&one_check(check, look));
-        }
-        if let (Some(survey), Detail::Everything) = (&self.symbols, look.detail) {
-            text.push_str(&format!("\n{}", imports(survey).render()));
-        }
-        text.push_str(&format!("\n{conclusion}\n"));
-        text
-    }
-
-    /// The document, which `docs/doctor-json.md` describes.
-    pub fn json(&self) -> serde_json::Result<String> {
-        in_json(&Document {
-            schema: SCHEMA,
-            diagnosis: self,
-        })
-    }
+/// The document, which `docs/doctor-json.md` describes.
+pub fn json(diagnosis: &Diagnosis) -> serde_json::Result<String> {
+    in_json(&Document {
+        schema: SCHEMA,
+        diagnosis,
+    })
 }
 
 /// The state, what was found, and below it what to do.
@@ -198,7 +135,7 @@ mod tests {
             detail: Detail::Everything,
             ..PLAIN
         };
-        insta::assert_snapshot!(diagnosis.text(full));
-        assert!(!diagnosis.text(PLAIN).contains("imported from"));
+        insta::assert_snapshot!(text(&diagnosis, full));
+        assert!(!text(&diagnosis, PLAIN).contains("imported from"));
     }
 }

@@ -77,39 +77,66 @@ fn rehearsing_prints_nothing_and_knows_no_arguments() {
     );
 }
 
+/// The commands, as the program itself lists them: one module each, with an `execute`.
+fn commands() -> Vec<String> {
+    let list =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/commands/mod.rs"))
+            .expect("the list of commands");
+    let before_call = |line: &str| {
+        Some(
+            line.split_once("=> ")?
+                .1
+                .split_once("::execute(")?
+                .0
+                .to_owned(),
+        )
+    };
+    list.lines().filter_map(before_call).collect()
+}
+
 #[test]
 fn no_command_knows_another() {
-    let commands = [
-        "cards",
-        "completions",
-        "doctor",
-        "estimate",
-        "explain",
-        "gpus",
-        "lint",
-        "max_batch",
-        "calibrate",
-        "replay",
-        "report",
-        "run",
-        "snapshot",
-        "sweep",
-    ];
-    for (path, text) in sources("cli/src/commands") {
-        if path.ends_with("commands/mod.rs") {
-            continue;
-        }
-        for command in commands {
+    let commands = commands();
+    assert!(commands.len() > 10, "{commands:?}");
+    let folder = sources("cli/src/commands").into_iter();
+    for (path, text) in folder.filter(|(path, _)| !path.ends_with("commands/mod.rs")) {
+        for command in &commands {
             let is_top = path.ends_with(format!("commands/{command}.rs"));
-            let is_below = path.components().any(|part| part.as_os_str() == command);
-            let named = format!("commands::{command}");
-            assert!(
-                is_top || is_below || !text.contains(&named),
-                "{} knows `{named}`",
-                path.display()
-            );
+            let is_below = path
+                .components()
+                .any(|part| part.as_os_str() == command.as_str());
+            for from in ["commands", "super"] {
+                let named = [
+                    format!("{from}::{command}::"),
+                    format!("{from}::{command};"),
+                ];
+                let knows = named.iter().any(|named| text.contains(named));
+                assert!(
+                    is_top || is_below || !knows,
+                    "{} knows the command {command}",
+                    path.display()
+                );
+            }
         }
     }
+    // What commands share must not lead back to one of them.
+    for (path, text) in sources("cli/src/questions") {
+        for command in &commands {
+            let named = format!("commands::{command}::");
+            assert!(!text.contains(&named), "{} knows `{named}`", path.display());
+        }
+    }
+}
+
+/// What is more than arguments, a job and rendering belongs in another crate.
+#[test]
+fn the_command_line_stays_small() {
+    const MOST_LINES: usize = 7_000;
+    let lines: usize = sources("cli/src")
+        .iter()
+        .map(|(_, text)| text.lines().count())
+        .sum();
+    assert!(lines < MOST_LINES, "{lines} lines without tests");
 }
 
 #[test]

@@ -11,8 +11,10 @@
 //! terminals nor why somebody wants a run; an [`Observer`] hears what is going on.
 
 mod architectures;
+pub mod calibration;
 mod change;
 mod copies;
+pub mod diagnosis;
 mod environment;
 mod failure;
 mod findings;
@@ -41,18 +43,17 @@ mod written_files;
 
 pub use architectures::runs_on;
 pub use change::{Change, Sizes};
-pub use environment::{preload_value, prepended};
+pub use environment::prepended;
 pub use failure::Failure;
 pub use findings::Findings;
 pub use forks::Forks;
-pub use in_place_of::runnable;
 pub use job::{Extent, Job, RankChoice};
 pub use judge::{Completion, EXIT_DOES_NOT_FIT, EXIT_FAILURE, Run, user_frame};
-pub use layout::{CALIBRATOR_NAME, Layout, calibrator_library, tricks_inject_dir};
+pub use layout::{Layout, tricks_inject_dir};
 pub use observer::{Dimension, Observer, Purpose};
 pub use outcome::{OutOfMemory, Outcome, Peaks, Reason};
 pub use prepare::{Prepared, cache_dir, hides_every_card};
-pub use process::Ending;
+pub use process::{Cause, Ending};
 pub use ranks::ranks;
 pub use recorded_memory::Memory;
 pub use rehearse::{Held, Records, Rehearsal, Rehearse, Runner};

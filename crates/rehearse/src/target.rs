@@ -4,8 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
-use crate::in_place_of::is_notebook;
-use crate::python::{find_program, find_program_beside};
+use crate::in_place_of::{is_notebook, runnable};
+use crate::python::{Search, find_interpreter, find_program, find_program_beside};
+use crate::stop::Stop;
 
 /// The command line to rehearse, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,24 @@ pub enum Target {
 }
 
 impl Target {
+    /// The program to start and its arguments, for a command that is run as it is and not rehearsed.
+    pub fn program_and_words(
+        self,
+        python: Option<&OsStr>,
+    ) -> Result<(PathBuf, Vec<OsString>), Stop> {
+        let (word, words) = match self {
+            Self::Script { words } => (None, runnable(words)),
+            Self::Python { word, words } => (word, words),
+            Self::Program { program, words, .. } => return Ok((program, words)),
+        };
+        let interpreter = find_interpreter(&Search {
+            named: python,
+            word: word.as_deref(),
+            ..Search::default()
+        })?;
+        Ok((interpreter.executable, words))
+    }
+
     /// Decides by the first word; a program is looked for beside `python` first, where one was named.
     pub fn from_words(words: &[OsString], python: Option<&OsStr>) -> Result<Self, Failure> {
         let Some((first, rest)) = words.split_first() else {

@@ -104,6 +104,16 @@ pub enum OptionType {
     Blocks,
 }
 
+impl OptionType {
+    /// Whether it says how much of a trick is done, and not how.
+    pub fn is_amount(self) -> bool {
+        match self {
+            Self::Count | Self::Size | Self::Blocks => true,
+            Self::Choice | Self::Text | Self::AllocatorSettings => false,
+        }
+    }
+}
+
 /// Two tricks that cannot both be applied.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -77,6 +77,18 @@ impl Request {
         ))
     }
 
+    /// The same trick, in whichever amount.
+    pub fn without_amounts(&self) -> Self {
+        let trick = Catalogue::builtin().find(&self.name);
+        let is_amount = |name: &str| {
+            let sheet = trick.and_then(|trick| trick.option(name));
+            sheet.is_some_and(|sheet| sheet.kind.is_amount())
+        };
+        let mut kind = self.clone();
+        kind.options.retain(|name, _| !is_amount(name));
+        kind
+    }
+
     /// The value of an option, given or by default.
     pub fn value<'a>(&'a self, option: &str) -> Option<&'a str> {
         if let Some(value) = self.options.get(option) {
@@ -252,6 +264,22 @@ mod tests {
 
     fn checked(texts: &[&str]) -> Result<Requests, Refusal> {
         Requests::checked(texts.iter().map(|text| request(text)).collect())
+    }
+
+    #[test]
+    fn a_trick_without_its_amount_is_the_same_in_every_amount() {
+        let kind = |text: &str| request(text).without_amounts();
+        for (one, other) in [
+            ("chunking chunks=4", "chunking chunks=8"),
+            ("checkpointing blocks=3", "checkpointing blocks=auto"),
+            ("lora rank=4", "lora rank=8"),
+        ] {
+            assert_eq!(kind(one), kind(other));
+        }
+        assert_ne!(
+            kind("checkpointing blocks=3 keep=matmuls"),
+            kind("checkpointing blocks=3 keep=nothing")
+        );
     }
 
     #[test]

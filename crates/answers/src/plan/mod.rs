@@ -2,6 +2,9 @@
 //!
 //! The document is read back too: a second call with the same question shows what the first one found.
 
+mod command;
+mod file;
+mod on_page;
 mod text;
 
 use std::collections::BTreeSet;
@@ -15,19 +18,10 @@ use ghostgpu_rehearse::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Peaks};
 use ghostgpu_tricks::{Numerics, Request};
 use serde::{Deserialize, Serialize};
 
+pub use command::Typed;
+
 /// A field that is added keeps the version; one that changes its meaning or goes raises it.
 pub const SCHEMA: &str = "ghostgpu.plan/1";
-
-/// Options that say how much of a trick is done, by trick.
-const AMOUNTS: [(&str, &str); 7] = [
-    ("accumulation", "steps"),
-    ("checkpointing", "blocks"),
-    ("chunking", "chunks"),
-    ("evaluation-chunks", "chunks"),
-    ("loss-head", "chunks"),
-    ("shorter-sequences", "tokens"),
-    ("smaller-batch", "batch"),
-];
 
 /// The JSON document of `--json`, which `docs/plan-json.md` describes; the text shows the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -384,7 +378,8 @@ impl PlanAnswer {
         let fitting = self.candidates.iter().filter(|it| it.outcome.fits());
         let mut seen: Vec<Vec<Request>> = Vec::new();
         fitting.filter(move |candidate| {
-            let kind = without_amounts(&candidate.tricks);
+            let tricks = candidate.tricks.iter();
+            let kind = tricks.map(Request::without_amounts).collect();
             let is_new = !seen.contains(&kind);
             if is_new {
                 seen.push(kind);
@@ -448,17 +443,6 @@ impl Candidate {
     pub fn keeps_numbers(&self) -> bool {
         self.numerics <= Numerics::Rounding
     }
-}
-
-/// The same tricks in whichever amount.
-fn without_amounts(tricks: &[Request]) -> Vec<Request> {
-    let mut kinds = tricks.to_vec();
-    for request in &mut kinds {
-        request
-            .options
-            .retain(|name, _| !AMOUNTS.contains(&(request.name.as_str(), name.as_str())));
-    }
-    kinds
 }
 
 fn flags(combination: &Combination) -> Option<String> {

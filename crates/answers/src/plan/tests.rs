@@ -357,3 +357,30 @@ fn a_trick_that_fits_in_several_amounts_is_shown_once() {
     );
     assert_eq!(found.candidates.len(), 5, "the document has all of them");
 }
+
+#[test]
+fn the_next_command_trains_with_the_plan_or_looks_for_a_larger_batch() {
+    let typed = Typed {
+        gpu: "3060".to_owned(),
+        options: vec!["--no-cudnn".to_owned()],
+        python: Some("python3".to_owned()),
+        script: vec!["train.py".to_owned()],
+    };
+    let way = tried(&[("--checkpoint", "5")], fits(9_943), None);
+    let mut found = answer(&MemoryPlan::Searched(Box::new(searched(vec![way]))));
+    let next = |answer: &PlanAnswer, file: Option<&str>| {
+        let words = typed.next(answer, file.map(std::path::Path::new));
+        words.join(" ")
+    };
+    let launch = "ghostgpu launch --checkpoint 5 --python python3 train.py";
+    assert_eq!(next(&found, None), launch);
+    let launch = "ghostgpu launch --plan a.toml --python python3 train.py";
+    assert_eq!(next(&found, Some("a.toml")), launch);
+    found.candidates[0].flags = None;
+    let launch = "ghostgpu launch --plan plan.toml --python python3 train.py";
+    assert_eq!(next(&found, None), launch, "no flags say it");
+    assert_eq!(next(&nothing(), None), "");
+    found.result = PlanResult::FitsAlready;
+    let larger = "ghostgpu max-batch --gpu 3060 --no-cudnn train.py";
+    assert_eq!(next(&found, None), larger);
+}

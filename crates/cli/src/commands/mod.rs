@@ -11,7 +11,6 @@ mod doctor;
 mod estimate;
 mod explain;
 mod extent_options;
-mod follow_ups;
 mod gpus;
 mod launch;
 mod lint;

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
+use ghostgpu_answers::plan::Typed;
 use ghostgpu_plan::memory_plan::{Allowance, Allowed};
 use ghostgpu_rehearse::Job;
 
 use super::AnswerOptions;
 use super::extent_options::ExtentOptions;
-use super::follow_ups;
 use super::rehearsal_options::RehearsalOptions;
 use super::script_options::{BatchArgument, ScriptWords};
 use crate::failure::Failure;
-use crate::questions::plan::{Commands, WhichTricks, answer};
+use crate::questions::plan::{WhichTricks, answer};
 
 /// So many rehearsals are enough for most jobs, and few enough to wait for.
 const REHEARSALS: u64 = 80;
@@ -146,11 +146,11 @@ impl Arguments {
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let has_batch = arguments.largest_batch;
     arguments.batch.needs("--largest-batch", has_batch)?;
-    let script = follow_ups::job(&arguments.script.command());
-    let mut options = follow_ups::options_that_count(&arguments.options);
-    if let Some(memory) = arguments.options.memory {
-        options.extend(["--memory".to_owned(), follow_ups::size(memory)]);
-    }
+    let options = [
+        arguments.options.words(),
+        arguments.options.memory_words(),
+        arguments.extent.words(),
+    ];
     let python = arguments.options.python.as_ref();
     let python = python.map(|python| python.to_string_lossy().into_owned());
     answer(&WhichTricks {
@@ -167,11 +167,11 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         patch: arguments.patch.as_deref(),
         page: arguments.report.as_deref(),
         is_fresh: arguments.fresh,
-        commands: Commands {
+        commands: Typed {
             gpu: arguments.options.gpu.clone().unwrap_or_default(),
-            options: [options, arguments.extent.words()].concat(),
+            options: options.concat(),
             python,
-            script,
+            script: arguments.script.typed(),
         },
     })
 }

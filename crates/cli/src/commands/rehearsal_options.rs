@@ -101,6 +101,53 @@ impl RehearsalOptions {
             ..Job::default()
         }
     }
+
+    /// Options that change what is measured, as they are typed. The card itself is not among them.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(reserve) = self.reserve {
+            words.extend(["--reserve".to_owned(), size(reserve)]);
+        }
+        if let Some(margin) = self.margin {
+            let margin = match margin {
+                Margin::Bytes(bytes) => size(bytes),
+                Margin::Percent(percent) => format!("{percent}%"),
+            };
+            words.extend(["--margin".to_owned(), margin]);
+        }
+        if let Some(python) = &self.python {
+            words.extend(["--python".to_owned(), python.to_string_lossy().into_owned()]);
+        }
+        if self.full_init {
+            words.push("--full-init".to_owned());
+        }
+        if self.values != ValuesOption::default() {
+            words.extend(["--values".to_owned(), self.values.to_string()]);
+        }
+        if self.no_cudnn {
+            words.push("--no-cudnn".to_owned());
+        }
+        for file in &self.library_sizes {
+            words.extend(["--library-sizes".to_owned(), file.display().to_string()]);
+        }
+        words
+    }
+
+    /// `--memory`, as it is typed.
+    pub fn memory_words(&self) -> Vec<String> {
+        let memory = self.memory.into_iter();
+        memory
+            .flat_map(|bytes| ["--memory".to_owned(), size(bytes)])
+            .collect()
+    }
+}
+
+fn size(bytes: u64) -> String {
+    const MIB: u64 = 1 << 20;
+    match bytes % MIB {
+        0 => format!("{}MiB", bytes / MIB),
+        _ => format!("{bytes}B"),
+    }
 }
 
 #[cfg(test)]

@@ -41,6 +41,23 @@ impl ScriptWords {
             }
         }
     }
+
+    /// The script with its arguments, as it is typed; a program comes after `--`.
+    pub fn typed(&self) -> Vec<String> {
+        let command = self.command();
+        let words = command
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned());
+        let is_script = command.first().is_some_and(|word| {
+            let word = word.to_string_lossy();
+            let endings = [".py", ".ipynb", ".sh"];
+            word == "-m" || endings.iter().any(|ending| word.ends_with(ending))
+        });
+        match is_script {
+            true => words.collect(),
+            false => std::iter::once("--".to_owned()).chain(words).collect(),
+        }
+    }
 }
 
 /// Where the batch is set.

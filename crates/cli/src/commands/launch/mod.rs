@@ -5,8 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ghostgpu_rehearse::python::{Search, find_interpreter, isolation};
-use ghostgpu_rehearse::{Stop, Target, prepended, runnable, tricks_inject_dir};
+use ghostgpu_rehearse::python::isolation;
+use ghostgpu_rehearse::{Target, prepended, tricks_inject_dir};
 
 use ghostgpu_tricks::Request;
 
@@ -70,8 +70,9 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     if let Some(path) = &arguments.patch {
         return write_patch(arguments, &requests, path);
     }
-    let target = Target::from_words(&arguments.script.command(), arguments.python.as_deref())?;
-    let (program, words) = program_and_words(arguments, target)?;
+    let python = arguments.python.as_deref();
+    let target = Target::from_words(&arguments.script.command(), python)?;
+    let (program, words) = target.program_and_words(python)?;
     let mut command = Command::new(&program);
     command.env_remove(LAUNCHER_VARIABLE);
     if !requests.is_empty() {
@@ -97,23 +98,6 @@ fn write_patch(arguments: &Arguments, requests: &[Request], path: &Path) -> anyh
     let patched = patch::patch_command(&arguments.script.command(), requests)?;
     patch::show(&patched, path)?;
     Ok(0)
-}
-
-fn program_and_words(
-    arguments: &Arguments,
-    target: Target,
-) -> Result<(PathBuf, Vec<OsString>), Stop> {
-    let (word, words) = match target {
-        Target::Script { words } => (None, runnable(words)),
-        Target::Python { word, words } => (word, words),
-        Target::Program { program, words, .. } => return Ok((program, words)),
-    };
-    let interpreter = find_interpreter(&Search {
-        named: arguments.python.as_deref(),
-        word: word.as_deref(),
-        ..Search::default()
-    })?;
-    Ok((interpreter.executable, words))
 }
 
 /// `python -I` and `-E` do not read the variables through which tricks get into the process.

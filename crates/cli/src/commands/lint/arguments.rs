@@ -4,11 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ghostgpu_lint::FailOn;
+use ghostgpu_lint::config::{patterns, rules};
+use ghostgpu_lint::{Config, ConfigError, FailOn};
+use ghostgpu_lint_files::Configurations;
 
 use crate::commands::AnswerOptions;
 use crate::commands::extent_options::ExtentOptions;
 use crate::commands::rehearsal_options::RehearsalOptions;
+use crate::failure::Failure;
 
 /// Find memory mistakes in PyTorch code without running it
 ///
@@ -118,6 +121,37 @@ pub enum Format {
     Sarif,
     /// Annotations of a workflow on GitHub
     Github,
+}
+
+impl Arguments {
+    /// What the command line and the file that it names say about rules and files.
+    pub fn configurations(&self) -> Result<Configurations, Failure> {
+        let configurations = || Configurations::new(self.config()?, self.config.as_deref());
+        configurations().map_err(failure)
+    }
+
+    fn config(&self) -> Result<Config, ConfigError> {
+        let select = match self.select.as_slice() {
+            [] => None,
+            names => Some(rules("--select", names)?),
+        };
+        Ok(Config {
+            select,
+            ignore: rules("--ignore", &self.ignore)?,
+            exclude: patterns("--exclude", &self.exclude)?,
+            fail_on: self.fail_on,
+            ..Config::default()
+        })
+    }
+}
+
+/// A wrong configuration as the user reads it.
+pub fn failure(error: ConfigError) -> Failure {
+    let failure = Failure::new(error.message);
+    match error.hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
 }
 
 fn fail_on_parser() -> impl TypedValueParser<Value = FailOn> {

@@ -13,15 +13,15 @@ use ghostgpu_plan::verdict::OnCard;
 use ghostgpu_rehearse::{Job, WholeRuns};
 
 use super::Arguments;
-use super::configuration::Configurations;
+use super::arguments::failure;
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
 use crate::progress::Rehearsing;
 use crate::questions::{announce, show_last_lines};
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let script = the_script(arguments)?;
-    let mut configurations = Configurations::new(arguments)?;
-    configurations.learn(script)?;
+    let mut configurations = arguments.configurations()?;
+    configurations.learn(script).map_err(failure)?;
     let wanted = match arguments.unsafe_fixes {
         true => Wanted::All,
         false => Wanted::Safe,

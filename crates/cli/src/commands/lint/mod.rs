@@ -1,20 +1,18 @@
 //! `ghostgpu lint`: finds memory mistakes in code that does not run.
 
 mod arguments;
-mod configuration;
 mod measure;
 mod rules;
 
 use std::path::PathBuf;
 
 pub use arguments::Arguments;
-use arguments::Format;
-use configuration::Configurations;
+use arguments::{Format, failure};
 use ghostgpu_answers::Look;
 use ghostgpu_lint::fixing::Wanted;
 use ghostgpu_lint::formats::{self, Totals};
 use ghostgpu_lint::{FileReport, diagnostic::Diagnostic};
-use ghostgpu_lint_files::{Checked, Files, Fixing, Found, check, on_all_cores};
+use ghostgpu_lint_files::{Checked, Configurations, Files, Fixing, Found, check, on_all_cores};
 
 use crate::commands::rehearsal_options::ValuesOption;
 use crate::failure::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
@@ -39,7 +37,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     refuse_options_of_measuring(arguments)?;
     let output = arguments.answer.prepare()?;
-    let mut configurations = Configurations::new(arguments)?;
+    let mut configurations = arguments.configurations()?;
     let found = files_to_check(arguments, &mut configurations)?;
     let fixing = fixing(arguments);
     let progress = Progress::new("checking files", found.len());
@@ -117,7 +115,7 @@ fn files_to_check(
     };
     let Files { mut found, empty } = ghostgpu_lint_files::find(paths);
     for file in &found {
-        configurations.learn(&file.path)?;
+        configurations.learn(&file.path).map_err(failure)?;
     }
     found.retain(|file| file.was_named || !configurations.excludes(&file.path));
     for folder in &empty {

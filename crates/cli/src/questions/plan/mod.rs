@@ -1,14 +1,13 @@
 //! Which tricks make it fit? Searched by rehearsals, unless the same was asked before.
 
 mod page;
-mod written;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use ghostgpu_answer_cache::Key;
 use ghostgpu_answers::plan::{
-    Candidate, Circumstances, LargestBatch, PlanAnswer, PlanResult, StoppedBecause,
+    Candidate, Circumstances, LargestBatch, PlanAnswer, StoppedBecause, Typed,
 };
 use ghostgpu_plan::largest_batch::{self, Goal, confirm};
 use ghostgpu_plan::memory_plan::{Allowed, Combination, MemoryPlan, Question, WithTricks, find};
@@ -43,16 +42,7 @@ pub struct WhichTricks<'a> {
     pub page: Option<&'a Path>,
     /// What was answered before does not count.
     pub is_fresh: bool,
-    pub commands: Commands,
-}
-
-/// What was typed, for commands that lead on.
-pub struct Commands {
-    pub gpu: String,
-    /// Options that change what is measured.
-    pub options: Vec<String>,
-    pub python: Option<String>,
-    pub script: Vec<String>,
+    pub commands: Typed,
 }
 
 pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
@@ -83,7 +73,7 @@ pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
             Asked::Failed(code) => return Ok(code),
         },
     };
-    answer.command = command(question, &answer);
+    answer.command = question.commands.next(&answer, question.plan_file);
     let current_dir = std::env::current_dir().ok();
     if let Some(folder) = &current_dir {
         answer.reason = relative_paths::in_sentence(&answer.reason, folder);
@@ -98,7 +88,7 @@ pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
     if let (Some(file), Some(path)) = (plan_file, question.plan_file) {
         match answer.best() {
             Some(best) => {
-                file.write(&written::plan(&answer, best))?;
+                file.write(&answer.file(best))?;
                 if path != Path::new("-") {
                     note(format_args!("wrote the plan to {}", path.display()));
                 }
@@ -279,40 +269,6 @@ fn largest_batch(
         batch: found.batch,
         own: found.seen.batch,
     }))
-}
-
-/// The command that trains with the plan; the one that finds a larger batch where the job fits as it is.
-fn command(question: &WhichTricks, answer: &PlanAnswer) -> Vec<String> {
-    let commands = &question.commands;
-    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    let mut command: Vec<String> = match (answer.result, answer.best()) {
-        (PlanResult::FitsAlready, _) => {
-            let mut command: Vec<String> = words(&["ghostgpu", "max-batch", "--gpu"]);
-            command.push(commands.gpu.clone());
-            command.extend(commands.options.iter().cloned());
-            command
-        }
-        (_, Some(best)) => {
-            let mut command: Vec<String> = words(&["ghostgpu", "launch"]);
-            match (question.plan_file, &best.flags) {
-                (Some(file), _) => {
-                    command.extend(["--plan".to_owned(), file.display().to_string()]);
-                }
-                (None, Some(flags)) => {
-                    command.extend(flags.split_whitespace().map(str::to_owned));
-                }
-                // An option that has no flag: the plan has to be written first.
-                (None, None) => command.extend(words(&["--plan", "plan.toml"])),
-            }
-            if let Some(python) = &commands.python {
-                command.extend(["--python".to_owned(), python.clone()]);
-            }
-            command
-        }
-        _ => return Vec::new(),
-    };
-    command.extend(commands.script.iter().cloned());
-    command
 }
 
 /// A card that has no room for CUDA itself holds no job.

@@ -3,9 +3,7 @@
 use std::ffi::OsString;
 
 use ghostgpu_answers::sweep::SweptArgument;
-use ghostgpu_rehearse::with_value;
-
-use crate::failure::Failure;
+use ghostgpu_rehearse::{Failure, with_value};
 
 const HINT: &str = "an argument and its values are written `--arg --batch-size=8,16,32`";
 

@@ -1,14 +1,13 @@
 //! `ghostgpu doctor`: what was found, whether it works together, and what to do if not.
 
-mod checks;
-
 use std::ffi::OsString;
 
-use checks::diagnose;
+use ghostgpu_answers::doctor;
+use ghostgpu_rehearse::diagnosis::diagnose;
+use ghostgpu_rehearse::process::hold_signals;
 
 use super::answer_options::AnswerOptions;
 use crate::failure::EXIT_FAILURE;
-use ghostgpu_rehearse::process::hold_signals;
 
 /// Check that rehearsals work here, and say what to do if not
 #[derive(Debug, clap::Args)]
@@ -32,6 +31,9 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     hold_signals();
     let diagnosis = diagnose(arguments.python.as_deref())?;
     let output = arguments.answer.prepare()?;
-    output.answer(|look| diagnosis.text(look), || diagnosis.json())?;
+    output.answer(
+        |look| doctor::text(&diagnosis, look),
+        || doctor::json(&diagnosis),
+    )?;
     Ok(if diagnosis.is_usable { 0 } else { EXIT_FAILURE })
 }

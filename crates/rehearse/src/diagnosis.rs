@@ -1,13 +1,76 @@
-//! What doctor looks at, in the order in which a rehearsal needs it.
+//! Whether rehearsals work here: what is looked at, in the order in which a rehearsal needs it.
 
 use std::ffi::OsStr;
 
-use ghostgpu_answers::doctor::{Check, Diagnosis, State};
-use ghostgpu_rehearse::python::{
+use ghostgpu_symbols::SymbolSurvey;
+use serde::Serialize;
+
+use crate::python::{
     Interpreter, Search, Support, TorchInstallation, cuda_libraries, find_interpreter, find_program,
 };
-use ghostgpu_rehearse::{Layout, RunDir, Stop};
-use ghostgpu_symbols::SymbolSurvey;
+use crate::{Layout, RunDir, Stop};
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    Good,
+    /// Rehearsals work, some with less exact figures or not at all.
+    Limited,
+    /// No rehearsal works.
+    Broken,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    pub state: State,
+    pub finding: String,
+    /// What to do about it.
+    pub advice: Option<String>,
+}
+
+impl Check {
+    pub fn good(name: &'static str, finding: impl Into<String>) -> Self {
+        Self {
+            name,
+            state: State::Good,
+            finding: finding.into(),
+            advice: None,
+        }
+    }
+
+    pub fn limited(
+        name: &'static str,
+        finding: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            name,
+            state: State::Limited,
+            finding: finding.into(),
+            advice: Some(advice.into()),
+        }
+    }
+
+    pub fn broken(name: &'static str, finding: impl Into<String>, advice: Option<&str>) -> Self {
+        Self {
+            name,
+            state: State::Broken,
+            finding: finding.into(),
+            advice: advice.map(str::to_owned),
+        }
+    }
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Diagnosis {
+    pub is_usable: bool,
+    pub checks: Vec<Check>,
+    pub symbols: Option<SymbolSurvey>,
+}
 
 /// Looks at the whole way from our own parts to torch's libraries.
 pub fn diagnose(python: Option<&OsStr>) -> Result<Diagnosis, Stop> {

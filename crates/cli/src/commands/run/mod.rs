@@ -1,5 +1,7 @@
 //! `ghostgpu run`: rehearses a script and answers whether it fits.
 
+mod follow_ups;
+
 use std::path::PathBuf;
 
 use ghostgpu_plan::growth::SequencePoint;
@@ -10,13 +12,13 @@ use super::AnswerOptions;
 use super::breakdown_options::BreakdownOptions;
 use super::card_count::CardCount;
 use super::extent_options::ExtentOptions;
-use super::follow_ups::follow_ups;
 use super::ranks_option::{RanksOption, parse_ranks};
 use super::rehearsal_options::RehearsalOptions;
 use super::script_options::{BatchArgument, ScriptWords};
 use super::trick_options::TrickOptions;
 use crate::output::prepare_appendable;
 use crate::questions::fits::{DoesItFit, answer};
+use follow_ups::follow_ups;
 
 /// Rehearse a script on a virtual card and say whether it fits
 ///

@@ -1,26 +1,18 @@
 //! `ghostgpu sweep`: a script with many arguments on many cards, as one table.
 
-mod executor;
-mod swept;
-
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ghostgpu_answer_cache::{AnswerCache, Key};
-use ghostgpu_answers::gpus::short_name;
-use ghostgpu_answers::sweep::{OnCard, Point, Sweep, is_answer};
-use ghostgpu_device::Card;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use ghostgpu_answers::sweep::Sweep;
 use ghostgpu_plan::cards::first_card;
-use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::python::{Search, find_interpreter};
 use ghostgpu_rehearse::{Job, Stop};
+use ghostgpu_sweep::{Engine, Executor, Grid, Known, swept_arguments};
 use ghostgpu_text::counted;
-use serde::Deserialize;
 
 use super::AnswerOptions;
 use super::card_list::cards_named;
 use super::extent_options::ExtentOptions;
-use super::follow_ups::options_that_count;
 use super::rehearsal_options::RehearsalOptions;
 use super::script_options::ScriptWords;
 use super::trick_options::TrickOptions;
@@ -29,8 +21,6 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::questions::known_answers;
 use crate::terminal::note;
-use executor::{Done, Engine, run_all};
-use swept::{combinations, swept_arguments, with_values};
 
 /// Rehearse a script with every combination of arguments on several cards, and tabulate what fits
 ///
@@ -77,8 +67,8 @@ pub struct Arguments {
     #[arg(
         long,
         value_name = "ENGINE",
-        value_enum,
-        default_value_t,
+        value_parser = engine_parser(),
+        default_value = Engine::default().name(),
         hide_default_value = true
     )]
     pub executor: Engine,
@@ -112,48 +102,6 @@ pub struct Arguments {
     pub script: ScriptWords,
 }
 
-/// What `ghostgpu cards` writes, as far as it is read here.
-#[derive(Debug, Deserialize)]
-struct CardsDocument {
-    cards: Vec<OnCard>,
-}
-
-/// One command line, and the cards that it is to be asked about.
-struct Line<'a> {
-    values: Vec<String>,
-    words: Vec<OsString>,
-    cards: Vec<(&'a Card, Option<Found>)>,
-}
-
-struct Found {
-    card: OnCard,
-    known_before: bool,
-}
-
-/// What earlier sweeps found, so that it is not rehearsed again.
-struct Known {
-    cache: AnswerCache,
-    /// What all points have in common.
-    common: Option<Key>,
-}
-
-impl Known {
-    fn read(&self, words: &[OsString], card: &Card) -> Option<OnCard> {
-        self.cache.known(&self.key(words, card)?)
-    }
-
-    fn keep(&self, words: &[OsString], card: &Card, found: &OnCard) {
-        if let Some(key) = self.key(words, card) {
-            self.cache.keep(&key, found);
-        }
-    }
-
-    fn key(&self, words: &[OsString], card: &Card) -> Option<Key> {
-        let key = self.common.clone()?.with_words(words);
-        Some(key.with("card", card.name))
-    }
-}
-
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     check(arguments)?;
     let cards = cards_named(arguments.options.gpu.as_deref().unwrap_or_default())?;
@@ -176,27 +124,9 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         common: known_answers::key(&prepared, &arguments.options.library_sizes)
             .map(|key| key.with("options", format!("{options:?}"))),
     };
-    let mut lines: Vec<Line> = combinations(&swept)
-        .into_iter()
-        .map(|values| {
-            let words = with_values(&own_words, &swept, &values);
-            let known = |card: &Card| {
-                let found = known.read(&words, card)?;
-                Some(Found {
-                    card: found,
-                    known_before: true,
-                })
-            };
-            let cards = cards.iter().map(|&card| (card, known(card))).collect();
-            Line {
-                values,
-                words,
-                cards,
-            }
-        })
-        .collect();
-    let stop = rehearse_missing(arguments, &options, &known, &mut lines)?;
-    let (points, not_tried) = points_of(lines);
+    let mut grid = Grid::new(&own_words, &swept, &cards, known);
+    let stop = rehearse_missing(arguments, &options, &mut grid)?;
+    let (points, not_tried) = grid.into_points();
     let words = own_words.iter();
     let command = words
         .map(|word| word.to_string_lossy().into_owned())
@@ -235,49 +165,32 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
 fn rehearse_missing(
     arguments: &Arguments,
     options: &[String],
-    known: &Known,
-    lines: &mut [Line],
+    grid: &mut Grid,
 ) -> anyhow::Result<Option<Stop>> {
-    let missing: Vec<usize> = (0..lines.len())
-        .filter(|&index| lines[index].cards.iter().any(|(_, found)| found.is_none()))
-        .collect();
-    let count: usize = lines.iter().map(|line| line.cards.len()).sum();
-    let all = lines.iter().flat_map(|line| &line.cards);
-    let known_count = all.filter(|(_, found)| found.is_some()).count();
+    let missing = grid.missing_lines();
     note(format_args!(
-        "{}, {known_count} known already: {} to rehearse",
-        counted(count as u64, "point", "points"),
-        counted(missing.len() as u64, "command line", "command lines")
+        "{}, {} known already: {} to rehearse",
+        counted(grid.point_count() as u64, "point", "points"),
+        grid.known_count(),
+        counted(missing as u64, "command line", "command lines")
     ));
-    if missing.is_empty() {
+    if missing == 0 {
         return Ok(None);
     }
-    let program = std::env::current_exe()?;
-    let commands: Vec<Vec<OsString>> = missing
-        .iter()
-        .map(|&index| command_line(&program, options, &lines[index]))
-        .collect();
     let python = find_interpreter(&Search {
         named: arguments.options.python.as_deref(),
         ..Search::default()
     })?;
-    let progress = Progress::new("rehearsing command lines", commands.len());
-    let mut done_count = 0;
-    let mut each = |done: Done| {
-        done_count += 1;
-        progress.done(done_count);
-        if let Some(&index) = missing.get(done.number) {
-            note_found(&mut lines[index], &done, known);
-        }
+    let executor = Executor {
+        engine: arguments.executor,
+        jobs: usize::from(arguments.jobs),
+        python: python.executable,
     };
-    let jobs = usize::from(arguments.jobs);
-    let ended = run_all(
-        arguments.executor,
-        jobs,
-        &python.executable,
-        &commands,
-        &mut each,
-    );
+    let program = std::env::current_exe()?;
+    let progress = Progress::new("rehearsing command lines", missing);
+    let ended = grid.rehearse(&executor, &program, options, &mut |count| {
+        progress.done(count);
+    });
     drop(progress);
     match ended {
         Ok(()) => Ok(None),
@@ -289,86 +202,9 @@ fn rehearse_missing(
     }
 }
 
-/// `ghostgpu cards` about the cards of a line that are not known.
-fn command_line(program: &std::path::Path, options: &[String], line: &Line) -> Vec<OsString> {
-    let unknown = line.cards.iter().filter(|(_, found)| found.is_none());
-    let names: Vec<&str> = unknown.map(|(card, _)| card.name).collect();
-    let mut words: Vec<OsString> = vec![program.into(), "cards".into(), "--quiet".into()];
-    words.extend(["--json=-".into(), "--gpu".into(), names.join(",").into()]);
-    words.extend(options.iter().map(OsString::from));
-    let is_module = line.words.first().is_some_and(|word| word == "-m");
-    if !is_module {
-        words.push("--".into());
-    }
-    words.extend(line.words.iter().cloned());
-    words
-}
-
-/// What one command line said about its cards.
-fn note_found(line: &mut Line, done: &Done, known: &Known) {
-    let document: Option<CardsDocument> = serde_json::from_str(&done.stdout).ok();
-    let said = document.map(|document| document.cards).unwrap_or_default();
-    // A script that fails on its first card was not tried on others.
-    let failure = said.iter().find(|card| !is_answer(card.verdict)).cloned();
-    let failure = failure.unwrap_or_else(|| OnCard {
-        reason: Some(reason_in(&done.stderr, done.code)),
-        verdict: Verdict::ScriptFailed,
-        ..OnCard::default()
-    });
-    for (card, found) in line.cards.iter_mut().filter(|(_, found)| found.is_none()) {
-        let own = said.iter().find(|own| own.name == card.name);
-        if let Some(own) = own.filter(|own| is_answer(own.verdict)) {
-            known.keep(&line.words, card, own);
-        }
-        // One that was ended by a signal may have told some of its cards.
-        if own.is_none() && done.code >= 128 {
-            continue;
-        }
-        let card = own.cloned().unwrap_or_else(|| OnCard {
-            name: card.name.to_owned(),
-            gpu: short_name(card),
-            total_bytes: card.total_bytes,
-            ..failure.clone()
-        });
-        *found = Some(Found {
-            card,
-            known_before: false,
-        });
-    }
-}
-
-/// Why a command line has no answer: its own sentence, if it has one.
-fn reason_in(stderr: &str, code: i32) -> String {
-    let mut lines = stderr.lines().rev();
-    let own = lines.find_map(|line| line.strip_prefix("ghostgpu: "));
-    match own {
-        Some(sentence) => sentence.to_owned(),
-        None => format!("it ended with exit code {code}"),
-    }
-}
-
-fn points_of(lines: Vec<Line>) -> (Vec<Point>, usize) {
-    let mut not_tried = 0;
-    let mut points = Vec::new();
-    for line in lines {
-        for (_, found) in line.cards {
-            let Some(found) = found else {
-                not_tried += 1;
-                continue;
-            };
-            points.push(Point {
-                values: line.values.clone(),
-                card: found.card,
-                known_before: found.known_before,
-            });
-        }
-    }
-    (points, not_tried)
-}
-
 /// The options that every command line has.
 fn options(arguments: &Arguments) -> Vec<String> {
-    let mut words = options_that_count(&arguments.options);
+    let mut words = arguments.options.words();
     if let Some(timeout) = arguments.options.timeout {
         words.extend([
             "--timeout".to_owned(),
@@ -378,4 +214,14 @@ fn options(arguments: &Arguments) -> Vec<String> {
     words.extend(arguments.extent.words());
     words.extend(arguments.tricks.words());
     words
+}
+
+fn engine_parser() -> impl TypedValueParser<Value = Engine> {
+    let possible = |engine: Engine| PossibleValue::new(engine.name()).help(engine.in_words());
+    PossibleValuesParser::new(Engine::ALL.map(possible)).map(|word| {
+        let mut engines = Engine::ALL.into_iter();
+        engines
+            .find(|engine| engine.name() == word)
+            .unwrap_or_default()
+    })
 }

@@ -1,11 +1,7 @@
 //! Commands that a user of `run` may type next, in the words of the command that was typed.
 
-use std::ffi::OsString;
-
-use super::rehearsal_options::{RehearsalOptions, ValuesOption};
-use super::run::Arguments;
+use super::Arguments;
 use ghostgpu_answers::fits::FollowUps;
-use ghostgpu_plan::verdict::Margin;
 use ghostgpu_rehearse::{Extent, hides_every_card};
 
 const PAGE: &str = "report.html";
@@ -40,17 +36,15 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
     let Some(gpu) = &arguments.options.gpu else {
         return FollowUps::default();
     };
-    let job = job(&arguments.script.command());
+    let job = arguments.script.typed();
     let extent = arguments.extent.words();
     let with_extent = |command: &str, more: &[&str], extent: &[String]| {
         let mut words: Vec<String> = ["ghostgpu", command, "--gpu", gpu]
             .map(str::to_owned)
             .to_vec();
-        if let Some(memory) = arguments.options.memory {
-            words.extend(["--memory".to_owned(), size(memory)]);
-        }
+        words.extend(arguments.options.memory_words());
         words.extend(more.iter().map(|&word| word.to_owned()));
-        words.extend(options_that_count(&arguments.options));
+        words.extend(arguments.options.words());
         words.extend(arguments.tricks.words());
         words.extend(extent.iter().cloned());
         words.extend(job.iter().cloned());
@@ -64,7 +58,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
         .first()
         .filter(|word| word.ends_with(".py") || word.ends_with(".ipynb"));
     let mut rehearsed: Vec<String> = cards.iter().map(|&word| word.to_owned()).collect();
-    rehearsed.extend(options_that_count(&arguments.options));
+    rehearsed.extend(arguments.options.words());
     rehearsed.extend(arguments.tricks.words());
     rehearsed.extend(extent.iter().cloned());
     rehearsed.extend(job.iter().cloned());
@@ -94,61 +88,6 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
         }),
         lint: script.map(|script| ["ghostgpu", "lint", script].map(str::to_owned).to_vec()),
         rehearsed: Some(rehearsed),
-    }
-}
-
-/// Options that change what is measured, as they are typed.
-pub fn options_that_count(options: &RehearsalOptions) -> Vec<String> {
-    let mut words = Vec::new();
-    if let Some(reserve) = options.reserve {
-        words.extend(["--reserve".to_owned(), size(reserve)]);
-    }
-    if let Some(margin) = options.margin {
-        let margin = match margin {
-            Margin::Bytes(bytes) => size(bytes),
-            Margin::Percent(percent) => format!("{percent}%"),
-        };
-        words.extend(["--margin".to_owned(), margin]);
-    }
-    if let Some(python) = &options.python {
-        words.extend(["--python".to_owned(), python.to_string_lossy().into_owned()]);
-    }
-    if options.full_init {
-        words.push("--full-init".to_owned());
-    }
-    if options.values != ValuesOption::default() {
-        words.extend(["--values".to_owned(), options.values.to_string()]);
-    }
-    if options.no_cudnn {
-        words.push("--no-cudnn".to_owned());
-    }
-    for file in &options.library_sizes {
-        words.extend(["--library-sizes".to_owned(), file.display().to_string()]);
-    }
-    words
-}
-
-/// The script with its arguments; a program comes after `--`.
-pub fn job(command: &[OsString]) -> Vec<String> {
-    let words = command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned());
-    let is_script = command.first().is_some_and(|word| {
-        let word = word.to_string_lossy();
-        let endings = [".py", ".ipynb", ".sh"];
-        word == "-m" || endings.iter().any(|ending| word.ends_with(ending))
-    });
-    match is_script {
-        true => words.collect(),
-        false => std::iter::once("--".to_owned()).chain(words).collect(),
-    }
-}
-
-pub fn size(bytes: u64) -> String {
-    const MIB: u64 = 1 << 20;
-    match bytes % MIB {
-        0 => format!("{}MiB", bytes / MIB),
-        _ => format!("{bytes}B"),
     }
 }
 

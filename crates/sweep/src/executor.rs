@@ -8,28 +8,35 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use ghostgpu_rehearse::process::{Cause, supervise};
-use ghostgpu_rehearse::{Stop, tricks_inject_dir};
+use ghostgpu_rehearse::{Failure, Stop, tricks_inject_dir};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
-
 /// Who runs rehearsals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// This machine, a few at a time
     #[default]
     Processes,
-    /// Ray: the cluster of `RAY_ADDRESS`, else this machine
     Ray,
-    /// Dask: the cluster of `DASK_SCHEDULER_ADDRESS`, else this machine
     Dask,
-    /// Slurm job arrays through submitit, else this machine
     Submitit,
 }
 
 impl Engine {
-    fn name(self) -> &'static str {
+    pub const ALL: [Self; 4] = [Self::Processes, Self::Ray, Self::Dask, Self::Submitit];
+
+    /// Which cluster that is, in words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Processes => "This machine, a few at a time",
+            Self::Ray => "Ray: the cluster of `RAY_ADDRESS`, else this machine",
+            Self::Dask => "Dask: the cluster of `DASK_SCHEDULER_ADDRESS`, else this machine",
+            Self::Submitit => "Slurm job arrays through submitit, else this machine",
+        }
+    }
+
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Processes => "processes",
             Self::Ray => "ray",
@@ -60,49 +67,62 @@ enum Line {
 const START: &str = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); \
                      runpy.run_module('sweep_executors', run_name='__main__', alter_sys=True)";
 
-/// Runs all command lines; `each` hears of every one that has ended, soon after it has. An interrupt is a stop.
-pub fn run_all(
-    engine: Engine,
-    jobs: usize,
-    python: &Path,
-    commands: &[Vec<OsString>],
-    each: &mut dyn FnMut(Done),
-) -> anyhow::Result<()> {
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let tasks = folder.path().join("tasks.jsonl");
-    let results = folder.path().join("results.jsonl");
-    let log = folder.path().join("engine.txt");
-    write_tasks(&tasks, commands).context("cannot write the sweep's tasks")?;
-    let mut command = Command::new(python);
-    command
-        .args(["-c", START])
-        .arg(package_folder()?)
-        .arg(engine.name())
-        .arg(jobs.to_string())
-        .stdin(Stdio::from(File::open(&tasks)?))
-        .stdout(Stdio::from(File::create(&results)?))
-        .stderr(Stdio::from(File::create(&log)?));
-    let mut reader = Reader {
-        lines: BufReader::new(File::open(&results)?),
-        begun: String::new(),
-        missing: None,
-    };
-    let supervised = supervise(&mut command, None, &mut |_| reader.read(each))
-        .with_context(|| format!("cannot start `{}`", python.display()))?;
-    reader.read(each);
-    if let Cause::Interrupted(signal) = supervised.cause {
-        return Err(Stop::Interrupted(signal).into());
-    }
-    if let Some(failure) = reader.missing {
-        return Err(failure.into());
-    }
-    match supervised.ending.is_success() {
-        true => Ok(()),
-        false => {
-            let log = std::fs::read_to_string(&log).unwrap_or_default();
-            let last = log.lines().rev().find(|line| !line.trim().is_empty());
-            let reason = last.unwrap_or("it ended without a word");
-            Err(Failure::new(format!("the executor {} failed: {reason}", engine.name())).into())
+/// Who runs command lines, and how many at the same time.
+#[derive(Clone, Debug)]
+pub struct Executor {
+    pub engine: Engine,
+    pub jobs: usize,
+    /// The Python in which the engine is installed.
+    pub python: PathBuf,
+}
+
+impl Executor {
+    /// Runs all command lines; `each` hears of every one that has ended, soon after it has. An interrupt is a stop.
+    pub(crate) fn run_all(
+        &self,
+        commands: &[Vec<OsString>],
+        each: &mut dyn FnMut(Done),
+    ) -> anyhow::Result<()> {
+        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let tasks = folder.path().join("tasks.jsonl");
+        let results = folder.path().join("results.jsonl");
+        let log = folder.path().join("engine.txt");
+        write_tasks(&tasks, commands).context("cannot write the sweep's tasks")?;
+        let mut command = Command::new(&self.python);
+        command
+            .args(["-c", START])
+            .arg(package_folder()?)
+            .arg(self.engine.name())
+            .arg(self.jobs.to_string())
+            .stdin(Stdio::from(File::open(&tasks)?))
+            .stdout(Stdio::from(File::create(&results)?))
+            .stderr(Stdio::from(File::create(&log)?));
+        let mut reader = Reader {
+            lines: BufReader::new(File::open(&results)?),
+            begun: String::new(),
+            missing: None,
+        };
+        let supervised = supervise(&mut command, None, &mut |_| reader.read(each))
+            .with_context(|| format!("cannot start `{}`", self.python.display()))?;
+        reader.read(each);
+        if let Cause::Interrupted(signal) = supervised.cause {
+            return Err(Stop::Interrupted(signal).into());
+        }
+        if let Some(failure) = reader.missing {
+            return Err(failure.into());
+        }
+        match supervised.ending.is_success() {
+            true => Ok(()),
+            false => {
+                let log = std::fs::read_to_string(&log).unwrap_or_default();
+                let last = log.lines().rev().find(|line| !line.trim().is_empty());
+                let reason = last.unwrap_or("it ended without a word");
+                Err(Failure::new(format!(
+                    "the executor {} failed: {reason}",
+                    self.engine.name()
+                ))
+                .into())
+            }
         }
     }
 }
