@@ -20,11 +20,11 @@ const LAST: usize = 900;
 /// The options of every command that choose how much it says.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct DetailOptions {
-    /// Show everything that is known, not only what fits on one screen
+    /// Show everything, not only one screen
     #[arg(short, long, global = true, display_order = LAST, conflicts_with = "quiet")]
     verbose: bool,
 
-    /// Show only the verdict, without details, notes or progress
+    /// Show only the verdict, without notes or progress
     #[arg(short, long, global = true, display_order = LAST)]
     quiet: bool,
 }

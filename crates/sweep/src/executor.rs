@@ -28,10 +28,10 @@ impl Engine {
     /// Which cluster that is, in words.
     pub fn in_words(self) -> &'static str {
         match self {
-            Self::Processes => "This machine, a few at a time",
-            Self::Ray => "Ray: the cluster of `RAY_ADDRESS`, else this machine",
-            Self::Dask => "Dask: the cluster of `DASK_SCHEDULER_ADDRESS`, else this machine",
-            Self::Submitit => "Slurm job arrays through submitit, else this machine",
+            Self::Processes => "Processes on this machine",
+            Self::Ray => "The Ray cluster at `RAY_ADDRESS`, else this machine",
+            Self::Dask => "The Dask cluster at `DASK_SCHEDULER_ADDRESS`, else this machine",
+            Self::Submitit => "A Slurm job array, else this machine",
         }
     }
 

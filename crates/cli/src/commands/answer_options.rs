@@ -12,7 +12,7 @@ use crate::terminal::{self, Stream};
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AnswerOptions {
-    /// Write the answer as JSON to this file, or to standard output
+    /// Write the answer as JSON, to this file or to standard output
     #[arg(
         long,
         value_name = "FILE.json",

@@ -12,13 +12,12 @@ use ghostgpu_rehearse::calibration::{Recorded, record, refuse_without_card, tabl
 use ghostgpu_rehearse::{Cause, Stop};
 use ghostgpu_text::{parse_duration, seconds};
 
-/// Run a script on a real card and record how large its libraries' workspaces are
+/// Run a script on a real card and record the workspace sizes of its libraries
 ///
-/// Every call goes to the real CUDA libraries and the script computes what it always does. What
-/// cuFFT, cuSOLVER, cuSPARSE, cuBLASLt and cuDNN answer about sizes is written to a table that
-/// `ghostgpu run --library-sizes FILE` uses on machines without the card.
+/// The script runs normally with the real CUDA libraries. The sizes that cuFFT, cuSOLVER, cuSPARSE,
+/// cuBLASLt and cuDNN report are written to a table, which `ghostgpu run --library-sizes FILE` uses on
+/// machines without the card.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu calibrate -o <FILE> [OPTIONS] <SCRIPT> [ARGUMENTS]...
        ghostgpu calibrate -o <FILE> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
@@ -29,16 +28,16 @@ Examples:
 
 The exit code is the script's own, or 2 if nothing was recorded.")]
 pub struct Arguments {
-    /// Where the sizes go; a file that exists is added to
+    /// The table to write; an existing one is added to
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
 
-    /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
-    /// one that ghostgpu is installed in]
+    /// The Python to use [default: the first that has torch: `python`, `python3`, or the one ghostgpu is
+    /// installed in]
     #[arg(long, value_name = "PATH")]
     python: Option<OsString>,
 
-    /// End the script if it runs longer than this: `90s`, `5m`, `1h30m`
+    /// Stop the script after this time: `90s`, `5m`, `1h30m`
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
 

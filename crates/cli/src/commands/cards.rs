@@ -21,16 +21,15 @@ use crate::progress::Rehearsing;
 use crate::questions::show_last_lines;
 use crate::terminal::note;
 
-/// Say on which cards a script fits, with how much room, and which is the smallest
+/// List the cards on which a script fits, with the room left on each
 ///
-/// The script is rehearsed a few times for each architecture, and by itself on every card that has
-/// about as much memory as it needs. What is said of a card is what `ghostgpu run --gpu CARD` says.
+/// The script is rehearsed a few times for each architecture, and individually on every card that has
+/// about as much memory as it needs. The verdict for each card is that of `ghostgpu run --gpu CARD`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 #[command(
     mut_arg("gpu", |argument| argument
         .value_name("NAME,…")
-        .help("Only these cards: `3090,4090,a100` [default: all that `ghostgpu gpus` lists]")
+        .help("Only these cards: `3090,4090,a100` [default: all in `ghostgpu gpus`]")
         .long_help(None)),
     mut_arg("memory", |argument| argument.hide(true)),
 )]
@@ -39,7 +38,7 @@ ghostgpu cards [OPTIONS] <SCRIPT> [ARGUMENTS]...
        ghostgpu cards [OPTIONS] -m <MODULE> [ARGUMENTS]...
        ghostgpu cards [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
 #[command(after_help = "\
-Everything after the script belongs to the script: options of ghostgpu come before it.
+Options of ghostgpu come before the script. Everything after it belongs to the script.
 
 Examples:
   ghostgpu cards train.py --batch-size 64
@@ -49,8 +48,8 @@ Examples:
   ghostgpu cards --gpu 3090,4090,a100 --margin 5% --csv cards.csv train.py
       three cards, as a table for a spreadsheet
 
-Exit codes: 0 it fits on some card, 4 it fits only tightly, 3 it fits on none; otherwise as
-`ghostgpu run`. After Ctrl-C, what is known so far is shown, and the code is 130.")]
+Exit codes: 0 it fits on at least one card, 4 it fits only tightly, 3 it fits on none, \
+otherwise as for `ghostgpu run`. Ctrl-C shows what is known so far, with exit code 130.")]
 pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
@@ -73,7 +72,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub answer: AnswerOptions,
 
-    /// Write one line for each card to this file, or to standard output with `-`
+    /// Write one line per card to this file, or to standard output with `-`
     #[arg(long, value_name = "FILE.csv")]
     pub csv: Option<PathBuf>,
 

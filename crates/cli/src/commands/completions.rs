@@ -9,7 +9,8 @@ use crate::output::print_all;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  ghostgpu completions bash > ~/.local/share/bash-completion/completions/ghostgpu
+  ghostgpu completions bash \\
+    > ~/.local/share/bash-completion/completions/ghostgpu
   ghostgpu completions zsh > ~/.zfunc/_ghostgpu
   ghostgpu completions fish > ~/.config/fish/completions/ghostgpu.fish")]
 pub struct Arguments {

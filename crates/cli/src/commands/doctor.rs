@@ -9,7 +9,7 @@ use ghostgpu_rehearse::process::hold_signals;
 use super::answer_options::AnswerOptions;
 use crate::failure::EXIT_FAILURE;
 
-/// Check that rehearsals work here, and say what to do if not
+/// Check that rehearsals work on this machine, and what to do if not
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,8 +18,8 @@ Examples:
 
 Exit codes: 0 rehearsals work here, 2 they do not.")]
 pub struct Arguments {
-    /// The Python to look at [default: the first with torch of `python` and `python3` on the PATH and
-    /// the one that ghostgpu is installed in]
+    /// The Python to check [default: the first that has torch: `python`, `python3`, or the one ghostgpu
+    /// is installed in]
     #[arg(long, value_name = "PATH")]
     python: Option<OsString>,
 

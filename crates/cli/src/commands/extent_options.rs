@@ -8,20 +8,20 @@ use ghostgpu_text::parse_duration;
 /// By default, everything that can matter to memory.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ExtentOptions {
-    /// Spend at most this much time on training steps, from the first on: `90s`, `5m`
+    /// Spend at most this much time on training steps: `90s`, `5m`
     ///
-    /// A rehearsal goes through the first steps, the largest and smallest batches, the last batch of an epoch,
-    /// evaluation, a checkpoint and the steps after them, and ends when nothing new is seen. Passes over a
-    /// DataLoader are cut in the middle.
+    /// A rehearsal covers the first steps, the largest and smallest batches, the last batch of an epoch,
+    /// evaluation, a checkpoint and the steps after them, and ends when nothing new happens. Epochs are
+    /// shortened.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration,
           default_value = Job::BUDGET_WORDS, conflicts_with_all = ["steps", "full"])]
     pub budget: Duration,
 
-    /// Stop after this many optimizer steps instead, whatever would come later
+    /// Stop after this many optimizer steps instead
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
 
-    /// Run the script to its end instead, every pass in full
+    /// Run the whole script instead, without shortening anything
     #[arg(long, conflicts_with = "steps")]
     pub full: bool,
 }

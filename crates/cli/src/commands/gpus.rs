@@ -10,9 +10,9 @@ use crate::failure::Failure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Where figures come from (--verbose):
-  measured    software read them on a real card of this name
-  published   they stand in a data sheet or a public table
-  derived     a rule that was fitted to other cards computed them
+  measured    read by software on a real card of this name
+  published   taken from a data sheet or a public table
+  derived     computed by a rule fitted to other cards
 
 Examples:
   ghostgpu gpus              every card

@@ -13,28 +13,27 @@ use crate::questions::largest_batch::{WhichBatch, answer};
 
 /// Find the largest batch with which a script fits on a virtual card
 ///
-/// The script is run up to the place at which it begins to go through its training `DataLoader`, and
-/// goes on from there in a forked copy for each batch that is tried, as exact as any rehearsal. What is
-/// found was tried: that batch fits, in a run of its own too, and the next one does not.
+/// The script runs once up to its training `DataLoader` and continues from there in a fork for each
+/// batch size. The result is rehearsed, not calculated: that batch fits, also in a run of its own, and
+/// the next one does not.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu max-batch --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...
        ghostgpu max-batch --gpu <NAME> [OPTIONS] -m <MODULE> [ARGUMENTS]...
        ghostgpu max-batch --gpu <NAME> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
 #[command(after_help = "\
-Everything after the script belongs to the script: options of ghostgpu come before it.
+Options of ghostgpu come before the script. Everything after it belongs to the script.
 
 Examples:
   ghostgpu max-batch --gpu 3060 train.py
-      sets the batch of the DataLoader that the script trains with
+      sets the batch size of the training DataLoader
   ghostgpu max-batch --gpu 3060 --arg --batch-size train.py --lr 1e-4
-      sets an argument of the script's instead
-  ghostgpu max-batch --gpu a100-80 --arg data.batch_size= -- python -m mypkg.train data=books
+      sets the script's own argument instead
+  ghostgpu max-batch --gpu a100-80 --arg data.batch_size= -m mypkg.train
       an argument of the form key=value
 
-Exit codes: 0 found, 3 not even a batch of 1 fits, 2 wrong usage or a failure of ghostgpu's own,
-otherwise the code of the script.")]
+Exit codes: 0 found, 3 not even a batch of 1 fits, 2 wrong usage or a failure of ghostgpu, \
+otherwise the script's own.")]
 pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
@@ -48,11 +47,11 @@ pub struct Arguments {
     #[command(flatten)]
     pub batch: BatchArgument,
 
-    /// Try no batch that is larger than this
+    /// Try no batch larger than this
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub at_most: Option<u64>,
 
-    /// Start the script anew for every batch that is tried, instead of forking it
+    /// Start the script from the beginning for every batch instead of forking it
     #[arg(long)]
     pub no_fork: bool,
 

@@ -33,7 +33,7 @@ use clap::{Parser, Subcommand};
 
 use crate::terminal::{self, DetailOptions};
 
-/// Runs your PyTorch training on a GPU that isn't there, and says to the byte whether it fits.
+/// Runs your PyTorch training on a GPU that isn't there, and tells you to the byte whether it fits.
 #[derive(Debug, Parser)]
 #[command(
     name = "ghostgpu",
@@ -42,7 +42,7 @@ use crate::terminal::{self, DetailOptions};
     after_help = "\
 Examples:
   ghostgpu run --gpu 3060 train.py --batch-size 64
-  ghostgpu run --gpu a100-80 --steps 5 --json out.json -- python -m mypkg.train --config c.yaml
+  ghostgpu run --gpu a100-80 --json out.json -m mypkg.train --config c.yaml
   ghostgpu estimate bert-base --batch 32 --seq 128 --dtype bf16 --gpu t4
   ghostgpu max-batch --gpu 3060 train.py
   ghostgpu plan --gpu 3060 train.py --batch-size 64
@@ -57,8 +57,8 @@ Examples:
   ghostgpu gpus 30
   ghostgpu doctor
 
-Exit codes: 0 it fits, 3 it does not, 4 to 8 in between (`ghostgpu run --help`), 2 wrong usage or
-a failure of ghostgpu's own, otherwise the code of the script."
+Exit codes: 0 it fits, 3 it does not, 4 to 8 in between (see `ghostgpu run --help`), \
+2 wrong usage or a failure of ghostgpu, otherwise the script's own."
 )]
 pub struct CommandLine {
     #[command(subcommand)]
@@ -129,6 +129,26 @@ mod tests {
             found = found.find_subcommand_mut(name).expect("a command");
         }
         found.render_long_help().to_string()
+    }
+
+    /// Every command and subcommand with its own name.
+    fn all_commands(command: &clap::Command) -> Vec<&clap::Command> {
+        let below = command.get_subcommands().flat_map(all_commands);
+        std::iter::once(command).chain(below).collect()
+    }
+
+    #[test]
+    fn examples_in_help_fit_80_columns_as_they_are_written() {
+        let program = CommandLine::command();
+        for command in all_commands(&program) {
+            let texts = [command.get_after_help(), command.get_long_about()];
+            for text in texts.into_iter().flatten().map(ToString::to_string) {
+                for line in text.lines().filter(|line| line.starts_with(' ')) {
+                    let columns = line.chars().count();
+                    assert!(columns <= 80, "{}: {line}", command.get_name());
+                }
+            }
+        }
     }
 
     #[test]

@@ -18,42 +18,41 @@ const REHEARSALS: u64 = 80;
 
 /// Find the tricks that make a script fit on a virtual card
 ///
-/// The script is rehearsed as it is and, if it does not fit, with memory-saving tricks: each alone,
-/// then combined, in the least amount that is enough. Every way that is shown was rehearsed on the
-/// card with everything that a training does, and leaves the margin free. Losses and gradients stay
-/// the same up to rounding, unless --allow permits more.
+/// If the script does not fit as it is, it is rehearsed with memory-saving tricks: each alone, then
+/// combined, in the smallest amount that is enough. Every combination shown was rehearsed with everything
+/// a training does, and leaves the margin free. Losses and gradients stay the same up to rounding, unless
+/// --allow permits more.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu plan --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...
        ghostgpu plan --gpu <NAME> [OPTIONS] -m <MODULE> [ARGUMENTS]...
        ghostgpu plan --gpu <NAME> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
 #[command(after_help = "\
-Everything after the script belongs to the script: options of ghostgpu come before it.
+Options of ghostgpu come before the script. Everything after it belongs to the script.
 
 Examples:
   ghostgpu plan --gpu 3060 train.py --batch-size 64
       what makes it fit, best first, and the command that trains with it
   ghostgpu plan --gpu 3060 --allow precision,optimizer train.py
-      mixed precision and leaner optimizers too
+      also consider mixed precision and leaner optimizers
   ghostgpu plan --memory 8GiB --gpu h200 --margin 5% --write plan.toml train.py
       then: ghostgpu launch --plan plan.toml train.py
 
-A question that was answered before is answered from the cache (--fresh asks again).
+Answers are cached; --fresh rehearses everything again.
 
-Exit codes: 0 it fits, as it is or with what was found, 3 nothing fits, 4 it fits only tightly, 5 to
-8 if the job has another problem (`ghostgpu run --help`), 2 wrong usage or a failure of ghostgpu's
-own, otherwise the code of the script.")]
+Exit codes: 0 it fits, as it is or with tricks, 3 nothing fits, 4 it fits only tightly, \
+5 to 8 the job has another problem (see `ghostgpu run --help`), 2 wrong usage or a failure of \
+ghostgpu, otherwise the script's own.")]
 pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
 
-    /// Look at nothing that changes losses or gradients beyond rounding, even if nothing else fits
+    /// Never consider changes to losses or gradients beyond rounding, even if nothing else fits
     #[arg(long, value_name = "WHAT", value_enum)]
     pub keep: Option<Keep>,
 
-    /// Permit changes of the training, with commas: another precision, another optimizer, shorter
-    /// sequences, smaller batches of which several make a step, adapters
+    /// Changes to the training to consider, separated by commas: lower precision, another optimizer,
+    /// shorter sequences, smaller batches with accumulation, LoRA adapters
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',')]
     pub allow: Vec<AllowOption>,
 
@@ -62,7 +61,7 @@ pub struct Arguments {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub rehearsals: u64,
 
-    /// Find the largest batch with the recommended tricks too
+    /// Also find the largest batch with the recommended tricks
     #[arg(long)]
     pub largest_batch: bool,
 
@@ -74,11 +73,11 @@ pub struct Arguments {
     #[arg(long, value_name = "FIX.diff")]
     pub patch: Option<PathBuf>,
 
-    /// Write a page that shows the candidates, and the memory of the recommended one
+    /// Write a page with all candidates and the memory of the recommended one
     #[arg(long, value_name = "PAGE.html")]
     pub report: Option<PathBuf>,
 
-    /// Rehearse everything again, even if the same was asked before
+    /// Ignore cached answers and rehearse everything again
     #[arg(long)]
     pub fresh: bool,
 

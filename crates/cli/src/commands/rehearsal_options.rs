@@ -14,44 +14,44 @@ use super::margin::parse_margin;
 /// Options of `ghostgpu run` that mean the same elsewhere.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RehearsalOptions {
-    /// The card, as people call it: `3060`, `RTX 4090`, `a100-80` (see `ghostgpu gpus`)
+    /// The card: `3060`, `RTX 4090`, `a100-80` (see `ghostgpu gpus`)
     #[arg(long, value_name = "NAME")]
     pub gpu: Option<String>,
 
-    /// Give the card this much memory instead of its own: `11GiB`, `24564MiB`, `16GB` (decimal)
+    /// Override the card's memory: `11GiB`, `24564MiB`, `16GB` (decimal)
     #[arg(long, value_name = "SIZE", value_parser = parse_card_memory)]
     pub memory: Option<u64>,
 
-    /// So much of the card is in use by others, a desktop or another job: `1GiB`
+    /// Memory that a desktop or another job uses on the card: `1GiB`
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub reserve: Option<u64>,
 
-    /// So much of the card must be left: `1GiB`, `5%`
+    /// Memory that must be left on the card: `1GiB`, `5%`
     #[arg(long, value_name = "SIZE|PERCENT%", value_parser = parse_margin)]
     pub margin: Option<Margin>,
 
-    /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
-    /// one that ghostgpu is installed in]
+    /// The Python to use [default: the first that has torch: `python`, `python3`, or the one ghostgpu is
+    /// installed in]
     #[arg(long, value_name = "PATH")]
     pub python: Option<OsString>,
 
-    /// End the script if it runs longer than this: `90s`, `5m`, `1h30m`
+    /// Stop the script after this time: `90s`, `5m`, `1h30m`
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
 
-    /// Run weight initialisation on the CPU in full, even where it only feeds the virtual card
+    /// Run all weight initialisation on the CPU, even if only the virtual card would see it
     #[arg(long)]
     pub full_init: bool,
 
-    /// What values read as that do not follow from the host: ordinary ones, or zeros
+    /// What the script reads from the card where the value is unknown
     #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
     pub values: ValuesOption,
 
-    /// Do not ask the installed cuDNN for workspace sizes: use recorded and modelled ones
+    /// Do not ask the installed cuDNN for workspace sizes; use recorded and modelled ones
     #[arg(long)]
     pub no_cudnn: bool,
 
-    /// Take workspace sizes from this file first, which `ghostgpu calibrate` wrote on a real card
+    /// Use the workspace sizes in this file, written by `ghostgpu calibrate` on a real card
     #[arg(long, value_name = "FILE", alias = "table")]
     pub library_sizes: Vec<PathBuf>,
 }
@@ -59,10 +59,10 @@ pub struct RehearsalOptions {
 /// The policy for unknown values, as it is typed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ValuesOption {
-    /// Ordinary numbers, and checks that find nothing unusual
+    /// Ordinary numbers; checks in the script pass
     #[default]
     Plausible,
-    /// Zeros, and checks that fail
+    /// Zeros; checks in the script may fail
     Zero,
 }
 

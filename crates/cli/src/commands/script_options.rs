@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// The script, with everything that belongs to it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ScriptWords {
-    /// Run this module, as `python -m` does; everything after it belongs to it
+    /// Run this module like `python -m`; everything after it belongs to the module
     #[arg(
         short,
         value_name = "MODULE",
@@ -20,7 +20,7 @@ pub struct ScriptWords {
     )]
     module: Vec<OsString>,
 
-    /// The script, shell script or notebook with its arguments, or a command such as `python -m pkg.train` or `torchrun …`
+    /// The script, notebook or shell script with its arguments, or a command such as `torchrun …`
     #[arg(
         value_name = "SCRIPT",
         required_unless_present = "module",
@@ -63,8 +63,8 @@ impl ScriptWords {
 /// Where the batch is set.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct BatchArgument {
-    /// Set the batch through this argument of the script's: `--batch-size`, or `batch_size=`
-    /// [default: in the DataLoader that the script trains with]
+    /// Set the batch through this script argument: `--batch-size`, or `batch_size=` [default: set it in
+    /// the training DataLoader]
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub arg: Option<String>,
 }

@@ -22,48 +22,50 @@ use crate::progress::Progress;
 use crate::questions::known_answers;
 use crate::terminal::note;
 
-/// Rehearse a script with every combination of arguments on several cards, and tabulate what fits
+/// Rehearse a script with every combination of arguments on several cards
 ///
-/// What is known from an earlier sweep is not rehearsed again, as long as the script, the Python
-/// files around it, the arguments, the card and the versions are the same.
+/// The answer is a table of what fits. Results are cached and reused as long as the script, the Python files
+/// around it, the arguments, the card and the versions are the same.
 #[derive(Clone, Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 #[command(
     mut_arg("gpu", |argument| argument
         .value_name("NAME,…")
-        .help("The cards, as people call them: `3090,4090,a100` (see `ghostgpu gpus`)")
+        .help("The cards: `3090,4090,a100` (see `ghostgpu gpus`)")
         .long_help(None)),
     mut_arg("memory", |argument| argument.hide(true)),
 )]
 #[command(override_usage = "\
-ghostgpu sweep --gpu <NAME,…> [--arg <ARGUMENT=VALUE,…>]... [OPTIONS] <SCRIPT> [ARGUMENTS]...")]
+ghostgpu sweep --gpu <NAME,…> [--arg <ARGUMENT=VALUE,…>]... [OPTIONS]
+           <SCRIPT> [ARGUMENTS]...")]
 #[command(after_help = "\
-Everything after the script belongs to the script: options of ghostgpu come before it.
+Options of ghostgpu come before the script. Everything after it belongs to the script.
 
 Examples:
-  ghostgpu sweep --gpu 3090,4090,a100 --arg --batch-size=8,16,32 --arg --seq-len=512,1024 train.py
+  ghostgpu sweep --gpu 3090,4090,a100 --arg --batch-size=8,16,32 \\
+    --arg --seq-len=512,1024 train.py
       eighteen points in six command lines, two at a time
-  ghostgpu sweep --gpu h100 --arg model.width=512,1024 --csv out.csv --page out.html train.py
-      an argument of Hydra's; a table for a spreadsheet, and a page with a plot
-  ghostgpu sweep --gpu a100-80 --arg --batch-size=8,16 --executor submitit --jobs 20 train.py
-      as a job array of Slurm
+  ghostgpu sweep --gpu h100 --arg model.width=512,1024 --page out.html train.py
+      a Hydra argument; the result as a page with a plot
+  ghostgpu sweep --gpu a100-80 --arg --batch-size=8,16 --executor submitit \\
+    --jobs 20 train.py
+      as a Slurm job array
 
-Exit codes: 0 some point fits, 3 none does, 2 wrong usage, or no point could be rehearsed. After
-Ctrl-C, what is known so far is shown, and the code is 130: the same command goes on from there.")]
+Exit codes: 0 at least one point fits, 3 none fits, 2 wrong usage, or no point could be rehearsed. \
+Ctrl-C shows what is known so far, with exit code 130; the same command continues from there.")]
 pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
 
-    /// An argument of the script's with its values: `--batch-size=8,16,32`, or `batch_size=8,16`
+    /// A script argument with its values: `--batch-size=8,16,32`, or `batch_size=8,16`
     #[arg(long, value_name = "ARGUMENT=VALUE,…", allow_hyphen_values = true)]
     pub arg: Vec<String>,
 
-    /// How many rehearsals run at the same time
+    /// Number of rehearsals that run at the same time
     #[arg(long, value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub jobs: u16,
 
-    /// Who runs them
+    /// The engine that runs them
     #[arg(
         long,
         value_name = "ENGINE",
@@ -73,7 +75,7 @@ pub struct Arguments {
     )]
     pub executor: Engine,
 
-    /// Rehearse everything, also what is known from an earlier sweep
+    /// Ignore cached results and rehearse everything
     #[arg(long)]
     pub fresh: bool,
 
@@ -83,7 +85,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub answer: AnswerOptions,
 
-    /// Write one line for each point to this file, or to standard output with `-`
+    /// Write one line per point to this file, or to standard output with `-`
     #[arg(long, value_name = "FILE.csv")]
     pub csv: Option<PathBuf>,
 
@@ -91,7 +93,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE.html")]
     pub page: Option<PathBuf>,
 
-    /// Show every point, not only as many as fit one screen
+    /// Show every point, not only one screen
     #[arg(long)]
     pub all: bool,
 

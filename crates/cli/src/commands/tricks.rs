@@ -6,17 +6,17 @@ use ghostgpu_tricks::{Catalogue, Trick};
 use super::answer_options::AnswerOptions;
 use crate::failure::Failure;
 
-/// List the tricks that make a training fit: what each saves and costs, and what it does to the numbers
+/// List the tricks that save memory: what each saves, costs, and does to the numbers
 ///
-/// `ghostgpu launch` applies them to a training on the real card, and `ghostgpu run` rehearses them.
+/// `ghostgpu launch` applies them on the real card, and `ghostgpu run` rehearses them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   ghostgpu tricks                  every trick, by what it does to the numbers
-  ghostgpu tricks checkpointing    one of them in full, with its options and conflicts
-  ghostgpu tricks --json           all of it for programs")]
+  ghostgpu tricks checkpointing    one in full, with options and conflicts
+  ghostgpu tricks --json           everything, for programs")]
 pub struct Arguments {
-    /// Show this trick in full: its name, or its option of the command line
+    /// Show this trick in full: its name or its flag
     #[arg(value_name = "NAME", allow_hyphen_values = true)]
     name: Option<String>,
 

@@ -48,30 +48,31 @@ const DTYPES: [&str; 4] = ["fp32", "fp16", "bf16", "pure-bf16"];
 const STRATEGIES: [&str; 2] = ["ddp", "fsdp2"];
 
 /// Rehearse the training of a well-known model, without a script
-///
-/// The model is built by your own transformers, torchvision or timm, with random weights, and trained
-/// on a virtual card by a plain loop that comes with ghostgpu: the same engine as `ghostgpu run`, and
-/// the same answer. Nothing is downloaded.
-///
-/// NAME is one of
-///   - the name of a well-known configuration: `bert-base`, `gpt2-xl`, `llama-3-8b`, `qwen2.5-7b`
-///   - a `config.json` of transformers, or the folder it is in
-///   - a name of Hugging Face's that is in the local cache: `org/model`
-///   - a model of torchvision: `resnet50`, `torchvision:vit_b_16`
-///   - a model of timm: `timm:convnext_tiny`
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(long_about = "\
+Rehearse the training of a well-known model, without a script
+
+Your own transformers, torchvision or timm builds the model with random weights, and a plain training \
+loop runs it on a virtual card. The answer is that of `ghostgpu run`. Nothing is downloaded.
+
+NAME is one of
+  - a built-in configuration: `bert-base`, `gpt2-xl`, `llama-3-8b`, `qwen2.5-7b`
+  - a transformers `config.json`, or its folder
+  - a Hugging Face name that is in the local cache: `org/model`
+  - a torchvision model: `resnet50`, `torchvision:vit_b_16`
+  - a timm model: `timm:convnext_tiny`")]
 #[command(after_help = "\
 Examples:
-  ghostgpu estimate bert-base --batch 32 --seq 128 --optimizer adamw --dtype bf16 --gpu t4
-  ghostgpu estimate ./config.json --task causal-lm --batch 4 --seq 2048 --lora 16 --gpu 4090
-  ghostgpu estimate torchvision:resnet50 --batch 64 --image 224 --optimizer sgd-momentum --gpu 3060
-  ghostgpu estimate llama-2-7b --dtype pure-bf16 --inference --seq 4096 --gpu 3090
+  ghostgpu estimate bert-base --batch 32 --seq 128 --dtype bf16 --gpu t4
+  ghostgpu estimate ./config.json --batch 4 --seq 2048 --lora 16 --gpu 4090
+  ghostgpu estimate resnet50 --batch 64 --optimizer sgd-momentum --gpu 3060
+  ghostgpu estimate llama-2-7b --dtype pure-bf16 --inference --gpu 3090
   ghostgpu estimate bert-base --seq 512 --gpu 3060 --max-batch
-  ghostgpu estimate llama-3-70b --strategy fsdp2 --gpu h100 --count 64 --batch 1 --seq 8192 --checkpointing
+  ghostgpu estimate llama-3-70b --strategy fsdp2 --gpu h100 --count 64 \\
+    --batch 1 --seq 8192 --checkpointing
 
-Exit codes: 0 it fits, 3 it does not, others as of `ghostgpu run`.")]
-#[command(mut_arg("count", |argument| argument.help("How many such cards there are")))]
+Exit codes: 0 it fits, 3 it does not, others as for `ghostgpu run`.")]
+#[command(mut_arg("count", |argument| argument.help("Number of cards")))]
 pub struct Arguments {
     /// What to train (see above)
     #[arg(value_name = "NAME", required_unless_present = "list")]
@@ -80,7 +81,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
 
-    /// Optimizer steps to make
+    /// Number of optimizer steps
     #[arg(long, value_name = "N", default_value_t = Job::STEPS)]
     pub steps: u64,
 
@@ -90,90 +91,91 @@ pub struct Arguments {
     #[command(flatten)]
     pub breakdown: BreakdownOptions,
 
-    /// What the model is trained for [default: what its configuration was made for]
+    /// What the model is trained for [default: the task of its configuration]
     #[arg(long, value_parser = PossibleValuesParser::new(TASKS))]
     pub task: Option<String>,
 
-    /// Samples in a batch
+    /// Samples per batch
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub batch: u32,
 
-    /// Tokens in a sample [default: 512, or as many as the model takes]
+    /// Tokens per sample [default: 512, or the model's limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub seq: Option<u32>,
 
-    /// Width and height of images [default: what the model was made for]
+    /// Width and height of images [default: the model's own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub image: Option<u32>,
 
-    /// The optimizer, with torch's own defaults (foreach implementations unless said otherwise)
+    /// The optimizer, with torch's defaults (foreach unless the name says otherwise)
     #[arg(long, default_value = "adamw", value_parser = PossibleValuesParser::new(OPTIMIZERS))]
     pub optimizer: String,
 
-    /// fp16 and bf16: autocast over fp32 weights (fp16 with a gradient scaler); pure-bf16: all in bf16
+    /// fp16, bf16: autocast with fp32 weights (fp16 with a gradient scaler); pure-bf16: everything in bf16
     #[arg(long, default_value = "fp32", value_parser = PossibleValuesParser::new(DTYPES))]
     pub dtype: String,
 
     #[command(flatten)]
     pub cards: CardCount,
 
-    /// Train on all cards (`--count`): a copy on each, or parameters, gradients and optimizer state shared out.
-    /// With fsdp2, bf16 is its own mixed precision. Of more than 4 ranks, those that differ are run
+    /// Train on all cards (`--count`), with a full copy on each (ddp) or sharded (fsdp2)
+    ///
+    /// With fsdp2, bf16 means FSDP's own mixed precision. With more than 4 ranks, only distinct ones are run.
     #[arg(long, value_parser = PossibleValuesParser::new(STRATEGIES),
           conflicts_with_all = ["max_batch", "grow", "inference", "lora"])]
     pub strategy: Option<String>,
 
-    /// Train only adapters of this rank beside the projections of queries and values
+    /// Train only LoRA adapters of this rank, on the query and value projections
     #[arg(long, value_name = "RANK", value_parser = clap::value_parser!(u32).range(1..))]
     pub lora: Option<u32>,
 
-    /// Gradient checkpointing, as the model's library does it
+    /// Enable gradient checkpointing of the model's library
     #[arg(long)]
     pub checkpointing: bool,
 
-    /// Batches for one optimizer step
+    /// Batches per optimizer step
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub accumulate: u32,
 
-    /// Use the model only: forward passes without gradients
+    /// Run only forward passes, without gradients
     #[arg(long)]
     pub inference: bool,
 
-    /// Classes that a classifier tells apart [default: the model's own]
+    /// Number of classes [default: the model's own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub classes: Option<u32>,
 
-    /// Entries of the vocabulary [default: the model's own]
+    /// Size of the vocabulary [default: the model's own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub vocab: Option<u32>,
 
-    /// Layers [default: the model's own]
+    /// Number of layers [default: the model's own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub layers: Option<u32>,
 
-    /// How transformers computes attention [default: its own choice, `sdpa` for most models]
+    /// Attention implementation of transformers [default: its own choice, `sdpa` for most models]
     #[arg(long, value_parser = PossibleValuesParser::new(["eager", "sdpa"]))]
     pub attention: Option<String>,
 
-    /// Pass a padding mask, as batches of texts of different lengths have one
+    /// Pass a padding mask, as for batches of texts of different lengths
     #[arg(long)]
     pub padding_mask: bool,
 
-    /// Also say how memory grows with the batch and with the sequence
+    /// Also report how memory grows with the batch and the sequence length
     #[arg(long, conflicts_with = "max_batch")]
     pub grow: bool,
 
-    /// Find the largest batch that fits, instead (see `ghostgpu max-batch`)
+    /// Find the largest batch that fits instead (see `ghostgpu max-batch`)
     #[arg(long, conflicts_with_all = ["report", "record", "no_breakdown"])]
     pub max_batch: bool,
 
-    /// Do not rehearse again to find the smallest memory at which the job ends
+    /// Do not rehearse again to find the smallest memory the job needs
     #[arg(long)]
     pub no_retry: bool,
 
-    /// List the configurations that are built in, and end
+    /// List the built-in configurations and exit
     #[arg(long)]
     pub list: bool,
 }

@@ -23,40 +23,39 @@ const LAUNCHER_VARIABLE: &str = ghostgpu_rehearse::python::LAUNCHER_VARIABLE;
 
 /// Run a script on the real card, with tricks that make it fit
 ///
-/// The script is not modified: tricks are applied inside its Python processes, those of `torchrun`
-/// and `accelerate launch` too, by the same code that `ghostgpu run` rehearses. At the end each trick
-/// says on standard error what it did. Without options nothing is changed at all.
+/// The script is not modified. Tricks are applied inside its Python processes, including those of
+/// `torchrun` and `accelerate launch`, by the same code that `ghostgpu run` rehearses. At the end, each
+/// trick reports on standard error what it did. Without options, nothing is changed.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu launch [OPTIONS] <SCRIPT> [ARGUMENTS]...
        ghostgpu launch [OPTIONS] -m <MODULE> [ARGUMENTS]...
        ghostgpu launch [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
 #[command(after_help = "\
-Everything after the script belongs to the script: options of ghostgpu come before it.
+Options of ghostgpu come before the script. Everything after it belongs to the script.
 
 Examples:
   ghostgpu launch --amp bf16 --checkpoint auto train.py --epochs 3
-      mixed precision, and blocks of the model computed again in backward
+      mixed precision, and blocks of the model recomputed in backward
   ghostgpu launch --plan plan.toml -- torchrun --nproc-per-node 2 train.py
-      the tricks of a file, in every rank
+      the tricks in a plan file, in every rank
   ghostgpu run --gpu 3060 --amp bf16 train.py
       the same tricks rehearsed: does it fit?
   ghostgpu launch --patch fix.diff --amp bf16 train.py
-      the tricks as a diff of the script, which is not run; apply it with `patch -p0 < fix.diff`
+      writes a diff instead of running; apply it with `patch -p0 < fix.diff`
 
-Exit codes: 2 if tricks exclude each other, cannot be right for this script or (--patch) cannot be
-written into it, otherwise the code of the script, and 0 for a diff.")]
+Exit codes: 2 if tricks exclude each other, do not work with this script, or (--patch) cannot be \
+written into it, otherwise the script's own, and 0 for a diff.")]
 pub struct Arguments {
     #[command(flatten)]
     tricks: TrickOptions,
 
-    /// The Python to use [default: the first with torch of `python` and `python3` on the PATH and the
-    /// one that ghostgpu is installed in]
+    /// The Python to use [default: the first that has torch: `python`, `python3`, or the one ghostgpu is
+    /// installed in]
     #[arg(long, value_name = "PATH")]
     python: Option<OsString>,
 
-    /// Write the tricks into a copy of the script, and the difference to this file, instead of launching it;
+    /// Write the tricks as a diff of the script to this file instead of launching it;
     /// `-` is standard output
     #[arg(long, value_name = "FILE")]
     patch: Option<PathBuf>,

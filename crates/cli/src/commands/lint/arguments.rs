@@ -15,12 +15,11 @@ use crate::failure::Failure;
 
 /// Find memory mistakes in PyTorch code without running it
 ///
-/// Reads scripts and notebooks (in folders: every `*.py` and `*.ipynb` that git does not ignore)
-/// and follows losses, outputs, models and loaders through them. `# ghostgpu: ignore[rule]` at the
-/// end of a line, or alone above it, switches a finding off; `[tool.ghostgpu.lint]` in the nearest
-/// `pyproject.toml` chooses rules.
+/// Reads scripts and notebooks (in folders: every `*.py` and `*.ipynb` that git does not ignore) and
+/// follows losses, outputs, models and loaders through them. `# ghostgpu: ignore[rule]` at the end of a
+/// line, or alone on the line above, suppresses a finding. `[tool.ghostgpu.lint]` in the nearest
+/// `pyproject.toml` configures the rules.
 #[derive(Clone, Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu lint [OPTIONS] [PATH]...
        ghostgpu lint --measure --gpu <NAME> [OPTIONS] <SCRIPT> [-- <ARGUMENTS>...]
@@ -34,54 +33,54 @@ Examples:
   ghostgpu lint --fix train.py
   ghostgpu lint --diff --unsafe-fixes src/ | patch -p0
   ghostgpu lint --format github --fail-on error
-      annotations on a pull request; only errors make it fail
+      annotations on a pull request that fails only on errors
   ghostgpu lint --measure --gpu 3060 train.py -- --batch-size 64
       what the fixes would save on a GeForce RTX 3060
 
-Exit codes: 0 nothing found, 3 something found that --fail-on counts (with --diff: something to
-change), 2 wrong usage, or a file that could not be read or written or is not Python (the others are
-still checked, and shown); with --measure, that of the verdict with all fixes, as of `ghostgpu run`.")]
+Exit codes: 0 nothing found, 3 findings that --fail-on counts (with --diff: something to change), \
+2 wrong usage, or a file that cannot be read, written or parsed (the others are still checked); \
+with --measure, the verdict with all fixes, as for `ghostgpu run`.")]
 pub struct Arguments {
     /// Files and folders [default: the current folder]; `-` reads a script from standard input
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// How to show what was found
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: Format,
 
     #[command(flatten)]
     pub answer: AnswerOptions,
 
-    /// The least severity that makes the command fail with 3 [default: warning]
+    /// The lowest severity that gives exit code 3 [default: warning]
     #[arg(long, value_name = "SEVERITY", value_parser = fail_on_parser())]
     pub fail_on: Option<FailOn>,
 
-    /// Ask only these rules: names, names of families, or `all`; separated by commas
+    /// Use only these rules or families, separated by commas, or `all`
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     pub select: Vec<String>,
 
-    /// Do not ask these rules, beside those that the configuration leaves out
+    /// Skip these rules or families, in addition to those the configuration ignores
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     pub ignore: Vec<String>,
 
-    /// Leave out files and folders of folders: `build`, `*_test.py`, `vendor/**`
+    /// Skip these files and folders: `build`, `*_test.py`, `vendor/**`
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub exclude: Vec<String>,
 
-    /// Fix what can be fixed without changing what the script computes, then show what is left
+    /// Apply fixes that do not change what the script computes, then show the remaining findings
     #[arg(long)]
     pub fix: bool,
 
-    /// Also fix where results may change or a review is needed (implies --fix)
+    /// Also apply fixes that may change results or need a review (implies --fix)
     #[arg(long)]
     pub unsafe_fixes: bool,
 
-    /// Show what --fix (or --unsafe-fixes) would change, and write nothing
+    /// Show what --fix (or --unsafe-fixes) would change, without writing anything
     #[arg(long, conflicts_with = "format")]
     pub diff: bool,
 
-    /// Explain a rule: what it finds, why that costs memory, what to do, when it is fine
+    /// Explain a rule: what it finds, why that costs memory, and what to do
     #[arg(long, value_name = "RULE", conflicts_with_all = ["paths", "rules"])]
     pub explain: Option<String>,
 
@@ -89,11 +88,11 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "paths")]
     pub rules: bool,
 
-    /// Take the configuration from this file for all files
+    /// Use the configuration in this file for all files
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Rehearse one script on a virtual card without its fixes and with them: what do they save?
+    /// Measure what the fixes save, by rehearsing one script without and with them
     ///
     /// Each fix is rehearsed alone, then all together; no file is changed. Needs --gpu.
     #[arg(long, conflicts_with_all = ["fix", "diff", "format"])]
@@ -105,7 +104,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub extent: ExtentOptions,
 
-    /// Arguments of the script for --measure
+    /// Arguments of the script, for --measure
     #[arg(value_name = "ARGUMENTS", last = true)]
     pub script_arguments: Vec<OsString>,
 }
@@ -113,13 +112,13 @@ pub struct Arguments {
 /// How to show what was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people: the line, carets, advice
+    /// The line, carets and advice
     Text,
-    /// For programs: docs/lint-json.md
+    /// JSON (docs/lint-json.md)
     Json,
     /// SARIF 2.1.0, for code hosts and editors
     Sarif,
-    /// Annotations of a workflow on GitHub
+    /// GitHub workflow annotations
     Github,
 }
 

@@ -14,11 +14,11 @@ use crate::progress::Progress;
 use crate::snapshot_file;
 use ghostgpu_text::{parse_card_memory, parse_size};
 
-/// Replay a memory snapshot under other allocator settings, or with other memory
+/// Replay a memory snapshot with other allocator settings or another memory size
 ///
-/// The snapshot's history (`torch.cuda.memory._record_memory_history`, then `_dump_snapshot`) is put
-/// through an exact replica of PyTorch's allocator: first as it was, to see that the replica agrees
-/// with what was recorded, then as asked.
+/// Repeats the snapshot's history (`torch.cuda.memory._record_memory_history`, then `_dump_snapshot`) in an
+/// exact replica of PyTorch's allocator: first as recorded, to check that the replica agrees, then with
+/// your changes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,14 +26,14 @@ Examples:
   ghostgpu replay oom.pickle --set max_split_size_mb:128 --memory 24GiB
   ghostgpu replay oom.pickle --gpu 3060 --search
 
-Exit codes: 0 it would have run to the end, 3 it would not, 2 wrong usage, a file that is no
-snapshot, or a setting that PyTorch refuses.")]
+Exit codes: 0 it would have run to the end, 3 it would not, 2 wrong usage, not a snapshot, or a \
+setting that PyTorch refuses.")]
 pub struct Arguments {
-    /// A snapshot, also compressed (.gz, .zst)
+    /// A snapshot, optionally compressed (.gz, .zst)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// An allocator setting as in PYTORCH_CUDA_ALLOC_CONF; all of them replace the recorded ones
+    /// An allocator setting as in PYTORCH_CUDA_ALLOC_CONF; replaces the recorded settings
     #[arg(long = "set", value_name = "OPTION:VALUE")]
     set: Vec<String>,
 
@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "set")]
     search: bool,
 
-    /// How many settings to show
+    /// Number of settings to show
     #[arg(long, value_name = "N", default_value_t = 10, requires = "search")]
     top: usize,
 
@@ -53,29 +53,29 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     gpu: Option<String>,
 
-    /// Memory that the CUDA context, libraries and other programs take beside PyTorch's [default:
-    /// what the card's context takes]
+    /// Memory used outside PyTorch by the CUDA context, libraries and other programs [default: the
+    /// card's context]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     outside: Option<u64>,
 
-    /// What `torch.cuda.set_per_process_memory_fraction` would have allowed [default: what it allowed]
+    /// The limit to apply, as by `torch.cuda.set_per_process_memory_fraction` [default: the recorded one]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     limit: Option<u64>,
 
-    /// What it allowed when this was recorded, which a snapshot does not say [default: everything]
+    /// The limit when this was recorded, which a snapshot does not contain [default: none]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     recorded_limit: Option<u64>,
 
-    /// The device whose history is replayed [default: the only one that has one]
+    /// The device to replay [default: the only one with a history]
     #[arg(long, value_name = "N")]
     device: Option<usize>,
 
-    /// The PyTorch release that recorded it, such as 2.11 [default: the one whose rules lead to the
+    /// The PyTorch release that recorded it, such as 2.11 [default: the one whose rules reproduce the
     /// recorded addresses]
     #[arg(long, value_name = "VERSION", value_parser = parse_release)]
     torch: Option<Release>,
 
-    /// Answer as if this release had run the program
+    /// Replay with the rules of this release
     #[arg(long, value_name = "VERSION", value_parser = parse_release)]
     as_torch: Option<Release>,
 

@@ -15,14 +15,14 @@ use crate::recording_file;
 use crate::terminal::{self, Stream};
 use ghostgpu_text::grouped;
 
-/// Say what memory was made of, from a recording or a memory snapshot
+/// Show what memory was made of, from a recording or a memory snapshot
 ///
-/// `ghostgpu run --record FILE` makes a recording: every allocation with its owner. A snapshot is
-/// what torch.cuda.memory._dump_snapshot(FILE) writes on any card, also compressed (.gz, .zst): every
-/// allocation with its stack. Nothing is run again, and nothing in a file is executed.
+/// `ghostgpu run --record FILE` writes a recording: every allocation with its owner.
+/// `torch.cuda.memory._dump_snapshot(FILE)` writes a snapshot on any card: every allocation with its stack.
+/// Snapshots may be compressed (.gz, .zst). Nothing is run again, and nothing in a file is executed.
 ///
-/// Of a job on several machines, each records its own ranks (`--nodes`, `--ranks`), and their files
-/// together give the answer for all of them.
+/// For a job on several machines, each machine records its own ranks (`--nodes`, `--ranks`); pass all of
+/// their files to get the answer for the whole job.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,10 +31,10 @@ Examples:
   ghostgpu report oom.pickle --to html -o oom.html
   ghostgpu report run-*.ghost
   ghostgpu report train.ghost --to json -o train.json
-  ghostgpu report train.ghost --to pprof -o train.pb.gz && go tool pprof -top train.pb.gz
+  ghostgpu report train.ghost --to pprof -o train.pb.gz
   ghostgpu report train.ghost --to perfetto -o train.perfetto-trace")]
 pub struct Arguments {
-    /// A recording, or a memory snapshot; of one job on several machines, the recordings of all
+    /// A recording or a memory snapshot; for a job on several machines, the recordings of all of them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -42,16 +42,16 @@ pub struct Arguments {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     to: Format,
 
-    /// Where it goes (`-` for standard output)
+    /// Output file (`-` for standard output)
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// One screen: the peak, its largest parts, what grows; with --verbose all that is known
+    /// One screen: the peak, its largest parts, what grows; with --verbose everything
     Text,
-    /// All of that for programs; docs/report-json.md describes it
+    /// Everything, for programs (docs/report-json.md)
     Json,
     /// A page that opens offline in any browser
     Html,

@@ -20,41 +20,39 @@ use crate::output::prepare_appendable;
 use crate::questions::fits::{DoesItFit, answer};
 use follow_ups::follow_ups;
 
-/// Rehearse a script on a virtual card and say whether it fits
+/// Rehearse a script on a virtual card and report whether it fits
 ///
-/// The script runs unmodified, with the torch of your own Python. Nothing is computed on the card, but
-/// every allocation is the real one: what is printed at the end is what the real card would have
-/// seen. Values that do not follow from the host read as ordinary ones. A real GPU in this machine is
-/// never touched.
+/// The script runs unmodified, with your own Python and torch. Nothing is computed on the card, but every
+/// allocation is real, so the figures are those of the real card. Values that would be computed on the
+/// card read as ordinary numbers. A real GPU in this machine is not used.
 #[derive(Clone, Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 #[command(override_usage = "\
 ghostgpu run --gpu <NAME> [OPTIONS] <SCRIPT> [ARGUMENTS]...
        ghostgpu run --gpu <NAME> [OPTIONS] -m <MODULE> [ARGUMENTS]...
        ghostgpu run --gpu <NAME> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...")]
 #[command(after_help = "\
-Everything after the script belongs to the script: options of ghostgpu come before it.
+Options of ghostgpu come before the script. Everything after it belongs to the script.
 
 Examples:
   ghostgpu run --gpu 3060 train.py --batch-size 64
       does this job fit on a GeForce RTX 3060?
-  ghostgpu run --gpu a100-80 --full --json out.json -- python -m mypkg.train --config c.yaml
-      the whole training of a module, the answer also as JSON
+  ghostgpu run --gpu a100-80 --full --json out.json -m mypkg.train
+      the whole training of a module, with the answer as JSON too
   ghostgpu run --gpu h200 --memory 11GiB train.py
-      an H200 of which only 11 GiB are left
+      an H200 with only 11 GiB
   ghostgpu run --gpu 3060 --reserve 1GiB --margin 5% train.py
-      a desktop uses 1 GiB of the card, and 5 % of it are to be left
-  ghostgpu run --gpu 3060 --grow --seq-arg --max-length train.py --max-length 512
-      how memory grows with the batch, and with an argument that sets the sequence
+      a desktop uses 1 GiB of the card, and 5 % of it must be left
+  ghostgpu run --gpu 3060 --grow --seq-arg --max-length train.py
+      how memory grows with the batch, and with the sequence length
   ghostgpu run --gpu h100 --count 8 -- torchrun --nproc-per-node 8 train.py
-      eight cards, started by a launcher
-  ghostgpu run --gpu h100 --count 8 --nodes 16 --ranks distinct -- torchrun --nnodes 16 \\
-      --nproc-per-node 8 train.py
-      128 cards on 16 machines; of ranks that are alike one is run
+      eight ranks on eight cards
+  ghostgpu run --gpu h100 --count 8 --nodes 16 --ranks distinct -- \\
+    torchrun --nnodes 16 --nproc-per-node 8 train.py
+      128 ranks on 16 machines; runs one rank of each kind
 
-Exit codes: 0 fits, 3 does not fit, 4 fits tightly, 5 will run out, 6 card not used, 7 cannot run,
-8 not known, 2 wrong usage or a failure of ghostgpu's own, otherwise the code of the script (128
-and the signal's number if it was killed). docs/verdicts.md says what each means.")]
+Exit codes: 0 fits, 3 does not fit, 4 fits tightly, 5 will run out, 6 card not used, 7 cannot run, \
+8 not known, 2 wrong usage or a failure of ghostgpu, otherwise the script's own (128 plus the signal \
+number if it was killed). docs/verdicts.md explains each.")]
 pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
@@ -68,16 +66,16 @@ pub struct Arguments {
     #[command(flatten)]
     pub cards: CardCount,
 
-    /// How many such machines `torchrun --nnodes` starts the job on
+    /// Number of machines, as in `torchrun --nnodes`
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub nodes: u32,
 
-    /// Which ranks to run: `all`, `distinct` (one of each kind), or some, such as `0,7` or `0,8-15`
+    /// Ranks to run: `all`, `distinct` (one of each kind), or a list such as `0,7` or `0,8-15`
     #[arg(long, value_name = "RANKS", default_value = "all", value_parser = parse_ranks)]
     pub ranks: RanksOption,
 
-    /// What NCCL takes of every card that a job of several ranks uses: `0`, `1GiB` [default: 544 MiB
+    /// Memory that NCCL takes on every card of a job with several ranks: `0`, `1GiB` [default: 544 MiB
     /// for 2 ranks, 688 MiB for more, and 16 MiB for every further group]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub nccl_memory: Option<u64>,
@@ -91,21 +89,20 @@ pub struct Arguments {
 
     /// Keep the checkpoints that the script writes
     ///
-    /// They hold no trained weights, so they are removed after the run otherwise.
+    /// By default they are removed after the run, because they hold no trained weights.
     #[arg(long)]
     pub keep_checkpoints: bool,
 
-    /// Also say how memory grows with the batch and with the sequence, by running at a few sizes
+    /// Also report how memory grows with the batch and the sequence length
     ///
-    /// The batch is set in the DataLoader that the script trains with; for the sequence, its batches are
-    /// cut to fewer tokens.
+    /// Rehearses a few sizes: sets the batch of the training DataLoader, and cuts batches to fewer tokens.
     #[arg(long)]
     pub grow: bool,
 
     #[command(flatten)]
     pub batch: BatchArgument,
 
-    /// With --grow: this argument of the script's sets the length of sequences (`--max-length`)
+    /// With --grow: the script's argument for the sequence length (`--max-length`)
     #[arg(
         long,
         value_name = "ARGUMENT",
@@ -117,7 +114,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub tricks: TrickOptions,
 
-    /// Do not rehearse again to find the smallest memory at which the job ends
+    /// Do not rehearse again to find the smallest memory the job needs
     #[arg(long)]
     pub no_retry: bool,
 

@@ -13,34 +13,35 @@ use ghostgpu_text::parse_size;
 /// Fail if a snapshot is over a limit
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Fragmentation is the part of the most that was reserved which was never in use at one time.
+Fragmentation is the share of peak reserved memory that was never in use at one time.
 
 Examples:
-  ghostgpu snapshot check oom.pickle --max-reserved 20GiB --max-fragmentation 10%
+  ghostgpu snapshot check oom.pickle --max-reserved 20GiB
+  ghostgpu snapshot check oom.pickle --max-fragmentation 10% --no-oom
 
-Exit codes: 0 every limit is kept, 3 one is not, 2 wrong usage or a file that is no snapshot.")]
+Exit codes: 0 within the limits, 3 over a limit, 2 wrong usage or not a snapshot.")]
 pub(super) struct Arguments {
-    /// A snapshot, also compressed (.gz, .zst)
+    /// A snapshot, optionally compressed (.gz, .zst)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The most that may be reserved at any time
+    /// Maximum reserved memory at any time
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_reserved: Option<u64>,
 
-    /// The most that may be in use at any time, as it was asked for
+    /// Maximum memory in use at any time, in requested bytes
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_live: Option<u64>,
 
-    /// The largest part of the most that was reserved that may never have been in use: `10%`
+    /// Maximum share of peak reserved memory that was never in use: `10%`
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     max_fragmentation: Option<f64>,
 
-    /// No request may have failed
+    /// Fail if a request ran out of memory
     #[arg(long)]
     no_oom: bool,
 
-    /// The device [default: each of them]
+    /// The device [default: all]
     #[arg(long, value_name = "N")]
     device: Option<usize>,
 }

@@ -10,11 +10,11 @@ use super::top::ByWhat;
 use crate::output::print_all;
 use crate::terminal::{self, Stream};
 
-/// Say what changed from one snapshot to another
+/// Show what changed between two snapshots
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Holders are told apart by where they allocated, not by address, so the snapshots may be from
-different runs. All that differ are counted; those that changed most are listed.
+Holders are compared by where they allocated, not by address, so the snapshots may come from \
+different runs. All differences are counted; the largest are listed.
 
 Examples:
   ghostgpu snapshot diff before.pickle after.pickle
@@ -28,15 +28,15 @@ pub(super) struct Arguments {
     #[arg(value_name = "AFTER")]
     after: PathBuf,
 
-    /// The moment of both: `peak`, `end` or the number of an event
+    /// The moment in both: `peak`, `end` or an event number
     #[arg(long, value_name = "WHEN", default_value = "end")]
     at: At,
 
-    /// What to add memory up by
+    /// Group memory by this
     #[arg(long, value_name = "WHAT", default_value = "line")]
     by: ByWhat,
 
-    /// How many holders to list
+    /// Number of holders to list
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
 

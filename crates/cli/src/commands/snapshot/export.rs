@@ -15,7 +15,7 @@ use crate::snapshot_file;
 use crate::terminal::{self, Stream};
 use ghostgpu_text::grouped;
 
-/// Write a snapshot in the format of another tool
+/// Convert a snapshot to the format of another tool
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +23,7 @@ Examples:
   ghostgpu snapshot export oom.pickle --to pprof -o oom.pb.gz
   ghostgpu snapshot export big.pickle.zst --to memory_viz -o big.pickle")]
 pub(super) struct Arguments {
-    /// A snapshot, also compressed (.gz, .zst)
+    /// A snapshot, optionally compressed (.gz, .zst)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -31,11 +31,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FORMAT")]
     to: Format,
 
-    /// Where it goes (`-` for standard output)
+    /// Output file (`-` for standard output)
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
 
-    /// The moment, for pprof and folded: `peak`, `end` or the number of an event
+    /// The moment, for pprof and folded: `peak`, `end` or an event number
     #[arg(long, value_name = "WHEN", default_value = "peak")]
     at: At,
 
@@ -43,7 +43,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N")]
     device: Option<usize>,
 
-    /// For memory_viz, only the latest events: PyTorch's page gives up on millions of them
+    /// For memory_viz: only this many of the latest events, because PyTorch's page cannot open millions
     #[arg(long, value_name = "N")]
     last_events: Option<usize>,
 }
@@ -55,11 +55,11 @@ enum Format {
     Pprof,
     /// A trace for ui.perfetto.dev
     Perfetto,
-    /// Stacks in one line each, for flame graphs
+    /// One line per stack, for flame graphs
     Folded,
-    /// What `snapshot show` says and more, for programs; docs/report-json.md describes it
+    /// Everything, for programs (docs/report-json.md)
     Json,
-    /// A snapshot that PyTorch's own page and script open
+    /// A snapshot that PyTorch's memory_viz can open
     MemoryViz,
 }
 

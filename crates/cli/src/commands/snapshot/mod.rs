@@ -11,11 +11,11 @@ mod what_helps;
 
 use clap::Subcommand;
 
-/// Read a memory snapshot that PyTorch wrote
+/// Read a memory snapshot written by PyTorch
 ///
-/// `torch.cuda.memory._record_memory_history()` and later `torch.cuda.memory._dump_snapshot(FILE)`
-/// in a script make one. Files of any size open directly, also compressed (.gz, .zst); nothing in
-/// them is executed.
+/// To make one, call `torch.cuda.memory._record_memory_history()` in a script and later
+/// `torch.cuda.memory._dump_snapshot(FILE)`. Files may be of any size and compressed (.gz, .zst); nothing
+/// in them is executed.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]

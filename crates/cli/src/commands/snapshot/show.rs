@@ -22,23 +22,23 @@ Examples:
   ghostgpu snapshot show oom.pickle --report oom.html
   ghostgpu snapshot show oom.pickle.zst --device 1 --top 20")]
 pub(super) struct Arguments {
-    /// A snapshot, also compressed (.gz, .zst)
+    /// A snapshot, optionally compressed (.gz, .zst)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// How many holders to list
+    /// Number of holders to list
     #[arg(long, value_name = "N", default_value_t = 8)]
     top: usize,
 
-    /// The device [default: the one that ran out of memory, or has most]
+    /// The device [default: the one that ran out of memory, or has the most]
     #[arg(long, value_name = "N")]
     device: Option<usize>,
 
-    /// Also write a page for any browser with all of it, and more
+    /// Also write the report page to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Replay the history to find out what helps, however long it is
+    /// Replay the history to find out what helps, even if it is long
     #[arg(long)]
     advise: bool,
 }

@@ -10,7 +10,7 @@ use super::moment::At;
 use super::opened::{ledger, open};
 use crate::commands::AnswerOptions;
 
-/// Say who held the memory at a moment
+/// Show who held the memory at a given moment
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,19 +18,19 @@ Examples:
   ghostgpu snapshot top oom.pickle --at end --by function
   ghostgpu snapshot top oom.pickle --by size --top 30")]
 pub(super) struct Arguments {
-    /// A snapshot, also compressed (.gz, .zst)
+    /// A snapshot, optionally compressed (.gz, .zst)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The moment: `peak`, `end` or the number of an event
+    /// The moment: `peak`, `end` or an event number
     #[arg(long, value_name = "WHEN", default_value = "peak")]
     at: At,
 
-    /// What to add memory up by
+    /// Group memory by this
     #[arg(long, value_name = "WHAT", default_value = "line")]
     by: ByWhat,
 
-    /// How many holders to list
+    /// Number of holders to list
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
 
@@ -44,13 +44,13 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum ByWhat {
-    /// The line of the user's own code
+    /// The line of your own code
     Line,
-    /// The function of the user's own code
+    /// The function of your own code
     Function,
     /// The whole stack
     Stack,
-    /// What the file itself calls it: annotations and metadata
+    /// Annotations and metadata in the file
     Category,
     /// The size of the allocation
     Size,
