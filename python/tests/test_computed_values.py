@@ -213,7 +213,7 @@ def test_expressions_of_known_values_have_the_values_of_the_host(
     assert done.stdout.splitlines() == [f"compared {len(EXPRESSIONS)}"], done.stderr
     # Nothing of it is a size that had to be assumed, and random numbers are said to be others.
     assert done.report["assumed_sizes"] == 0
-    assert "Random numbers of the card are other ones" in " ".join(done.report["assumptions"])
+    assert "Random numbers from the card have the distribution" in " ".join(done.report["assumptions"])
 
 
 def test_a_mask_of_the_hosts_selects_as_much_as_on_a_real_card(rehearse_on_card: Rehearse) -> None:
@@ -252,7 +252,7 @@ def test_random_numbers_are_possible_ones_and_leave_the_scripts_own_alone(
     assert done.stdout.split() == ["True"] * 4, done.stderr
     (sentence,) = done.report["assumptions"]
     assert sentence == (
-        "Random numbers of the card are other ones with the same distribution "
+        "Random numbers from the card have the distribution of a real run, not its values "
         "(values that depend on them are read at script.py:6, script.py:7, script.py:8)"
     )
 

@@ -150,7 +150,7 @@ def test_a_tensor_that_was_written_on_the_card_is_no_longer_known(
         """
     )
     assert done.stdout.split() == ["0"] * 5, done.stderr
-    assert "Values that are not known read as ordinary ones" in done.report["assumptions"][0]
+    assert "Unknown values read as ordinary numbers" in done.report["assumptions"][0]
 
 
 def test_what_a_kernel_of_somebody_else_has_filled_is_not_taken_for_known(
@@ -225,7 +225,7 @@ def test_every_way_to_read_values_that_nobody_knows_is_said(
         """
     )
     (sentence,) = done.report["assumptions"]
-    assert "Values that are not known read as ordinary ones" in sentence
+    assert "Unknown values read as ordinary numbers" in sentence
     assert "script.py:4" in sentence
 
 

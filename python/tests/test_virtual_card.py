@@ -167,7 +167,7 @@ if loss() > 1:
     )
     assert done.stdout.split() == ["0.5"] * 3
     assert done.report["assumptions"] == [
-        "Values that are not known read as ordinary ones (read at script.py:9, script.py:10)"
+        "Unknown values read as ordinary numbers (read at script.py:9, script.py:10)"
     ]
 
 

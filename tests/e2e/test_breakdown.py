@@ -303,7 +303,7 @@ def test_an_allocator_without_a_history_is_named_as_the_reason(rehearse: Rehears
     assert done["breakdown"] is None
     assert "(cudaMallocAsync) keeps no history" in done["breakdown_missing_because"]
     told = " ".join(done.stdout.split())
-    assert "nobody knows whose memory it was: the allocator that the script chose" in told
+    assert "what the memory was made of is unknown: the allocator that the script chose" in told
     refused = rehearse(script, "--report", "page.html", environment=setting).expect(2)
     assert "there is no recording to write: the allocator" in refused.stderr
 

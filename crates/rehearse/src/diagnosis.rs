@@ -221,7 +221,7 @@ fn check_libraries(torch: &TorchInstallation, checks: &mut Vec<Check>) {
         Some(None) => Check::good("cuDNN", "found, of unknown version"),
         None => Check::limited(
             "cuDNN",
-            "not found beside torch",
+            "not found next to torch",
             "convolution and attention sizes are recorded or modelled ones",
         ),
     });
@@ -236,7 +236,7 @@ fn check_libraries(torch: &TorchInstallation, checks: &mut Vec<Check>) {
     checks.push(Check::good(
         "other libraries",
         if others.is_empty() {
-            "none beside torch: the system's own are used".to_owned()
+            "none next to torch: the system's are used".to_owned()
         } else {
             others.join(", ")
         },

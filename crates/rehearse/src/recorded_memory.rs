@@ -58,7 +58,7 @@ pub fn gather(run_dir: &Path, findings: &Findings) -> (Memory, Option<Box<Histor
     let [history, log] = files_of(run_dir, process);
     if !history.exists() || !log.exists() {
         return unrecorded(match findings.used_cuda() {
-            true => "the process that used the card did not come to write it down".to_owned(),
+            true => "the process that used the card ended before it could write it".to_owned(),
             false => "the script never used CUDA".to_owned(),
         });
     }

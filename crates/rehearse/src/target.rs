@@ -118,7 +118,7 @@ fn unknown_word(name: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!(
         "`{name}` is neither a script nor a program on the PATH"
     ))
-    .with_hint("a program that is installed beside a python is found with `--python PATH`")
+    .with_hint("`--python PATH` also finds programs installed next to that python")
 }
 
 fn is_shell_script(path: &Path) -> bool {

@@ -143,20 +143,20 @@ class Readbacks:
         if self._lines:
             RECORD.note(
                 f"the script gave up at {line} after reading values from the card: {self._what} "
-                f"(read at {_in_words(self._lines)}), so a real run may well go on there"
+                f"(read at {_in_words(self._lines)}), so a real run may continue there"
             )
 
     def tell(self) -> None:
         """Say in the report where the script looked at values."""
         self._loops.tell()
         if self._lines:
-            kind = "zeros" if self._plausible.is_zero else "ordinary ones"
+            kind = "zeros" if self._plausible.is_zero else "ordinary numbers"
             RECORD.assume(
-                f"Values that are not known read as {kind} (read at {_in_words(self._lines)})"
+                f"Unknown values read as {kind} (read at {_in_words(self._lines)})"
             )
         if self._drawn_lines:
             RECORD.assume(
-                "Random numbers of the card are other ones with the same distribution "
+                "Random numbers from the card have the distribution of a real run, not its values "
                 f"(values that depend on them are read at {_in_words(self._drawn_lines)})"
             )
 

@@ -81,8 +81,8 @@ class RebuiltBuckets:
         def register(reducer: Any, *arguments: Any) -> Any:
             self._with_hook.add(reducer)
             RECORD.assume(
-                f"what a communication hook makes of gradients is gone when the next step begins; "
-                f"in steps shorter than {WATCHDOG_PERIOD_S} s, the card may have that of several"
+                f"what a communication hook makes of gradients is freed before the next step; "
+                f"in steps shorter than {WATCHDOG_PERIOD_S} s, a real card may hold that of several"
             )
             return original(reducer, *arguments)
 
@@ -109,8 +109,8 @@ class RebuiltBuckets:
         if size > 0:
             mebibytes = max(1, round(size / 2**20))
             RECORD.assume(
-                f"DistributedDataParallel's first buckets are gone when it makes its second ones; "
-                f"in steps shorter than {WATCHDOG_PERIOD_S} s, the card may have both for a while "
+                f"DistributedDataParallel frees its first buckets before it rebuilds them; "
+                f"in steps shorter than {WATCHDOG_PERIOD_S} s, a real card may hold both for a while "
                 f"({mebibytes} MiB more)"
             )
         return result

@@ -59,7 +59,9 @@ fn advice(source: &GrowthSource) -> Option<&'static str> {
             "something still refers to each step's result or its graph: keep `.item()` or \
              `.detach().cpu()` of it",
         ),
-        Category::Gradient => Some("gradients of each step are kept beside the new ones"),
+        Category::Gradient => {
+            Some("the gradients of each step are kept in addition to the new ones")
+        }
         _ => None,
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger) {
         table.push(row("smaller parts (below)", small_bytes, total));
     }
     let all = match ledger.recording().about.source {
-        Source::Rehearsal => "all of it, on the card",
+        Source::Rehearsal => "total on the card",
         Source::Snapshot => "all of it, reserved by PyTorch",
     };
     table.push(row(all, total, total));

@@ -43,7 +43,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger) {
     sheet.table("stages", &table);
     if stages.optimizer_state_in_first_step_bytes > 0 && stages.later_step.is_some() {
         let sentence = format!(
-            "The first step allocates the optimizer's state ({}); later steps find it there.",
+            "The first step allocates the optimizer's state ({}); later steps reuse it.",
             human(stages.optimizer_state_in_first_step_bytes)
         );
         sheet.paragraph("", &sentence);

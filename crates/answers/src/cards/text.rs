@@ -79,8 +79,8 @@ impl Cards {
             _ => {
                 let needs = self.cards.iter().filter_map(|row| row.needed_device_bytes);
                 let line = match needs.min() {
-                    Some(bytes) => format!("on none of them: it needs {} or more", human(bytes)),
-                    None => "on none of them".to_owned(),
+                    Some(bytes) => format!("on any of them: it needs {} or more", human(bytes)),
+                    None => "on any of them".to_owned(),
                 };
                 ("does not fit", Colour::Bad, vec![line])
             }

@@ -344,7 +344,7 @@ fn notes(run: &Run) -> Vec<String> {
     }
     if run.overflowed() && run.fatal_oom().is_none() {
         notes.push(
-            "CUDA's context or one of its libraries found too little room beside what PyTorch had \
+            "CUDA's context or one of its libraries found too little room outside what PyTorch had \
              reserved: a real run ends there with `CUDA error: out of memory` or \
              `CUBLAS_STATUS_ALLOC_FAILED`"
                 .to_owned(),

@@ -81,7 +81,7 @@ impl Screen<'_> {
             Some(oom) => out_of_memory(sheet, oom, look),
             None if answer.verdict == Verdict::DoesNotFit => sheet.paragraph(
                 "out of memory",
-                "CUDA's context or one of its libraries, beside what PyTorch had reserved",
+                "in the CUDA context or a library, outside what PyTorch had reserved",
             ),
             None => coverage(sheet, answer),
         }
@@ -156,7 +156,7 @@ fn comfortable(sheet: &mut Sheet, answer: &Answer) {
     }
 }
 
-/// `from 7.10 GiB on; with 5.21 GiB, 1.2 cache flushes a step`.
+/// `7.10 GiB or more; with 5.21 GiB, 1.2 cache flushes per step`.
 pub(super) fn comfortable_from(answer: &Answer) -> Option<String> {
     let needed = answer.needed_device_bytes?;
     let comfortable = answer.comfortable_device_bytes?;
@@ -170,13 +170,13 @@ pub(super) fn comfortable_from(answer: &Answer) -> Option<String> {
                 false => "",
             };
             format!(
-                "; with {}, {flushes:.1} cache flushes a step{workspaces}",
+                "; with {}, {flushes:.1} cache flushes per step{workspaces}",
                 human(needed)
             )
         });
     is_clearly_more.then(|| {
         let flushes = flushes.unwrap_or_default();
-        format!("from {} on{flushes}", human(comfortable))
+        format!("{} or more{flushes}", human(comfortable))
     })
 }
 
@@ -222,7 +222,9 @@ fn recovered(sheet: &mut Sheet, answer: &Answer, look: Look) {
     };
     let count = times(answer.recovered_ooms.len() as u64);
     let width = sheet.text_width();
-    let mut lines = vec![format!("the script ran out of memory {count} and went on")];
+    let mut lines = vec![format!(
+        "the script ran out of memory {count} and continued"
+    )];
     lines.extend(
         user_frame(&first.stack)
             .map(|frame| shortened(&format!("first at {}", place_of(frame, look)), width, 9)),
@@ -296,7 +298,7 @@ fn figures(sheet: &mut Sheet, answer: &Answer) {
     }
     if let (Verdict::Fits, retries @ 1..) = (answer.verdict, answer.retries) {
         lines.push(format!(
-            "PyTorch flushed its cache and tried again {}, which is slow",
+            "PyTorch flushed its cache and retried {}, which is slow",
             times(retries)
         ));
     }

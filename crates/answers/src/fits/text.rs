@@ -39,7 +39,7 @@ pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
         }
         // A script that had no memory is told so below.
         Memory::Unrecorded(because) if answer.peak_reserved_bytes != Some(0) => {
-            let text = format!("nobody knows whose memory it was: {because}");
+            let text = format!("what the memory was made of is unknown: {because}");
             full.sheet.paragraph("at the peak", &text);
             add_ranks(&mut full.sheet, &answer.ranks, true);
         }
@@ -94,7 +94,7 @@ impl FullText<'_> {
         }
         if answer.retries > 0 {
             lines.push(format!(
-                "PyTorch flushed its cache and tried again {}",
+                "PyTorch flushed its cache and retried {}",
                 times(answer.retries)
             ));
         }

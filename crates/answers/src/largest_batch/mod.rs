@@ -48,7 +48,7 @@ pub struct MaxBatch {
     pub growth: Option<Growth>,
     /// A smaller batch that does not fit: memory does not simply grow with the batch.
     pub smaller_that_does_not_fit: Option<u64>,
-    /// Why the script was started anew for every batch.
+    /// Why every batch was a whole run of the script.
     pub not_forked: Option<String>,
     /// What `ghostgpu run` answers for the largest batch.
     pub answer: Answer,
@@ -254,7 +254,7 @@ impl MaxBatch {
         }
         if let Some(because) = &self.not_forked {
             notes.push(format!(
-                "the script was started anew for every batch, {because}"
+                "the script was started from the beginning for every batch, {because}"
             ));
         }
         notes.extend(self.answer.notes.iter().cloned());

@@ -11,7 +11,7 @@ pub fn cards_named(names: &str) -> Result<Vec<&'static Card>, Failure> {
         if name.trim().is_empty() {
             return Err(
                 Failure::new(format!("a card's name is missing in `{names}`"))
-                    .with_hint("names stand between commas, such as `--gpu 3090,4090,a100`"),
+                    .with_hint("separate names by commas, such as `--gpu 3090,4090,a100`"),
             );
         }
         let card = Catalogue::builtin()

@@ -147,7 +147,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
 /// The job as it is, rehearsed: with more ranks where the first ones do not stand for all.
 fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, Declining, Run)> {
     let promise = match question.job.values {
-        UnknownValues::Plausible => "nothing is computed, unknown values read as ordinary ones",
+        UnknownValues::Plausible => "nothing is computed, unknown values read as ordinary numbers",
         UnknownValues::Zero => "nothing is computed, unknown values read as 0",
     };
     let rehearsal = Rehearsal {

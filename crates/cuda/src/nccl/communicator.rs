@@ -122,8 +122,8 @@ fn charge(ranks: u32) {
         Some(0) => UNCOUNTED,
         Some(_) => "NCCL takes as much of the card as --nccl-memory says",
         None => {
-            "NCCL takes 544 MiB of the card for a first group of 2 ranks, 688 MiB of more, and 16 MiB for every \
-             further group; 0.5 to 1.1 GB were published, and up to 4.3 GB with all-to-all (--nccl-memory)"
+            "NCCL takes 544 MiB of the card for a first group of 2 ranks, 688 MiB for more ranks, and 16 MiB for every \
+             further group; published figures are 0.5 to 1.1 GB, and up to 4.3 GB with all-to-all (--nccl-memory)"
         }
     });
     if bytes > 0 {

@@ -69,7 +69,7 @@ pub fn out_of_memory(run: &Run) -> String {
             format!("it runs out of memory {place}")
         }
         _ => {
-            "CUDA's context or one of its libraries finds no room beside what PyTorch has reserved"
+            "CUDA's context or one of its libraries finds no room outside what PyTorch has reserved"
                 .to_owned()
         }
     }

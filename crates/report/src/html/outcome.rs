@@ -75,12 +75,12 @@ fn need(answer: &Answer) -> Option<(&'static str, String)> {
         .comfortable_device_bytes
         .filter(|bytes| *bytes > needed)?;
     let flushes = match answer.cache_flushes_per_step {
-        Some(flushes @ 0.05..) => format!("; on this card, {flushes:.1} cache flushes a step"),
+        Some(flushes @ 0.05..) => format!("; on this card, {flushes:.1} cache flushes per step"),
         _ => String::new(),
     };
     Some((
         "comfortable",
-        format!("from {} on{flushes}", size(comfortable)),
+        format!("{} or more{flushes}", size(comfortable)),
     ))
 }
 
@@ -223,7 +223,7 @@ mod tests {
         });
         for row in [
             "<dt>headroom</dt><dd>1.00 GiB (10 % of the card)</dd>",
-            "<dt>comfortable</dt><dd>from 11.00 GiB on; on this card, 2.0 cache flushes a step</dd>",
+            "<dt>comfortable</dt><dd>11.00 GiB or more; on this card, 2.0 cache flushes per step</dd>",
             "<dt>covered</dt><dd>optimizer steps (9 of 1,250)</dd>",
             "<dt>not reached</dt><dd>evaluation (the &lt;script&gt; ended)</dd>",
             "<dt>next</dt><dd><code>ghostgpu lint &#39;a&amp;b.py&#39;</code>",

@@ -18,7 +18,7 @@ pub(super) fn html(recording: &Recording, counted: &[Counted<'_>]) -> String {
     }
     let mut html = String::from(
         "<section id=\"ranks\" aria-labelledby=\"ranks-title\">\
-         <div class=\"title\"><h2 id=\"ranks-title\">Ranks beside each other</h2></div>",
+         <div class=\"title\"><h2 id=\"ranks-title\">Ranks side by side</h2></div>",
     );
     push(
         &mut html,

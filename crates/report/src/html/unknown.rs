@@ -5,7 +5,7 @@ pub(super) const KNOWN: [&str; 5] = [
     "When each allocation was made and freed, and what was asked for, to the byte.",
     "The stack that made it, as far as stacks were recorded.",
     "Its stream and pool, its address, and the segment around it.",
-    "What PyTorch had reserved, and how much of it was free beside live blocks.",
+    "What PyTorch had reserved, and how much of it was free.",
     "Requests that failed, and what the driver had left then.",
 ];
 
@@ -15,5 +15,5 @@ pub(super) const UNKNOWN: [&str; 5] = [
     "Steps and stages: where a forward or a backward pass began.",
     "Modules and operators, except where a stack names them.",
     "The rest of the card: its size, its name, the CUDA context, libraries, other processes.",
-    "The sizes of blocks that are gone: requests are rounded up as the allocator does, and a large block may have had up to 1 MiB more.",
+    "The exact sizes of freed blocks: requests are rounded up as the allocator does, and a large block may have been up to 1 MiB larger.",
 ];
