@@ -151,9 +151,7 @@ class Readbacks:
         self._loops.tell()
         if self._lines:
             kind = "zeros" if self._plausible.is_zero else "ordinary numbers"
-            RECORD.assume(
-                f"Unknown values read as {kind} (read at {_in_words(self._lines)})"
-            )
+            RECORD.assume(f"Unknown values read as {kind} (read at {_in_words(self._lines)})")
         if self._drawn_lines:
             RECORD.assume(
                 "Random numbers from the card have the distribution of a real run, not its values "

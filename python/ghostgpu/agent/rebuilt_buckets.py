@@ -110,7 +110,7 @@ class RebuiltBuckets:
             mebibytes = max(1, round(size / 2**20))
             RECORD.assume(
                 f"DistributedDataParallel frees its first buckets before it rebuilds them; "
-                f"in steps shorter than {WATCHDOG_PERIOD_S} s, a real card may hold both for a while "
+                f"in steps shorter than {WATCHDOG_PERIOD_S} s, a card may hold both for a while "
                 f"({mebibytes} MiB more)"
             )
         return result
