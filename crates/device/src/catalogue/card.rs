@@ -190,7 +190,7 @@ impl Card {
         }
         if self.overhead_provenance == Provenance::Derived {
             sentences.push(format!(
-                "the CUDA context takes {:.2} MiB (derived, not measured), by the number of multiprocessors of the {}",
+                "the CUDA context takes {:.2} MiB, an estimate: it is derived from the number of multiprocessors of the {}",
                 self.context_bytes as f64 / derive::MIB as f64,
                 self.name
             ));

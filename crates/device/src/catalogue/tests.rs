@@ -285,8 +285,8 @@ fn what_is_derived_is_said() {
         card.assumptions(),
         [
             "a program gets 11.41 GiB, derived from the 12 GiB on the board of the RTX 5070",
-            "the CUDA context takes 168.00 MiB (derived, not measured), by the number of multiprocessors of the RTX \
-             5070",
+            "the CUDA context takes 168.00 MiB, an estimate: it is derived from the number of multiprocessors \
+             of the RTX 5070",
         ]
     );
 }
