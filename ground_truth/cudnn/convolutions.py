@@ -245,22 +245,11 @@ def output_size(problem: Problem) -> List[int]:
     ]
 
 
-def _strides(dims: List[int], layout: str) -> List[int]:
-    order = list(range(len(dims)))
-    if layout == "nhwc":
-        order = [0] + order[2:] + [1]
-    strides, running = [0] * len(dims), 1
-    for axis in reversed(order):
-        strides[axis] = running
-        running *= dims[axis]
-    return strides
-
-
 def _tensor(backend: api.Backend, uid: int, dims: List[int], problem: Problem) -> ctypes.c_void_p:
     desc = backend.create(api.DESC_TENSOR)
     backend.set_enum(desc, 901, api.TYPE_DATA_TYPE, problem["dtype"])
     backend.set_ints(desc, 902, dims)
-    backend.set_ints(desc, 903, _strides(dims, problem["layout"]))
+    backend.set_ints(desc, 903, api.strides_of(dims, problem["layout"]))
     backend.set_ints(desc, 906, [uid])
     backend.set_ints(desc, 900, [32])
     status = backend.finalize(desc)

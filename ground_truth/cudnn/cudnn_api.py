@@ -212,3 +212,15 @@ H200_TEXT = json.dumps(
     },
     separators=(",", ":"),
 )
+
+
+def strides_of(dims: List[int], layout: str) -> List[int]:
+    """Strides of a packed tensor: `nchw`, or channels last."""
+    order = list(range(len(dims)))
+    if layout == "nhwc":
+        order = [0] + order[2:] + [1]
+    strides, running = [0] * len(dims), 1
+    for axis in reversed(order):
+        strides[axis] = running
+        running *= dims[axis]
+    return strides

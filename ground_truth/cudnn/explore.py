@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import gzip
-import json
 import multiprocessing
 import os
 import sys
@@ -26,6 +24,7 @@ import convolutions  # noqa: E402
 import cudnn_api as api  # noqa: E402
 import normalisation  # noqa: E402
 import recurrent  # noqa: E402
+from written import write_answer  # noqa: E402
 
 CONFIGS = 10
 _worker: Dict[str, Any] = {}
@@ -177,11 +176,7 @@ def main() -> int:
             answer["attention"] = _collect(pool, _attention, points, deadline)
         answer["skipped_attention"] = len(points) - len(answer["attention"])
         _timed(f"{len(answer['attention'])} attention points", started)
-    os.makedirs(options.out, exist_ok=True)
-    path = os.path.join(options.out, "cudnn-explore.json.gz")
-    with gzip.open(path, "wt", compresslevel=9) as stream:
-        json.dump(answer, stream, separators=(",", ":"))
-    print(f"{path}: {os.path.getsize(path)} bytes", file=sys.stderr)
+    write_answer(answer, options.out, "cudnn-explore.json.gz")
     return 0
 
 

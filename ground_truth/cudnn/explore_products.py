@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import gzip
 import json
 import multiprocessing
 import os
@@ -24,6 +23,7 @@ from typing import Any, Dict, List, Tuple
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import cudnn_api as api  # noqa: E402
+from written import write_answer  # noqa: E402
 
 # Those that people use first: the recording ends when its time is over.
 BATCHES = (32, 64, 128, 16, 8, 256, 1, 4, 2, 96, 48, 24, 12, 100, 192, 20, 40, 80, 129, 130)
@@ -173,11 +173,8 @@ def main() -> int:
             for layer in scaled(layers, side)
         ]
         rows = {str(row[0]): row for rows in pool.imap(_layer, tasks, chunksize=8) for row in rows}
-    os.makedirs(options.out, exist_ok=True)
-    path = os.path.join(options.out, "cudnn-products.json.gz")
-    with gzip.open(path, "wt", compresslevel=9) as stream:
-        json.dump(sorted(rows.values()), stream, separators=(",", ":"))
-    print(f"{len(rows)} products; {path}: {os.path.getsize(path)} bytes", file=sys.stderr)
+    print(f"{len(rows)} products", file=sys.stderr)
+    write_answer(sorted(rows.values()), options.out, "cudnn-products.json.gz")
     return 0
 
 

@@ -10,8 +10,6 @@ when there are so few queries that the keys are split. Writes `cudnn-recurrent.j
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import os
 import sys
 from typing import Any, Dict, List
@@ -23,6 +21,7 @@ import cudnn_api as api  # noqa: E402
 import normalisation  # noqa: E402
 import recurrent  # noqa: E402
 from explore import _make_handle  # noqa: E402
+from written import write_answer  # noqa: E402
 
 
 def chunk_points() -> List[recurrent.Point]:
@@ -213,11 +212,7 @@ def main() -> int:
         print(name, len(answer[name]), file=sys.stderr, flush=True)
     torch.ones(4, device="cuda", requires_grad=True).sum().backward()
     answer["few_queries"] = [{"point": point, **attention.ask(point)} for point in few_queries()]
-    os.makedirs(options.out, exist_ok=True)
-    path = os.path.join(options.out, "cudnn-recurrent.json.gz")
-    with gzip.open(path, "wt", compresslevel=9) as stream:
-        json.dump(answer, stream, separators=(",", ":"))
-    print(f"{path}: {os.path.getsize(path)} bytes", file=sys.stderr)
+    write_answer(answer, options.out, "cudnn-recurrent.json.gz")
     return 0
 
 

@@ -20,17 +20,6 @@ def _tensor(lib: ctypes.CDLL, dtype: int, dims: List[int], strides: List[int]) -
     return desc
 
 
-def _strides(dims: List[int], layout: str) -> List[int]:
-    order = list(range(len(dims)))
-    if layout == "nhwc":
-        order = [0] + order[2:] + [1]
-    strides, running = [0] * len(dims), 1
-    for axis in reversed(order):
-        strides[axis] = running
-        running *= dims[axis]
-    return strides
-
-
 def dropout_states(lib: ctypes.CDLL, handle: ctypes.c_void_p) -> int:
     size = ctypes.c_size_t()
     status = lib.cudnnDropoutGetStatesSize(handle, ctypes.byref(size))
@@ -79,9 +68,9 @@ def batch_norms(lib: ctypes.CDLL, handle: ctypes.c_void_p) -> List[Dict[str, Any
 def _batch_norm(
     lib: ctypes.CDLL, handle: ctypes.c_void_p, dims: List[int], layout: str, dtype: int, mode: int
 ) -> Dict[str, Any]:
-    x = _tensor(lib, dtype, dims, _strides(dims, layout))
+    x = _tensor(lib, dtype, dims, api.strides_of(dims, layout))
     kept = [1, dims[1]] + [1] * (len(dims) - 2) if mode else [1] + dims[1:]
-    scale = _tensor(lib, api.FLOAT, kept, _strides(kept, layout))
+    scale = _tensor(lib, api.FLOAT, kept, api.strides_of(kept, layout))
     forward, backward, reserve = ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_size_t()
     status = [
         lib.cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
@@ -145,7 +134,7 @@ def _ctc(
     ragged: int,
 ) -> Dict[str, Any]:
     dims = [point["steps"], point["batch"], point["alphabet"]]
-    probs = _tensor(lib, api.FLOAT, dims, _strides(dims, "nchw"))
+    probs = _tensor(lib, api.FLOAT, dims, api.strides_of(dims, "nchw"))
     batch, label = point["batch"], point["label"]
     each = [max(1, label - (index if ragged else 0)) for index in range(batch)]
     label_lengths = (ctypes.c_int * batch)(*each)

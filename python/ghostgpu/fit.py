@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import copyreg
 import functools
 import weakref
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
+
+from .fit_class import class_with_forward
 
 if TYPE_CHECKING:
     from torch import nn
@@ -140,22 +141,7 @@ def _cut_class(original: Any, outer: Any, host: Any, own: Any) -> Any:
         group = ddp.process_group if ddp is not None and ddp.require_backward_grad_sync else None
         return _FITTED[self].call(make, self, arguments, options, group)
 
-    def reduce_ex(self: Any, protocol: Any) -> Any:
-        # Copies and files have the model's own class: they are not cut, and need nothing of ours.
-        reduced = list(original.__reduce_ex__(self, protocol))
-        if reduced[0] is copyreg.__newobj__:  # type: ignore[attr-defined]
-            reduced[:2] = [plain_instance, (original,)]
-        return tuple(reduced)
-
-    made = type(original.__name__, (original,), {"forward": forward, "__reduce_ex__": reduce_ex})
-    made.__module__, made.__qualname__ = original.__module__, original.__qualname__
-    made.__doc__ = original.__doc__
-    return made
-
-
-def plain_instance(kind: Any) -> Any:
-    """An instance that copying or unpickling goes on to fill."""
-    return kind.__new__(kind)
+    return class_with_forward(original, forward)
 
 
 def _on_host(host: Any, model: Any, make: Any, *arguments: Any, **options: Any) -> Any:

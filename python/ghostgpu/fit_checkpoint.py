@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import copyreg
 import functools
 import inspect
 from typing import Any
+
+from .fit_class import class_with_forward
 
 
 def checkpoint_blocks(torch: Any, model: Any, wanted: str) -> None:
@@ -46,7 +47,6 @@ def _checkpointed(torch: Any, original: Any) -> Any:
     """A class whose forward pass keeps nothing but its arguments."""
     import torch.utils.checkpoint as checkpointing
 
-    from .fit import plain_instance
     from .tricks.chunking.surroundings import buffers_set
 
     def forward(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -62,12 +62,4 @@ def _checkpointed(torch: Any, original: Any) -> Any:
             run, *arguments, use_reentrant=False, context_fn=contexts, **options
         )
 
-    def reduce_ex(self: Any, protocol: Any) -> Any:
-        reduced = list(original.__reduce_ex__(self, protocol))
-        if reduced[0] is copyreg.__newobj__:  # type: ignore[attr-defined]
-            reduced[:2] = [plain_instance, (original,)]
-        return tuple(reduced)
-
-    made = type(original.__name__, (original,), {"forward": forward, "__reduce_ex__": reduce_ex})
-    made.__module__, made.__qualname__ = original.__module__, original.__qualname__
-    return made
+    return class_with_forward(original, forward)

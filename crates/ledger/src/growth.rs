@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ghostgpu_recording::{Category, NameId, StackId};
+use ghostgpu_recording::{Allocation, Category, NameId, StackId};
 
 use crate::card_ledger::CardLedger;
 use crate::lasting_rise::lasting_rise;
@@ -208,9 +208,7 @@ impl CardLedger<'_> {
             .map(|key| (key.clone(), [(); 3].map(|()| Changes::over(ends.len()))))
             .collect();
         for one in &self.card.allocations {
-            let passed = |event: u32| ends.partition_point(|end| end.0 <= event as usize);
-            let first = one.allocated_at.map_or(0, passed);
-            let after = one.freed_at.map_or(ends.len(), passed);
+            let (first, after) = ends_with(one, ends);
             // Most of what a step makes is gone before its end: no need to look where it was made.
             if first >= after {
                 continue;
@@ -265,6 +263,13 @@ struct Series {
     /// Of what was made in an earlier step.
     old_bytes: Vec<u64>,
     old_count: Vec<u64>,
+}
+
+/// The first end at which an allocation is live, and the first at which it is not any more.
+pub(crate) fn ends_with(one: &Allocation, ends: &[Moment]) -> (usize, usize) {
+    let passed = |event: u32| ends.partition_point(|end| end.0 <= event as usize);
+    let first = one.allocated_at.map_or(0, passed);
+    (first, one.freed_at.map_or(ends.len(), passed))
 }
 
 /// By how much a sum changes at each of a number of points.

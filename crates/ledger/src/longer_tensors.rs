@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use ghostgpu_recording::{Allocation, Category};
 
 use crate::card_ledger::CardLedger;
-use crate::growth::{Changes, GrowthSource};
+use crate::growth::{Changes, GrowthSource, ends_with};
 use crate::lasting_rise::lasting_rise;
 use crate::moment::Moment;
 use crate::places::{Place, Places};
@@ -37,9 +37,7 @@ impl CardLedger<'_> {
         let mut inputs = Changes::over(ends.len());
         let mut found: BTreeMap<Place, Tensors> = BTreeMap::new();
         for one in &self.card.allocations {
-            let passed = |event: u32| ends.partition_point(|end| end.0 <= event as usize);
-            let first = one.allocated_at.map_or(0, passed);
-            let after = one.freed_at.map_or(ends.len(), passed);
+            let (first, after) = ends_with(one, ends);
             if first >= after {
                 continue;
             }

@@ -19,27 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "scripts"))
 
-from models import MODELS, Job  # type: ignore[import-not-found]
+from models import MODELS, Job, OneSample  # type: ignore[import-not-found]
 
 #: As many steps as Lightning's finder makes of each batch; more follow to measure their time.
 STEPS_OF_A_TRIAL = 3
 STEPS = 10
-
-
-class OneSample(Dataset[Any]):
-    def __init__(self, sample: dict[str, Any], length: int) -> None:
-        self.sample = sample
-        self.length = length
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        return self.sample
 
 
 def with_accelerate(name: str, wanted: int) -> dict[str, Any]:

@@ -10,29 +10,14 @@ import argparse
 import time
 
 import torch
-from models import MODELS
-from torch.utils.data import DataLoader, Dataset
+from models import MODELS, OneSample
+from torch.utils.data import DataLoader
 
 parser = argparse.ArgumentParser()
 parser.add_argument("model", choices=MODELS)
 parser.add_argument("--batch-size", type=int, required=True)
 parser.add_argument("--steps", type=int, default=20)
 arguments = parser.parse_args()
-
-
-class OneSample(Dataset):
-    """The same sample again and again, so that loading takes no time."""
-
-    def __init__(self, sample: dict[str, torch.Tensor], length: int) -> None:
-        self.sample = sample
-        self.length = length
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        return self.sample
-
 
 torch.manual_seed(0)
 torch.set_float32_matmul_precision("high")
