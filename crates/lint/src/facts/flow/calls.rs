@@ -170,7 +170,7 @@ impl<'a> Reader<'_, 'a> {
                 else {
                     continue;
                 };
-                // A tuple's id is valid for one pass only: its shape is passed on instead.
+                // Tuples have new ids in every pass, so callers would never agree on one.
                 let value = match value.kind {
                     _ if is_rest => Value {
                         kind: Kind::Container,
@@ -189,7 +189,7 @@ impl<'a> Reader<'_, 'a> {
                 self.summaries[unit].given[index] = after;
             }
         }
-        let returned = self.of_this_pass(self.summaries[unit].returns);
+        let returned = self.summaries[unit].returns;
         if returned.kind == Kind::Unset {
             return Value::UNKNOWN;
         }
@@ -200,18 +200,6 @@ impl<'a> Reader<'_, 'a> {
             }
         } else {
             returned
-        }
-    }
-
-    /// What a unit gives. The id of a tuple is from this pass if the unit was already read, else from the
-    /// last one.
-    pub(super) fn of_this_pass(&self, value: Value) -> Value {
-        match value.kind {
-            Kind::Tuple(id) if id >= self.flow.tuples.len() => Value {
-                kind: Kind::Unknown,
-                ..value
-            },
-            _ => value,
         }
     }
 

@@ -305,7 +305,12 @@ impl<'a> Reader<'_, 'a> {
                 ..value
             },
             Kind::Loader => Value::tensor(Truth::No, Truth::No, Truth::No),
-            Kind::Generator(unit) => self.of_this_pass(self.summaries[unit].yields),
+            Kind::Generator(unit) => match self.summaries[unit].yields {
+                Value {
+                    kind: Kind::Unset, ..
+                } => Value::UNKNOWN,
+                yielded => yielded,
+            },
             Kind::StateDict => Value::tensor(Truth::No, value.card, Truth::Maybe),
             Kind::Parameters => Value::tensor(Truth::Maybe, Truth::Maybe, Truth::No),
             Kind::Number => Value::number(),

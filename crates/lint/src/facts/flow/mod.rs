@@ -110,7 +110,6 @@ pub fn follow<'a>(
     };
     for _ in 0..ROUNDS {
         reader.changed = false;
-        reader.flow.tuples.clear();
         for unit in 0..structure.units.len() {
             reader.unit(unit);
         }
@@ -189,7 +188,7 @@ impl<'a> Reader<'_, 'a> {
         };
         // Tuples get new ids in every pass: the ids alone are not a change.
         let same = match (returns.kind, self.summaries[id].returns.kind) {
-            (Kind::Tuple(_), Kind::Tuple(_)) => true,
+            (Kind::Tuple(one), Kind::Tuple(other)) => self.are_alike(one, other),
             _ => returns == self.summaries[id].returns,
         };
         self.changed |= !same;
@@ -415,6 +414,15 @@ impl<'a> Reader<'_, 'a> {
             card,
             scalar: Truth::No,
         }
+    }
+
+    /// Whether two tuples have the same elements, whatever their ids.
+    fn are_alike(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (&self.flow.tuples[one], &self.flow.tuples[other]);
+        one.len() == other.len()
+            && one.iter().zip(other).all(|(left, right)| {
+                left == right || matches!((left.kind, right.kind), (Kind::Tuple(_), Kind::Tuple(_)))
+            })
     }
 
     fn join(&mut self, left: Value, right: Value) -> Value {
