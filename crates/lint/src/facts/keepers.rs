@@ -71,15 +71,37 @@ impl<'a> Facts<'a> {
         let handed_on = || {
             self.calls_in_unit(unit).find_map(|call| {
                 let callee = self.callee_unit(call.node).filter(|callee| *callee != unit)?;
-                self.arguments(call.node, callee)
+                let inner = self
+                    .arguments(call.node, callee)
                     .into_iter()
                     .filter(|(_, value)| as_given(value))
-                    .find_map(|(name, _)| self.keeper_within(callee, name, depth))
-                    // A container of the caller: only one of its own class is followed.
-                    .filter(|keeper| keeper.container.starts_with("self."))
+                    .find_map(|(name, _)| self.keeper_within(callee, name, depth))?;
+                let container = self.seen_from(call.node, inner)?;
+                self.is_of_others(unit, container).then_some(found(container))
             })
         };
         summed.or_else(kept).or_else(handed_on)
+    }
+
+    /// What the caller of a function calls the place where that keeps something.
+    fn seen_from(&self, call: &'a ExprCall, keeper: Keeper<'a>) -> Option<&'a str> {
+        let root = keeper.container.split(['.', '[']).next()?;
+        let place = if root == "self" {
+            match &*call.func {
+                Expr::Attribute(function) => match &*function.value {
+                    Expr::Name(name) if name.id.as_str() == "self" => {
+                        return Some(keeper.container);
+                    }
+                    other => other,
+                },
+                other => other,
+            }
+        } else if self.is_parameter_of(keeper.unit, root) {
+            self.argument_for(call, keeper.unit, root)?
+        } else {
+            return Some(keeper.container);
+        };
+        self.container_path(place)
     }
 
     /// A parameter and the names that a unit gives to it or to its parts; `None` if one of them is bound

@@ -168,7 +168,10 @@ impl<'a> Facts<'a> {
             // `[*others]`: unknown elements.
             Expr::Starred(_) => {}
             Expr::Call(call) if self.makes_record(call) => {
-                given(call).for_each(|each| self.each_part(each, visit));
+                given(call).for_each(|each| match each {
+                    Expr::Starred(all) => visit(&all.value),
+                    _ => self.each_part(each, visit),
+                });
             }
             Expr::Call(call) if plain_callee(call) == Some("dict") => {
                 let named = call.arguments.keywords.iter();

@@ -124,6 +124,7 @@ impl<'a> Facts<'a> {
                 // function of the file returns them.
                 if self.path(assign.target) != Some(path)
                     && self.elements(self.value(assign.value)).is_none()
+                    && !self.is_first_result(assign, path)
                     && !self.is_surely_output(unit, path)
                 {
                     return None;
@@ -226,6 +227,13 @@ impl<'a> Facts<'a> {
                         && self.elements(self.value(assign.value)).is_none()
                 })
         })
+    }
+
+    /// Whether a path is bound to the first result of a model, which is its output.
+    fn is_first_result(&self, assign: &Assign<'a>, path: &str) -> bool {
+        matches!(assign.target, Expr::Tuple(tuple)
+            if tuple.elts.first().is_some_and(|first| self.path(first) == Some(path)))
+            && matches!(assign.value, Expr::Call(call) if self.called_module(call).is_some())
     }
 
     /// Whether a unit passes a path to a loss, detaches it, or backpropagates what it computes from it.

@@ -6,6 +6,7 @@ use crate::syntax::last_name;
 
 /// Words for models; a name has the role if one of its words is among them.
 const MODELS: &[&str] = &[
+    "ae",
     "actor",
     "agent",
     "alexnet",
@@ -205,9 +206,12 @@ pub fn sounds_like_device(path: &str) -> bool {
 /// Whether an object is named like a class: `meter` or `loss_meter` like `AverageMeter`.
 pub fn share_a_word(object: &str, class: &str) -> bool {
     let object = words(last_name(object));
-    words(class)
-        .iter()
-        .any(|word| word.len() > 1 && object.contains(word))
+    words(class).iter().any(|word| {
+        word.len() > 1
+            && object
+                .iter()
+                .any(|each| each == word || each.strip_suffix('s') == Some(word))
+    })
 }
 
 /// The words of a name, in lower case, without numbers: `teacher` and `net` of `TeacherNet2`.
@@ -281,6 +285,7 @@ mod tests {
             ("meter", "AverageMeter", true),
             ("self.replay_buffer", "ReplayBuffer", true),
             ("ema", "EMA", true),
+            ("meters", "AverageMeter", true),
             ("pbar", "AverageMeter", false),
             ("losses", "AverageMeter", false),
         ] {

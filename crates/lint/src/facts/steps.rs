@@ -242,8 +242,10 @@ impl<'a> Facts<'a> {
     /// Whether a `for` gives what it goes over to a model, one by one: batches or samples, not the few
     /// entries of a literal.
     pub fn goes_over_inputs(&self, rounds: BlockId) -> bool {
-        let BlockKind::For(node) = self.structure.blocks[rounds].kind else {
-            return false;
+        let node = match self.structure.blocks[rounds].kind {
+            BlockKind::For(node) => node,
+            BlockKind::While(_) => return self.makes_inputs(rounds),
+            _ => return false,
         };
         let is_short = matches!(&*node.iter, Expr::Tuple(_) | Expr::List(_))
             || range_count(&node.iter)
@@ -261,10 +263,39 @@ impl<'a> Facts<'a> {
             }
         });
         let runs_model = |call: &ExprCall| self.called_module(call).is_some();
-        self.calls_inside(rounds).any(|call| {
-            inputs.iter().any(|path| self.gives(call.node, path))
-                && self.reaches(call.node, &runs_model)
-        })
+        self.makes_inputs(rounds)
+            || self.calls_inside(rounds).any(|call| {
+                inputs.iter().any(|path| self.gives(call.node, path))
+                    && self.reaches(call.node, &runs_model)
+            })
+    }
+
+    /// Whether a loop gets new inputs for a model in every iteration: `batch = jobs.get()`.
+    fn makes_inputs(&self, rounds: BlockId) -> bool {
+        let unit = self.structure.unit_of(rounds);
+        let mut made: Vec<&'a str> = Vec::new();
+        for assign in self.assigns_in_unit(unit) {
+            if !matches!(assign.value, Expr::Call(_))
+                || !self.structure.is_inside(assign.place.block, rounds)
+            {
+                continue;
+            }
+            // Not what is computed from an earlier iteration.
+            let mut is_new = true;
+            super::each_expression(assign.value, &mut |part| {
+                is_new &= self
+                    .path(part)
+                    .is_none_or(|path| !self.is_changed_inside(rounds, path));
+            });
+            if is_new {
+                self.each_target(assign.target, &mut |path| made.push(path));
+            }
+        }
+        !made.is_empty()
+            && self.calls_inside(rounds).any(|call| {
+                self.called_module(call.node).is_some()
+                    && made.iter().any(|path| self.gives(call.node, path))
+            })
     }
 
     /// Whether a call creates PyTorch's `DataLoader`.

@@ -132,7 +132,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             }
         } else if value.graph.is_no()
             && value.card.is_yes()
-            && !is_used_on_card(facts, unit, container)
+            && (grows_over_epochs(facts, unit, container)
+                || !is_used_on_card(facts, unit, container))
         {
             let help = if kept.is_joined {
                 "collect the outputs in a list with `.cpu()`, and join them once at the end"
@@ -280,6 +281,13 @@ fn is_for_some_rounds(facts: &Facts<'_>, kept: &Kept<'_>, steps: BlockId) -> boo
                 || facts.mentions(condition.test, kept.container))
                 && !facts.asks_whether_begun(condition, kept.container)
         })
+}
+
+/// Whether a hook of a framework adds to a container that nothing ever empties.
+fn grows_over_epochs(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
+    container.starts_with("self.")
+        && facts.is_batch_hook(unit)
+        && !facts.is_ever_emptied(unit, container)
 }
 
 /// Methods whose result is in host memory.

@@ -254,7 +254,7 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn of(&mut self, facts: &Facts<'a>, value: &'a Expr, total: &Expr) {
-        if facts.same_text(value, total) {
+        if facts.same_text(value, total) || is_entry(facts, value, total) {
             self.has_total = true;
             return;
         }
@@ -295,10 +295,26 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// `sums.get(name, 0)` is `sums[name]`.
+fn is_entry(facts: &Facts<'_>, value: &Expr, total: &Expr) -> bool {
+    let (Expr::Call(call), Expr::Subscript(entry)) = (value, total) else {
+        return false;
+    };
+    matches!(&*call.func, Expr::Attribute(function)
+        if function.attr.as_str() == "get" && facts.same_text(&function.value, &entry.value))
+        && call
+            .arguments
+            .args
+            .first()
+            .is_some_and(|key| facts.same_text(key, &entry.slice))
+}
+
 /// Whether an expression has the total in it.
 fn names(facts: &Facts<'_>, value: &Expr, total: &Expr) -> bool {
     let mut found = false;
-    each_expression(value, &mut |part| found |= facts.same_text(part, total));
+    each_expression(value, &mut |part| {
+        found |= facts.same_text(part, total) || is_entry(facts, part, total);
+    });
     found
 }
 

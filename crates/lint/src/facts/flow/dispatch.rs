@@ -81,7 +81,12 @@ impl<'a> Reader<'_, 'a> {
         let Expr::Attribute(function) = &*call.func else {
             return Vec::new();
         };
-        let Some(object) = path(self.text, &function.value) else {
+        // `meters[name].update(...)`: an entry is named like its container.
+        let named = match &*function.value {
+            Expr::Subscript(entry) => &entry.value,
+            other => other,
+        };
+        let Some(object) = path(self.text, named) else {
             return Vec::new();
         };
         let is_open = self.flow.value(&*function.value).kind == Kind::Unknown;

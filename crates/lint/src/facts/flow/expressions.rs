@@ -375,6 +375,20 @@ impl<'a> Reader<'_, 'a> {
             }
         }
         let value = self.eval(iterated);
+        // `for name, loss in (("a", a), ("b", b))`
+        if let Expr::Tuple(ast::ExprTuple { elts, .. }) | Expr::List(ast::ExprList { elts, .. }) =
+            iterated
+            && !elts.iter().any(Expr::is_starred_expr)
+        {
+            let mut joined = Value::UNSET;
+            for each in elts {
+                let value = self.flow.value(each);
+                joined = self.join(joined, value);
+            }
+            if joined.kind != Kind::Unset {
+                return joined;
+            }
+        }
         self.part_of(value)
     }
 
