@@ -1,9 +1,10 @@
 //! Where a model is in evaluation mode: after its `eval()`, before its next `train()`.
 
 use super::Facts;
+use super::flow::methods::is_pass;
 use super::paths::is_part_of;
 use super::structure::{BlockId, BlockKind, Call, UnitId};
-use super::usage::class_of;
+use super::usage::{class_of, owner_of};
 use super::value::{Kind, Truth};
 use crate::python::{Expr, ExprCall, Stmt, ast, span};
 use crate::syntax::{is_true, says_true};
@@ -37,11 +38,25 @@ impl<'a> Facts<'a> {
     pub fn is_evaluated(&self, unit: UnitId, expression: &'a Expr) -> bool {
         let parts = self.made_of(expression);
         self.calls_in_unit(unit).any(|call| {
-            self.called_module(call.node).is_some()
-                && parts.iter().any(|part| span(*part) == span(call.node))
+            parts.iter().any(|part| span(*part) == span(call.node))
                 && self
                     .evaluation_at(call)
+                    .or_else(|| self.evaluation_inside(call))
                     .is_some_and(|evaluation| !self.wants_gradients(unit, evaluation))
+        })
+    }
+
+    /// The evaluation that holds where a call runs a function of the file, for a model that this runs: one
+    /// that it is given, or that both see.
+    pub fn evaluation_inside(&self, call: &Call<'a>) -> Option<Evaluation> {
+        let callee = self.callee_unit(call.node)?;
+        self.calls_in_unit(callee).find_map(|inner| {
+            let model = self.called_module(inner.node)?;
+            let here = match self.argument_for(call.node, callee, model) {
+                Some(given) => self.path(given)?,
+                None => model,
+            };
+            self.evaluation_of(here, call, 0)
         })
     }
 
@@ -65,7 +80,8 @@ impl<'a> Facts<'a> {
                 .any(|other| mode_set(other.node).is_some() && self.is_mode_of(other, model));
             let holds = !sets_mode
                 && (callers > 0 && self.callers_evaluate(unit, model, callers - 1)
-                    || self.class_evaluates(unit, model));
+                    || self.class_evaluates(unit, model)
+                    || self.file_evaluates(unit, model));
             return holds.then_some(Evaluation {
                 from: 0,
                 until: usize::MAX,
@@ -128,6 +144,27 @@ impl<'a> Facts<'a> {
         evaluates
     }
 
+    /// Whether a model is a name of the file, which the file puts into evaluation mode and nothing ever puts
+    /// into training mode: one that a server runs.
+    fn file_evaluates(&self, unit: UnitId, model: &str) -> bool {
+        let root = model.split(['.', '[']).next().unwrap_or(model);
+        if unit == 0 || root == "self" || owner_of(&self.structure, unit, root).is_some() {
+            return false;
+        }
+        let mut evaluates = false;
+        for call in &self.structure.calls {
+            if let Some(trains) = mode_set(call.node)
+                && self.is_mode_of(call, model)
+            {
+                if trains {
+                    return false;
+                }
+                evaluates |= call.place.block == self.structure.units[0].block;
+            }
+        }
+        evaluates && !self.is_trained(0, root)
+    }
+
     /// Whether every call of a unit in this file gives it a model in evaluation mode.
     fn callers_evaluate(&self, unit: UnitId, model: &str, callers: usize) -> bool {
         let mut any = false;
@@ -180,7 +217,11 @@ impl<'a> Facts<'a> {
     /// The path of the module that a call runs: `model` of `model(x)` and `model.forward(x)`.
     pub fn called_module(&self, call: &ExprCall) -> Option<&'a str> {
         let module = match &*call.func {
-            Expr::Attribute(function) if function.attr.as_str() == "forward" => &*function.value,
+            Expr::Attribute(function)
+                if function.attr.as_str() == "forward" || is_pass(function.attr.as_str()) =>
+            {
+                &*function.value
+            }
             other => other,
         };
         match self.value(module).kind {
@@ -228,7 +269,7 @@ impl<'a> Facts<'a> {
         let in_data_loop = self
             .structure
             .loop_around(call.place.block)
-            .is_some_and(|id| self.is_step_loop(id))
+            .is_some_and(|id| self.is_step_loop(id) || self.goes_over_inputs(id))
             || self.is_comprehended_over_batches(call.place.block);
         let mut outputs = Vec::new();
         for assign in self.assigns_in_unit(unit) {

@@ -2,7 +2,7 @@
 
 use super::reads::direct_parts;
 use super::structure::{BlockId, BlockKind, UnitId};
-use super::usage::{bound_names, class_of};
+use super::usage::{bound_names, class_of, owner_of};
 use super::{Facts, each_expression};
 use crate::python::{Expr, ExprCall, Stmt, ast, span};
 use crate::syntax::{given, holds, plain_callee};
@@ -49,6 +49,8 @@ impl<'a> Facts<'a> {
                 if let Stmt::For(node) = statement
                     && self.structure.unit_of(place.block) == unit
                     && mentions(&node.iter, current)
+                    // `for name in names_and_values` goes over the keys.
+                    && !(self.path(&node.iter) == Some(current) && self.is_dict(unit, current))
                 {
                     add(&node.target);
                 }
@@ -70,6 +72,24 @@ impl<'a> Facts<'a> {
             }
         }
         reached
+    }
+
+    /// Whether a path is bound to a dict.
+    fn is_dict(&self, unit: UnitId, path: &str) -> bool {
+        self.units_that_see(unit, path)
+            .into_iter()
+            .flat_map(|each| self.assigns_in_unit(each))
+            .any(|assign| {
+                self.path(assign.target) == Some(path)
+                    && match assign.value {
+                        Expr::Dict(_) | Expr::DictComp(_) => true,
+                        Expr::Call(call) => matches!(
+                            plain_callee(call),
+                            Some("dict" | "defaultdict" | "OrderedDict")
+                        ),
+                        _ => false,
+                    }
+            })
     }
 
     /// Whether the graph of what a path holds may be part of an expression's value.
@@ -311,15 +331,17 @@ impl<'a> Facts<'a> {
             let class = class_of(&self.structure, unit);
             return all
                 .filter(|each| {
-                    *each == unit || class.is_some() && class_of(&self.structure, *each) == class
+                    *each == unit
+                        || class.zip(class_of(&self.structure, *each)).is_some_and(
+                            |(one, other)| self.structure.are_related(one, other),
+                        )
                 })
                 .collect();
         }
-        let is_local = unit != 0 && bound_names(&self.structure, unit).contains(&root);
-        if is_local {
+        if let Some(owner) = owner_of(&self.structure, unit, root) {
             // Nested functions see it too.
             return all
-                .filter(|each| *each == unit || self.is_written_in(*each, unit))
+                .filter(|each| *each == owner || self.is_written_in(*each, owner))
                 .collect();
         }
         all.filter(|each| {

@@ -25,9 +25,11 @@ pub fn is_of_a_framework(structure: &Structure<'_>, imports: &Imports<'_>, class
     let class = &structure.classes[class];
     class.method("training_step").is_some()
         || class.node.bases().iter().any(|base| {
-            imports
-                .qualified(base)
-                .is_some_and(|name| name.ends_with("LightningModule") || name.ends_with("Trainer"))
+            imports.qualified(base).is_some_and(|name| {
+                ["LightningModule", "Trainer", "Callback"]
+                    .iter()
+                    .any(|end| name.ends_with(end))
+            })
         })
 }
 
@@ -49,11 +51,25 @@ pub fn is_batch_hook(structure: &Structure<'_>, imports: &Imports<'_>, unit: Uni
     let found = &structure.units[unit];
     returns_loss_to_a_framework(structure, imports, unit)
         || found.class.is_some_and(|class| {
-            matches!(
-                found.name,
-                "validation_step" | "test_step" | "predict_step" | "prediction_step"
-            ) && is_of_a_framework(structure, imports, class)
+            is_batch_method(found.name) && is_of_a_framework(structure, imports, class)
         })
+}
+
+/// Methods that frameworks call once per batch: steps of modules, and what callbacks do around them.
+fn is_batch_method(name: &str) -> bool {
+    matches!(
+        name,
+        "validation_step"
+            | "test_step"
+            | "predict_step"
+            | "prediction_step"
+            | "on_step_end"
+            | "on_step_begin"
+            | "after_batch"
+            | "after_loss"
+            | "after_pred"
+            | "after_step"
+    ) || name.starts_with("on_") && (name.ends_with("_batch_end") || name.ends_with("_batch_start"))
 }
 
 /// The losses among what such a unit returns: `loss`, `{"loss": loss}`,
@@ -102,6 +118,19 @@ impl<'a> Facts<'a> {
     /// Whether a framework calls a unit once per batch, to train or to evaluate.
     pub fn is_batch_hook(&self, unit: UnitId) -> bool {
         is_batch_hook(&self.structure, &self.imports, unit)
+    }
+
+    /// Whether a framework calls a unit, but not once per batch: `before_fit`, `on_train_start`.
+    pub fn is_hook_around_steps(&self, unit: UnitId) -> bool {
+        let found = &self.structure.units[unit];
+        ["on_", "before_", "begin_", "setup"]
+            .iter()
+            .any(|begin| found.name.starts_with(begin))
+            && !self.is_batch_hook(unit)
+            && !found.name.contains("batch")
+            && found.class.is_some_and(|class| {
+                is_of_a_framework(&self.structure, &self.imports, class)
+            })
     }
 
     /// Whether a framework backpropagates what a unit returns from this path.

@@ -2,13 +2,14 @@
 
 use super::conditions::Condition;
 use super::structure::{BlockId, BlockKind, Place, UnitId};
-use super::usage::bound_names;
+use super::usage::owner_of;
 use super::value::Kind;
 use super::{Facts, each_expression};
-use crate::python::{CmpOp, Expr, ExprCall, Number, Operator, Stmt, UnaryOp};
-use crate::syntax::plain_callee;
+use crate::python::{CmpOp, Expr, ExprCall, Number, Operator, Stmt, StmtClassDef, UnaryOp};
+use crate::syntax::{given, plain_callee};
 
 /// A value added to a container.
+#[derive(Clone, Copy)]
 pub struct Kept<'a> {
     /// The path of the container.
     pub container: &'a str,
@@ -22,25 +23,25 @@ pub struct Kept<'a> {
 impl<'a> Facts<'a> {
     /// Everything that is added to a container: `a.append(x)`, `a += [x]`, `a[i] = x`,
     /// `a = torch.cat((a, x))`.
-    pub fn kept(&self) -> Vec<Kept<'a>> {
+    pub fn kept(&self) -> impl Iterator<Item = Kept<'a>> {
+        self.kept.iter().copied()
+    }
+
+    pub(super) fn all_kept(&self) -> Vec<Kept<'a>> {
         let mut all = Vec::new();
         for call in &self.structure.calls {
-            let Expr::Attribute(function) = &*call.node.func else {
+            let Some((into, value)) = self.added_by(call.node) else {
                 continue;
             };
-            let value = match (function.attr.as_str(), &*call.node.arguments.args) {
-                ("append" | "appendleft" | "extend", [value]) | ("insert", [_, value]) => value,
-                _ => continue,
-            };
-            let held = self.value(&function.value).kind;
+            let held = self.value(into).kind;
             if !matches!(held, Kind::Container | Kind::Unknown | Kind::Tensor) {
                 continue;
             }
             let unit = self.structure.unit_of(call.place.block);
-            if let Some(container) = self.container_path(&function.value)
+            if let Some(container) = self.container_path(into)
                 && !self.is_of_another_make(unit, container)
             {
-                each_part(value, &mut |value| {
+                self.each_part(value, &mut |value| {
                     all.push(Kept {
                         container,
                         value,
@@ -87,7 +88,7 @@ impl<'a> Facts<'a> {
                 _ => None,
             };
             if let Some((container, value)) = added {
-                each_part(value, &mut |value| {
+                self.each_part(value, &mut |value| {
                     all.push(Kept {
                         container,
                         value,
@@ -99,6 +100,106 @@ impl<'a> Facts<'a> {
             }
         }
         all
+    }
+
+    /// The container and the value of a call that adds one: `a.append(x)`, `heappush(a, x)`.
+    fn added_by(&self, call: &'a ExprCall) -> Option<(&'a Expr, &'a Expr)> {
+        let arguments = &*call.arguments.args;
+        if self.callee(call).as_deref() == Some("heapq.heappush") {
+            return match arguments {
+                [into, value] => Some((into, value)),
+                _ => None,
+            };
+        }
+        let called = match &*call.func {
+            // `push = history.append` and then `push(loss)`
+            Expr::Name(name) => self.bound_method(name.id.as_str())?,
+            other => other,
+        };
+        let Expr::Attribute(function) = called else {
+            return None;
+        };
+        let is_container = || self.value(&function.value).kind == Kind::Container;
+        match (function.attr.as_str(), arguments) {
+            ("append" | "appendleft" | "extend", [value]) | ("insert", [_, value]) => {
+                Some((&function.value, value))
+            }
+            ("add", [value]) if is_container() => Some((&function.value, value)),
+            // `history.update({step: loss})`
+            ("update", [value @ Expr::Dict(dict)])
+                if is_container()
+                    && dict.items.iter().any(|item| {
+                        !matches!(item.key, Some(Expr::StringLiteral(_)) | None)
+                    }) =>
+            {
+                Some((&function.value, value))
+            }
+            _ => None,
+        }
+    }
+
+    /// The method that a name is bound to, if it is bound once.
+    fn bound_method(&self, name: &str) -> Option<&'a Expr> {
+        let mut bound = (self.structure.assigns.iter())
+            .filter(|assign| self.targets(assign.target, name))
+            .map(|assign| assign.value);
+        match (bound.next(), bound.next()) {
+            (Some(method @ Expr::Attribute(_)), None) => Some(method),
+            _ => None,
+        }
+    }
+
+    /// The values of a literal or a record that is put into a container: those of
+    /// `{"loss": loss, "step": i}` and of `Result(loss, i)`.
+    fn each_part(&self, value: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
+        match value {
+            Expr::Dict(dict) => dict
+                .items
+                .iter()
+                .for_each(|item| self.each_part(&item.value, visit)),
+            Expr::List(list) => list
+                .elts
+                .iter()
+                .for_each(|each| self.each_part(each, visit)),
+            Expr::Tuple(tuple) => tuple
+                .elts
+                .iter()
+                .for_each(|each| self.each_part(each, visit)),
+            // `[*others]`: unknown elements.
+            Expr::Starred(_) => {}
+            Expr::Call(call) if self.makes_record(call) => {
+                given(call).for_each(|each| match each {
+                    Expr::Starred(all) => visit(&all.value),
+                    _ => self.each_part(each, visit),
+                });
+            }
+            Expr::Call(call) if plain_callee(call) == Some("dict") => {
+                let named = call.arguments.keywords.iter();
+                named.for_each(|keyword| self.each_part(&keyword.value, visit));
+            }
+            _ => visit(value),
+        }
+    }
+
+    /// Whether a call makes a named tuple or a data class, which only hold what they are given.
+    fn makes_record(&self, call: &ExprCall) -> bool {
+        let Some(name) = plain_callee(call) else {
+            return false;
+        };
+        match self.value(&call.func).kind {
+            Kind::Class(class) => {
+                let class = &self.structure.classes[class];
+                let is_data = is_record(class.node);
+                is_data && class.method("__init__").is_none()
+            }
+            _ => self.structure.assigns.iter().any(|assign| {
+                self.path(assign.target) == Some(name)
+                    && matches!(assign.value, Expr::Call(made)
+                        if self.callee(made).is_some_and(|made| {
+                            made.ends_with("namedtuple") || made.ends_with("NamedTuple")
+                        }))
+            }),
+        }
     }
 
     /// What `torch.cat((a, x))` adds to `a`.
@@ -138,18 +239,29 @@ impl<'a> Facts<'a> {
     /// Whether a key is a counter or variable of the loop around it.
     fn changes_with_the_round(&self, key: &Expr, block: BlockId) -> bool {
         self.structure
-            .loop_around(block)
-            .is_some_and(|id| match self.structure.blocks[id].kind {
-                BlockKind::For(node) => {
+            .enclosing(block)
+            .any(|(id, kind)| match kind {
+                BlockKind::For(_) | BlockKind::While(_) => {
                     let mut named = false;
                     each_expression(key, &mut |part| {
                         named |= self
                             .path(part)
-                            .is_some_and(|path| self.targets(&node.target, path));
+                            .is_some_and(|path| self.changes_in(id, kind, path));
                     });
                     named
                 }
                 _ => false,
+            })
+    }
+
+    /// Whether a loop gives a path another value in every iteration: as its target, or as a counter.
+    fn changes_in(&self, rounds: BlockId, kind: BlockKind<'a>, path: &str) -> bool {
+        let is_target = matches!(kind, BlockKind::For(node) if self.targets(&node.target, path));
+        is_target
+            || self.assigns_in_unit(self.structure.unit_of(rounds)).any(|assign| {
+                assign.operator == Some(Operator::Add)
+                    && self.structure.is_inside(assign.place.block, rounds)
+                    && self.path(assign.target) == Some(path)
             })
     }
 
@@ -184,7 +296,7 @@ impl<'a> Facts<'a> {
         }
         let unit = self.structure.unit_of(steps);
         let root = path.split(['.', '[']).next().unwrap_or(path);
-        let is_own = root != "self" && bound_names(&self.structure, unit).contains(&root);
+        let is_own = root != "self" && owner_of(&self.structure, unit, root) == Some(unit);
         !is_own
             && self.outlives(steps, path)
             && self.units_that_see(unit, path).into_iter().all(|each| {
@@ -193,18 +305,41 @@ impl<'a> Facts<'a> {
                     || name == "__init__"
                     || name.contains("epoch")
                     || !self.resets(each, path)
+                    || self.is_called_but_not_in_steps(each)
+                    || self.is_hook_around_steps(each)
             })
+    }
+
+    /// Whether the file calls a unit, but never in a step: before training, between epochs.
+    fn is_called_but_not_in_steps(&self, unit: UnitId) -> bool {
+        let is_called = self.structure.calls.iter().any(|call| {
+            self.callee_unit(call.node) == Some(unit) || self.candidates(call.node).contains(&unit)
+        });
+        unit != 0 && is_called && !self.is_run_in_steps(unit)
+    }
+
+    /// Whether a unit that runs in every step empties a container or binds it anew.
+    pub fn is_reset_in_steps(&self, unit: UnitId, path: &str) -> bool {
+        self.units_that_see(unit, path)
+            .into_iter()
+            .any(|each| self.is_run_in_steps(each) && self.resets(each, path))
     }
 
     /// Whether a unit empties a container or binds it anew; the file itself only in a loop.
     fn resets(&self, unit: UnitId, path: &str) -> bool {
         let own = self.structure.units[unit].block;
+        // The unit that a name belongs to makes it once, unless in a loop.
+        let root = path.split(['.', '[']).next().unwrap_or(path);
+        let is_owner = root != "self"
+            && owner_of(&self.structure, unit, root).unwrap_or(0) == unit;
         let is_repeated =
-            |place: Place| unit != 0 || self.structure.loop_around(place.block).is_some();
+            |place: Place| !is_owner || self.structure.loop_around(place.block).is_some();
         let bound = self.assigns_in_unit(unit).any(|assign| {
             is_repeated(assign.place)
                 && assign.operator.is_none()
-                && prefixes(path).any(|each| self.targets(assign.target, each))
+                && prefixes(path).any(|each| {
+                    self.targets(assign.target, each) && !self.mentions(assign.value, each)
+                })
         });
         let emptied = self.calls_in_unit(unit).any(|call| {
             matches!(self.method(call.node), Some((receiver, name))
@@ -316,19 +451,21 @@ pub fn prefixes(path: &str) -> impl Iterator<Item = &str> {
         .chain(std::iter::once(path))
 }
 
-/// The values of a literal that is put into a container: those of `{"loss": loss, "step": i}`.
-fn each_part<'a>(value: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
-    match value {
-        Expr::Dict(dict) => dict
-            .items
-            .iter()
-            .for_each(|item| each_part(&item.value, visit)),
-        Expr::List(list) => list.elts.iter().for_each(|each| each_part(each, visit)),
-        Expr::Tuple(tuple) => tuple.elts.iter().for_each(|each| each_part(each, visit)),
-        // `[*others]`: unknown elements.
-        Expr::Starred(_) => {}
-        _ => visit(value),
-    }
+/// `class Result(NamedTuple)`, `@dataclass class Result`.
+fn is_record(class: &StmtClassDef) -> bool {
+    let is_named = |expression: &Expr, name: &str| match expression {
+        Expr::Name(found) => found.id.as_str() == name,
+        Expr::Attribute(found) => found.attr.as_str() == name,
+        _ => false,
+    };
+    class.bases().iter().any(|base| is_named(base, "NamedTuple"))
+        || class.decorator_list.iter().any(|decorator| {
+            let called = match &decorator.expression {
+                Expr::Call(call) => &*call.func,
+                other => other,
+            };
+            is_named(called, "dataclass")
+        })
 }
 
 /// `None`, `[]`, `0`.

@@ -22,6 +22,7 @@ pub mod flows;
 pub mod frameworks;
 pub mod frozen;
 pub mod imports;
+pub mod keepers;
 pub mod keeping;
 pub mod memory_errors;
 pub mod origin;
@@ -33,16 +34,20 @@ pub mod reduction;
 pub mod roles;
 pub mod steps;
 pub mod structure;
+pub mod terms;
 pub mod torch_names;
 pub mod training;
 pub mod usage;
 pub mod value;
 mod walk;
 
+use std::cell::OnceCell;
+
 use crate::python::{Expr, ExprCall, Ranged, Stmt, Tree, span};
 use crate::source::Source;
 use flow::Flow;
 use imports::Imports;
+use keeping::Kept;
 use structure::{Assign, BlockId, Call, Structure, UnitId};
 use usage::{Usage, Usages};
 use value::{Truth, Value};
@@ -55,6 +60,9 @@ pub struct Facts<'a> {
     pub imports: Imports<'a>,
     usages: Usages<'a>,
     flow: Flow,
+    /// Which units run once per step.
+    run_in_steps: OnceCell<Vec<bool>>,
+    kept: Vec<Kept<'a>>,
 }
 
 impl<'a> Facts<'a> {
@@ -63,14 +71,18 @@ impl<'a> Facts<'a> {
         let imports = Imports::of(&structure);
         let usages = Usages::of(source.text(), &structure, &imports);
         let flow = flow::follow(source.text(), &structure, &imports, &usages);
-        Self {
+        let mut facts = Self {
             source,
             tree,
             structure,
             imports,
             usages,
             flow,
-        }
+            run_in_steps: OnceCell::new(),
+            kept: Vec::new(),
+        };
+        facts.kept = facts.all_kept();
+        facts
     }
 
     /// The source text of a piece of syntax.
@@ -96,6 +108,11 @@ impl<'a> Facts<'a> {
     /// The elements of a tuple whose elements are known.
     pub fn elements(&self, value: Value) -> Option<&[Value]> {
         self.flow.elements(value)
+    }
+
+    /// The methods of the file that a call on an object of unknown class may run.
+    pub fn candidates(&self, call: &ExprCall) -> &[UnitId] {
+        self.flow.candidates(call)
     }
 
     /// Whether gradients are enabled at a call or an assignment.

@@ -1,19 +1,38 @@
 //! Where a value was created: back through names and size-preserving operations.
 
+use std::cell::Cell;
+
 use super::Facts;
 use super::structure::{Assign, UnitId};
 use super::torch_names;
 use super::value::Kind;
 use crate::python::{Expr, ExprCall, Stmt, span};
+use crate::syntax::{given, plain_callee};
 
 /// How many names are followed back.
 const FAR: usize = 12;
+/// How many expressions are looked at on the way.
+const LOOKS: usize = 256;
+
+/// Which operations are followed back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Size {
+    /// Those whose result is as large as their input.
+    Kept,
+    /// All that keep the graph.
+    Any,
+}
 
 impl<'a> Facts<'a> {
     /// The model call that produced an expression: its output, a part of it, or a tensor of the same size
     /// computed from it.
     pub fn model_call(&self, unit: UnitId, expression: &'a Expr) -> Option<&'a ExprCall> {
-        self.model_call_within(unit, expression, FAR)
+        self.model_call_within(unit, expression, FAR, Size::Kept, &Cell::new(LOOKS))
+    }
+
+    /// The model call whose graph an expression has, whatever was computed from its output since.
+    pub fn model_behind(&self, unit: UnitId, expression: &'a Expr) -> Option<&'a ExprCall> {
+        self.model_call_within(unit, expression, FAR, Size::Any, &Cell::new(LOOKS))
     }
 
     fn model_call_within(
@@ -21,61 +40,165 @@ impl<'a> Facts<'a> {
         unit: UnitId,
         expression: &'a Expr,
         far: usize,
+        size: Size,
+        looks: &Cell<usize>,
     ) -> Option<&'a ExprCall> {
         let far = far.checked_sub(1)?;
+        looks.set(looks.get().checked_sub(1)?);
+        if size == Size::Any && !self.value(expression).graph.is_yes() {
+            return None;
+        }
+        let any_part = |mut parts: &mut dyn Iterator<Item = &'a Expr>| {
+            Iterator::find_map(&mut parts, |part| {
+                self.model_call_within(unit, part, far, size, looks)
+            })
+        };
         match expression {
             Expr::Call(call) => {
-                if self.called_module(call).is_some() {
+                if self.called_module(call).is_some() || self.runs_model_here(call) {
                     return Some(call);
                 }
                 if let Some(collected) = self.joined(unit, call) {
-                    return self.model_call_within(unit, collected, far);
+                    return self.model_call_within(unit, collected, far, size, looks);
+                }
+                if size == Size::Any {
+                    let receiver = self.method(call).map(|(receiver, _)| receiver);
+                    return self
+                        .callee_unit(call)
+                        .is_none()
+                        .then(|| any_part(&mut receiver.into_iter().chain(given(call))))
+                        .flatten();
                 }
                 if let Some(name) = self.callee(call) {
                     let last = name.rsplit('.').next().unwrap_or(&name);
                     return match call.arguments.args.first() {
                         Some(first) if name.starts_with("torch.") && keeps_size(last) => {
-                            self.model_call_within(unit, first, far)
+                            self.model_call_within(unit, first, far, size, looks)
                         }
                         _ => None,
                     };
                 }
                 match &*call.func {
                     Expr::Attribute(function) if keeps_size(function.attr.as_str()) => {
-                        self.model_call_within(unit, &function.value, far)
+                        self.model_call_within(unit, &function.value, far, size, looks)
                     }
                     _ => None,
                 }
+            }
+            Expr::BinOp(operation) if size == Size::Any => {
+                any_part(&mut [&*operation.left, &*operation.right].into_iter())
+            }
+            Expr::UnaryOp(operation) if size == Size::Any => {
+                any_part(&mut std::iter::once(&*operation.operand))
+            }
+            Expr::List(list) if size == Size::Any => any_part(&mut list.elts.iter()),
+            Expr::Tuple(tuple) if size == Size::Any => any_part(&mut tuple.elts.iter()),
+            Expr::ListComp(comprehension) if size == Size::Any => {
+                any_part(&mut std::iter::once(&*comprehension.elt))
             }
             Expr::Attribute(attribute)
                 if matches!(
                     attribute.attr.as_str(),
                     "data" | "logits" | "last_hidden_state"
-                ) =>
+                ) || size == Size::Any && !self.is_bound_in(unit, expression) =>
             {
-                self.model_call_within(unit, &attribute.value, far)
+                self.model_call_within(unit, &attribute.value, far, size, looks)
             }
             Expr::Subscript(subscript)
-                if matches!(
-                    *subscript.slice,
-                    Expr::StringLiteral(_) | Expr::NumberLiteral(_)
-                ) && self.path(expression).is_none_or(|path| {
-                    !self
-                        .assigns_in_unit(unit)
-                        .any(|assign| self.path(assign.target) == Some(path))
-                }) =>
+                if (size == Size::Any
+                    || matches!(
+                        *subscript.slice,
+                        Expr::StringLiteral(_) | Expr::NumberLiteral(_)
+                    ))
+                    && !self.is_bound_in(unit, expression) =>
             {
-                self.model_call_within(unit, &subscript.value, far)
+                self.model_call_within(unit, &subscript.value, far, size, looks)
             }
             _ => {
                 let path = self.path(expression)?;
+                if let Some(iterated) = self.handed_out(unit, path, expression) {
+                    return self.model_call_within(unit, iterated, far, size, looks);
+                }
                 let assign = self.last_assign(unit, path, expression)?;
-                // Which of several results have a graph shows only in how they are used.
-                if self.path(assign.target) != Some(path) && !self.is_surely_output(unit, path) {
+                // Which of several results have a graph shows only in how they are used, unless a
+                // function of the file returns them.
+                if self.path(assign.target) != Some(path)
+                    && self.elements(self.value(assign.value)).is_none()
+                    && !self.is_first_result(assign, path)
+                    && !self.is_surely_output(unit, path)
+                {
                     return None;
                 }
-                self.model_call_within(unit, assign.value, far)
+                self.model_call_within(unit, assign.value, far, size, looks)
             }
+        }
+    }
+
+    /// The model call of which an expression is one of several results.
+    pub fn model_of_several(&self, unit: UnitId, expression: &'a Expr) -> Option<&'a ExprCall> {
+        let path = self.path(expression)?;
+        let assign = self.last_assign(unit, path, expression)?;
+        match assign.value {
+            Expr::Call(call) if self.called_module(call).is_some() => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Whether a call runs a function of the file that runs a model, and returns tensors.
+    fn runs_model_here(&self, call: &ExprCall) -> bool {
+        let returns = self.result(call);
+        self.is_function(call)
+            && (returns.is_tensor() || self.elements(returns).is_some())
+            && self
+                .callee_unit(call)
+                .is_some_and(|unit| self.runs(unit, &|inner| self.called_module(inner.node).is_some()))
+    }
+
+    /// Whether a unit binds the path that an expression names.
+    fn is_bound_in(&self, unit: UnitId, expression: &Expr) -> bool {
+        self.path(expression).is_some_and(|path| {
+            self.assigns_in_unit(unit)
+                .any(|assign| self.path(assign.target) == Some(path))
+        })
+    }
+
+    /// What a loop around an expression goes over to bind a path: `features` of
+    /// `for name, feature in zip(names, features)`.
+    fn handed_out(&self, unit: UnitId, path: &str, expression: &Expr) -> Option<&'a Expr> {
+        let at = span(expression).start;
+        let around = self.structure.statements.iter().filter_map(|(statement, place)| {
+            match statement {
+                Stmt::For(node)
+                    if self.structure.unit_of(place.block) == unit
+                        && span(node).contains(&at)
+                        && self.targets(&node.target, path) =>
+                {
+                    Some(node)
+                }
+                _ => None,
+            }
+        });
+        let node = around.max_by_key(|node| span(*node).start)?;
+        self.part_given_to(&node.target, &node.iter, path)
+    }
+
+    fn part_given_to(&self, target: &Expr, iterated: &'a Expr, path: &str) -> Option<&'a Expr> {
+        let (Expr::Call(call), Expr::Tuple(parts)) = (iterated, target) else {
+            return (self.path(target) == Some(path)).then_some(iterated);
+        };
+        match (plain_callee(call)?, &*call.arguments.args) {
+            ("zip", given) => {
+                let pairs = parts.elts.iter().zip(given);
+                pairs
+                    .into_iter()
+                    .find(|(part, _)| self.targets(part, path))
+                    .and_then(|(part, given)| self.part_given_to(part, given, path))
+            }
+            ("enumerate", [given]) => match &*parts.elts {
+                [_, part] => self.part_given_to(part, given, path),
+                _ => None,
+            },
+            _ => None,
         }
     }
 
@@ -86,7 +209,7 @@ impl<'a> Facts<'a> {
             return None;
         }
         let container = self.path(call.arguments.args.first()?)?;
-        let mut kept = self.kept().into_iter().filter(|kept| {
+        let mut kept = self.kept().filter(|kept| {
             kept.container == container && self.structure.unit_of(kept.place.block) == unit
         });
         let first = kept.next()?;
@@ -106,9 +229,16 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a unit passes a path to a loss, or detaches it.
-    fn is_surely_output(&self, unit: UnitId, path: &str) -> bool {
-        self.calls_in_unit(unit).any(|call| {
+    /// Whether a path is bound to the first result of a model, which is its output.
+    fn is_first_result(&self, assign: &Assign<'a>, path: &str) -> bool {
+        matches!(assign.target, Expr::Tuple(tuple)
+            if tuple.elts.first().is_some_and(|first| self.path(first) == Some(path)))
+            && matches!(assign.value, Expr::Call(call) if self.called_module(call).is_some())
+    }
+
+    /// Whether a unit passes a path to a loss, detaches it, or backpropagates what it computes from it.
+    fn is_surely_output(&self, unit: UnitId, path: &'a str) -> bool {
+        self.ends_in_backward(unit, path) || self.calls_in_unit(unit).any(|call| {
             let is_loss = self.value(&call.node.func).kind == Kind::Criterion
                 || self
                     .callee(call.node)

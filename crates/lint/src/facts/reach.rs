@@ -18,6 +18,14 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Whether a call runs a function or a method, not a model.
+    pub fn is_function(&self, call: &ExprCall) -> bool {
+        !matches!(
+            self.value(&call.func).kind,
+            Kind::Module(_) | Kind::Class(_) | Kind::Criterion
+        )
+    }
+
     /// A unit and every unit of the file that it runs, directly or not.
     pub fn units_run_by(&self, unit: UnitId) -> Vec<UnitId> {
         let mut reached = vec![unit];

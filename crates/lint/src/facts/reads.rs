@@ -6,7 +6,7 @@ use super::usage::bound_names;
 use super::value::{Kind, Truth};
 use super::{Facts, each_expression};
 use crate::python::{Expr, ExprCall, Stmt, ast, span};
-use crate::syntax::{given, holds};
+use crate::syntax::{given, holds, says_true};
 
 impl<'a> Facts<'a> {
     /// Calls `visit` for every expression in a statement, but not in nested statements.
@@ -111,7 +111,7 @@ impl<'a> Facts<'a> {
                 }
                 match self.bindings_before(steps, path, name) {
                     Some(values) => open.extend(values),
-                    None => behind |= self.may_hold_graph(name),
+                    None => behind |= self.may_hold_graph(name) && !self.is_leaf(path),
                 }
             });
             if behind {
@@ -236,6 +236,21 @@ impl<'a> Facts<'a> {
             }
         }
         None
+    }
+
+    /// Whether a path is only bound to tensors that a graph begins with: `torch.zeros(3, requires_grad=True)`.
+    fn is_leaf(&self, path: &str) -> bool {
+        let mut bound = (self.structure.assigns.iter())
+            .filter(|assign| self.targets(assign.target, path))
+            .peekable();
+        bound.peek().is_some()
+            && bound.all(|assign| {
+                matches!(assign.value, Expr::Call(call)
+                    if self.callee(call).is_some_and(|name| {
+                        name.ends_with("nn.Parameter")
+                            || name.starts_with("torch.") && says_true(call, "requires_grad")
+                    }))
+            })
     }
 
     fn may_hold_graph(&self, expression: &Expr) -> bool {

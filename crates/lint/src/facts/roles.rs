@@ -6,40 +6,66 @@ use crate::syntax::last_name;
 
 /// Words for models; a name has the role if one of its words is among them.
 const MODELS: &[&str] = &[
+    "ae",
     "actor",
     "agent",
+    "alexnet",
     "autoencoder",
     "backbone",
     "bert",
     "classifier",
     "cnn",
+    "convnet",
     "critic",
     "decoder",
     "denoiser",
+    "densenet",
     "detector",
+    "disc",
     "discriminator",
+    "dqn",
+    "efficientnet",
+    "embedder",
     "encoder",
     "extractor",
+    "featurizer",
+    "gat",
+    "gcn",
+    "gen",
     "generator",
+    "gnn",
     "gpt",
     "gru",
+    "lenet",
     "llm",
     "lm",
     "lstm",
     "mlp",
+    "mobilenet",
     "model",
+    "module",
     "net",
     "network",
+    "pointnet",
     "policy",
+    "predictor",
+    "projector",
+    "qnet",
+    "regressor",
     "resnet",
     "rnn",
+    "segmenter",
+    "segnet",
     "student",
     "teacher",
+    "tower",
     "transformer",
+    "trunk",
     "unet",
     "vae",
     "vgg",
     "vit",
+    "wavenet",
 ];
 
 /// Words for what is not a model although it has a word of one: `model_fn`, `net_name`.
@@ -120,6 +146,10 @@ pub fn role(path: &str) -> Option<Role> {
         // A class.
         return None;
     }
+    if name.len() > 1 && !name.contains(|letter: char| letter.is_ascii_lowercase()) {
+        // A class too (`VAE`), or a constant.
+        return None;
+    }
     let words = words(name);
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     if has(&["criterion", "crit", "loss", "losses"]) && !has(&["get", "make", "build", "log"]) {
@@ -158,12 +188,30 @@ pub fn sounds_like_optimizer(path: &str) -> bool {
     })
 }
 
+/// Whether a path of unknown origin is what an agent acts in.
+pub fn sounds_like_environment(path: &str) -> bool {
+    words(last_name(path))
+        .iter()
+        .any(|word| matches!(word.as_str(), "env" | "envs" | "environment"))
+}
+
 /// Whether a path of unknown origin is a device.
 pub fn sounds_like_device(path: &str) -> bool {
     matches!(
         words(last_name(path)).last().map(String::as_str),
         Some("device" | "dev")
     )
+}
+
+/// Whether an object is named like a class: `meter` or `loss_meter` like `AverageMeter`.
+pub fn share_a_word(object: &str, class: &str) -> bool {
+    let object = words(last_name(object));
+    words(class).iter().any(|word| {
+        word.len() > 1
+            && object
+                .iter()
+                .any(|each| each == word || each.strip_suffix('s') == Some(word))
+    })
 }
 
 /// The words of a name, in lower case, without numbers: `teacher` and `net` of `TeacherNet2`.
@@ -201,6 +249,7 @@ mod tests {
             ("criterionGAN", Some(Role::Criterion)),
             ("G", Some(Role::Model)),
             ("TeacherNet", None),
+            ("VAE", None),
             ("model_fn", None),
             ("build_encoder", None),
             ("network_name", None),
@@ -227,6 +276,20 @@ mod tests {
                 expected,
                 "{optimizer}, {model}"
             );
+        }
+    }
+
+    #[test]
+    fn objects_are_named_like_their_class() {
+        for (object, class, expected) in [
+            ("meter", "AverageMeter", true),
+            ("self.replay_buffer", "ReplayBuffer", true),
+            ("ema", "EMA", true),
+            ("meters", "AverageMeter", true),
+            ("pbar", "AverageMeter", false),
+            ("losses", "AverageMeter", false),
+        ] {
+            assert_eq!(share_a_word(object, class), expected, "{object}, {class}");
         }
     }
 

@@ -1,14 +1,29 @@
 //! Which loops iterate over the steps of a training, and which over the parts of one step.
 
 use super::Facts;
-use super::roles::sounds_like_loader;
+use super::frameworks::is_of_a_framework;
+use super::roles::{sounds_like_environment, sounds_like_loader};
 use super::structure::{BlockId, BlockKind, Call, UnitId};
 use super::value::Kind;
 use crate::python::{Expr, ExprCall};
-use crate::syntax::range_count;
+use crate::syntax::{calls, range_count};
 
 /// A loop that counts no further repeats something a few times.
 const FEW: i64 = 8;
+
+/// `range(n)`, `reversed(range(n))`, `tqdm(range(n))`.
+fn goes_over_range(mut iterated: &Expr) -> bool {
+    while let Expr::Call(call) = iterated {
+        if calls(iterated, "range") {
+            return true;
+        }
+        match call.arguments.args.first() {
+            Some(first) if !calls(iterated, "enumerate") => iterated = first,
+            _ => return false,
+        }
+    }
+    false
+}
 
 impl<'a> Facts<'a> {
     /// Whether a call is an optimizer's step: on a known optimizer (or a scaler that gets one), or on
@@ -49,15 +64,153 @@ impl<'a> Facts<'a> {
             .enclosing(block)
             .filter(|(_, kind)| kind.is_loop())
             .map(|(id, _)| id)
-            .find(|id| {
-                (self.is_step_loop(*id) || self.calls_one_step(*id)) && self.goes_over_steps(*id)
-            })
+            .find(|id| self.is_repeated_for_steps(*id))
             .or_else(|| {
                 let is_step = unit != 0
-                    && self.structure.loop_around(block).is_none()
-                    && self.is_one_step(unit);
+                    && (self.is_one_step(unit)
+                        || self.is_batch_hook(unit)
+                        || self.is_run_in_steps(unit));
                 is_step.then_some(self.structure.units[unit].block)
             })
+    }
+
+    /// Whether a loop goes over the steps of a training or of an evaluation.
+    fn is_repeated_for_steps(&self, rounds: BlockId) -> bool {
+        (self.is_step_loop(rounds) || self.calls_one_step(rounds)) && self.goes_over_steps(rounds)
+            || self.evaluates_inputs(rounds)
+            || self.goes_over_steps_of_a_generator(rounds)
+            || self.acts_in_environment(rounds)
+    }
+
+    /// Whether a loop is that of an agent: `env.step(action)` in each iteration.
+    fn acts_in_environment(&self, rounds: BlockId) -> bool {
+        self.calls_inside(rounds).any(|call| {
+            matches!(self.method(call.node), Some((receiver, "step"))
+                if !call.node.arguments.args.is_empty()
+                    && self.path(receiver).is_some_and(sounds_like_environment))
+                && self.structure.loop_around(call.place.block) == Some(rounds)
+        })
+    }
+
+    /// Whether a loop runs a model in evaluation mode on what it goes over.
+    fn evaluates_inputs(&self, rounds: BlockId) -> bool {
+        self.goes_over_inputs(rounds)
+            && (!self.differentiates_anywhere()
+                || self.calls_inside(rounds).any(|call| {
+                    self.evaluation_at(call).is_some() || self.runs_evaluation(call)
+                }))
+    }
+
+    /// Whether a call runs a function of the file that runs a model in evaluation mode.
+    fn runs_evaluation(&self, call: &Call<'a>) -> bool {
+        self.callee_unit(call.node).is_some_and(|unit| {
+            self.calls_in_unit(unit)
+                .any(|inner| self.evaluation_at(inner).is_some())
+        })
+    }
+
+    /// Whether the file trains or differentiates anything, itself or by a framework.
+    fn differentiates_anywhere(&self) -> bool {
+        self.structure
+            .calls
+            .iter()
+            .any(|call| self.differentiates(call.node) || self.is_optimizer_step(call))
+            || (1..self.structure.units.len()).any(|unit| self.returns_loss_to_a_framework(unit))
+    }
+
+    /// Whether a loop goes over what a generator of the file yields step by step.
+    fn goes_over_steps_of_a_generator(&self, rounds: BlockId) -> bool {
+        let BlockKind::For(node) = self.structure.blocks[rounds].kind else {
+            return false;
+        };
+        let mut iterated = &*node.iter;
+        while let (Expr::Call(call), Kind::Unknown | Kind::Tuple(_)) =
+            (iterated, self.value(iterated).kind)
+            && let Some(first) = call.arguments.args.first()
+        {
+            iterated = first;
+        }
+        let Kind::Generator(unit) = self.value(iterated).kind else {
+            return false;
+        };
+        self.structure.statements.iter().any(|(statement, place)| {
+            let mut yields = false;
+            if self.structure.unit_of(place.block) == unit {
+                self.each_expression_of_statement(statement, &mut |part| {
+                    yields |= matches!(part, Expr::Yield(_));
+                });
+            }
+            yields
+                && (self.structure.enclosing(place.block)).any(|(id, kind)| {
+                    kind.is_loop()
+                        && (self.is_step_loop(id) || self.calls_one_step(id))
+                        && self.goes_over_steps(id)
+                })
+        })
+    }
+
+    /// Whether a unit runs once per step: it is called in a loop over steps, or by something that is.
+    pub fn is_run_in_steps(&self, unit: UnitId) -> bool {
+        self.run_in_steps.get_or_init(|| self.units_run_in_steps())[unit]
+    }
+
+    fn units_run_in_steps(&self) -> Vec<bool> {
+        let mut found = vec![false; self.structure.units.len()];
+        let calls: Vec<(UnitId, BlockId, UnitId)> = self
+            .structure
+            .calls
+            .iter()
+            .flat_map(|call| {
+                let block = call.place.block;
+                let from = self.structure.unit_of(block);
+                let only = self.callee_unit(call.node);
+                let several = self.candidates(call.node).iter().copied();
+                only.into_iter()
+                    .chain(several)
+                    .map(move |callee| (from, block, callee))
+            })
+            .filter(|(_, _, callee)| self.may_keep_over_steps(*callee))
+            .collect();
+        let mut open = Vec::new();
+        for (from, block, callee) in &calls {
+            let in_loop = || {
+                self.structure
+                    .enclosing(*block)
+                    .any(|(id, kind)| kind.is_loop() && self.is_repeated_for_steps(id))
+            };
+            if !found[*callee] && (*from != 0 && (self.is_one_step(*from) || self.is_batch_hook(*from)) || in_loop()) {
+                found[*callee] = true;
+                open.push(*callee);
+            }
+        }
+        while let Some(unit) = open.pop() {
+            for (from, _, callee) in &calls {
+                if *from == unit && !found[*callee] {
+                    found[*callee] = true;
+                    open.push(*callee);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether what a unit keeps may be there in the next step: not what a new object keeps, nor a module,
+    /// whose users may read and empty it.
+    fn may_keep_over_steps(&self, unit: UnitId) -> bool {
+        let Some(class) = self.structure.units[unit].class else {
+            return true;
+        };
+        let is_module = self.structure.classes[class].method("forward").is_some()
+            && !is_of_a_framework(&self.structure, &self.imports, class);
+        let is_made_in_steps = || {
+            self.structure.calls.iter().any(|call| {
+                self.value(&call.node.func).kind == Kind::Class(class)
+                    && self.structure.loop_around(call.place.block).is_some_and(|id| {
+                        self.is_step_loop(id)
+                    })
+            })
+        };
+        self.structure.units[unit].name != "__init__" && !is_module && !is_made_in_steps()
     }
 
     /// Whether a loop calls, directly, a function of the file that does one step.
@@ -89,8 +242,10 @@ impl<'a> Facts<'a> {
     /// Whether a `for` gives what it goes over to a model, one by one: batches or samples, not the few
     /// entries of a literal.
     pub fn goes_over_inputs(&self, rounds: BlockId) -> bool {
-        let BlockKind::For(node) = self.structure.blocks[rounds].kind else {
-            return false;
+        let node = match self.structure.blocks[rounds].kind {
+            BlockKind::For(node) => node,
+            BlockKind::While(_) => return self.makes_inputs(rounds),
+            _ => return false,
         };
         let is_short = matches!(&*node.iter, Expr::Tuple(_) | Expr::List(_))
             || range_count(&node.iter)
@@ -102,14 +257,45 @@ impl<'a> Facts<'a> {
         let unit = self.structure.unit_of(rounds);
         let mut inputs = Vec::new();
         self.each_target(&node.target, &mut |path| {
-            if !self.is_number(&node.target, path) {
+            // A counter of `range` picks the inputs, one of `enumerate` does not.
+            if goes_over_range(&node.iter) || !self.is_number(&node.target, path) {
                 inputs.extend(self.flows(unit, path));
             }
         });
-        self.calls_inside(rounds).any(|call| {
-            self.called_module(call.node).is_some()
-                && inputs.iter().any(|path| self.gives(call.node, path))
-        })
+        let runs_model = |call: &ExprCall| self.called_module(call).is_some();
+        self.makes_inputs(rounds)
+            || self.calls_inside(rounds).any(|call| {
+                inputs.iter().any(|path| self.gives(call.node, path))
+                    && self.reaches(call.node, &runs_model)
+            })
+    }
+
+    /// Whether a loop gets new inputs for a model in every iteration: `batch = jobs.get()`.
+    fn makes_inputs(&self, rounds: BlockId) -> bool {
+        let unit = self.structure.unit_of(rounds);
+        let mut made: Vec<&'a str> = Vec::new();
+        for assign in self.assigns_in_unit(unit) {
+            if !matches!(assign.value, Expr::Call(_))
+                || !self.structure.is_inside(assign.place.block, rounds)
+            {
+                continue;
+            }
+            // Not what is computed from an earlier iteration.
+            let mut is_new = true;
+            super::each_expression(assign.value, &mut |part| {
+                is_new &= self
+                    .path(part)
+                    .is_none_or(|path| !self.is_changed_inside(rounds, path));
+            });
+            if is_new {
+                self.each_target(assign.target, &mut |path| made.push(path));
+            }
+        }
+        !made.is_empty()
+            && self.calls_inside(rounds).any(|call| {
+                self.called_module(call.node).is_some()
+                    && made.iter().any(|path| self.gives(call.node, path))
+            })
     }
 
     /// Whether a call creates PyTorch's `DataLoader`.

@@ -34,6 +34,10 @@ pub struct Class<'a> {
     pub node: &'a StmtClassDef,
     /// The methods by name, in source order.
     pub methods: Vec<(&'a str, UnitId)>,
+    /// The classes of this file that it derives from, the nearest first.
+    pub ancestors: Vec<ClassId>,
+    /// The methods it has from them.
+    pub inherited: Vec<(&'a str, UnitId)>,
 }
 
 impl Class<'_> {
@@ -41,6 +45,7 @@ impl Class<'_> {
         self.methods
             .iter()
             .rev()
+            .chain(&self.inherited)
             .find(|(other, _)| *other == name)
             .map(|(_, unit)| *unit)
     }
@@ -189,6 +194,42 @@ impl<'a> Structure<'a> {
                 _ => None,
             })
             .collect()
+    }
+
+    /// Whether two classes are one, or one derives from the other: they share their attributes.
+    pub fn are_related(&self, one: ClassId, other: ClassId) -> bool {
+        one == other
+            || self.classes[one].ancestors.contains(&other)
+            || self.classes[other].ancestors.contains(&one)
+    }
+
+    /// Finds the ancestors of every class, and what it inherits from them.
+    pub(super) fn link_classes(&mut self) {
+        for id in 0..self.classes.len() {
+            let mut ancestors: Vec<ClassId> = Vec::new();
+            let mut open = vec![id];
+            while let Some(next) = open.pop() {
+                for base in self.classes[next].node.bases() {
+                    let found = match base {
+                        Expr::Name(name) => self
+                            .classes
+                            .iter()
+                            .position(|each| each.node.name.as_str() == name.id.as_str()),
+                        _ => None,
+                    };
+                    if let Some(found) = found.filter(|it| *it != id && !ancestors.contains(it)) {
+                        ancestors.push(found);
+                        open.push(found);
+                    }
+                }
+            }
+            let inherited = ancestors
+                .iter()
+                .flat_map(|each| self.classes[*each].methods.iter().rev().copied())
+                .collect();
+            self.classes[id].ancestors = ancestors;
+            self.classes[id].inherited = inherited;
+        }
     }
 
     /// The unit of a function definition.

@@ -212,6 +212,8 @@ pub fn method_without_gradient(method: &str) -> bool {
                 | "any"
                 | "all"
                 | "is_contiguous"
+                // Of a distribution: drawn without a graph, unlike `rsample`.
+                | "sample"
         )
 }
 
@@ -353,6 +355,10 @@ fn torch_result(rest: &str, name: &str, graph: Truth, card: Truth) -> Option<Val
         "hub.load" => Some(Value::of(Kind::Module(None))),
         "load" => Some(Value::of(Kind::StateDict)),
         "is_grad_enabled" | "is_tensor" | "numel" => Some(Value::number()),
+        // A distribution is made of tensors, and so is what its methods give.
+        _ if rest.starts_with("distributions.") => {
+            Some(Value::tensor(graph, card, Truth::Maybe))
+        }
         "autograd.Variable" => Some(Value::tensor(graph, card, Truth::Maybe)),
         "autograd.grad" => Some(Value::tensor(Truth::Maybe, card, Truth::Maybe)),
         "max" | "min" | "sort" | "topk" => Some(Value::tensor(graph, card, Truth::Maybe)),

@@ -265,7 +265,31 @@ pub fn bound_names<'a>(structure: &Structure<'a>, unit: UnitId) -> Vec<&'a str> 
             _ => {}
         }
     }
+    // `global total` and `nonlocal total`: bound here, but another unit's.
+    for (statement, place) in &structure.statements {
+        if structure.unit_of(place.block) == unit {
+            let others = match statement {
+                Stmt::Global(node) => &node.names,
+                Stmt::Nonlocal(node) => &node.names,
+                _ => continue,
+            };
+            names.retain(|name| !others.iter().any(|other| other.as_str() == *name));
+        }
+    }
     names
+}
+
+/// The unit whose local name a path's first name is in a unit: itself or one around it; `None` for a
+/// name of the file.
+pub fn owner_of(structure: &Structure<'_>, unit: UnitId, root: &str) -> Option<UnitId> {
+    let mut next = Some(unit);
+    while let Some(id) = next.filter(|id| *id != 0) {
+        if bound_names(structure, id).contains(&root) {
+            return Some(id);
+        }
+        next = structure.units[id].parent;
+    }
+    None
 }
 
 fn names_of<'a>(target: &'a Expr, names: &mut Vec<&'a str>) {

@@ -69,6 +69,8 @@ pub enum Kind {
     Container,
     /// A tuple with known elements, as an index into the table of tuples.
     Tuple(usize),
+    /// What a function with `yield` gives: the elements are what it yields.
+    Generator(UnitId),
     Function(UnitId),
     Class(ClassId),
     /// An object of a class in this file that is not a module.
@@ -151,17 +153,28 @@ impl Value {
             // `x = None` before a loop says nothing about what the loop puts there.
             (Kind::None, _) => other,
             (_, Kind::None) => self,
+            // Of a container, the properties are those of any of its elements: where one way adds none,
+            // those of the other are still there.
+            (Kind::Container, Kind::Container) => Self {
+                kind: Kind::Container,
+                graph: self.graph.or(other.graph),
+                card: self.card.or(other.card),
+                scalar: self.scalar.join(other.scalar),
+            },
+            // `total = 0` and later `total += loss`: a tensor from the first step on.
+            (Kind::Number, Kind::Tensor) => Self {
+                scalar: self.scalar.join(other.scalar),
+                ..other
+            },
+            (Kind::Tensor, Kind::Number) => Self {
+                scalar: self.scalar.join(other.scalar),
+                ..self
+            },
             _ => {
                 let kind = if self.kind == other.kind {
                     self.kind
                 } else if self.is_module() && other.is_module() {
                     Kind::Module(None)
-                } else if matches!(
-                    (self.kind, other.kind),
-                    (Kind::Number, Kind::Tensor) | (Kind::Tensor, Kind::Number)
-                ) {
-                    // `total = 0` and later `total += loss`: a tensor from the first step on.
-                    Kind::Tensor
                 } else {
                     Kind::Unknown
                 };

@@ -35,6 +35,7 @@ impl<'a> Structure<'a> {
         for statement in body {
             walk.visit_stmt(statement);
         }
+        walk.structure.link_classes();
         walk.structure
     }
 }
@@ -126,6 +127,8 @@ impl<'a> Walk<'a> {
         self.structure.classes.push(Class {
             node,
             methods: Vec::new(),
+            ancestors: Vec::new(),
+            inherited: Vec::new(),
         });
         let id = self.structure.classes.len() - 1;
         self.structure.classes_by_start.insert(span(node).start, id);

@@ -3,6 +3,7 @@
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::structure::{BlockId, UnitId};
+use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, ExprCall, span};
@@ -51,16 +52,22 @@ may still be backpropagated are not reported, nor are lists of fixed length (`de
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    check_comprehensions(facts, report);
     for kept in facts.kept() {
         let value = facts.value(kept.value);
-        if !value.is_tensor() || !value.graph.is_yes() {
+        // A list of losses is kept like a loss.
+        if !(value.is_tensor() || value.kind == Kind::Container) || !value.graph.is_yes() {
             continue;
         }
         let Some(steps) = facts.steps_around(kept.place.block) else {
             continue;
         };
         let unit = facts.structure.unit_of(steps);
-        let backpropagated = is_backpropagated(facts, unit, steps, kept.value);
+        if facts.is_left_to_callers(unit, kept.value) {
+            continue;
+        }
+        let backpropagated = is_backpropagated(facts, unit, steps, kept.value)
+            || facts.is_term_of_a_loss(unit, kept.value);
         let is_loss = backpropagated
             || value.scalar.is_yes() && !facts.is_one_of_several_results(unit, kept.value);
         if !is_loss
@@ -79,6 +86,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         } else {
             "the graph and all activations"
         };
+        // A list has no `.detach()`.
+        let fix = value
+            .is_tensor()
+            .then(|| Fix::safe("Add `.detach()`", without_graph(facts, kept.value)));
         let finding = report.add_with(
             span(kept.statement),
             format!(
@@ -86,14 +97,48 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 kept.container
             ),
             "add `.item()` for a number, or `.detach()` for a tensor without its graph",
-            Some(Fix::safe(
-                "Add `.detach()`",
-                without_graph(facts, kept.value),
-            )),
+            fix,
         );
         if !backpropagated {
             finding.severity = Severity::Error;
         }
+    }
+}
+
+/// `losses = [train_step(batch) for batch in loader]`.
+fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let (Expr::ListComp(comprehension), Some(container)) =
+            (assign.value, facts.path(assign.target))
+        else {
+            continue;
+        };
+        let element = &*comprehension.elt;
+        let value = facts.value(element);
+        let unit = facts.structure.unit_of(assign.place.block);
+        let mut steps = false;
+        each_expression(element, &mut |part| {
+            steps |= matches!(part, Expr::Call(call) if trains(facts, call)
+                && facts.reaches(call, &|each| {
+                    matches!(facts.method(each), Some((_, "step")))
+                }));
+        });
+        if !steps
+            || !value.is_tensor()
+            || !value.graph.is_yes()
+            || facts.ends_in_backward(unit, container)
+        {
+            continue;
+        }
+        report.add_with(
+            span(element),
+            format!(
+                "`{container}` keeps the graph of `{}` from every step",
+                facts.text(element)
+            ),
+            "add `.item()` for a number, or `.detach()` for a tensor without its graph",
+            Some(Fix::safe("Add `.detach()`", without_graph(facts, element))),
+        );
     }
 }
 

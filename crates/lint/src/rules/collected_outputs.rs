@@ -6,7 +6,8 @@ use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::keeping::Kept;
-use crate::facts::structure::{BlockId, UnitId};
+use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
+use crate::facts::value::Kind;
 use crate::finding::{Finding, Fix, Severity};
 use crate::python::{CmpOp, Expr, ExprCall, span};
 
@@ -62,12 +63,18 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     check_comprehensions(facts, report);
     for kept in facts.kept() {
         let value = facts.value(kept.value);
-        let is_large = value.is_tensor() && !value.scalar.is_yes();
-        if !is_large || value.card.is_no() && !value.graph.is_yes() {
+        let has_graph = value.graph.is_yes();
+        let is_large = value.is_tensor() && !value.scalar.is_yes()
+            || value.kind == Kind::Container && has_graph;
+        if !is_large || value.card.is_no() && !has_graph {
             continue;
         }
         let unit = facts.structure.unit_of(kept.place.block);
-        let Some(call) = facts.model_call(unit, kept.value) else {
+        // With a graph, the output is kept by whatever was computed from it.
+        let behind = || has_graph.then(|| facts.model_behind(unit, kept.value)).flatten();
+        let late = || moved_too_late(facts, unit, &kept);
+        let found = facts.model_call(unit, kept.value);
+        let Some(call) = found.or_else(behind).or_else(late) else {
             continue;
         };
         // Without gradients, a model is not trained.
@@ -75,7 +82,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts
                 .calls_in_unit(unit)
                 .find(|each| std::ptr::eq(each.node, call))
-                .is_some_and(|each| facts.evaluation_at(each).is_some());
+                .is_some_and(|each| {
+                    facts.evaluation_at(each).is_some() || facts.evaluation_inside(each).is_some()
+                });
         let Some(steps) = batches_around(facts, kept.place.block, evaluates) else {
             continue;
         };
@@ -84,6 +93,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts
                 .path(kept.value)
                 .is_some_and(|path| facts.is_backpropagated_inside(steps, path))
+            || has_graph
+                && (facts.is_term_of_a_loss(unit, kept.value)
+                    || facts.is_left_to_callers(unit, kept.value))
         {
             continue;
         }
@@ -120,7 +132,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             }
         } else if value.graph.is_no()
             && value.card.is_yes()
-            && !is_used_on_card(facts, unit, container)
+            && (grows_over_epochs(facts, unit, container)
+                || !is_used_on_card(facts, unit, container))
         {
             let help = if kept.is_joined {
                 "collect the outputs in a list with `.cpu()`, and join them once at the end"
@@ -138,6 +151,36 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             );
         }
     }
+}
+
+/// The model call of one of several results of unknown size, if what collects them is moved to the host at the
+/// end: `[each.cpu() for each in attentions]`.
+fn moved_too_late<'a>(facts: &Facts<'a>, unit: UnitId, kept: &Kept<'a>) -> Option<&'a ExprCall> {
+    let call = facts.model_of_several(unit, kept.value)?;
+    let reached = facts.flows(unit, kept.container);
+    let is_moved = facts.calls_in_unit(unit).any(|call| {
+        matches!(facts.method(call.node), Some((receiver, "cpu"))
+            if call.place.order > kept.place.order
+                && (reached.iter().any(|path| facts.path(receiver) == Some(path))
+                    || is_element_of(facts, call, receiver, kept.container)))
+    });
+    is_moved.then_some(call)
+}
+
+/// `each` of `[each.cpu() for each in collected]`.
+fn is_element_of(facts: &Facts<'_>, call: &Call<'_>, receiver: &Expr, container: &str) -> bool {
+    facts
+        .structure
+        .enclosing(call.place.block)
+        .any(|(_, kind)| match kind {
+            BlockKind::Comprehension(Expr::ListComp(comprehension)) => {
+                comprehension.generators.iter().any(|generator| {
+                    facts.path(&generator.iter) == Some(container)
+                        && facts.path(&generator.target) == facts.path(receiver)
+                })
+            }
+            _ => false,
+        })
 }
 
 /// `outputs = [model(x) for x in loader]` with gradients enabled.
@@ -192,6 +235,10 @@ fn report_graph<'r>(
     range: Range<usize>,
     message: String,
 ) -> &'r mut Finding {
+    if !facts.value(value).is_tensor() {
+        let help = "add `.detach().cpu()` to what it holds";
+        return report.add_with(range, message, help, None);
+    }
     // On the host already, but its graph is on the card.
     let method = if belongs_on_card || facts.value(value).card.is_no() {
         ".detach()"
@@ -234,6 +281,13 @@ fn is_for_some_rounds(facts: &Facts<'_>, kept: &Kept<'_>, steps: BlockId) -> boo
                 || facts.mentions(condition.test, kept.container))
                 && !facts.asks_whether_begun(condition, kept.container)
         })
+}
+
+/// Whether a hook of a framework adds to a container that nothing ever empties.
+fn grows_over_epochs(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
+    container.starts_with("self.")
+        && facts.is_batch_hook(unit)
+        && !facts.is_ever_emptied(unit, container)
 }
 
 /// Methods whose result is in host memory.

@@ -112,7 +112,8 @@ fn recorded_run<'f, 'a>(
         facts.called_module(call.node) == Some(path)
             && facts.gradients_at(call.node).is_yes()
             && facts.result(call.node).graph.is_yes()
-            && facts.structure.loop_around(call.place.block).is_some()
+            && (facts.structure.loop_around(call.place.block).is_some()
+                || facts.steps_around(call.place.block).is_some())
             && !facts.is_detached_later(unit, call.node)
             // Gradients through the copy to its input are intended.
             && !call

@@ -65,6 +65,14 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let unit = facts.structure.unit_of(assign.place.block);
         let in_loop = facts.structure.loop_around(assign.place.block).is_some();
+        if !in_loop && is_handed_out_in_parts(facts, unit, path) {
+            report.add(
+                span(assign.statement),
+                format!("`{path}` holds every sample of the dataset on the card"),
+                "leave them on the CPU and move each batch to the card in the loop",
+            );
+            continue;
+        }
         if in_loop || path.contains(['.', '[']) || is_an_option(facts, unit, assign, path) {
             continue;
         }
@@ -81,6 +89,36 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             "leave it on the CPU and move each batch to the card in the loop",
         );
     }
+}
+
+/// Whether an attribute that `__init__` makes is given out in parts: by the `__getitem__` of a dataset, or by an
+/// `__iter__` that yields slices.
+fn is_handed_out_in_parts(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
+    let found = &facts.structure.units[unit];
+    let (Some(class), Some(name)) = (found.class, path.strip_prefix("self.")) else {
+        return false;
+    };
+    if found.name != "__init__" || name.contains(['.', '[']) {
+        return false;
+    }
+    let class_ = &facts.structure.classes[class];
+    let cuts = |method: &str, is_batch: &dyn Fn(&Expr) -> bool| {
+        class_.method(method).is_some_and(|unit| {
+            let mut cut = false;
+            for (statement, place) in &facts.structure.statements {
+                if facts.structure.unit_of(place.block) == unit {
+                    facts.each_expression_of_statement(statement, &mut |part| {
+                        cut |= matches!(part, Expr::Subscript(subscript)
+                            if facts.path(&subscript.value) == Some(path)
+                                && is_batch(&subscript.slice));
+                    });
+                }
+            }
+            cut
+        })
+    };
+    is_dataset(facts, class) && cuts("__getitem__", &|_| true)
+        || cuts("__iter__", &|slice| matches!(slice, Expr::Slice(_)))
 }
 
 /// `self.data = [torch.load(path).cuda() for path in paths]` in the `__init__` of a dataset.

@@ -3,20 +3,23 @@
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::UnitId;
+use crate::facts::keepers::Keeper;
+use crate::facts::paths::attribute_of_self;
+use crate::facts::structure::{Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::{Fix, Severity};
-use crate::python::{Expr, ExprCall, Operator, span};
+use crate::python::{Expr, span};
 
 pub static RULE: Rule = Rule {
     name: "logged-loss",
     family: Family::KeptGraphs,
     severity: Severity::Warning,
-    summary: "a meter keeps the losses it is given with their graphs",
+    summary: "a meter or a buffer keeps what it is given with its graph",
     docs: "\
 ## What it does
-Finds a loss that is passed, with its graph, to a method of a class in the same file (a meter, a
-history) that adds it to an attribute or appends it to a list without `.item()` or `.detach()`.
+Finds a loss, or another tensor with a graph, that is passed to a function or a method of the same file (a
+meter, a history, a replay buffer) that adds it to an attribute or a container without `.item()` or
+`.detach()`.
 
 ## Why it costs memory
 The meter's sum or list holds the graph of every loss. With a `backward()` in every step the
@@ -70,124 +73,133 @@ not reported: TensorBoard and Weights & Biases convert a tensor to a number imme
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     for call in &facts.structure.calls {
-        let Some((meter, _)) = facts.method(call.node) else {
-            continue;
-        };
-        if !matches!(facts.value(meter).kind, Kind::Object(_)) {
-            continue;
+        let only = facts.callee_unit(call.node);
+        let units = only.as_slice().iter().chain(facts.candidates(call.node));
+        for unit in units {
+            if facts.is_function(call.node) && check_call(facts, report, call, *unit) {
+                break;
+            }
         }
-        let Some(unit) = facts.callee_unit(call.node) else {
-            continue;
-        };
-        let Some(steps) = facts.structure.loop_around(call.place.block) else {
-            continue;
-        };
-        let here = facts.structure.unit_of(steps);
-        let Some(path) = facts.path(meter) else {
-            continue;
-        };
-        if !facts.is_step_loop(steps) || !facts.outlives(steps, path) {
-            continue;
-        }
-        for (name, given) in arguments(facts, call.node, unit) {
+    }
+}
+
+/// Reports the arguments of a call that a function keeps; whether there are any.
+fn check_call<'a>(
+    facts: &Facts<'a>,
+    report: &mut Report<'_>,
+    call: &Call<'a>,
+    unit: UnitId,
+) -> bool {
+    let with_graph: Vec<(&'a str, &'a Expr)> = facts
+        .arguments(call.node, unit)
+        .into_iter()
+        .filter(|(_, given)| {
             let value = facts.value(given);
-            if !value.is_tensor() || !value.graph.is_yes() {
-                continue;
-            }
-            let Some(kept) = keeper(facts, unit, name) else {
-                continue;
-            };
-            if facts.ends_in_backward(unit, kept) || facts.ends_in_backward(here, path) {
-                continue;
-            }
-            let attribute = kept.strip_prefix("self.").unwrap_or(kept);
-            report.add_with(
-                span(given),
-                format!(
-                    "`{path}.{attribute}` keeps the graph of `{}` from every step",
-                    facts.text(given)
-                ),
-                "add `.item()` for a number, or `.detach()` for a tensor without its graph",
-                Some(Fix::safe("Add `.detach()`", without_graph(facts, given))),
-            );
-        }
-    }
-}
-
-/// The arguments of a method call with the names of their parameters.
-fn arguments<'a>(facts: &Facts<'a>, call: &'a ExprCall, unit: UnitId) -> Vec<(&'a str, &'a Expr)> {
-    let Some(node) = facts.structure.units[unit].node else {
-        return Vec::new();
-    };
-    let names: Vec<&'a str> = node
-        .parameters
-        .iter()
-        .map(|parameter| parameter.name().as_str())
+            value.graph.is_yes()
+                && matches!(value.kind, Kind::Tensor | Kind::Container | Kind::Tuple(_))
+        })
         .collect();
-    let positional = call
-        .arguments
-        .args
-        .iter()
-        .enumerate()
-        .filter_map(|(index, value)| Some((*names.get(index + 1)?, value)));
-    let named = call
-        .arguments
-        .keywords
-        .iter()
-        .filter_map(|keyword| Some((keyword.arg.as_ref()?.as_str(), &keyword.value)));
-    positional.chain(named).collect()
-}
-
-/// The attribute of `self` that a method adds a parameter to, as it was given.
-fn keeper<'a>(facts: &Facts<'a>, unit: UnitId, parameter: &str) -> Option<&'a str> {
-    let as_given = |value: &Expr| {
-        facts.mentions(value, parameter)
-            && !facts.value(value).graph.is_no()
-            && is_plain_arithmetic(value)
+    if with_graph.is_empty() {
+        return false;
+    }
+    let Some(steps) = facts.steps_around(call.place.block) else {
+        return false;
     };
-    // `value = value.item()` before it is kept: no longer what was given.
-    let rebound = facts
-        .assigns_in_unit(unit)
-        .any(|assign| facts.path(assign.target) == Some(parameter));
-    if rebound {
-        return None;
-    }
-    let summed = facts.assigns_in_unit(unit).find_map(|assign| {
-        let target = facts.path(assign.target)?;
-        if facts.gradients_at(assign.statement).is_no() {
-            return None;
-        }
-        let adds = match (assign.operator, assign.value) {
-            (Some(Operator::Add), value) => as_given(value),
-            (None, Expr::BinOp(sum)) => {
-                sum.op == Operator::Add
-                    && (facts.path(&sum.left) == Some(target) && as_given(&sum.right)
-                        || facts.path(&sum.right) == Some(target) && as_given(&sum.left))
-            }
-            _ => false,
+    let here = facts.structure.unit_of(steps);
+    let mut found = false;
+    for (name, given) in with_graph {
+        let Some(keeper) = facts.keeper(unit, name) else {
+            continue;
         };
-        (target.starts_with("self.") && adds).then_some(target)
-    });
-    summed.or_else(|| {
-        facts
-            .kept()
-            .into_iter()
-            .find(|kept| {
-                facts.structure.unit_of(kept.place.block) == unit
-                    && kept.container.starts_with("self.")
-                    && as_given(kept.value)
+        let Some(path) = kept_as(facts, call, keeper) else {
+            continue;
+        };
+        let object = object_of(facts, call, keeper);
+        if facts.is_left_to_callers(here, given)
+            || facts.ends_in_backward(keeper.unit, keeper.container)
+            || facts.is_reset_in_steps(keeper.unit, keeper.container)
+            || object.is_some_and(|object| {
+                !facts.outlives_step(steps, object) || facts.ends_in_backward(here, object)
             })
-            .map(|kept| kept.container)
-    })
+            || object.is_none() && !facts.outlives_step(steps, keeper.container)
+            || is_backpropagated_elsewhere(facts, keeper)
+        {
+            continue;
+        }
+        found = true;
+        // A list or a tuple has no `.detach()`.
+        let fix = facts
+            .value(given)
+            .is_tensor()
+            .then(|| Fix::safe("Add `.detach()`", without_graph(facts, given)));
+        report.add_with(
+            span(given),
+            format!(
+                "`{path}` keeps the graph of `{}` from every step",
+                facts.text(given)
+            ),
+            "add `.item()` for a number, or `.detach()` for a tensor without its graph",
+            fix,
+        );
+    }
+    found
 }
 
-/// Whether an expression consists of names and operators only: no call can have detached it.
-fn is_plain_arithmetic(value: &Expr) -> bool {
-    match value {
-        Expr::BinOp(operation) => {
-            is_plain_arithmetic(&operation.left) && is_plain_arithmetic(&operation.right)
-        }
-        Expr::Name(_) | Expr::NumberLiteral(_) => true,
-        _ => false,
+/// The object of a call, or the container it gives, in which the function keeps something; `None` where both
+/// see it by the same path.
+fn object_of<'a>(facts: &Facts<'a>, call: &Call<'a>, keeper: Keeper<'a>) -> Option<&'a str> {
+    let root = keeper.container.split(['.', '[']).next()?;
+    if root == "self" {
+        let receiver = match &*call.node.func {
+            Expr::Attribute(function) if facts.method(call.node).is_some() => &*function.value,
+            other => other,
+        };
+        facts.path(receiver).filter(|path| *path != "self")
+    } else {
+        facts
+            .argument_for(call.node, keeper.unit, root)
+            .and_then(|container| facts.path(container))
     }
+}
+
+/// What the caller calls the place where something is kept.
+fn kept_as(facts: &Facts<'_>, call: &Call<'_>, keeper: Keeper<'_>) -> Option<String> {
+    let inner = keeper.container;
+    let root = inner.split(['.', '[']).next()?;
+    let is_given = facts.is_parameter_of(keeper.unit, root) && root != "self";
+    match object_of(facts, call, keeper) {
+        Some(object) => Some(format!("{object}{}", &inner[root.len()..])),
+        // A new object or an unnamed container ends with the call.
+        None if is_given => None,
+        None if root == "self" && !is_on_self(call) => None,
+        None => Some(inner.to_owned()),
+    }
+}
+
+/// `self.log(loss)`
+fn is_on_self(call: &Call<'_>) -> bool {
+    matches!(&*call.node.func, Expr::Attribute(function)
+        if matches!(&*function.value, Expr::Name(name) if name.id.as_str() == "self"))
+}
+
+/// Whether code of another class reads what is kept and backpropagates it: `sum(buffer.losses).backward()`.
+fn is_backpropagated_elsewhere(facts: &Facts<'_>, keeper: Keeper<'_>) -> bool {
+    let Some(name) = attribute_of_self(keeper.container) else {
+        return false;
+    };
+    let mut found = false;
+    for (statement, place) in &facts.structure.statements {
+        let unit = facts.structure.unit_of(place.block);
+        facts.each_expression_of_statement(statement, &mut |part| {
+            if let Expr::Attribute(attribute) = part
+                && attribute.attr.as_str() == name
+                && attribute.ctx.is_load()
+                && let Some(path) = facts.path(part)
+                && !path.starts_with("self.")
+            {
+                found |= facts.ends_in_backward(unit, path);
+            }
+        });
+    }
+    found
 }

@@ -2,7 +2,7 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::structure::{BlockId, BlockKind};
+use crate::facts::structure::{BlockId, BlockKind, UnitId};
 use crate::finding::Severity;
 use crate::python::{Expr, span};
 use crate::syntax::{given, says_true};
@@ -61,13 +61,18 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if assign.operator.is_some() || facts.called_module(call).is_none() {
             continue;
         }
-        let Some(steps) = facts.structure.loop_around(assign.place.block) else {
-            continue;
+        let unit = facts.structure.unit_of(assign.place.block);
+        let around = facts.structure.loop_around(assign.place.block);
+        let steps = match around {
+            Some(steps) => steps,
+            // A method that does one step, with a state that the object keeps.
+            None if facts.is_one_step(unit) => facts.structure.units[unit].block,
+            None => continue,
         };
         let retains = facts.calls_inside(steps).any(|call| {
             facts.is_backward(call.node)
                 && says_true(call.node, "retain_graph")
-                && facts.structure.loop_around(call.place.block) == Some(steps)
+                && facts.structure.loop_around(call.place.block) == around
         });
         if !retains {
             continue;
@@ -75,7 +80,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let mut carried = None;
         facts.each_target(assign.target, &mut |path| {
             let is_given = given(call).any(|each| facts.mentions(each, path));
-            if is_given && keeps_graph(facts, steps, path) {
+            let is_kept = around.is_some()
+                || path.starts_with("self.") && !is_detached_elsewhere(facts, unit, path);
+            if is_given && is_kept && keeps_graph(facts, steps, path) {
                 carried = Some(path);
             }
         });
@@ -87,6 +94,23 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             );
         }
     }
+}
+
+/// Whether another method of the class cuts an attribute off its graph.
+fn is_detached_elsewhere(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
+    facts
+        .units_that_see(unit, path)
+        .into_iter()
+        .filter(|each| *each != unit && facts.structure.units[*each].name != "__init__")
+        .any(|each| {
+            facts
+                .assigns_in_unit(each)
+                .any(|assign| facts.targets(assign.target, path))
+                || facts.calls_in_unit(each).any(|call| {
+                    matches!(facts.method(call.node), Some((receiver, "detach_"))
+                        if facts.mentions(receiver, path))
+                })
+        })
 }
 
 /// Whether everything a loop binds a path to has a graph.

@@ -76,10 +76,13 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(loss) = facts.goes_back_from(call.node) else {
             continue;
         };
+        let is_parameter = matches!(loss, Expr::Name(name)
+            if facts.is_parameter_of(unit, name.id.as_str()));
         if again
+            || is_parameter && !is_the_callers_last(facts, unit, loss)
             || !facts.value(loss).is_tensor()
             || !facts.value(loss).graph.is_yes()
-            || facts.may_reach_behind(steps, loss)
+            || !is_parameter && facts.may_reach_behind(steps, loss)
             || outlives_its_loop(facts, steps, loss)
             || facts.is_handed_out_by(steps, loss)
         {
@@ -97,6 +100,32 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             fix,
         );
     }
+}
+
+/// Whether all callers of a function that backpropagates its argument give it one that no other pass of the
+/// same step needs.
+fn is_the_callers_last<'a>(facts: &Facts<'a>, unit: UnitId, loss: &Expr) -> bool {
+    let mut callers = facts.callers(unit).peekable();
+    callers.peek().is_some()
+        && callers.all(|caller| {
+            let Some(steps) = facts.structure.loop_around(caller.place.block) else {
+                return false;
+            };
+            let again = facts.structure.calls.iter().any(|other| {
+                !std::ptr::eq(other.node, caller.node)
+                    && facts.structure.is_inside(other.place.block, steps)
+                    && facts.runs_differentiation(other.node)
+            });
+            let name = facts.text(loss);
+            facts
+                .argument_for(caller.node, unit, name)
+                .is_some_and(|given| {
+                    !again
+                        && !facts.may_reach_behind(steps, given)
+                        && !outlives_its_loop(facts, steps, given)
+                        && !facts.is_handed_out_by(steps, given)
+                })
+        })
 }
 
 /// Whether anything after the loop differentiates what the loss is made of.

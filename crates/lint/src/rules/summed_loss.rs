@@ -2,7 +2,9 @@
 
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
+use crate::facts::roles::{Role, role};
 use crate::facts::structure::{BlockId, BlockKind, Place};
+use crate::facts::torch_names::is_loss_function;
 use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
@@ -72,6 +74,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(steps) = facts.steps_around(block) else {
             continue;
         };
+        if facts.is_left_to_callers(unit, first) {
+            continue;
+        }
         if is_backpropagated_in_windows(facts, steps, total, &with_graph) {
             report.add(
                 span(grown.statement),
@@ -81,6 +86,13 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 ),
                 "call `backward()` on each loss divided by the number of batches: gradients add up",
             );
+            continue;
+        }
+        // In an evaluation without a loader, what changes step by step may be a sample, not a total.
+        let is_total = facts.value(first).scalar.is_yes()
+            || !facts.structure.blocks[steps].kind.is_loop()
+            || facts.is_step_loop(steps);
+        if !is_total {
             continue;
         }
         // `+=` extends a list.
@@ -242,7 +254,7 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn of(&mut self, facts: &Facts<'a>, value: &'a Expr, total: &Expr) {
-        if facts.same_text(value, total) {
+        if facts.same_text(value, total) || is_entry(facts, value, total) {
             self.has_total = true;
             return;
         }
@@ -283,16 +295,50 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// `sums.get(name, 0)` is `sums[name]`.
+fn is_entry(facts: &Facts<'_>, value: &Expr, total: &Expr) -> bool {
+    let (Expr::Call(call), Expr::Subscript(entry)) = (value, total) else {
+        return false;
+    };
+    matches!(&*call.func, Expr::Attribute(function)
+        if function.attr.as_str() == "get" && facts.same_text(&function.value, &entry.value))
+        && call
+            .arguments
+            .args
+            .first()
+            .is_some_and(|key| facts.same_text(key, &entry.slice))
+}
+
 /// Whether an expression has the total in it.
 fn names(facts: &Facts<'_>, value: &Expr, total: &Expr) -> bool {
     let mut found = false;
-    each_expression(value, &mut |part| found |= facts.same_text(part, total));
+    each_expression(value, &mut |part| {
+        found |= facts.same_text(part, total) || is_entry(facts, part, total);
+    });
+    found
+}
+
+/// Whether an expression calls a criterion or a loss function of PyTorch.
+fn is_of_a_criterion(facts: &Facts<'_>, added: &Expr) -> bool {
+    let mut found = false;
+    each_expression(added, &mut |part| {
+        if let Expr::Call(call) = part {
+            found |= facts.value(&call.func).kind == Kind::Criterion
+                || facts.callee(call).is_some_and(|name| is_loss_function(&name))
+                || facts.result(call).scalar.is_yes()
+                    && facts.path(&call.func).and_then(role) == Some(Role::Criterion);
+        }
+    });
     found
 }
 
 /// Computed only from unknown results that nothing backpropagates: an accuracy, a time.
 fn is_of_unknown_make(facts: &Facts<'_>, steps: BlockId, added: &Expr) -> bool {
     let unit = facts.structure.unit_of(steps);
+    // What a criterion makes of an output is a loss.
+    if is_of_a_criterion(facts, added) {
+        return false;
+    }
     let (mut unknown, mut known) = (false, false);
     each_expression(added, &mut |part| {
         let Some(path) = facts.path(part) else {

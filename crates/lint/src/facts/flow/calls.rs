@@ -30,9 +30,11 @@ impl<'a> Reader<'_, 'a> {
             .iter()
             .fold(Truth::No, |all, (_, value)| match value.kind {
                 // A model, a function or a number among the arguments has no graph.
-                Kind::Unknown | Kind::Tensor | Kind::Container | Kind::Tuple(_) => {
-                    all.or(value.graph)
-                }
+                Kind::Unknown
+                | Kind::Tensor
+                | Kind::Container
+                | Kind::Tuple(_)
+                | Kind::Generator(_) => all.or(value.graph),
                 _ => all,
             });
         let graph = if mode.is_no() { Truth::No } else { graph };
@@ -64,6 +66,7 @@ impl<'a> Reader<'_, 'a> {
                 Some(unit) => self.apply(unit, &given, true),
                 None => self.unknown_result(),
             },
+            Kind::Unknown if let Some(result) = self.dispatch(call, &given) => result,
             Kind::Unknown => match self.role_of(&call.func, called) {
                 Some(Role::Model) => {
                     let module = Value::of(Kind::Module(None));
@@ -143,6 +146,13 @@ impl<'a> Reader<'_, 'a> {
         self.changed |= summary.mode != Some(joined);
         self.summaries[unit].mode = Some(joined);
         if let Some(node) = self.structure.units[unit].node {
+            // `*rest` gets all that are left.
+            let rest = node.parameters.vararg.as_ref().and_then(|rest| {
+                let name = rest.name.as_str();
+                node.parameters
+                    .iter()
+                    .position(|parameter| parameter.name().as_str() == name)
+            });
             let mut position = usize::from(bound);
             for (name, value) in given {
                 let index = match name {
@@ -152,15 +162,21 @@ impl<'a> Reader<'_, 'a> {
                         .position(|parameter| parameter.name().as_str() == *name),
                     None => {
                         position += 1;
-                        Some(position - 1)
+                        Some(rest.map_or(position - 1, |rest| rest.min(position - 1)))
                     }
                 };
+                let is_rest = index.is_some() && index == rest;
                 let Some(index) = index.filter(|index| *index < self.summaries[unit].given.len())
                 else {
                     continue;
                 };
-                // A tuple's id is valid for one pass only: its shape is passed on instead.
+                // Tuples have new ids in every pass, so callers would never agree on one.
                 let value = match value.kind {
+                    _ if is_rest => Value {
+                        kind: Kind::Container,
+                        scalar: Truth::No,
+                        ..*value
+                    },
                     Kind::Tuple(_) => Value {
                         kind: Kind::Container,
                         ..*value
@@ -174,15 +190,9 @@ impl<'a> Reader<'_, 'a> {
             }
         }
         let returned = self.summaries[unit].returns;
-        let returned = match returned.kind {
-            Kind::Unset => return Value::UNKNOWN,
-            // The id is from this pass if the unit was already read, else from the last one.
-            Kind::Tuple(id) if id >= self.flow.tuples.len() => Value {
-                kind: Kind::Unknown,
-                ..returned
-            },
-            _ => returned,
-        };
+        if returned.kind == Kind::Unset {
+            return Value::UNKNOWN;
+        }
         if mode.is_no() {
             Value {
                 graph: Truth::No,

@@ -2,6 +2,7 @@
 
 use super::Reader;
 use crate::facts::paths::path;
+use crate::facts::usage::class_of;
 use crate::facts::value::{Kind, Truth, Value};
 use crate::python::{CmpOp, Expr, Ranged, ast, deep, span};
 
@@ -145,13 +146,19 @@ impl<'a> Reader<'_, 'a> {
             Expr::Starred(starred) => self.eval(&starred.value),
             Expr::Await(waiting) => self.eval(&waiting.value),
             Expr::Yield(given) => {
-                if let Some(value) = &given.value {
-                    self.eval(value);
-                }
+                let value = match &given.value {
+                    Some(value) => self.eval(value),
+                    None => Value::plain(Kind::None),
+                };
+                let before = self.frame.yields;
+                self.frame.yields = self.join(before, value);
                 Value::UNKNOWN
             }
             Expr::YieldFrom(given) => {
-                self.eval(&given.value);
+                let several = self.eval(&given.value);
+                let value = self.part_of(several);
+                let before = self.frame.yields;
+                self.frame.yields = self.join(before, value);
                 Value::UNKNOWN
             }
             Expr::Lambda(lambda) => {
@@ -219,20 +226,43 @@ impl<'a> Reader<'_, 'a> {
         {
             return value;
         }
+        if let Some(value) = self.of_fastai(&attribute.value, name) {
+            return value;
+        }
         match receiver.kind {
             Kind::Tensor => tensor_attribute(receiver, name),
             Kind::Module(Some(class)) | Kind::Object(class) => {
-                if let Some(unit) = self.structure.classes[class].method(name) {
+                if let Some(unit) = self.method_of(class, name) {
                     return Value::plain(Kind::Function(unit));
                 }
-                match self.attributes.get(&(class, name)) {
-                    Some(value) => *value,
+                match self.stored(class, name) {
+                    Some(value) => value,
                     None => self.by_use(expression),
                 }
             }
             Kind::Module(None) if name == "module" => receiver,
             _ => self.by_use(expression),
         }
+    }
+
+    /// What a callback of fastai sees of the step: `self.loss`, `self.learn.pred`.
+    fn of_fastai(&self, receiver: &Expr, name: &str) -> Option<Value> {
+        let scalar = match name {
+            "loss" | "loss_grad" => Truth::Yes,
+            "pred" => Truth::No,
+            _ => return None,
+        };
+        let of_learner = matches!(path(self.text, receiver), Some("self" | "self.learn"));
+        let class = class_of(self.structure, self.frame.unit).filter(|_| of_learner)?;
+        let bases = self.structure.classes[class].node.bases();
+        let is_callback = bases.iter().any(|base| {
+            self.imports
+                .qualified(base)
+                .is_some_and(|name| name.starts_with("fastai.") && name.ends_with("Callback"))
+        });
+        let is_evaluation = self.frame.mode.is_no();
+        (is_callback && !is_evaluation)
+            .then_some(Value::tensor(Truth::Yes, Truth::Yes, scalar))
     }
 
     /// A path of which only the use is known.
@@ -275,6 +305,12 @@ impl<'a> Reader<'_, 'a> {
                 ..value
             },
             Kind::Loader => Value::tensor(Truth::No, Truth::No, Truth::No),
+            Kind::Generator(unit) => match self.summaries[unit].yields {
+                Value {
+                    kind: Kind::Unset, ..
+                } => Value::UNKNOWN,
+                yielded => yielded,
+            },
             Kind::StateDict => Value::tensor(Truth::No, value.card, Truth::Maybe),
             Kind::Parameters => Value::tensor(Truth::Maybe, Truth::Maybe, Truth::No),
             Kind::Number => Value::number(),
@@ -339,6 +375,20 @@ impl<'a> Reader<'_, 'a> {
             }
         }
         let value = self.eval(iterated);
+        // `for name, loss in (("a", a), ("b", b))`
+        if let Expr::Tuple(ast::ExprTuple { elts, .. }) | Expr::List(ast::ExprList { elts, .. }) =
+            iterated
+            && !elts.iter().any(Expr::is_starred_expr)
+        {
+            let mut joined = Value::UNSET;
+            for each in elts {
+                let value = self.flow.value(each);
+                joined = self.join(joined, value);
+            }
+            if joined.kind != Kind::Unset {
+                return joined;
+            }
+        }
         self.part_of(value)
     }
 

@@ -3,7 +3,7 @@
 use super::Reader;
 use crate::facts::torch_names::{method_gives_number, method_reduces, method_without_gradient};
 use crate::facts::value::{Kind, Truth, Value};
-use crate::python::{ExprAttribute, ExprCall};
+use crate::python::{ExprAttribute, ExprCall, Ranged};
 
 impl<'a> Reader<'_, 'a> {
     /// What a method returns; `None` if the receiver's kind does not tell.
@@ -46,6 +46,11 @@ impl<'a> Reader<'_, 'a> {
             Kind::Container => self.container_method(function, receiver, given),
             Kind::Text => Some(Value::plain(Kind::Text)),
             Kind::Number => Some(Value::number()),
+            Kind::Unknown if is_pass(name) && !call.arguments.is_empty() => {
+                let model = Value::of(Kind::Module(None));
+                self.flow.values.insert(function.value.range(), model);
+                Some(self.run_module(&function.value, None, given))
+            }
             Kind::Unknown | Kind::Device => self.unknown_method(call, name, receiver),
             _ => None,
         }
@@ -152,6 +157,7 @@ impl<'a> Reader<'_, 'a> {
             }),
             "forward" => Some(self.run_module(&function.value, class, given)),
             "zero_grad" | "load_state_dict" => Some(Value::plain(Kind::None)),
+            _ if is_pass(name) => Some(self.run_module(&function.value, None, given)),
             // Lightning's logging methods return nothing.
             "log" | "log_dict" => Some(Value::plain(Kind::None)),
             _ => None,
@@ -214,6 +220,22 @@ impl<'a> Reader<'_, 'a> {
             _ => None,
         }
     }
+}
+
+/// Methods of models that run a part of them: those of CLIP, timm and their like.
+pub(in crate::facts) fn is_pass(method: &str) -> bool {
+    matches!(
+        method,
+        "encode_image"
+            | "encode_text"
+            | "encode_audio"
+            | "forward_features"
+            | "forward_head"
+            | "extract_features"
+            | "get_image_features"
+            | "get_text_features"
+            | "get_audio_features"
+    )
 }
 
 /// `torch.float16`, `dtype`: `.to` with a dtype.

@@ -7,8 +7,9 @@
 //! stays open ([`Truth::Maybe`]), and rules report only what is certain.
 
 mod calls;
+mod dispatch;
 mod expressions;
-mod methods;
+pub(super) mod methods;
 mod modes;
 mod statements;
 
@@ -30,6 +31,8 @@ pub struct Flow {
     values: FxHashMap<TextRange, Value>,
     modes: FxHashMap<TextRange, Truth>,
     tuples: Vec<Vec<Value>>,
+    /// The methods of the file that a call on an unknown object may run.
+    candidates: FxHashMap<TextRange, Vec<UnitId>>,
 }
 
 impl Flow {
@@ -49,6 +52,11 @@ impl Flow {
             .unwrap_or(Truth::Maybe)
     }
 
+    /// The methods of the file that a call on an unknown object may run.
+    pub fn candidates(&self, call: &impl Ranged) -> &[UnitId] {
+        self.candidates.get(&call.range()).map_or(&[], Vec::as_slice)
+    }
+
     /// The elements of a tuple.
     pub fn elements(&self, value: Value) -> Option<&[Value]> {
         match value.kind {
@@ -64,6 +72,8 @@ struct Summary {
     /// Its arguments, in the order of its parameters.
     given: Vec<Value>,
     returns: Value,
+    /// What it yields, if it is a generator.
+    yields: Value,
     /// Whether gradients are enabled where it is called; open while no call was seen.
     mode: Option<Truth>,
 }
@@ -82,12 +92,14 @@ pub fn follow<'a>(
         usages,
         flow: Flow::default(),
         modules: module_classes(structure, imports),
+        methods: dispatch::methods(structure),
         summaries: structure
             .units
             .iter()
             .map(|unit| Summary {
                 given: vec![Value::UNSET; parameter_count(unit)],
                 returns: Value::UNSET,
+                yields: Value::UNSET,
                 mode: None,
             })
             .collect(),
@@ -98,7 +110,6 @@ pub fn follow<'a>(
     };
     for _ in 0..ROUNDS {
         reader.changed = false;
-        reader.flow.tuples.clear();
         for unit in 0..structure.units.len() {
             reader.unit(unit);
         }
@@ -117,6 +128,8 @@ struct Reader<'f, 'a> {
     flow: Flow,
     /// Which classes in the file are modules.
     modules: Vec<bool>,
+    /// The methods of all classes by their names.
+    methods: FxHashMap<&'a str, Vec<UnitId>>,
     summaries: Vec<Summary>,
     /// What the methods of a class store on `self`.
     attributes: FxHashMap<(ClassId, &'a str), Value>,
@@ -140,6 +153,7 @@ struct Frame<'a> {
     /// How many loops are around: inner ones are read once.
     loops: usize,
     returns: Value,
+    yields: Value,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -149,6 +163,7 @@ impl<'a> Reader<'_, 'a> {
             unit: id,
             mode: self.mode_of(id),
             returns: Value::UNSET,
+            yields: Value::UNSET,
             ..Frame::default()
         };
         if let Some(node) = unit.node {
@@ -160,18 +175,25 @@ impl<'a> Reader<'_, 'a> {
         }
         self.block(unit.body);
         let exit = std::mem::take(&mut self.frame);
-        let returns = if exit.returns.kind == Kind::Unset {
+        let returns = if exit.yields.kind != Kind::Unset {
+            Value {
+                kind: Kind::Generator(id),
+                scalar: Truth::No,
+                ..exit.yields
+            }
+        } else if exit.returns.kind == Kind::Unset {
             Value::plain(Kind::None)
         } else {
             exit.returns
         };
         // Tuples get new ids in every pass: the ids alone are not a change.
         let same = match (returns.kind, self.summaries[id].returns.kind) {
-            (Kind::Tuple(_), Kind::Tuple(_)) => true,
+            (Kind::Tuple(one), Kind::Tuple(other)) => self.are_alike(one, other),
             _ => returns == self.summaries[id].returns,
         };
         self.changed |= !same;
         self.summaries[id].returns = returns;
+        self.summaries[id].yields = exit.yields;
         self.exits[id] = exit
             .slots
             .iter()
@@ -221,6 +243,17 @@ impl<'a> Reader<'_, 'a> {
     fn annotated(&self, id: UnitId, index: usize) -> Option<Value> {
         let node = self.structure.units[id].node?;
         let annotation = node.parameters.iter().nth(index)?.annotation()?;
+        let plain = match annotation {
+            Expr::Name(name) => Some(name.id.as_str()),
+            Expr::StringLiteral(text) => Some(text.value.to_str()),
+            _ => None,
+        };
+        let class = (self.structure.classes)
+            .iter()
+            .position(|class| Some(class.node.name.as_str()) == plain);
+        if let Some(class) = class {
+            return Some(self.instance(class));
+        }
         let name = self.imports.qualified(annotation)?;
         let kind = match name.as_str() {
             "torch.nn.Module" | "torch.nn.modules.module.Module" => Kind::Module(None),
@@ -263,9 +296,9 @@ impl<'a> Reader<'_, 'a> {
         }
         if let Some(name) = path.strip_prefix("self.")
             && let Some(class) = class_of(self.structure, self.frame.unit)
-            && let Some(value) = self.attributes.get(&(class, name))
+            && let Some(value) = self.stored(class, name)
         {
-            return Some(*value);
+            return Some(value);
         }
         let mut next = self.structure.units[self.frame.unit].parent;
         while let Some(unit) = next {
@@ -277,6 +310,16 @@ impl<'a> Reader<'_, 'a> {
             next = self.structure.units[unit].parent;
         }
         None
+    }
+
+    /// What the methods of a class, or of one related to it, store in an attribute.
+    fn stored(&self, class: ClassId, name: &str) -> Option<Value> {
+        if let Some(value) = self.attributes.get(&(class, name)) {
+            return Some(*value);
+        }
+        let mut related =
+            (0..self.structure.classes.len()).filter(|each| self.structure.are_related(*each, class));
+        related.find_map(|each| self.attributes.get(&(each, name)).copied())
     }
 
     fn set(&mut self, path: &'a str, value: Value) {
@@ -371,6 +414,15 @@ impl<'a> Reader<'_, 'a> {
             card,
             scalar: Truth::No,
         }
+    }
+
+    /// Whether two tuples have the same elements, whatever their ids.
+    fn are_alike(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (&self.flow.tuples[one], &self.flow.tuples[other]);
+        one.len() == other.len()
+            && one.iter().zip(other).all(|(left, right)| {
+                left == right || matches!((left.kind, right.kind), (Kind::Tuple(_), Kind::Tuple(_)))
+            })
     }
 
     fn join(&mut self, left: Value, right: Value) -> Value {

@@ -4,8 +4,10 @@ use super::Reader;
 use crate::facts::each_expression;
 use crate::facts::paths::path;
 use crate::facts::torch_names;
+use crate::facts::usage::class_of;
 use crate::facts::value::{Kind, Truth, Value};
 use crate::python::{ExceptHandler, Expr, Operator, Ranged, Stmt, ast, deep, span};
+use crate::syntax::last_name;
 
 impl<'a> Reader<'_, 'a> {
     /// Reads statements; true if the end is not reached (`return`, `raise`, `continue`, `break`).
@@ -60,7 +62,7 @@ impl<'a> Reader<'_, 'a> {
             Stmt::Assign(node) => {
                 let value = self.eval(&node.value);
                 for target in &node.targets {
-                    self.assign(target, value, span(node).start);
+                    self.assign_made(target, &node.value, value, span(node).start);
                 }
             }
             Stmt::AnnAssign(node) => {
@@ -131,6 +133,50 @@ impl<'a> Reader<'_, 'a> {
             _ => {}
         }
         false
+    }
+
+    /// Binds a target to what an expression makes. `self.conv = GCNConv(16, 32)` in a module: an object of an
+    /// unknown class that the module then calls is a layer.
+    fn assign_made(&mut self, target: &'a Expr, made: &'a Expr, value: Value, byte: usize) {
+        match (target, made) {
+            (Expr::Tuple(targets), Expr::Tuple(values))
+                if targets.elts.len() == values.elts.len()
+                    && !targets.elts.iter().any(Expr::is_starred_expr) =>
+            {
+                for (target, made) in targets.elts.iter().zip(&values.elts) {
+                    let value = self.flow.value(made);
+                    self.assign_made(target, made, value, byte);
+                }
+            }
+            _ if self.makes_layer(target, made).is_some_and(|it| it) => {
+                self.assign(target, Value::of(Kind::Module(None)), byte);
+            }
+            _ => self.assign(target, value, byte),
+        }
+    }
+
+    fn makes_layer(&self, target: &'a Expr, made: &'a Expr) -> Option<bool> {
+        /// Parts of the names of classes whose objects are called, but are no layers.
+        const OTHERS: &[&str] = &[
+            "Accuracy", "Augment", "Compose", "Loss", "Metric", "Process", "Sampl", "Token", "Transform",
+        ];
+        let Expr::Call(call) = made else {
+            return None;
+        };
+        let name = path(self.text, target)?;
+        let class = class_of(self.structure, self.frame.unit)?;
+        let maker = last_name(path(self.text, &call.func)?);
+        let is_class = maker.starts_with(|first: char| first.is_ascii_uppercase())
+            && maker.contains(|letter: char| letter.is_ascii_lowercase());
+        let usage = self.usages.usage(self.structure, self.frame.unit, name);
+        Some(
+            name.starts_with("self.")
+                && self.modules[class]
+                && self.flow.value(made).kind == Kind::Unknown
+                && is_class
+                && usage.called
+                && !OTHERS.iter().any(|other| maker.contains(other)),
+        )
     }
 
     /// `torch.set_grad_enabled(False)` as a statement applies from there on, and so does a context that
