@@ -10,7 +10,8 @@ from conftest import Rehearse, needs_torch
 pytestmark = needs_torch
 
 # Over `d`, the device; `lab`, six whole numbers that were sent there; `x`, a 6x6 matrix made there;
-# `written(f)`, a copy of `lab` after `f` wrote to it.
+# `written(f)`, a copy of `lab` after `f` wrote to it; `piecewise(f, place)`, that place of a tensor
+# which had no values before `f` wrote to it.
 EXPRESSIONS = r"""
 torch.eye(6, device=d, dtype=torch.bool)
 x[~torch.eye(6, device=d, dtype=torch.bool)].shape
@@ -161,6 +162,14 @@ lab.float().quantile(0.5).item()
 torch.tensor([3, 1], device=d).max(torch.tensor([2, 2], device=d))
 torch.maximum(lab, lab.flip(0))
 lab.numpy(force=True).tolist()
+torch.arange(90, device=d).remainder(3).unique()
+torch.arange(90, device=d).remainder(3).unique(return_counts=True)[1]
+torch.unique_consecutive(torch.arange(90, device=d) // 40)
+torch.unique(torch.arange(90, device=d).view(30, 3).remainder(3), dim=0)
+[int((lab == each).sum()) for each in lab.repeat(20).unique()]
+torch.ones(2, 3, 4, device=d).nonzero(as_tuple=True)[2]
+piecewise(lambda a: a[1:3].copy_(lab[:2]), slice(1, 3))
+piecewise(lambda a: (a[0].fill_(4), a.__setitem__(3, lab[2])), [0, 3])
 copied(lab)
 """.strip().splitlines()
 
@@ -185,8 +194,12 @@ def value(expression, d):
         copy = lab.clone()
         write(copy)
         return copy
+    def piecewise(write, place):
+        made = torch.empty(6, dtype=torch.long, device=d)
+        write(made)
+        return made[place]
     names = {"torch": torch, "F": F, "copied": copied, "x": x, "lab": lab, "d": d}
-    return plain(eval(expression, {**names, "written": written}))
+    return plain(eval(expression, {**names, "written": written, "piecewise": piecewise}))
 
 def is_same(one, other):
     if isinstance(one, float):

@@ -424,7 +424,7 @@ def test_what_was_worked_out_stays_known_when_the_time_for_it_is_over() -> None:
     known = KnownValues(torch)
     shown = torch.empty(3, dtype=torch.int64)
     made, open_ = (
-        Call(known.host, lambda: torch.arange(3), (), {}).content(None, Geometry.of(shown), 24)
+        Call(known.host, lambda: torch.arange(3), (), {}).content({None: Geometry.of(shown)}, 24)
         for _ in range(2)
     )
     made.bytes()

@@ -32,6 +32,15 @@ READS = [
     ("len(x[x > 0]) == (x > 0).sum().item()", "True", "False"),
     ("(x > 0).sum(1).max().item()", "4", "0"),
     ("(x > 0).sum().float().item()", "32.0", "0.0"),
+    ("torch.isnan(x).sum().item(), (x != x).sum().item()", "(0, 0)", "(0, 0)"),
+    ("(torch.isnan(x) | ~torch.isfinite(x)).sum().item()", "0", "0"),
+    ("torch.isfinite(x).sum().item(), (x == x).float().mean().item()", "(32, 0.5)", "(0, 0.0)"),
+    ("len(x[torch.isnan(x)]), len(x[~torch.isnan(x)])", "(0, 32)", "(32, 32)"),
+    ("(x != x + 1).sum().item(), (x < 0).sum().item()", "(32, 32)", "(0, 0)"),
+    ("x.softmax(1)[0].tolist()", "[0.25, 0.25, 0.25, 0.25]", "[0.0, 0.0, 0.0, 0.0]"),
+    ("1 / (x.max() - x.min().item()).item()", "2.0", "ZeroDivisionError"),
+    ("1 / (x.max().item() - x.min().item())", "4.0", "ZeroDivisionError"),
+    ("torch.min(x, x + 1)[0, 0].item(), x.min(1).values[0].item()", "(0.5, 0.25)", "(0.0, 0.0)"),
     ("tuple(torch.normal(x, x).shape)", "(8, 4)", "RuntimeError"),
 ]
 
@@ -55,6 +64,22 @@ def test_unknown_values_read_as_the_policy_says(rehearse_on_card: Rehearse, poli
     wanted = [each[column] for each in READS]
     found = ["*" if want == "*" else line for want, line in zip(wanted, done.stdout.splitlines())]
     assert found == wanted, done.stderr
+
+
+@needs_torch
+def test_probabilities_of_a_network_add_up_to_one(rehearse_on_card: Rehearse) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        x = torch.nn.Linear(4, 5).cuda()(torch.ones(8, 4).cuda())
+        probabilities = torch.nn.functional.softmax(x, dim=-1)
+        print(sum(probabilities[0].detach().cpu().tolist()))
+        print(torch.softmax(x, 0).sum(0).shape[0], probabilities.squeeze().cpu()[3].sum().item())
+        """
+    )
+    first, second = done.stdout.splitlines()
+    assert abs(float(first) - 1) < 1e-6, done.stderr
+    assert second.startswith("5 1.0") or second.startswith("5 0.99999"), done.stderr
 
 
 @needs_torch

@@ -118,13 +118,14 @@ class ShapeAssumptions:
             if not options:
                 self._known.learn(result, indices)
             return result
-        if not _is_printing():
+        sure = self._known.sure_guess_of(tensor)
+        if sure is None and not _is_printing():
             self._assume(
                 f"all {count} elements are selected by nonzero() or a boolean mask: "
                 f"{_shape(tensor)}, the largest case"
             )
         # Not through `item()`: the kernel copies one `int` itself.
-        with self._readbacks.answering_copy(self._plausible.selected(count), INT32_BYTES):
+        with self._readbacks.answering_copy(self._plausible.count_of(tensor, count), INT32_BYTES):
             return original(tensor, **options)
 
     def _combinations(self, original: Any) -> Any:

@@ -242,17 +242,21 @@ class Call:
         with self._host.drawing(self._draw):
             return self._function(*arguments, **options)
 
-    def content(self, place: int | None, geometry: Geometry, size_bytes: int) -> Content:
-        """The content of a storage that was made for (one of) the results."""
+    def content(self, parts: dict[int | None, Geometry], size_bytes: int) -> Content:
+        """The content of a storage that was made for some of the results, given by their places.
+
+        The place of a single result is None.
+        """
 
         def make() -> Any:
             with self._host.working():
                 results = self.results()
-                values = results if place is None else results[place]
-                if tuple(values.shape) != geometry.size:
-                    raise NotKnown
                 content = self._host.blank(size_bytes)
-                geometry.view(content).copy_(values)
+                for place, geometry in parts.items():
+                    values = results if place is None else results[place]
+                    if tuple(values.shape) != geometry.size:
+                        raise NotKnown
+                    geometry.view(content).copy_(values)
                 return content
 
         return Content(self._host, size_bytes, make, depth=self.depth, draws=self.draws)

@@ -26,7 +26,7 @@ from .host_values import SMALL_BYTES, Blank, Call, Content, Geometry, NotKnown, 
 from .kernels import put_in_front
 from .known_values import KnownValues
 from .operators import Operators
-from .plausible import ASK_FOR_TROUBLE, WITHOUT_EFFECT, Plausible
+from .plausible import ASK_FOR_TROUBLE, GUESSED, WITHOUT_EFFECT, Plausible
 
 _RESIZES = frozenset(("resize_", "resize_as_"))
 _OVERWRITES = frozenset(
@@ -46,6 +46,9 @@ _OVERWRITES = frozenset(
 )
 """Writes after which it does not matter what was there before."""
 
+
+_EMPTY = ("empty", "new_empty")
+"""How operators begin that make a tensor to be written piece by piece."""
 
 _READ_BY_PYTORCH = ("all", "any", "max", "min")
 """Operators whose results PyTorch's own functions read in C++, where calls are not seen: the number
@@ -124,6 +127,7 @@ class KnownCalls:
         tensor_type = self._torch.Tensor
         note = self._note_made
         note_other = self._note_other
+        known, plausible = self._known, self._plausible
 
         def made(*arguments: Any, **options: Any) -> Any:
             if options and options.get("out") is not None:
@@ -140,6 +144,14 @@ class KnownCalls:
             with self._plausible.asked_for_trouble():
                 return made(*arguments, **options)
 
+        def guessed(*arguments: Any, **options: Any) -> Any:
+            result = made(*arguments, **options)
+            # Also of what has a gradient, which is not followed otherwise.
+            known.attempt(plausible.note_number, operator, result, arguments, options)
+            return result
+
+        if operator in GUESSED:
+            return guessed
         return asking if operator in ASK_FOR_TROUBLE else made
 
     def _note_other(
@@ -178,6 +190,8 @@ class KnownCalls:
             else:
                 size_bytes = max(each.nbytes for each in result)
             if self._operators.leaves_unset(operator):
+                if operator.startswith(_EMPTY):
+                    known.keep(result, None, is_unset=True)
                 return
             if size_bytes > SMALL_BYTES and self._operators.is_costly(operator):
                 return
@@ -224,7 +238,7 @@ class KnownCalls:
                 continue
             if not self._operators.leaves_unset(operator):
                 of_several = None if targets is not out else place
-                content = call.content(of_several, Geometry.of(target), size_bytes)
+                content = call.content({of_several: Geometry.of(target)}, size_bytes)
                 known.keep(target, content)
 
     def _written(self, original: Callable[..., Any], operator: str) -> Callable[..., Any]:
@@ -315,7 +329,7 @@ class KnownCalls:
         try:
             before = known.content_of(target)
             covers = operator in _OVERWRITES and target.nbytes == target.untyped_storage().nbytes()
-            if before is None and not covers:
+            if before is None and not covers and not known.is_unset(target):
                 return None
             if target.requires_grad or not known.can_hold(target):
                 return None

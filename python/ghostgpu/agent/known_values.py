@@ -45,6 +45,10 @@ class _Entry:
     content: Content | None
     guess: Any
     """Where no content is known: what every element is taken to be, if there is a reason."""
+    is_sure: bool
+    """Whether every element is that, whatever ordinary numbers it was computed from."""
+    is_unset: bool
+    """Whether nothing was written there yet: any bytes will do where nothing is written later."""
 
 
 class KnownValues:
@@ -90,6 +94,16 @@ class KnownValues:
         """What every element of a tensor is taken to be; None without a reason."""
         entry = self._entry(tensor)
         return None if entry is None else entry.guess
+
+    def sure_guess_of(self, tensor: Any) -> Any:
+        """What every element of a tensor is, whatever it was computed from; None if that varies."""
+        entry = self._entry(tensor)
+        return entry.guess if entry is not None and entry.is_sure else None
+
+    def is_unset(self, tensor: Any) -> bool:
+        """Whether nothing was written to a tensor's storage since it was made."""
+        entry = self._entry(tensor)
+        return entry is not None and entry.is_unset
 
     def has_entry(self, tensor: Any) -> bool:
         """Whether something is said about a tensor's storage already."""
@@ -175,20 +189,38 @@ class KnownValues:
     def made(self, results: Any, call: Call) -> None:
         """`results` were just made on the card by this call."""
         if isinstance(results, self._torch.Tensor):
-            self._note_result(results, call, None)
-        else:
-            for place, result in enumerate(results):
-                if isinstance(result, self._torch.Tensor):
-                    self._note_result(result, call, place)
+            self._note_results({None: results}, call)
+            return
+        # Several results may share one storage: each is a part of its content.
+        by_storage: dict[int, dict[int | None, Any]] = {}
+        for place, result in enumerate(results):
+            if isinstance(result, self._torch.Tensor):
+                key = result.untyped_storage()._cdata
+                by_storage.setdefault(key, {})[place] = result
+        for parts in by_storage.values():
+            self._note_results(parts, call)
 
-    def _note_result(self, result: Any, call: Call, place: int | None) -> None:
+    def _note_results(self, parts: dict[int | None, Any], call: Call) -> None:
+        """These results, by their places among all, lie in one storage."""
+        result = next(iter(parts.values()))
         # A view of what was known before is still known by that.
-        if self.can_hold(result) and self._entry(result) is None:
-            size_bytes = result.untyped_storage().nbytes()
-            if size_bytes <= 2 * result.nbytes + 64:
-                self.keep(result, call.content(place, Geometry.of(result), size_bytes))
+        if not all(map(self.can_hold, parts.values())) or self._entry(result) is not None:
+            return
+        # Kernels that learn the length of a result late leave it in a storage of the greatest.
+        size_bytes = result.untyped_storage().nbytes()
+        if size_bytes <= MAX_BYTES:
+            geometries = {place: Geometry.of(part) for place, part in parts.items()}
+            self.keep(result, call.content(geometries, size_bytes))
 
-    def keep(self, tensor: Any, content: Content | None, guess: Any = None) -> None:
+    def keep(
+        self,
+        tensor: Any,
+        content: Content | None,
+        guess: Any = None,
+        *,
+        is_sure: bool = False,
+        is_unset: bool = False,
+    ) -> None:
         """From now on, the storage of `tensor` holds this."""
         from torch.multiprocessing.reductions import StorageWeakRef
 
@@ -202,7 +234,8 @@ class KnownValues:
         # The newest last: the oldest are forgotten first.
         self._entries.pop(key, None)
         reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-        self._entries[key] = _Entry(reference, _version(tensor), content, guess)
+        version = _version(tensor)
+        self._entries[key] = _Entry(reference, version, content, guess, is_sure, is_unset)
         if len(self._entries) >= self._next_purge or self.host.held_bytes > HELD_BYTES:
             self._purge()
 

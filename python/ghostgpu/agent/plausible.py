@@ -4,12 +4,14 @@ Nothing is computed on the card, but scripts look at what should be there. Zeros
 them astray: `log10(1 / mse.item())` divides by zero, and a check such as `(scale > 0).all()` fails.
 So an unknown value reads as something ordinary:
 
-* a floating-point number is 0.5;
+* a floating-point number is 0.5, but the least of several (`min`) is 0.25, so their span is not
+  zero, and a result of `softmax` over n elements is 1 / n, so that probabilities add up to one;
 * a whole number is 0, which is in range as a class, a token or a position;
 * a comparison is made with such numbers, and so is any other question about single elements
   (`isnan`, `isfinite`, `~`, `&`);
 * `all` is true and `any` is false: checks find nothing unusual; `equal` and `allclose` are true;
-* how many elements of a mask are true is what the sizes of selections are assumed to be: all;
+* how many elements of a mask are true is what the sizes of selections are assumed to be: all, or
+  none where no finite number makes the mask true (`isnan`);
 * what an `assert` looks at is what it hopes for;
 * what PyTorch's own functions check about their arguments (`torch.normal`: no negative deviation)
   is in order;
@@ -36,6 +38,14 @@ WITHOUT_EFFECT = frozenset(("_amp_foreach_non_finite_check_and_unscale_", "_amp_
 """Writes that change nothing when nothing unusual happens: of the flag for an overflow, of the
 scale of gradients."""
 
+LEAST = 0.25
+"""What the least of several floating-point numbers reads as."""
+
+_ORDINARY_NUMBERS = (0.5, -0.5, 0.0, 2.0, -1e4, 1e4)
+_WHOLE_NUMBERS = (0, 1, -1, 5, -100, 300)
+_TRIALS = 12
+"""What unknown numbers are tried as, and how often, to see whether a mask depends on them."""
+
 _TRUE = frozenset(("all", "_is_all_true", "isclose", "isreal"))
 _FALSE = frozenset(("any", "_is_any_true", "isin"))
 _COUNTS = frozenset(("sum", "count_nonzero", "nansum"))
@@ -45,6 +55,9 @@ _TRUTHS = {"equal": True, "allclose": True}
 
 ASK_FOR_TROUBLE = frozenset(("istft",))
 """Functions of PyTorch whose check is true when an argument is not in order."""
+
+GUESSED = frozenset(("softmax", "min", "amin", "aminmax"))
+"""Functions whose results are floating-point numbers that read as something of their own."""
 
 MAX_ELEMENTS = 1 << 24
 
@@ -106,7 +119,24 @@ class Plausible:
             return
         guess = self._known.attempt(self._guess, original, operator, values, arguments, options)
         if guess is not None and not self._known.has_entry(values):
-            self._known.keep(values, None, guess)
+            is_sure = values.dtype is self._torch.bool and self._known.attempt(
+                self._is_sure, original, operator, guess, arguments, options
+            )
+            self._known.keep(values, None, guess, is_sure=bool(is_sure))
+
+    def note_number(self, operator: str, result: Any, arguments: Any, options: Any) -> None:
+        """One of the functions in `GUESSED` was called."""
+        values = result if isinstance(result, self._torch.Tensor) else result[0]
+        if self.is_zero or not values.is_cuda or not values.is_floating_point():
+            return
+        if not values.numel() or self._known.has_entry(values):
+            return
+        if operator == "softmax":
+            dim = options.get("dim", arguments[1] if len(arguments) > 1 else None)
+            if type(dim) is int:
+                self._known.keep(values, None, 1 / values.size(dim))
+        elif not isinstance(arguments[1] if len(arguments) > 1 else None, self._torch.Tensor):
+            self._known.keep(values, None, LEAST)
 
     def _guess(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
@@ -118,7 +148,7 @@ class Plausible:
         first = arguments[0]
         if operator in _COUNTS:
             if first.dtype is self._torch.bool:
-                return self.selected(first.numel() // result.numel())
+                return self.count_of(first, first.numel() // result.numel())
             return None
         if operator in _PICKS:
             return self._known.guess_of(first)
@@ -127,6 +157,51 @@ class Plausible:
                 answer = original(*map(self._one, arguments), **options)
             return answer.item()
         return None
+
+    def count_of(self, mask: Any, count: int) -> int:
+        """How many of so many elements of a mask that is not known are taken to be true."""
+        sure = self._known.sure_guess_of(mask)
+        if sure is None:
+            return self.selected(count)
+        return count if sure else 0
+
+    def _is_sure(
+        self, original: Any, operator: str, guess: Any, arguments: Any, options: Any
+    ) -> bool:
+        """Whether the answer is the same for any numbers that unknown arguments may be."""
+        if not self._operators.is_pointwise(operator):
+            return False
+        tensors = {id(it): it for it in arguments if isinstance(it, self._torch.Tensor)}
+        for trial in range(_TRIALS):
+            tried = {}
+            for place, (key, tensor) in enumerate(tensors.items()):
+                one = self._tried(tensor, trial + place * (trial // 6 + 1))
+                if one is None:
+                    return False
+                tried[key] = one
+            with self._known.host.working():
+                answer = original(*(tried.get(id(it), it) for it in arguments), **options)
+            if answer.item() != guess:
+                return False
+        return True
+
+    def _tried(self, tensor: Any, number: int) -> Any:
+        """One of the numbers that a tensor's elements may be; None if there is no saying."""
+        torch = self._torch
+        if not tensor.is_cuda or self._known.content_of(tensor) is not None:
+            return self._one(tensor) if tensor.numel() == 1 else None
+        sure = self._known.sure_guess_of(tensor)
+        if sure is not None:
+            value = sure
+        elif tensor.dtype is torch.bool:
+            value = number % 2 == 0
+        elif tensor.is_floating_point():
+            value = _ORDINARY_NUMBERS[number % 6]
+        elif tensor.is_complex() or tensor.dtype is torch.uint8:
+            return None
+        else:
+            value = _WHOLE_NUMBERS[number % 6]
+        return torch.tensor(value, dtype=tensor.dtype, device="cpu")
 
     def _one(self, argument: Any) -> Any:
         """One element for a tensor, as it would be read."""
@@ -145,4 +220,5 @@ class Plausible:
         if guess is not None and not self._known.has_entry(result):
             if not result.is_floating_point():
                 guess = int(guess) if result.dtype is not self._torch.bool else bool(guess)
-            self._known.keep(result, None, guess)
+            is_sure = self._known.sure_guess_of(source) is not None
+            self._known.keep(result, None, guess, is_sure=is_sure)
