@@ -431,3 +431,32 @@ def test_what_was_worked_out_stays_known_when_the_time_for_it_is_over() -> None:
     known.host.seconds = MAX_SECONDS + 1
     assert known.attempt(known._view, made, shown).tolist() == [0, 1, 2]
     assert known.attempt(known._view, open_, shown) is None
+
+
+def test_tensors_are_no_sequences_to_c_code(rehearse_on_card: Rehearse) -> None:
+    done = rehearse_on_card(
+        """
+        import ctypes, torch
+        losses = [torch.tensor(1.0), torch.nn.Parameter(torch.tensor(2.0))]
+        print(torch.tensor(losses).tolist(), torch.tensor([each.cuda() for each in losses]).shape)
+
+        class Mine(torch.Tensor):
+            pass
+
+        class Own(torch.Tensor):
+            def __getitem__(self, place):
+                return super().__getitem__(place)
+
+        for kind in (torch.Tensor, torch.nn.Parameter, Mine, Own):
+            tensor = torch.arange(3.0).as_subclass(kind)
+            is_sequence = ctypes.pythonapi.PySequence_Check(ctypes.py_object(tensor))
+            print(kind.__name__, is_sequence, tensor[1].item(), tensor[1:].shape[0], len(tensor))
+        """
+    )
+    assert done.stdout.splitlines() == [
+        "[1.0, 2.0] torch.Size([2])",
+        "Tensor 0 1.0 2 3",
+        "Parameter 0 1.0 2 3",
+        "Mine 0 1.0 2 3",
+        "Own 1 1.0 2 3",
+    ], done.stderr

@@ -27,6 +27,7 @@ from .kernels import put_in_front
 from .known_values import KnownValues
 from .operators import Operators
 from .plausible import ASK_FOR_TROUBLE, GUESSED, WITHOUT_EFFECT, Plausible
+from .sequence_slots import keep_from_being_sequences
 
 _RESIZES = frozenset(("resize_", "resize_as_"))
 _OVERWRITES = frozenset(
@@ -81,6 +82,8 @@ class KnownCalls:
         for each in followed_functions(torch):
             unknown = "values and sizes that depend on it are not known"
             install(f"call of {each.name}", unknown, self._put_around, each, table)
+        wrong = "C code takes tensors for sequences"
+        install("slots of sequences", wrong, keep_from_being_sequences, torch.Tensor)
         for operator in _READ_BY_PYTORCH:
             unknown = "values that depend on it are not known"
             install(f"values of {operator}", unknown, self._stand_before, operator)
