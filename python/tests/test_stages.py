@@ -80,6 +80,19 @@ def test_a_forward_that_is_recomputed_for_backward_is_backward(probe: Probe) -> 
     assert probe.stage == "backward"
 
 
+def test_a_function_of_its_own_is_evaluation_only_if_the_model_evaluates(probe: Probe) -> None:
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    value = torch.ones(2, requires_grad=True)
+    layer = module_calling(probe)
+    checkpoint(layer, value, use_reentrant=True)
+    assert probe.stage == "forward"
+    layer.eval()
+    checkpoint(layer, value, use_reentrant=True)
+    assert probe.stage == "evaluation"
+
+
 def test_an_optimizer_step_is_told_from_its_constructor(probe: Probe) -> None:
     import torch
 

@@ -9,6 +9,7 @@ from typing import Any
 from .stacks import is_backward, is_user_code
 
 _MODULE_FILE = os.path.join("torch", "nn", "modules", "module.py")
+_FUNCTION_FILE = os.path.join("torch", "autograd", "function.py")
 _FUNCTIONAL_FILE = os.path.join("torch", "nn", "functional.py")
 _OPTIMIZER_FOLDER = os.path.join("torch", "optim") + os.sep
 _MOVES = frozenset({"_apply", "to", "cuda"})
@@ -21,16 +22,17 @@ def stage_of(frames: list[FrameType], torch: Any, steps: int) -> str:
     # whole training step, backward included, from inside `optimizer.step`.
     if any(is_backward(frame) for frame in frames):
         return "backward"
+    forward = "forward" if _follows_gradients(frames, torch) else "evaluation"
     for frame in reversed(frames):
-        stage = _stage_of_frame(frame, torch)
+        stage = _stage_of_frame(frame, torch, forward)
         if stage is not None:
             return stage
     if steps > 0 or _has_begun_forward(frames, torch):
-        return _forward(torch)
+        return forward
     return "setup"
 
 
-def _stage_of_frame(frame: FrameType, torch: Any) -> str | None:
+def _stage_of_frame(frame: FrameType, torch: Any, forward: str) -> str | None:
     file, function = frame.f_code.co_filename, frame.f_code.co_name
     if _OPTIMIZER_FOLDER in file:
         # Not the constructor: what that allocates belongs to setting up.
@@ -39,16 +41,35 @@ def _stage_of_frame(frame: FrameType, torch: Any) -> str | None:
         if function in _MOVES:
             return "moving the model"
         if function in _CALLS:
-            return _forward(torch)
+            return forward
     if file.endswith(_FUNCTIONAL_FILE):
-        return _forward(torch)
+        return forward
     if function == "step" and isinstance(frame.f_locals.get("self"), torch.optim.Optimizer):
         return "optimizer step"
     return None
 
 
-def _forward(torch: Any) -> str:
-    return "forward" if torch.is_grad_enabled() else "evaluation"
+def _follows_gradients(frames: list[FrameType], torch: Any) -> bool:
+    """Whether what runs is to be differentiated.
+
+    Inside of a function of its own (checkpoints, chunks, fused losses) autograd has gradients
+    switched off. There the model's mode tells: it is the same inside and outside.
+    """
+    if torch.is_grad_enabled():
+        return True
+    if not any(_is_function(frame) for frame in frames):
+        return False
+    modules = (frame.f_locals.get("self") for frame in frames if _is_call(frame))
+    modes = [module.training for module in modules if isinstance(module, torch.nn.Module)]
+    return bool(modes) and modes[-1]
+
+
+def _is_function(frame: FrameType) -> bool:
+    return frame.f_code.co_name == "apply" and frame.f_code.co_filename.endswith(_FUNCTION_FILE)
+
+
+def _is_call(frame: FrameType) -> bool:
+    return frame.f_code.co_name in _CALLS and frame.f_code.co_filename.endswith(_MODULE_FILE)
 
 
 def _has_begun_forward(frames: list[FrameType], torch: Any) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 from training_cases import (  # noqa: E402
     CASES,
@@ -394,6 +395,47 @@ def test_evaluation_that_cannot_be_cut_runs_as_it_is() -> None:
     with torch.no_grad():
         assert torch.equal(through(made)(model, x), model(x))
     assert "depend on the other samples" in made.left_alone["Coupled"]
+
+
+class Remembers(nn.Module):
+    """Returns its rows, and an object that nobody can join."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 4)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        class Memory:
+            rows = x
+
+        memory = Memory()
+        memory.kept = [x]
+        return {"rows": F.dropout(self.layer(x), training=self.training), "memory": memory}
+
+
+def test_evaluation_whose_results_cannot_be_joined_runs_as_it_is() -> None:
+    model, made = Remembers(), chunker(1, evaluation_chunks=3)
+    x = numbers(0, SAMPLES, 6)
+    with torch.no_grad():
+        torch.manual_seed(3)
+        expected = model(x)["rows"]
+        torch.manual_seed(3)
+        found = through(made)(model, x)["rows"]
+    assert torch.equal(found, expected)
+    assert "Memory, which cannot be joined" in made.left_alone["Remembers"]
+    with pytest.raises(Refused, match="cannot be joined"):
+        through(chunker(3))(model, x)
+
+
+def test_evaluation_of_a_loss_needs_no_keys_and_values() -> None:
+    pytest.importorskip("transformers")
+    model, made = gpt2().eval(), chunker(1, evaluation_chunks=3)
+    with torch.no_grad():
+        expected = model(**padded(0))
+        found = through(made)(model, **padded(0))
+    torch.testing.assert_close(found.loss, expected.loss, rtol=1e-12, atol=0)
+    torch.testing.assert_close(found.logits, expected.logits, rtol=1e-10, atol=1e-12)
+    assert made.chunked == {"GPT2LMHeadModel": 3}
 
 
 def test_small_helpers_beside_a_model_run_as_they_are() -> None:

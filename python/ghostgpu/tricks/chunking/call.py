@@ -83,6 +83,11 @@ class Call:
             trouble: Optional[str] = None
             try:
                 return self._run(leaves, buffers, is_training)
+            except Refused:
+                # The model may be called as it is instead, which must draw the same numbers.
+                buffers.restore()
+                start.restore()
+                raise
             except RuntimeError as error:
                 if not self.model.survives or not is_out_of_memory(torch, error):
                     raise

@@ -91,7 +91,13 @@ class Chunker:
             return make(*arguments, **options)
         self._largest = max(self._largest, size)
         call, leaves = prepared
-        result = self._run(call, leaves, is_training)
+        try:
+            result = self._run(call, leaves, is_training)
+        except Refused as refused:
+            if is_training:
+                raise
+            self.left_alone[type(module).__name__] = refused.reason
+            return make(*arguments, **options)
         if call.chunks > 1:
             name = type(module).__name__
             self.chunked[name] = max(self.chunked.get(name, 0), call.chunks)
@@ -138,7 +144,8 @@ class Chunker:
         is_training: bool,
         group: Any,
     ) -> tuple[Model, Optional[tuple[Call, list[Any]]]]:
-        options = without_cache(module, options) if is_training else options
+        if is_training or "labels" in options:
+            options = without_cache(module, options)
         nested = flatten_arguments(arguments, options)
         model = self._model(module, parameters, nested)
         require_openable(nested, model.name)
@@ -217,7 +224,10 @@ def agreed(chunks: int, group: Any) -> int:
 
 
 def without_cache(module: nn.Module, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Models of transformers return keys and values of all layers, which training never uses."""
+    """Models of transformers return keys and values of all layers.
+
+    A call for a loss does not need them: they are for writing on, one token after the other.
+    """
     config = getattr(module, "config", None)
     if not getattr(config, "use_cache", False) or "use_cache" in options:
         return options
