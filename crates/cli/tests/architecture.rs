@@ -146,3 +146,25 @@ fn an_interrupt_is_told_in_one_place() {
         assert_eq!(tells, path.ends_with("failure.rs"), "{}", path.display());
     }
 }
+
+/// Programs call CUDA while their threads end. What has a destructor is gone by then, and asking for it in any other way
+/// ends the program.
+#[test]
+fn what_a_thread_owns_in_the_stand_in_library_may_be_gone() {
+    let mut owned = 0;
+    for (path, text) in sources("cuda/src") {
+        let names = text.lines().filter_map(|line| {
+            let (name, kind) = line.trim().strip_prefix("static ")?.split_once(": ")?;
+            kind.starts_with("RefCell<").then_some(name)
+        });
+        for name in names {
+            owned += 1;
+            for line in text.lines().filter(|line| line.contains(name)) {
+                let is_safe = line.contains(&format!("static {name}: "))
+                    || line.contains(&format!("with_threads_own(&{name},"));
+                assert!(is_safe, "{}: {line}", path.display());
+            }
+        }
+    }
+    assert!(owned > 3, "{owned}");
+}

@@ -22,13 +22,6 @@ pub struct StepTime {
     pub host_seconds: f64,
 }
 
-impl StepTime {
-    /// The card waits for the host for most of the time.
-    pub fn is_bound_by_host(&self) -> bool {
-        self.card.total() < 0.5 * self.seconds
-    }
-}
-
 /// Seconds of a card, by what it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CardTime {

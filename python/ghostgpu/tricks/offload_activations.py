@@ -22,8 +22,6 @@ from typing import Any, Callable
 from .hooks import Hooks
 from .trick import Trick
 
-DEFAULT_THRESHOLD = 1 << 20
-
 _UNDER_WAY = 2
 """How many copies may be under way: one that is made, and one that waits for it."""
 

@@ -16,7 +16,7 @@ use ghostgpu_rendezvous::{
 use super::awaited::{self, Awaited};
 use super::status;
 use crate::runtime::errors::RANKS_CANNOT_GO_ON;
-use crate::{notes, state};
+use crate::{notes, state, with_threads_own};
 
 /// What the agent registers to be asked which line of the script makes a call.
 pub type LineCallback = extern "C" fn(text: *mut c_char, room: u32);
@@ -166,7 +166,7 @@ pub fn end_group() -> i32 {
     if GROUPS.get() > 0 {
         return status::SUCCESS;
     }
-    for meeting in TO_MEET.take() {
+    for meeting in with_threads_own(&TO_MEET, std::mem::take).unwrap_or_default() {
         if let Err(trouble) = wait(|here| meeting.meet(here)) {
             return report(&trouble);
         }
@@ -177,8 +177,10 @@ pub fn end_group() -> i32 {
 /// Meets the other ranks now, or at the end of the group of calls that has begun.
 pub fn meet(meeting: &Arc<Meeting>) -> Result<(), Trouble> {
     if GROUPS.get() > 0 {
-        TO_MEET.with_borrow_mut(|waiting| waiting.push(Arc::clone(meeting)));
-        return Ok(());
+        let later = with_threads_own(&TO_MEET, |waiting| waiting.push(Arc::clone(meeting)));
+        if later.is_some() {
+            return Ok(());
+        }
     }
     wait(|here| meeting.meet(here))
 }
