@@ -128,9 +128,10 @@ impl<'a> Facts<'a> {
             // `history.update({step: loss})`
             ("update", [value @ Expr::Dict(dict)])
                 if is_container()
-                    && dict.items.iter().any(|item| {
-                        !matches!(item.key, Some(Expr::StringLiteral(_)) | None)
-                    }) =>
+                    && dict
+                        .items
+                        .iter()
+                        .any(|item| !matches!(item.key, Some(Expr::StringLiteral(_)) | None)) =>
             {
                 Some((&function.value, value))
             }
@@ -195,9 +196,9 @@ impl<'a> Facts<'a> {
             _ => self.structure.assigns.iter().any(|assign| {
                 self.path(assign.target) == Some(name)
                     && matches!(assign.value, Expr::Call(made)
-                        if self.callee(made).is_some_and(|made| {
-                            made.ends_with("namedtuple") || made.ends_with("NamedTuple")
-                        }))
+                    if self.callee(made).is_some_and(|made| {
+                        made.ends_with("namedtuple") || made.ends_with("NamedTuple")
+                    }))
             }),
         }
     }
@@ -258,11 +259,13 @@ impl<'a> Facts<'a> {
     fn changes_in(&self, rounds: BlockId, kind: BlockKind<'a>, path: &str) -> bool {
         let is_target = matches!(kind, BlockKind::For(node) if self.targets(&node.target, path));
         is_target
-            || self.assigns_in_unit(self.structure.unit_of(rounds)).any(|assign| {
-                assign.operator == Some(Operator::Add)
-                    && self.structure.is_inside(assign.place.block, rounds)
-                    && self.path(assign.target) == Some(path)
-            })
+            || self
+                .assigns_in_unit(self.structure.unit_of(rounds))
+                .any(|assign| {
+                    assign.operator == Some(Operator::Add)
+                        && self.structure.is_inside(assign.place.block, rounds)
+                        && self.path(assign.target) == Some(path)
+                })
     }
 
     /// Whether a container's contents survive the iterations of a loop: it is not recreated in the loop,
@@ -330,8 +333,7 @@ impl<'a> Facts<'a> {
         let own = self.structure.units[unit].block;
         // The unit that a name belongs to makes it once, unless in a loop.
         let root = path.split(['.', '[']).next().unwrap_or(path);
-        let is_owner = root != "self"
-            && owner_of(&self.structure, unit, root).unwrap_or(0) == unit;
+        let is_owner = root != "self" && owner_of(&self.structure, unit, root).unwrap_or(0) == unit;
         let is_repeated =
             |place: Place| !is_owner || self.structure.loop_around(place.block).is_some();
         let bound = self.assigns_in_unit(unit).any(|assign| {
@@ -458,7 +460,10 @@ fn is_record(class: &StmtClassDef) -> bool {
         Expr::Attribute(found) => found.attr.as_str() == name,
         _ => false,
     };
-    class.bases().iter().any(|base| is_named(base, "NamedTuple"))
+    class
+        .bases()
+        .iter()
+        .any(|base| is_named(base, "NamedTuple"))
         || class.decorator_list.iter().any(|decorator| {
             let called = match &decorator.expression {
                 Expr::Call(call) => &*call.func,
