@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::keeping::Kept;
+use crate::facts::kept::Kept;
 use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::{Finding, Fix, Severity};
