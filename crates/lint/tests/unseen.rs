@@ -5,7 +5,9 @@
 //! `notebooks.py` become notebooks, with cells that `# %%` separates. A line ends in
 //! `# <- found: rule, other-rule` where the rules must report it, in `# <- missed: rule` where a rule
 //! should and does not, in `# <- wrong: rule` where a rule reports what is correct. The last two keep
-//! the counts honest: a test fails as soon as one of them is no longer so.
+//! the counts honest: a test fails as soon as one of them is no longer so. In `blind*.py`, which were
+//! written in four rounds, `# missed at first` says what the rules of that day missed: 17 of 75
+//! mistakes of the first round, 20 of 50 of the second, 8 of 49 of the third and 4 of 25 of the fourth.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -55,8 +57,8 @@ fn nine_of_ten_mistakes_are_found_and_nineteen_of_twenty_findings_are_right() {
         wrong += marks.wrong.len();
         correct += usize::from(marks.found.is_empty() && marks.missed.is_empty());
     }
-    assert!(found + missed >= 70, "{found} + {missed} mistakes");
-    assert!(correct >= 60, "{correct} correct scripts");
+    assert!(found + missed >= 300, "{found} + {missed} mistakes");
+    assert!(correct >= 250, "{correct} correct scripts");
     assert!(found * 10 >= (found + missed) * 9, "{missed} missed");
     assert!(found * 20 >= (found + wrong) * 19, "{wrong} wrong");
 }

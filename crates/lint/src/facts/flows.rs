@@ -3,6 +3,7 @@
 use super::reads::direct_parts;
 use super::structure::{BlockId, BlockKind, UnitId};
 use super::usage::{bound_names, class_of, owner_of};
+use super::value::Kind;
 use super::{Facts, each_expression};
 use crate::python::{Expr, ExprCall, Stmt, ast, span};
 use crate::syntax::{given, holds, plain_callee};
@@ -205,7 +206,12 @@ impl<'a> Facts<'a> {
             self.structure.unit_of(place.block) == unit
                 && matches!(statement, Stmt::Return(node)
                 if node.value.as_deref().is_some_and(|value| {
+                    let known = self.value(value);
+                    // `torch.stack(errors).max().item()`: what was collected ends here.
+                    let is_cut_off = known.graph.is_no()
+                        && matches!(known.kind, Kind::Number | Kind::Tensor);
                     self.mentions(value, path)
+                        && !is_cut_off
                         && !matches!(value, Expr::Call(call)
                             if matches!(plain_callee(call), Some("len" | "float" | "int")))
                 }))
@@ -332,9 +338,9 @@ impl<'a> Facts<'a> {
             return all
                 .filter(|each| {
                     *each == unit
-                        || class.zip(class_of(&self.structure, *each)).is_some_and(
-                            |(one, other)| self.structure.are_related(one, other),
-                        )
+                        || class
+                            .zip(class_of(&self.structure, *each))
+                            .is_some_and(|(one, other)| self.structure.are_related(one, other))
                 })
                 .collect();
         }

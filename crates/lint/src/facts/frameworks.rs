@@ -128,9 +128,9 @@ impl<'a> Facts<'a> {
             .any(|begin| found.name.starts_with(begin))
             && !self.is_batch_hook(unit)
             && !found.name.contains("batch")
-            && found.class.is_some_and(|class| {
-                is_of_a_framework(&self.structure, &self.imports, class)
-            })
+            && found
+                .class
+                .is_some_and(|class| is_of_a_framework(&self.structure, &self.imports, class))
     }
 
     /// Whether a framework backpropagates what a unit returns from this path.

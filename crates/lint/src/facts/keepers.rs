@@ -25,12 +25,7 @@ impl<'a> Facts<'a> {
         self.keeper_within(unit, parameter, DEPTH)
     }
 
-    fn keeper_within(
-        &self,
-        unit: UnitId,
-        parameter: &'a str,
-        depth: usize,
-    ) -> Option<Keeper<'a>> {
+    fn keeper_within(&self, unit: UnitId, parameter: &'a str, depth: usize) -> Option<Keeper<'a>> {
         let depth = depth.checked_sub(1)?;
         let names = self.names_of_parameter(unit, parameter)?;
         let as_given = |value: &Expr| {
@@ -70,14 +65,17 @@ impl<'a> Facts<'a> {
         };
         let handed_on = || {
             self.calls_in_unit(unit).find_map(|call| {
-                let callee = self.callee_unit(call.node).filter(|callee| *callee != unit)?;
+                let callee = self
+                    .callee_unit(call.node)
+                    .filter(|callee| *callee != unit)?;
                 let inner = self
                     .arguments(call.node, callee)
                     .into_iter()
                     .filter(|(_, value)| as_given(value))
                     .find_map(|(name, _)| self.keeper_within(callee, name, depth))?;
                 let container = self.seen_from(call.node, inner)?;
-                self.is_of_others(unit, container).then_some(found(container))
+                self.is_of_others(unit, container)
+                    .then_some(found(container))
             })
         };
         summed.or_else(kept).or_else(handed_on)
@@ -169,8 +167,16 @@ impl<'a> Facts<'a> {
             .iter()
             .map(|parameter| parameter.name().as_str())
             .collect();
-        let rest = node.parameters.vararg.as_ref().map(|rest| rest.name.as_str());
-        let others = node.parameters.kwarg.as_ref().map(|rest| rest.name.as_str());
+        let rest = node
+            .parameters
+            .vararg
+            .as_ref()
+            .map(|rest| rest.name.as_str());
+        let others = node
+            .parameters
+            .kwarg
+            .as_ref()
+            .map(|rest| rest.name.as_str());
         let rest_index = rest.and_then(|rest| names.iter().position(|name| *name == rest));
         let skipped = usize::from(self.structure.takes_object(unit));
         let positional = call

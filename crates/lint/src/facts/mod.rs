@@ -6,8 +6,9 @@
 //! - [`frameworks`]: which methods a framework calls once per batch;
 //! - [`flow`]: what values are, tracked through the code;
 //! - queries that several rules share: [`reach`] (which functions a call runs), [`backward`] (backward
-//!   passes), [`reads`] and [`binding`] (where names are read and bound), [`keeping`] and [`flows`] (what
-//!   containers keep, and where it flows), [`evaluating`] (where a model is in evaluation mode),
+//!   passes), [`terms`] (what a loss is the sum of), [`reads`] and [`binding`] (where names are read and
+//!   bound), [`kept`], [`keepers`], [`keeping`] and [`flows`] (what containers and functions keep, how long,
+//!   and where it flows), [`steps`] (what is repeated for every batch), [`evaluating`] (where a model is in evaluation mode),
 //!   [`origin`] and [`placement`] (where values are created, and on which device).
 
 pub mod accumulation;
@@ -24,6 +25,7 @@ pub mod frozen;
 pub mod imports;
 pub mod keepers;
 pub mod keeping;
+pub mod kept;
 pub mod memory_errors;
 pub mod origin;
 pub mod paths;
@@ -47,7 +49,7 @@ use crate::python::{Expr, ExprCall, Ranged, Stmt, Tree, span};
 use crate::source::Source;
 use flow::Flow;
 use imports::Imports;
-use keeping::Kept;
+use kept::Kept;
 use structure::{Assign, BlockId, Call, Structure, UnitId};
 use usage::{Usage, Usages};
 use value::{Truth, Value};

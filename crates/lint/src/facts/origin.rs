@@ -149,9 +149,9 @@ impl<'a> Facts<'a> {
         let returns = self.result(call);
         self.is_function(call)
             && (returns.is_tensor() || self.elements(returns).is_some())
-            && self
-                .callee_unit(call)
-                .is_some_and(|unit| self.runs(unit, &|inner| self.called_module(inner.node).is_some()))
+            && self.callee_unit(call).is_some_and(|unit| {
+                self.runs(unit, &|inner| self.called_module(inner.node).is_some())
+            })
     }
 
     /// Whether a unit binds the path that an expression names.
@@ -166,8 +166,11 @@ impl<'a> Facts<'a> {
     /// `for name, feature in zip(names, features)`.
     fn handed_out(&self, unit: UnitId, path: &str, expression: &Expr) -> Option<&'a Expr> {
         let at = span(expression).start;
-        let around = self.structure.statements.iter().filter_map(|(statement, place)| {
-            match statement {
+        let around = self
+            .structure
+            .statements
+            .iter()
+            .filter_map(|(statement, place)| match statement {
                 Stmt::For(node)
                     if self.structure.unit_of(place.block) == unit
                         && span(node).contains(&at)
@@ -176,8 +179,7 @@ impl<'a> Facts<'a> {
                     Some(node)
                 }
                 _ => None,
-            }
-        });
+            });
         let node = around.max_by_key(|node| span(*node).start)?;
         self.part_given_to(&node.target, &node.iter, path)
     }
@@ -238,21 +240,22 @@ impl<'a> Facts<'a> {
 
     /// Whether a unit passes a path to a loss, detaches it, or backpropagates what it computes from it.
     fn is_surely_output(&self, unit: UnitId, path: &'a str) -> bool {
-        self.ends_in_backward(unit, path) || self.calls_in_unit(unit).any(|call| {
-            let is_loss = self.value(&call.node.func).kind == Kind::Criterion
-                || self
-                    .callee(call.node)
-                    .is_some_and(|name| torch_names::is_loss_function(&name));
-            let given = call
-                .node
-                .arguments
-                .args
-                .iter()
-                .any(|each| self.path(each) == Some(path));
-            let detached = matches!(self.method(call.node), Some((receiver, "detach"))
+        self.ends_in_backward(unit, path)
+            || self.calls_in_unit(unit).any(|call| {
+                let is_loss = self.value(&call.node.func).kind == Kind::Criterion
+                    || self
+                        .callee(call.node)
+                        .is_some_and(|name| torch_names::is_loss_function(&name));
+                let given = call
+                    .node
+                    .arguments
+                    .args
+                    .iter()
+                    .any(|each| self.path(each) == Some(path));
+                let detached = matches!(self.method(call.node), Some((receiver, "detach"))
                 if self.path(receiver) == Some(path));
-            is_loss && given || detached
-        })
+                is_loss && given || detached
+            })
     }
 
     /// Whether a tensor depends on sizes only: masks, positions.

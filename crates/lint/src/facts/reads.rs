@@ -246,10 +246,10 @@ impl<'a> Facts<'a> {
         bound.peek().is_some()
             && bound.all(|assign| {
                 matches!(assign.value, Expr::Call(call)
-                    if self.callee(call).is_some_and(|name| {
-                        name.ends_with("nn.Parameter")
-                            || name.starts_with("torch.") && says_true(call, "requires_grad")
-                    }))
+                if self.callee(call).is_some_and(|name| {
+                    name.ends_with("nn.Parameter")
+                        || name.starts_with("torch.") && says_true(call, "requires_grad")
+                }))
             })
     }
 

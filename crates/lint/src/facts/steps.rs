@@ -96,9 +96,9 @@ impl<'a> Facts<'a> {
     fn evaluates_inputs(&self, rounds: BlockId) -> bool {
         self.goes_over_inputs(rounds)
             && (!self.differentiates_anywhere()
-                || self.calls_inside(rounds).any(|call| {
-                    self.evaluation_at(call).is_some() || self.runs_evaluation(call)
-                }))
+                || self
+                    .calls_inside(rounds)
+                    .any(|call| self.evaluation_at(call).is_some() || self.runs_evaluation(call)))
     }
 
     /// Whether a call runs a function of the file that runs a model in evaluation mode.
@@ -178,7 +178,10 @@ impl<'a> Facts<'a> {
                     .enclosing(*block)
                     .any(|(id, kind)| kind.is_loop() && self.is_repeated_for_steps(id))
             };
-            if !found[*callee] && (*from != 0 && (self.is_one_step(*from) || self.is_batch_hook(*from)) || in_loop()) {
+            if !found[*callee]
+                && (*from != 0 && (self.is_one_step(*from) || self.is_batch_hook(*from))
+                    || in_loop())
+            {
                 found[*callee] = true;
                 open.push(*callee);
             }
@@ -205,9 +208,10 @@ impl<'a> Facts<'a> {
         let is_made_in_steps = || {
             self.structure.calls.iter().any(|call| {
                 self.value(&call.node.func).kind == Kind::Class(class)
-                    && self.structure.loop_around(call.place.block).is_some_and(|id| {
-                        self.is_step_loop(id)
-                    })
+                    && self
+                        .structure
+                        .loop_around(call.place.block)
+                        .is_some_and(|id| self.is_step_loop(id))
             })
         };
         self.structure.units[unit].name != "__init__" && !is_module && !is_made_in_steps()

@@ -153,11 +153,9 @@ impl<'a> Facts<'a> {
             return;
         }
         match expression {
-            Expr::BinOp(operation) => {
-                if operation.op != Operator::Pow {
-                    self.each_term(&operation.left, visit);
-                    self.each_term(&operation.right, visit);
-                }
+            Expr::BinOp(operation) if operation.op != Operator::Pow => {
+                self.each_term(&operation.left, visit);
+                self.each_term(&operation.right, visit);
             }
             Expr::UnaryOp(operation) => self.each_term(&operation.operand, visit),
             Expr::If(choice) => {
@@ -166,8 +164,14 @@ impl<'a> Facts<'a> {
             }
             Expr::Named(named) => self.each_term(&named.target, visit),
             Expr::Subscript(subscript) => self.each_term(&subscript.value, visit),
-            Expr::Tuple(tuple) => tuple.elts.iter().for_each(|each| self.each_term(each, visit)),
-            Expr::List(list) => list.elts.iter().for_each(|each| self.each_term(each, visit)),
+            Expr::Tuple(tuple) => tuple
+                .elts
+                .iter()
+                .for_each(|each| self.each_term(each, visit)),
+            Expr::List(list) => list
+                .elts
+                .iter()
+                .for_each(|each| self.each_term(each, visit)),
             Expr::Dict(dict) => dict
                 .items
                 .iter()

@@ -356,9 +356,7 @@ fn torch_result(rest: &str, name: &str, graph: Truth, card: Truth) -> Option<Val
         "load" => Some(Value::of(Kind::StateDict)),
         "is_grad_enabled" | "is_tensor" | "numel" => Some(Value::number()),
         // A distribution is made of tensors, and so is what its methods give.
-        _ if rest.starts_with("distributions.") => {
-            Some(Value::tensor(graph, card, Truth::Maybe))
-        }
+        _ if rest.starts_with("distributions.") => Some(Value::tensor(graph, card, Truth::Maybe)),
         "autograd.Variable" => Some(Value::tensor(graph, card, Truth::Maybe)),
         "autograd.grad" => Some(Value::tensor(Truth::Maybe, card, Truth::Maybe)),
         "max" | "min" | "sort" | "topk" => Some(Value::tensor(graph, card, Truth::Maybe)),

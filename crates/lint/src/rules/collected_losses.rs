@@ -119,9 +119,9 @@ fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
         let mut steps = false;
         each_expression(element, &mut |part| {
             steps |= matches!(part, Expr::Call(call) if trains(facts, call)
-                && facts.reaches(call, &|each| {
-                    matches!(facts.method(each), Some((_, "step")))
-                }));
+            && facts.reaches(call, &|each| {
+                matches!(facts.method(each), Some((_, "step")))
+            }));
         });
         if !steps
             || !value.is_tensor()

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
-use crate::facts::keeping::Kept;
+use crate::facts::kept::Kept;
 use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::{Finding, Fix, Severity};
@@ -71,7 +71,11 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         }
         let unit = facts.structure.unit_of(kept.place.block);
         // With a graph, the output is kept by whatever was computed from it.
-        let behind = || has_graph.then(|| facts.model_behind(unit, kept.value)).flatten();
+        let behind = || {
+            has_graph
+                .then(|| facts.model_behind(unit, kept.value))
+                .flatten()
+        };
         let late = || moved_too_late(facts, unit, &kept);
         let found = facts.model_call(unit, kept.value);
         let Some(call) = found.or_else(behind).or_else(late) else {

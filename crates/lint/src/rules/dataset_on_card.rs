@@ -200,6 +200,8 @@ fn is_made_of_data<'a>(facts: &Facts<'a>, value: &'a Expr, far: usize) -> bool {
             (None, Expr::Attribute(method)) => is_made_of_data(facts, &method.value, far),
             _ => false,
         },
+        // A part of what was read: `data["images"]`.
+        Expr::Subscript(part) => is_made_of_data(facts, &part.value, far),
         Expr::Name(_) => facts
             .structure
             .assigns

@@ -324,7 +324,9 @@ fn is_of_a_criterion(facts: &Facts<'_>, added: &Expr) -> bool {
     each_expression(added, &mut |part| {
         if let Expr::Call(call) = part {
             found |= facts.value(&call.func).kind == Kind::Criterion
-                || facts.callee(call).is_some_and(|name| is_loss_function(&name))
+                || facts
+                    .callee(call)
+                    .is_some_and(|name| is_loss_function(&name))
                 || facts.result(call).scalar.is_yes()
                     && facts.path(&call.func).and_then(role) == Some(Role::Criterion);
         }

@@ -210,7 +210,7 @@ vectors = []
 for sentence in sentences:
     encoded = tokenizer(sentence, return_tensors="pt").to("cuda")
     hidden = bert(**encoded).last_hidden_state  # <- found: evaluation-with-gradients
-    vectors.append(hidden.mean(dim=1))
+    vectors.append(hidden.mean(dim=1))  # <- found: collected-outputs
 
 # case: hidden states go to the host as arrays
 import torch

@@ -449,7 +449,7 @@ for episode in range(5000):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    all_values.append(value)  # <- missed: collected-outputs
+    all_values.append(value)  # <- found: collected-outputs
 
 # case: an actor critic keeps means of every episode
 import torch

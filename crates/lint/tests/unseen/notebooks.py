@@ -75,3 +75,47 @@ def valid(model, dl):
 import torch
 with torch.no_grad():
     print(valid(net, valid_dl))
+
+# case: losses are collected over cells and plotted
+import torch
+import torch.nn as nn
+%matplotlib inline
+# %%
+model = nn.Sequential(nn.Linear(28*28, 128), nn.ReLU(), nn.Linear(128, 10)).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+loss_list = []
+# %%
+for epoch in range(5):
+    for images, labels in train_loader:
+        out = model(images.view(-1, 784).cuda())
+        loss = nn.CrossEntropyLoss()(out, labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        loss_list.append(loss)  # <- found: collected-losses
+# %%
+plt.plot([l.cpu().detach() for l in loss_list])
+# %%
+model.eval()
+all_out = []
+for images, labels in test_loader:
+    o = model(images.view(-1, 784).cuda())  # <- found: evaluation-with-gradients
+    all_out.append(o)  # <- found: collected-outputs
+
+# case: numbers are collected over cells, and accuracy is printed without gradients
+import torch
+!pip install timm
+# %%
+loss_list = []
+for epoch in range(5):
+    for images, labels in train_loader:
+        loss = criterion(model(images.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        loss_list.append(loss.item())
+# %%
+model.eval()
+with torch.no_grad():
+    for images, labels in test_loader:
+        print((model(images.cuda()).argmax(1).cpu() == labels).float().mean())

@@ -12,7 +12,7 @@ def collect(policy, env, steps):
         q = policy(torch.as_tensor(state).cuda())
         action = q.argmax().item()
         next_state, reward, done, _ = env.step(action)
-        buffer.append((state, q, reward, next_state))  # <- missed: collected-outputs
+        buffer.append((state, q, reward, next_state))  # <- found: collected-outputs
         state = env.reset() if done else next_state
 
 # case: a replay buffer keeps detached outputs on the host

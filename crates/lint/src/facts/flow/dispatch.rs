@@ -73,11 +73,7 @@ impl<'a> Reader<'_, 'a> {
 
     /// The methods of the file that a call on an object of unknown class may run: those of this name, if
     /// that is not one that objects of other libraries have too, or if the object is named like the class.
-    fn candidates(
-        &self,
-        call: &'a ExprCall,
-        given: &[(Option<&'a str>, Value)],
-    ) -> Vec<UnitId> {
+    fn candidates(&self, call: &'a ExprCall, given: &[(Option<&'a str>, Value)]) -> Vec<UnitId> {
         let Expr::Attribute(function) = &*call.func else {
             return Vec::new();
         };
@@ -98,7 +94,8 @@ impl<'a> Reader<'_, 'a> {
                 let parameters = &node.parameters;
                 parameters.vararg.is_some()
                     || parameters.kwarg.is_some()
-                    || given.len() < parameters.len() + usize::from(!self.structure.takes_object(**unit))
+                    || given.len()
+                        < parameters.len() + usize::from(!self.structure.takes_object(**unit))
             })
         };
         let named: Vec<UnitId> = all
@@ -143,13 +140,78 @@ fn is_empty(body: &[Stmt]) -> bool {
 /// Methods that objects of Python's and PyTorch's own classes have, and those of many libraries.
 fn is_common(name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "add", "append", "apply", "backward", "call", "clear", "close", "compute", "copy", "count", "cpu",
-        "cuda", "decode", "detach", "encode", "error", "eval", "extend", "fit", "format", "forward",
-        "generate", "get", "index", "info", "insert", "item", "items", "join", "keys", "load",
-        "load_state_dict", "log", "max", "mean", "min", "next", "open", "parameters", "plot", "pop",
-        "predict", "put", "read", "remove", "render", "reset", "run", "sample", "save", "score", "send",
-        "set", "setup", "show", "size", "sort", "split", "start", "state_dict", "step", "stop", "sum", "to",
-        "tokenize", "train", "transform", "update", "values", "view", "write", "zero_grad",
+        "add",
+        "append",
+        "apply",
+        "backward",
+        "call",
+        "clear",
+        "close",
+        "compute",
+        "copy",
+        "count",
+        "cpu",
+        "cuda",
+        "decode",
+        "detach",
+        "encode",
+        "error",
+        "eval",
+        "extend",
+        "fit",
+        "format",
+        "forward",
+        "generate",
+        "get",
+        "index",
+        "info",
+        "insert",
+        "item",
+        "items",
+        "join",
+        "keys",
+        "load",
+        "load_state_dict",
+        "log",
+        "max",
+        "mean",
+        "min",
+        "next",
+        "open",
+        "parameters",
+        "plot",
+        "pop",
+        "predict",
+        "put",
+        "read",
+        "remove",
+        "render",
+        "reset",
+        "run",
+        "sample",
+        "save",
+        "score",
+        "send",
+        "set",
+        "setup",
+        "show",
+        "size",
+        "sort",
+        "split",
+        "start",
+        "state_dict",
+        "step",
+        "stop",
+        "sum",
+        "to",
+        "tokenize",
+        "train",
+        "transform",
+        "update",
+        "values",
+        "view",
+        "write",
+        "zero_grad",
     ];
     NAMES.binary_search(&name).is_ok()
 }

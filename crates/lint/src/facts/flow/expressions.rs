@@ -261,8 +261,7 @@ impl<'a> Reader<'_, 'a> {
                 .is_some_and(|name| name.starts_with("fastai.") && name.ends_with("Callback"))
         });
         let is_evaluation = self.frame.mode.is_no();
-        (is_callback && !is_evaluation)
-            .then_some(Value::tensor(Truth::Yes, Truth::Yes, scalar))
+        (is_callback && !is_evaluation).then_some(Value::tensor(Truth::Yes, Truth::Yes, scalar))
     }
 
     /// A path of which only the use is known.

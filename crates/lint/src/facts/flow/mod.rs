@@ -54,7 +54,9 @@ impl Flow {
 
     /// The methods of the file that a call on an unknown object may run.
     pub fn candidates(&self, call: &impl Ranged) -> &[UnitId] {
-        self.candidates.get(&call.range()).map_or(&[], Vec::as_slice)
+        self.candidates
+            .get(&call.range())
+            .map_or(&[], Vec::as_slice)
     }
 
     /// The elements of a tuple.
@@ -317,8 +319,8 @@ impl<'a> Reader<'_, 'a> {
         if let Some(value) = self.attributes.get(&(class, name)) {
             return Some(*value);
         }
-        let mut related =
-            (0..self.structure.classes.len()).filter(|each| self.structure.are_related(*each, class));
+        let mut related = (0..self.structure.classes.len())
+            .filter(|each| self.structure.are_related(*each, class));
         related.find_map(|each| self.attributes.get(&(each, name)).copied())
     }
 

@@ -158,7 +158,15 @@ impl<'a> Reader<'_, 'a> {
     fn makes_layer(&self, target: &'a Expr, made: &'a Expr) -> Option<bool> {
         /// Parts of the names of classes whose objects are called, but are no layers.
         const OTHERS: &[&str] = &[
-            "Accuracy", "Augment", "Compose", "Loss", "Metric", "Process", "Sampl", "Token", "Transform",
+            "Accuracy",
+            "Augment",
+            "Compose",
+            "Loss",
+            "Metric",
+            "Process",
+            "Sampl",
+            "Token",
+            "Transform",
         ];
         let Expr::Call(call) = made else {
             return None;
