@@ -117,6 +117,10 @@ fn read_number(text: &str) -> Option<(u128, u32, &str)> {
             _ => break,
         }
     }
+    // `201. GiB`, as NumPy prints three digits.
+    if decimals == Some(0) && bytes.get(end) == Some(&b'.') {
+        end += 1;
+    }
     (count > 0).then(|| (digits, decimals.unwrap_or(0), &text[end..]))
 }
 

@@ -20,9 +20,18 @@ pub struct Environment {
     pub tool: Option<Tool>,
     /// The program says that its model failed to load.
     pub is_model_missing: bool,
+    /// An AMD card, whatever PyTorch calls it.
+    pub is_rocm: bool,
+    /// An NVIDIA board whose CPU and GPU share one memory.
+    pub is_jetson: bool,
+    /// Weights or optimizer state are kept in RAM.
+    pub offloads: bool,
+    /// What the command lines and loggers say the program is for.
+    pub trains: bool,
+    pub infers: bool,
 }
 
-pub const NEEDLES: [&str; 29] = [
+pub const NEEDLES: [&str; 68] = [
     "GeForce",
     "Tesla ",
     "NVIDIA A",
@@ -52,6 +61,45 @@ pub const NEEDLES: [&str; 29] = [
     "diffusers/",
     "sglang.",
     "text-generation-",
+    "rocm",
+    "amdgpu",
+    "PYTORCH_HIP",
+    "Jetson",
+    "tegra",
+    "NvMap",
+    "offload_optimizer",
+    "offload_param",
+    "cpu_offload",
+    "ZeRoOffload",
+    "DeepSpeedCPUAdam",
+    "_offload",
+    "InvokeAI",
+    "fooocus",
+    "127.0.0.1:7860",
+    "localhost:7860",
+    "workflow worked before",
+    "ran out of memory on your GPU",
+    "txt2img",
+    "img2img",
+    "inference.py",
+    "infer.py",
+    "predict.py",
+    "generate.py",
+    "train_batch_size",
+    "autotrain.trainers",
+    "sd-scripts",
+    "onetrainer",
+    "--do_train",
+    "unsloth",
+    "/vllm/",
+    "EngineCore",
+    "VllmWorker",
+    "sglang/",
+    "Diffusion WebUI",
+    "[GPU Setting]",
+    "res fix",
+    ": Orin",
+    ": Xavier",
 ];
 
 /// No more matching lines than this are read: names repeat.
@@ -108,6 +156,27 @@ impl Reader {
         self.found.is_windows |= WINDOWS.find(line).is_some();
         self.found.is_wsl |= WSL.find(line).is_some();
         self.found.is_model_missing |= line.contains("model failed to load");
+        let lower = line.to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        self.found.is_rocm |= has(&["rocm", "amdgpu", "pytorch_hip", "radeon", "instinct"]);
+        self.found.is_jetson |= has(&["jetson", "tegra", "nvmap", ": orin", ": xavier"]);
+        self.found.offloads |= has(&["offload"]);
+        self.found.trains |= has(&[
+            "train_batch_size",
+            "autotrain.trainers",
+            "sd-scripts",
+            "onetrainer",
+            "--do_train",
+            "unsloth",
+        ]);
+        self.found.infers |= has(&[
+            "txt2img",
+            "img2img",
+            "inference.py",
+            "infer.py",
+            "predict.py",
+            "generate.py",
+        ]);
         if self.found.tool.is_none() {
             self.found.tool = Tool::in_text(line);
         }

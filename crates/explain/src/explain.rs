@@ -84,6 +84,16 @@ fn main_finding(log: &Log) -> Option<usize> {
         findings.filter(move |(_, finding)| finding.kind.weight() == weight)
     };
     let first_ending = strongest().find(|(_, finding)| finding.traceback.is_some());
-    let first = strongest().next();
-    first_ending.or(first).map(|(index, _)| index)
+    let (index, first) = first_ending.or_else(|| strongest().next())?;
+    // TensorRT and others first say that memory ran out, and how much was requested in the next line.
+    let says_more = strongest().find(|(_, finding)| {
+        finding.kind == first.kind
+            && finding.writer == first.writer
+            && finding.figures.requested.is_some()
+            && finding.line <= first.line + 12
+    });
+    match says_more {
+        Some((more, _)) if first.figures.requested.is_none() => Some(more),
+        _ => Some(index),
+    }
 }

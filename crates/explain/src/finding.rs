@@ -30,6 +30,20 @@ pub struct Finding {
     pub progress: Option<Progress>,
 }
 
+impl Finding {
+    /// PyTorch or its libraries, as far as the message and what stands around it tell.
+    pub fn is_pytorch(&self) -> bool {
+        self.kind.is_pytorch() && self.figures.text_named(LIBRARY).is_none()
+    }
+
+    /// The traceback goes through PyTorch, or the message names it.
+    pub fn mentions_pytorch(&self) -> bool {
+        let frames = self.traceback.iter().flat_map(|found| &found.frames);
+        let is_torch = |text: &str| text.to_ascii_lowercase().contains("torch");
+        is_torch(&self.text) || frames.into_iter().any(|frame| is_torch(&frame.file))
+    }
+}
+
 /// The figures in a message. What it does not give is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {

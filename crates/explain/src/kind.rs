@@ -30,6 +30,10 @@ pub enum Kind {
     PythonMemory,
     /// A call to CUDA outside PyTorch's allocator: `CUDA error: out of memory`.
     CudaCall,
+    /// A program that is not PyTorch: what CUDA calls the error, and nothing else.
+    CudaProgram,
+    /// A call to Level Zero, below PyTorch or another program on an Intel GPU.
+    XpuCall,
     /// The driver's mapping of memory: expandable segments.
     CudaMapping,
     Cublas,
@@ -56,6 +60,8 @@ pub enum Kind {
     /// A batch system or container runtime reports that its memory limit was reached.
     JobLimit,
     DataLoaderKilled,
+    /// Worker processes of another library died.
+    WorkersDied,
     /// `/dev/shm` is full.
     SharedMemory,
     /// Windows: RAM and page file are used up.
@@ -86,8 +92,14 @@ pub enum Kind {
     OllamaMemory,
     /// A framework or library with its own allocator: Caffe, MXNet, ONNX Runtime, FAISS, RAPIDS, ….
     OtherAllocator,
+    /// A program or runtime that asked for RAM in its own words: a compiler, OpenCV, Java, ….
+    OtherHost,
+    /// A Jetson board: CPU and GPU share one memory.
+    Jetson,
     /// MLX on Apple GPUs.
     Mlx,
+    /// Another program on an Apple GPU.
+    Metal,
     CuPy,
     Paddle,
     /// Triton: a kernel's shared memory on the chip, not the card's memory.
@@ -107,7 +119,7 @@ pub enum Memory {
     Host,
     /// `/dev/shm`.
     Shared,
-    /// The memory that a Mac's CPU and GPU share.
+    /// The memory that CPU and GPU share: a Mac's, a Jetson's.
     Unified,
     /// The small memory inside a multiprocessor.
     OnChip,
@@ -128,9 +140,12 @@ impl Kind {
             Self::NpuAllocator => "kind-npu-allocator",
             Self::MpsAllocator => "kind-mps-allocator",
             Self::Mlx => "kind-mlx",
+            Self::Metal => "kind-metal",
             Self::CpuAllocator => "kind-cpu-allocator",
             Self::PythonMemory => "kind-python-memory",
             Self::CudaCall => "kind-cuda-call",
+            Self::CudaProgram => "kind-cuda-program",
+            Self::XpuCall => "kind-xpu-call",
             Self::CudaMapping => "kind-cuda-mapping",
             Self::Cublas => "kind-cublas",
             Self::CublasNotInitialized => "kind-cublas-not-initialized",
@@ -146,6 +161,7 @@ impl Kind {
             Self::HostKillLikely => "kind-host-kill-likely",
             Self::JobLimit => "kind-job-limit",
             Self::DataLoaderKilled => "kind-data-loader-killed",
+            Self::WorkersDied => "kind-workers-died",
             Self::SharedMemory => "kind-shared-memory",
             Self::PageFile => "kind-page-file",
             Self::Jax => "kind-jax",
@@ -162,6 +178,8 @@ impl Kind {
             Self::LlamaCppHost => "kind-llama-cpp-host",
             Self::OllamaMemory => "kind-ollama-memory",
             Self::OtherAllocator => "kind-other-allocator",
+            Self::OtherHost => "kind-other-host",
+            Self::Jetson => "kind-jetson",
             Self::CuPy => "kind-cupy",
             Self::Paddle => "kind-paddle",
             Self::KernelSharedMemory => "kind-kernel-shared-memory",
@@ -180,12 +198,14 @@ impl Kind {
             | Self::HostKillLikely
             | Self::JobLimit
             | Self::DataLoaderKilled
+            | Self::WorkersDied
+            | Self::OtherHost
             | Self::PageFile
             | Self::TensorFlowHost
             | Self::LlamaCppHost
             | Self::OllamaMemory => Memory::Host,
             Self::SharedMemory => Memory::Shared,
-            Self::MpsAllocator | Self::Mlx => Memory::Unified,
+            Self::MpsAllocator | Self::Mlx | Self::Metal | Self::Jetson => Memory::Unified,
             Self::Unsaid => Memory::Unknown,
             Self::KernelSharedMemory => Memory::OnChip,
             _ => Memory::Device,
@@ -215,6 +235,7 @@ impl Kind {
             | Self::LlamaCppHost
             | Self::OllamaMemory
             | Self::OtherAllocator
+            | Self::OtherHost
             | Self::CuPy
             | Self::Paddle
             | Self::KernelSharedMemory
@@ -226,30 +247,37 @@ impl Kind {
             | Self::PythonMemory
             | Self::SharedMemory
             | Self::PinnedMemory
+            | Self::Jetson
+            | Self::Metal
             | Self::CudaAllocatorBare
             | Self::DispatchedElsewhere
             | Self::CudnnWorkspace
             | Self::NcclDuplicate
             | Self::JobLimit => 3,
             Self::CudaCall
+            | Self::XpuCall
             | Self::CudaMapping
             | Self::Cublas
             | Self::Cudnn
             | Self::OtherLibrary
             | Self::Nccl
             | Self::BfcAllocator
-            | Self::DataLoaderKilled => 2,
+            | Self::DataLoaderKilled
+            | Self::WorkersDied => 2,
             Self::CublasNotInitialized
             | Self::CudnnNotInitialized
             | Self::CudnnNoAlgorithm
             | Self::HostKillLikely
+            // What any other family reads from the same words says more.
+            | Self::CudaProgram
             | Self::Unsaid => 1,
         }
     }
 
     /// The message may have other causes than memory.
     pub fn is_uncertain(self) -> bool {
-        self.weight() == 1 || self == Self::DataLoaderKilled
+        let is_vague = self.weight() == 1 && self != Self::CudaProgram;
+        is_vague || matches!(self, Self::DataLoaderKilled | Self::WorkersDied)
     }
 
     /// PyTorch's own allocator on a card, whose messages give the full figures.
@@ -282,6 +310,11 @@ impl Kind {
                 | Self::LlamaCppHost
                 | Self::OllamaMemory
                 | Self::OtherAllocator
+                | Self::OtherHost
+                | Self::WorkersDied
+                | Self::CudaProgram
+                | Self::Jetson
+                | Self::Metal
                 | Self::Mlx
                 | Self::CuPy
                 | Self::Paddle

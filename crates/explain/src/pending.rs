@@ -203,8 +203,8 @@ fn keep_the_best(window: &Window, messages: &mut Vec<Message>) {
             // `CUDA error: out of memory` beside a message that says more.
             let is_beside = message.start < other.end + BESIDE
                 || window.line_at(message.start) == window.line_at(other.start);
-            let is_echo =
-                message.kind == Kind::CudaCall && other.start <= message.start && is_beside;
+            let is_call = matches!(message.kind, Kind::CudaCall | Kind::CudaProgram);
+            let is_echo = is_call && other.start <= message.start && is_beside;
             overlaps || is_echo
         };
         if !kept.iter().any(is_same) {

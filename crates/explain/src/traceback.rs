@@ -96,7 +96,7 @@ pub struct Collector {
 const MOST_LINES: usize = 256;
 
 /// The collector needs lines with any of these.
-pub const NEEDLES: [&str; 9] = [
+pub const NEEDLES: [&str; 10] = [
     "File \"",
     "File /",
     "File ~/",
@@ -104,6 +104,7 @@ pub const NEEDLES: [&str; 9] = [
     "--> ",
     "❱",
     ".py in ",
+    ".py](http",
     "<ipython-input",
     "Cell In[",
 ];
@@ -126,7 +127,7 @@ cased_pattern!(
 );
 cased_pattern!(
     IPYTHON_OLD,
-    r"^\s*(\S{1,400}\.py|<ipython-input[^>]{1,80}>) in ([^(\s]{1,100})"
+    r"^\s*\[?(\S{1,400}?\.py|<ipython-input[^>]{1,80}>)(?:\]\([^)]{1,200}\))? in ([^(\s]{1,100})"
 );
 cased_pattern!(ARROW, r"^\s*-+> ?(\d+) (.{0,300})");
 cased_pattern!(

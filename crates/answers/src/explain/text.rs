@@ -50,6 +50,9 @@ pub fn title(finding: &Finding, catalogue: &Catalogue) -> String {
         (Kind::OtherAllocator, Some(library)) => {
             say!(catalogue, "kind-of-library", library = library)
         }
+        (Kind::OtherHost, Some(library)) => {
+            say!(catalogue, "kind-of-library-host", library = library)
+        }
         (kind, _) => kind.title(catalogue),
     };
     match finding.kind.is_uncertain() {

@@ -2,14 +2,14 @@
 
 use super::device::Setup;
 use super::libraries::is_beside_pytorch;
-use super::{Advice, Advisor};
+use super::{Advice, Advisor, Effect};
 use crate::account::Account;
 use crate::catalogue::Catalogue;
-use crate::finding::Finding;
+use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 use crate::program::{Purpose, Tool, purpose, tool};
 use crate::reader::Log;
-use crate::situation::{Reasoned, Situation};
+use crate::situation::{Reasoned, Situation, is_scratch};
 
 /// All that advice depends on.
 struct Case<'a> {
@@ -65,7 +65,8 @@ pub fn advice(
 impl Case<'_> {
     fn advice(&self, situation: Situation) -> Vec<Advice> {
         match self.purpose {
-            Purpose::Inference if self.finding.kind.is_pytorch() => self.for_inference(situation),
+            Purpose::Inference if self.finding.is_pytorch() => self.for_inference(situation),
+            Purpose::Unknown if self.finding.is_pytorch() => self.for_either(situation),
             _ => self.for_training(situation),
         }
     }
@@ -75,7 +76,14 @@ impl Case<'_> {
         let (advisor, setup) = (&self.advisor, &self.setup);
         let offered = || {
             let is_windows = self.log.environment.is_windows;
-            let all = advisor.inference(self.tool, is_windows);
+            let is_mps = self.finding.kind == Kind::MpsAllocator;
+            let mut all = advisor.inference(self.tool, is_windows, is_mps);
+            if is_mps {
+                all.insert(1.min(all.len()), advisor.mps_watermark());
+            }
+            if self.log.environment.is_jetson {
+                all.extend(advisor.jetson());
+            }
             let because = match self.tool {
                 Some(Tool::Vllm | Tool::Sglang | Tool::Tgi) => "not-a-server",
                 _ => "not-training",
@@ -84,12 +92,26 @@ impl Case<'_> {
         };
         match situation {
             Situation::Fragmentation => [setup.fragmentation(), offered()].concat(),
-            Situation::OtherProcess => [
-                vec![
-                    setup.see_processes(self.finding, self.account),
-                    setup.empty_card(),
-                ],
+            Situation::OtherProcess if self.finding.kind == Kind::MpsAllocator => [
+                vec![advisor.unrehearsed(advisor.close_programs(), "not-on-a-mac")],
                 offered(),
+            ]
+            .concat(),
+            Situation::OtherProcess => [
+                vec![setup.see_processes(self.finding, self.account)],
+                offered(),
+                vec![setup.empty_card()],
+            ]
+            .concat(),
+            // What a picture or a prompt needs grows with its size; nobody prints shapes in such a tool.
+            Situation::ShapeBug if self.tool.is_some() => {
+                let mut all = offered();
+                all.sort_by_key(|each| each.effect != Effect::Service);
+                all
+            }
+            Situation::ModelDoesNotFit if self.tool.is_none() => [
+                advisor.all_unrehearsed(advisor.smaller_weights(), "not-training"),
+                vec![setup.larger_card()],
             ]
             .concat(),
             Situation::FreeButRefused | Situation::FractionLimit => {
@@ -105,6 +127,41 @@ impl Case<'_> {
             Situation::Growth => offered(),
             _ => [offered(), vec![setup.larger_card()]].concat(),
         }
+    }
+
+    /// The log does not tell whether something is trained: what helps both comes first.
+    fn for_either(&self, situation: Situation) -> Vec<Advice> {
+        let (advisor, setup) = (&self.advisor, &self.setup);
+        let is_mps = self.finding.kind == Kind::MpsAllocator;
+        let no_graph = || advisor.unrehearsed(advisor.no_graph(), "not-training");
+        match situation {
+            Situation::Activations | Situation::Full if is_mps => vec![
+                setup.smaller_batch(),
+                no_graph(),
+                advisor.unrehearsed(advisor.mps_watermark(), "not-on-a-mac"),
+                setup.half_precision(),
+            ],
+            Situation::OtherProcess if is_mps => vec![
+                advisor.unrehearsed(advisor.close_programs(), "not-on-a-mac"),
+                advisor.unrehearsed(advisor.mps_watermark(), "not-on-a-mac"),
+                no_graph(),
+                setup.smaller_batch(),
+            ],
+            Situation::Activations | Situation::Full if self.has_no_hint() => vec![
+                setup.smaller_batch(),
+                setup.half_precision(),
+                no_graph(),
+                setup.checkpointing(),
+                setup.shorter(),
+                setup.larger_card(),
+            ],
+            situation => self.for_training(situation),
+        }
+    }
+
+    /// Nothing but the message: neither a traceback nor a progress bar.
+    fn has_no_hint(&self) -> bool {
+        self.finding.traceback.is_none() && self.finding.progress.is_none()
     }
 
     fn for_training(&self, situation: Situation) -> Vec<Advice> {
@@ -126,6 +183,13 @@ impl Case<'_> {
                 setup.see_processes(finding, self.account),
                 advisor.unrehearsed(advisor.utilization_down(finding), "not-a-server"),
             ],
+            Situation::OtherProcess
+                if !finding.is_pytorch() && finding.kind != Kind::VllmNotFree =>
+            {
+                let own = self.without_pytorch();
+                let all = [vec![advisor.held_by_others()], own].concat();
+                advisor.all_unrehearsed(all, "not-pytorch")
+            }
             Situation::OtherProcess => {
                 let mut found = vec![
                     setup.see_processes(finding, self.account),
@@ -137,8 +201,33 @@ impl Case<'_> {
                 found.insert(place, setup.set_device());
                 found
             }
-            Situation::ModelDoesNotFit if finding.kind == Kind::LlamaCpp => {
-                advisor.all_unrehearsed(advisor.llama_cpp(), "not-pytorch")
+            Situation::ModelDoesNotFit | Situation::OneLargeRequest | Situation::Full
+                if finding.kind == Kind::LlamaCpp =>
+            {
+                let all = advisor.llama_cpp(is_scratch(finding), environment.is_jetson);
+                advisor.all_unrehearsed(all, "not-pytorch")
+            }
+            Situation::FreeButRefused if !finding.is_pytorch() => {
+                let all = advisor.tensorflow_on_rocm();
+                advisor.all_unrehearsed(all, "not-pytorch")
+            }
+            Situation::FreeButRefused if finding.kind == Kind::XpuAllocator => [
+                advisor.all_unrehearsed(advisor.intel_limits(), "not-nvidia"),
+                vec![
+                    setup.see_processes(finding, self.account),
+                    setup.smaller_batch(),
+                ],
+            ]
+            .concat(),
+            Situation::Full if finding.kind == Kind::XpuCall => {
+                let all = match self.purpose {
+                    Purpose::Inference => {
+                        self.advisor
+                            .inference(self.tool, environment.is_windows, false)
+                    }
+                    _ => vec![setup.smaller_batch(), setup.half_precision()],
+                };
+                advisor.all_unrehearsed([all, advisor.intel_limits()].concat(), "not-nvidia")
             }
             Situation::ModelDoesNotFit => vec![
                 setup.half_weights(),
@@ -153,7 +242,10 @@ impl Case<'_> {
                 advisor.shard(),
                 setup.larger_card(),
             ],
-            Situation::Full if !finding.kind.is_pytorch() => {
+            Situation::ShapeBug if !finding.is_pytorch() => {
+                advisor.all_unrehearsed(self.without_pytorch(), "not-pytorch")
+            }
+            Situation::Full if !finding.is_pytorch() => {
                 advisor.all_unrehearsed(self.without_pytorch(), "not-pytorch")
             }
             Situation::OneLargeRequest if finding.kind == Kind::Mlx => {
@@ -192,7 +284,8 @@ impl Case<'_> {
             Situation::ShapeBug => vec![advisor.print_shapes(finding), advisor.in_pieces(finding)],
             Situation::FractionLimit => vec![setup.raise_limit(), setup.smaller_batch()],
             Situation::FreeButRefused => [
-                advisor.all_unrehearsed(advisor.backing_memory(environment), "not-the-card"),
+                advisor
+                    .all_unrehearsed(advisor.backing_memory(finding, environment), "not-the-card"),
                 vec![
                     setup.empty_card(),
                     setup.see_processes(finding, self.account),
@@ -206,7 +299,8 @@ impl Case<'_> {
                 advisor.all_unrehearsed(all, "not-the-card")
             }
             Situation::SharedMemory => {
-                advisor.all_unrehearsed(advisor.shared_memory(), "not-the-card")
+                let is_nccl = finding.text.contains("nccl");
+                advisor.all_unrehearsed(advisor.shared_memory(is_nccl), "not-the-card")
             }
             Situation::PinnedMemory => {
                 let all = advisor.pinned(finding, environment);
@@ -242,15 +336,26 @@ impl Case<'_> {
     }
 
     fn without_pytorch(&self) -> Vec<Advice> {
+        if self.finding.kind == Kind::Metal {
+            return self.advisor.metal();
+        }
+        if self.finding.kind == Kind::Jetson {
+            return self.advisor.jetson();
+        }
+        if self.finding.figures.text_named(LIBRARY) == Some("llama.cpp") {
+            return self
+                .advisor
+                .llama_cpp(false, self.log.environment.is_jetson);
+        }
         if is_beside_pytorch(self.finding) {
             return self.advisor.beside_pytorch(self.finding);
         }
-        let own = self.advisor.other_library(self.finding);
+        let own = self.advisor.other_library(self.finding, self.purpose);
         match self.tool {
             // A picture is drawn with DirectML as well.
             Some(tool @ (Tool::WebUi | Tool::ComfyUi)) => {
                 let is_windows = self.log.environment.is_windows;
-                [self.advisor.inference(Some(tool), is_windows), own].concat()
+                [self.advisor.inference(Some(tool), is_windows, false), own].concat()
             }
             _ => own,
         }

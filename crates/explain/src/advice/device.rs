@@ -5,6 +5,7 @@ use crate::account::Account;
 use crate::catalogue::Catalogue;
 use crate::finding::Finding;
 use crate::kind::Kind;
+use crate::program::{Purpose, purpose};
 use crate::reader::Log;
 
 /// What the log tells about the user's setup, as it goes into commands.
@@ -32,22 +33,28 @@ impl<'a> Setup<'a> {
     ) -> Self {
         let traceback = finding.traceback.as_ref();
         let script = traceback.and_then(|traceback| traceback.script());
+        let unnamed = match purpose(finding, log) {
+            Purpose::Inference => "script.py",
+            _ => "train.py",
+        };
         let wording = finding.wording.unwrap_or_default();
         let release = log.environment.torch.as_deref().map(release_number);
-        let is_hip = finding.kind == Kind::HipAllocator;
+        let is_hip = finding.kind == Kind::HipAllocator || log.environment.is_rocm;
         // The old message layout ended with 2.0; expandable segments came with 2.1.
         let is_old = wording.ends_with("2.0") || wording.ends_with("1.3");
         let is_ancient = wording == "PyTorch 1.0 to 1.3" || wording == "PyTorch 1.4 to 2.0";
         let (variable, visible, backend) = match finding.kind {
-            Kind::HipAllocator => ("PYTORCH_HIP_ALLOC_CONF", "HIP_VISIBLE_DEVICES", "cuda"),
+            _ if is_hip => ("PYTORCH_HIP_ALLOC_CONF", "HIP_VISIBLE_DEVICES", "cuda"),
             Kind::NpuAllocator => ("PYTORCH_NPU_ALLOC_CONF", "ASCEND_RT_VISIBLE_DEVICES", "npu"),
-            Kind::XpuAllocator => ("PYTORCH_CUDA_ALLOC_CONF", "ZE_AFFINITY_MASK", "xpu"),
+            Kind::XpuAllocator | Kind::XpuCall => {
+                ("PYTORCH_CUDA_ALLOC_CONF", "ZE_AFFINITY_MASK", "xpu")
+            }
             Kind::MpsAllocator => ("PYTORCH_CUDA_ALLOC_CONF", "CUDA_VISIBLE_DEVICES", "mps"),
             _ => ("PYTORCH_CUDA_ALLOC_CONF", "CUDA_VISIBLE_DEVICES", "cuda"),
         };
         Self {
             advisor: Advisor { catalogue },
-            script: script.unwrap_or("train.py").to_owned(),
+            script: script.unwrap_or(unnamed).to_owned(),
             card: card.unwrap_or_else(|| "CARD".to_owned()),
             is_windows: log.environment.is_windows,
             // Ascend's plug-in repeats an old message, and has had them for long.

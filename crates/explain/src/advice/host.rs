@@ -2,7 +2,7 @@
 
 use super::{Advice, Advisor, Effect};
 use crate::environment::Environment;
-use crate::finding::Finding;
+use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 use crate::say;
 
@@ -13,11 +13,16 @@ impl Advisor<'_> {
             Kind::LlamaCppHost => return self.llama_in_ram(),
             Kind::OllamaMemory => return self.ollama_in_ram(),
             Kind::TensorFlowHost => return self.tensorflow_in_ram(),
+            Kind::OtherHost => return self.program_in_ram(finding, environment),
+            Kind::WorkersDied => return self.fewer_processes(finding),
+            Kind::PythonMemory if !finding.mentions_pytorch() => {
+                return self.arrays_in_ram(environment);
+            }
             _ => {}
         }
         let mut found = Vec::new();
         match finding.kind {
-            Kind::JobLimit => found.push(self.advise("more-ram", "#SBATCH --mem=64G")),
+            Kind::JobLimit => found.push(self.more_ram(finding)),
             Kind::HostKillLikely | Kind::DataLoaderKilled => {
                 found.push(self.advise("who-killed", "dmesg -T | grep -i -E 'killed process|oom'"))
             }
@@ -27,8 +32,27 @@ impl Advisor<'_> {
             ),
             _ => {}
         }
+        if finding.kind == Kind::JobLimit && !finding.mentions_pytorch() {
+            found.extend(self.job_usage(finding));
+        }
+        if environment.offloads {
+            found.push(self.advise(
+                "offload-less",
+                "\"offload_optimizer\": {\"device\": \"nvme\", \"nvme_path\": \"/local\"}",
+            ));
+        }
         if environment.is_wsl {
             found.push(self.wsl_memory());
+        }
+        // A job of any kind.
+        let is_any = finding.kind == Kind::JobLimit
+            && environment.torch.is_none()
+            && !finding.mentions_pytorch();
+        if is_any {
+            found.push(
+                self.advise("host-chunks", "pd.read_csv(path, chunksize=100_000)")
+                    .with_effect(Effect::Rounding),
+            );
         }
         if environment.is_windows {
             found.push(self.larger_page_file());
@@ -46,6 +70,123 @@ impl Advisor<'_> {
         found.push(self.advise("arrays", "np.memmap / datasets.load_from_disk(path)"));
         if !environment.is_windows {
             found.push(self.check_ram());
+        }
+        found
+    }
+
+    /// More RAM, as whoever set the limit calls it.
+    fn more_ram(&self, finding: &Finding) -> Advice {
+        let text = finding.text.to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let command = if has(&["oomkilled", "low on resource"]) {
+            "resources: {limits: {memory: 64Gi}}"
+        } else if has(&["ray", "node running low"]) {
+            "@ray.remote(memory=64 * 2**30)"
+        } else if has(&["pbs"]) {
+            "#PBS -l mem=64gb"
+        } else if has(&["memlimit"]) {
+            "#BSUB -M 64GB"
+        } else if has(&["systemd", "oom-kill'", "by the oom killer"]) {
+            "systemctl set-property UNIT MemoryMax=64G"
+        } else if has(&["available ram", "than is available"]) {
+            return self.advise("larger-runtime", "Runtime > Change runtime type > High-RAM");
+        } else {
+            "#SBATCH --mem=64G"
+        };
+        self.advise("more-ram", command)
+    }
+
+    /// How much a job used, where whoever limits it tells.
+    fn job_usage(&self, finding: &Finding) -> Option<Advice> {
+        let text = finding.text.to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let command = if has(&["oomkilled", "low on resource"]) {
+            "kubectl describe pod POD; kubectl top pod POD"
+        } else if has(&[
+            "slurm",
+            "srun",
+            "oom-kill",
+            "oom_kill",
+            "out_of_me",
+            "memory limit",
+        ]) {
+            "seff JOB; sacct -j JOB --format=JobID,MaxRSS,ReqMem"
+        } else {
+            return None;
+        };
+        Some(self.advise("job-usage", command))
+    }
+
+    /// Worker processes of libraries other than PyTorch.
+    fn fewer_processes(&self, finding: &Finding) -> Vec<Advice> {
+        let command = match finding.figures.text_named(LIBRARY) {
+            Some("nnU-Net") => {
+                "nnUNet_n_proc_DA=4 nnUNetv2_train ...; nnUNetv2_predict -npp 1 -nps 1 ..."
+            }
+            Some("joblib") => "Parallel(n_jobs=2)",
+            Some("Dask") => "LocalCluster(n_workers=2, memory_limit=\"16GB\")",
+            Some("datasets") => "dataset.map(f, num_proc=1, writer_batch_size=100)",
+            _ => "ProcessPoolExecutor(max_workers=2)",
+        };
+        vec![
+            self.advise("fewer-processes", command),
+            self.advise("who-killed", "dmesg -T | grep -i -E 'killed process|oom'"),
+            self.check_ram(),
+            self.advise("first-error", "grep -n -m 1 -i error error.log"),
+        ]
+    }
+
+    /// A program or runtime that is not Python.
+    fn program_in_ram(&self, finding: &Finding, environment: &Environment) -> Vec<Advice> {
+        let own = match finding.figures.text_named(LIBRARY) {
+            Some("the compiler") => self.advise("fewer-compilers", "MAX_JOBS=2 pip install ..."),
+            Some("Java") => self.advise(
+                "larger-heap",
+                "spark-submit --driver-memory 16g --executor-memory 16g",
+            ),
+            Some("Node.js") => self.advise("larger-heap", "NODE_OPTIONS=--max-old-space-size=8192"),
+            Some("Level Zero" | "Vulkan") => self.advise("less-at-once", "batch_size=1"),
+            Some("PaddlePaddle") => self
+                .advise(
+                    "paddle-cpu",
+                    "PaddleOCR(det_limit_side_len=960, cpu_threads=4, enable_mkldnn=False)",
+                )
+                .with_effect(Effect::Service),
+            Some("OpenCV") => self
+                .advise(
+                    "smaller-image-cpu",
+                    "cv2.imread(path, cv2.IMREAD_REDUCED_COLOR_2)",
+                )
+                .with_effect(Effect::Service),
+            Some("ONNX Runtime") => {
+                self.advise("onnx-cpu-arena", "options.enable_cpu_mem_arena = False")
+            }
+            _ => self.advise("host-chunks", "chunksize=100_000"),
+        };
+        let mut found = vec![own];
+        if environment.is_windows {
+            found.push(self.larger_page_file());
+        }
+        found.push(self.check_ram());
+        found.push(self.advise("close-programs-host", "top -o %MEM"));
+        found
+    }
+
+    /// NumPy and pandas, with no PyTorch in sight.
+    fn arrays_in_ram(&self, environment: &Environment) -> Vec<Advice> {
+        let mut found = vec![
+            self.advise("host-chunks", "for part in np.array_split(data, 8): ...")
+                .with_effect(Effect::Rounding),
+            self.advise("smaller-type", "array.astype(np.float32)")
+                .with_effect(Effect::Precision),
+            self.advise(
+                "on-disk",
+                "np.memmap(path, dtype=\"float32\", mode=\"r\", shape=shape)",
+            ),
+        ];
+        match environment.is_windows {
+            true => found.push(self.larger_page_file()),
+            false => found.push(self.check_ram()),
         }
         found
     }
@@ -108,7 +249,15 @@ impl Advisor<'_> {
         ]
     }
 
-    pub fn shared_memory(&self) -> Vec<Advice> {
+    pub fn shared_memory(&self, is_nccl: bool) -> Vec<Advice> {
+        if is_nccl {
+            return vec![
+                self.advise("larger-shm", "docker run --shm-size=8g ..."),
+                self.advise("leftover-shm", "rm /dev/shm/nccl-*"),
+                self.advise("no-nccl-shm", "NCCL_SHM_DISABLE=1 torchrun ..."),
+                self.advise("check-shm", "df -h /dev/shm"),
+            ];
+        }
         vec![
             self.advise("larger-shm", "docker run --shm-size=8g ..."),
             self.advise("no-workers", "DataLoader(..., num_workers=0)"),
@@ -146,7 +295,17 @@ impl Advisor<'_> {
     }
 
     /// Where the driver refused although memory was free.
-    pub fn backing_memory(&self, environment: &Environment) -> Vec<Advice> {
+    pub fn backing_memory(&self, finding: &Finding, environment: &Environment) -> Vec<Advice> {
+        if finding.kind == Kind::HipAllocator || environment.is_rocm {
+            return vec![
+                self.advise(
+                    "other-rocm",
+                    "pip install -U torch --index-url https://download.pytorch.org/whl/rocm6.4",
+                )
+                .with_effect(Effect::Rounding),
+                self.advise("page-file", "free -g"),
+            ];
+        }
         if environment.is_wsl {
             return vec![self.wsl_memory(), self.advise("page-file", "free -g")];
         }

@@ -5,11 +5,14 @@ use crate::program::Tool;
 
 impl Advisor<'_> {
     /// What each tool offers to save memory; general advice for a script of one's own.
-    pub fn inference(&self, tool: Option<Tool>, is_windows: bool) -> Vec<Advice> {
+    pub fn inference(&self, tool: Option<Tool>, is_windows: bool, is_mac: bool) -> Vec<Advice> {
         match tool {
             Some(Tool::Diffusers) => self.diffusers(),
             Some(Tool::ComfyUi) => self.comfy_ui(),
-            Some(Tool::WebUi) => self.web_ui(is_windows),
+            Some(Tool::InvokeAi) => self.invoke_ai(),
+            Some(Tool::Fooocus) => self.fooocus(),
+            Some(Tool::TextWebUi) => self.text_web_ui(),
+            Some(Tool::WebUi) => self.web_ui(is_windows, is_mac),
             Some(Tool::Whisper) => self.whisper(),
             Some(Tool::Vllm) => self.vllm(),
             Some(Tool::Sglang) => self.sglang(false),
@@ -58,13 +61,81 @@ impl Advisor<'_> {
         ]
     }
 
-    fn web_ui(&self, is_windows: bool) -> Vec<Advice> {
+    fn invoke_ai(&self) -> Vec<Advice> {
+        vec![
+            self.advise(
+                "invoke-partial",
+                "invokeai.yaml: enable_partial_loading: true",
+            ),
+            self.advise("smaller-image", "1024 x 1024, one image")
+                .with_effect(Effect::Service),
+            self.advise("invoke-tiles", "invokeai.yaml: force_tiled_decode: true")
+                .with_effect(Effect::Rounding),
+            self.advise("invoke-cache", "invokeai.yaml: device_working_mem_gb: 4"),
+        ]
+    }
+
+    fn fooocus(&self) -> Vec<Advice> {
+        vec![
+            self.advise("fooocus-lowvram", "python launch.py --always-low-vram"),
+            self.advise("smaller-image", "896 x 1152, image number 1")
+                .with_effect(Effect::Service),
+            self.advise("fooocus-fp8", "python launch.py --unet-in-fp8-e4m3fn")
+                .with_effect(Effect::Precision),
+        ]
+    }
+
+    fn text_web_ui(&self) -> Vec<Advice> {
+        vec![
+            self.advise(
+                "lower-quantisation",
+                "Model > a GGUF or EXL3 file of 4 bits",
+            )
+            .with_effect(Effect::Precision),
+            self.advise("fewer-layers", "python server.py --gpu-layers 20")
+                .with_effect(Effect::Rounding),
+            self.advise("shorter-context", "python server.py --ctx-size 8192")
+                .with_effect(Effect::Service),
+            self.advise("eight-bit-cache", "python server.py --cache-type q8_0")
+                .with_effect(Effect::Precision),
+        ]
+    }
+
+    /// A model that is used, and does not fit by itself.
+    pub fn smaller_weights(&self) -> Vec<Advice> {
+        vec![
+            self.advise("half-pipeline", "model = model.to(torch.bfloat16)")
+                .with_effect(Effect::Precision),
+            self.advise("hf-quantised", "BitsAndBytesConfig(load_in_4bit=True)")
+                .with_effect(Effect::Precision),
+            self.advise(
+                "hf-device-map",
+                "from_pretrained(name, device_map=\"auto\")",
+            ),
+            self.advise("smaller-model", "from_pretrained(\"SMALLER\")")
+                .with_effect(Effect::Precision),
+        ]
+    }
+
+    /// Where the log does not tell whether something is trained.
+    pub fn no_graph(&self) -> Advice {
+        self.advise("no-graph", "with torch.inference_mode(): out = model(x)")
+    }
+
+    fn web_ui(&self, is_windows: bool, is_mac: bool) -> Vec<Advice> {
         let arguments = |value: &str| match is_windows {
             true => format!("set COMMANDLINE_ARGS={value}"),
             false => format!("export COMMANDLINE_ARGS=\"{value}\""),
         };
         vec![
-            self.advise("webui-medvram", arguments("--medvram --xformers")),
+            // xformers needs CUDA.
+            self.advise(
+                "webui-medvram",
+                arguments(match is_mac {
+                    true => "--medvram --opt-split-attention-v1",
+                    false => "--medvram --xformers",
+                }),
+            ),
             self.advise("webui-size", "512 x 512")
                 .with_effect(Effect::Service),
             self.advise("webui-attention", arguments("--opt-sdp-attention"))

@@ -3,6 +3,7 @@
 use super::{Advice, Advisor, Effect};
 use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
+use crate::program::Purpose;
 
 /// Libraries that share a card with PyTorch, which keeps a cache.
 pub fn is_beside_pytorch(finding: &Finding) -> bool {
@@ -13,8 +14,11 @@ pub fn is_beside_pytorch(finding: &Finding) -> bool {
     )
 }
 
+/// Shows the card's memory while settings of the program are tried.
+const WATCH: &str = "nvidia-smi --query-gpu=memory.used --format=csv -l 1";
+
 impl Advisor<'_> {
-    pub fn other_library(&self, finding: &Finding) -> Vec<Advice> {
+    pub fn other_library(&self, finding: &Finding, purpose: Purpose) -> Vec<Advice> {
         let library = match finding.kind {
             Kind::CuPy => "CuPy",
             Kind::Paddle => "PaddlePaddle",
@@ -101,7 +105,7 @@ impl Advisor<'_> {
                 ),
                 rounding("in-chunks", "for part in cupy.array_split(data, 8): ..."),
             ],
-            "PaddlePaddle" => vec![
+            "PaddlePaddle" if purpose == Purpose::Training => vec![
                 training(
                     "paddle-flags",
                     "FLAGS_allocator_strategy=auto_growth python train.py --batch_size 8",
@@ -110,6 +114,59 @@ impl Advisor<'_> {
                     "paddle-recompute",
                     "paddle.distributed.fleet.utils.recompute(layer, x)",
                 ),
+            ],
+            "PaddlePaddle" => vec![
+                training(
+                    "paddle-flags",
+                    "FLAGS_allocator_strategy=auto_growth python script.py --batch_size 1",
+                ),
+                service(
+                    "paddle-image",
+                    "PaddleOCR(det_limit_side_len=960, rec_batch_num=1)",
+                ),
+            ],
+            "Blender" => vec![
+                service("render-simplify", "Render > Simplify: Texture Limit 2048"),
+                self.advise(
+                    "render-tiles",
+                    "Render > Performance > Memory: Use Tiling, 1024",
+                ),
+                self.advise(
+                    "render-cpu",
+                    "Preferences > System > Cycles Render Devices > None",
+                ),
+            ],
+            "V-Ray" | "Iray" | "Redshift" => vec![
+                service("render-simplify", "textures: 2048 px at most, compressed"),
+                self.advise("render-cpu", "render engine: CPU, or hybrid"),
+            ],
+            "hashcat" => vec![
+                self.advise("hashcat-load", "hashcat -w 1 -n 8 -u 64 ..."),
+                self.advise("hashcat-split", "split -l 1000000 hashes.txt part-"),
+            ],
+            "NVENC" | "NVDEC" | "FFmpeg" => vec![
+                self.advise("video-sessions", "nvidia-smi encodersessions"),
+                self.advise(
+                    "video-surfaces",
+                    "ffmpeg ... -surfaces 8 -extra_hw_frames 2",
+                ),
+            ],
+            "Vulkan" | "Direct3D" | "OpenCL" => vec![service("less-at-once", WATCH)],
+            "MATLAB" => vec![
+                self.advise("matlab-reset", "reset(gpuDevice)"),
+                precision("matlab-single", "x = gpuArray(single(x))"),
+                training(
+                    "framework-batch",
+                    "trainingOptions(\"adam\", MiniBatchSize=16)",
+                ),
+            ],
+            "LightGBM" => vec![
+                precision("lightgbm-bins", "max_bin=63, gpu_use_dp=False"),
+                self.advise("lightgbm-cpu", "device_type=\"cpu\""),
+            ],
+            "KeOps" => vec![
+                rounding("in-chunks", "for part in x.split(10_000): ..."),
+                self.advise("empty-cache-for-others", "torch.cuda.empty_cache()"),
             ],
             "DirectML" => vec![training("dml-batch", "batch_size=4")],
             "CUDA.jl" => vec![
@@ -127,11 +184,29 @@ impl Advisor<'_> {
             "tinygrad" => vec![precision("tinygrad-smaller", "--size 1B --quantize int8")],
             _ => Vec::new(),
         };
+        let is_known = !found.is_empty();
         found.extend(self.who_else(library));
-        if found.is_empty() {
-            found.push(training("framework-batch", "batch size: 8"));
+        match library {
+            _ if is_known => {}
+            // No CUDA, and no card that nvidia-smi knows.
+            "Ascend" => found.push(training("framework-batch", "batch size: 8")),
+            _ => found.extend(self.any_program()),
         }
         found
+    }
+
+    /// A program about which nothing is known but that it uses CUDA.
+    fn any_program(&self) -> Vec<Advice> {
+        vec![
+            self.advise("less-at-once", WATCH)
+                .with_effect(Effect::Service),
+            self.advise("other-card", "CUDA_VISIBLE_DEVICES=1 ./program"),
+        ]
+    }
+
+    /// What holds the card is not this program, or no longer.
+    pub fn held_by_others(&self) -> Advice {
+        self.advise("end-leftovers", "sudo fuser -v /dev/nvidia*")
     }
 
     /// Who else uses the device, where there is a command that tells.
@@ -143,34 +218,50 @@ impl Advisor<'_> {
         }
     }
 
-    /// Room for a library that shares the card with PyTorch.
+    /// A library that often shares the card with PyTorch, and what PyTorch can do for it where it does.
     pub fn beside_pytorch(&self, finding: &Finding) -> Vec<Advice> {
-        let own = match finding.figures.text_named(LIBRARY) {
-            Some("ONNX Runtime") => self.advise(
-                "onnx-arena",
-                "(\"CUDAExecutionProvider\", {\"arena_extend_strategy\": \"kSameAsRequested\", \"cudnn_conv_use_max_workspace\": \"0\"})",
-            ),
-            Some("FAISS") => self
-                .advise(
+        let service = |id, command: &str| self.advise(id, command).with_effect(Effect::Service);
+        let rounding = |id, command: &str| self.advise(id, command).with_effect(Effect::Rounding);
+        let mut found = match finding.figures.text_named(LIBRARY) {
+            Some("ONNX Runtime") => vec![
+                service("smaller-input-batch", "session.run(None, {name: batch[:1]})"),
+                self.advise(
+                    "onnx-arena",
+                    "(\"CUDAExecutionProvider\", {\"arena_extend_strategy\": \"kSameAsRequested\", \"cudnn_conv_use_max_workspace\": \"0\"})",
+                ),
+            ],
+            Some("FAISS") => vec![
+                self.advise(
                     "faiss-temp",
                     "res.setTempMemory(256 << 20); options = faiss.GpuClonerOptions(); options.useFloat16 = True",
                 )
                 .with_effect(Effect::Precision),
-            Some("RAPIDS") => self.advise("rmm-managed", "rmm.reinitialize(managed_memory=True)"),
-            _ => self.advise(
-                "trt-workspace",
-                "trtexec --onnx=model.onnx --memPoolSize=workspace:1024",
-            ),
+                rounding("faiss-chunks", "for part in np.array_split(queries, 16): index.search(part, k)"),
+                self.advise("faiss-compress", "faiss.index_factory(d, \"IVF4096,PQ64\")")
+                    .with_effect(Effect::Precision),
+            ],
+            Some("RAPIDS") => vec![
+                self.advise("rmm-managed", "rmm.reinitialize(managed_memory=True)"),
+                self.advise("rapids-spill", "LocalCUDACluster(device_memory_limit=0.7, enable_cudf_spill=True)"),
+                rounding("rapids-partitions", "dask_cudf.read_parquet(path, blocksize=\"256MB\")"),
+            ],
+            _ => vec![
+                self.advise(
+                    "trt-workspace",
+                    "trtexec --onnx=model.onnx --memPoolSize=workspace:1024",
+                ),
+                service("trt-batch", "trtexec --optShapes=input:1x3x640x640 --maxShapes=input:1x3x640x640 --fp16"),
+            ],
         };
-        vec![
-            self.advise("framework-batch", "batch size: 8")
-                .with_effect(Effect::Training),
-            own,
-            self.advise("empty-cache-for-others", "torch.cuda.empty_cache()"),
-            self.advise(
+        if finding.mentions_pytorch() {
+            found.push(self.advise("empty-cache-for-others", "torch.cuda.empty_cache()"));
+            found.push(self.advise(
                 "limit-for-pytorch",
                 "torch.cuda.set_per_process_memory_fraction(0.7)",
-            ),
-        ]
+            ));
+        } else {
+            found.extend(self.who_else("any"));
+        }
+        found
     }
 }

@@ -115,8 +115,8 @@ impl Advisor<'_> {
         ]
     }
 
-    pub fn llama_cpp(&self) -> Vec<Advice> {
-        vec![
+    pub fn llama_cpp(&self, is_scratch: bool, is_jetson: bool) -> Vec<Advice> {
+        let mut found = vec![
             self.advise("fewer-layers", "llama-server -m MODEL -ngl 20")
                 .with_effect(Effect::Rounding),
             self.advise("shorter-context", "llama-server -m MODEL -c 8192")
@@ -124,6 +124,63 @@ impl Advisor<'_> {
             self.eight_bit_cache(),
             self.lower_quantisation(),
             self.advise("tensor-split", "llama-server -m MODEL --tensor-split 3,1"),
+        ];
+        if is_scratch {
+            let batch = "llama-server -m MODEL -b 512 -ub 256 --flash-attn on";
+            found.insert(
+                0,
+                self.advise("llama-batch", batch)
+                    .with_effect(Effect::Rounding),
+            );
+        }
+        if is_jetson {
+            found.splice(0..0, self.jetson());
+        }
+        found
+    }
+
+    /// A board whose CPU and GPU share one memory.
+    pub fn jetson(&self) -> Vec<Advice> {
+        vec![
+            self.advise("jetson-desktop", "sudo systemctl isolate multi-user.target"),
+            self.advise("jetson-see", "sudo tegrastats"),
+            self.advise("smaller-model", "FP16 or INT8, batch 1")
+                .with_effect(Effect::Precision),
+        ]
+    }
+
+    /// A program on a Mac, most often a language model.
+    pub fn metal(&self) -> Vec<Advice> {
+        vec![
+            self.close_programs(),
+            self.advise("shorter-context", "llama-server -m MODEL -c 8192 -ub 256")
+                .with_effect(Effect::Service),
+            self.advise("smaller-model", "Q4_K_M instead of Q8_0")
+                .with_effect(Effect::Precision),
+            self.advise("mac-share", "sudo sysctl iogpu.wired_limit_mb=12288"),
+        ]
+    }
+
+    /// An Intel GPU that refused although it was not full.
+    pub fn intel_limits(&self) -> Vec<Advice> {
+        vec![
+            self.advise(
+                "intel-relaxed",
+                "UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1 python script.py",
+            ),
+            self.advise("intel-bar", "BIOS: Resizable BAR"),
+        ]
+    }
+
+    /// TensorFlow believes that the card is far larger than any.
+    pub fn tensorflow_on_rocm(&self) -> Vec<Advice> {
+        vec![
+            self.advise("tf-limit", "tf.config.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=8192)])"),
+            self.advise(
+                "tf-growth",
+                "TF_FORCE_GPU_ALLOW_GROWTH=true python train.py",
+            ),
+            self.advise("tf-matching", "pip install tensorflow-rocm"),
         ]
     }
 
@@ -175,6 +232,10 @@ impl Advisor<'_> {
                 "XLA_PYTHON_CLIENT_MEM_FRACTION=.95 python train.py",
             ),
             self.advise(
+                "jax-unified",
+                "TF_FORCE_UNIFIED_MEMORY=1 XLA_PYTHON_CLIENT_MEM_FRACTION=4.0 python script.py",
+            ),
+            self.advise(
                 "jax-no-pool",
                 "XLA_PYTHON_CLIENT_PREALLOCATE=false python train.py",
             ),
@@ -212,7 +273,7 @@ impl Advisor<'_> {
     }
 
     pub fn mps_watermark(&self) -> Advice {
-        let command = "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 python train.py";
+        let command = "export PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0";
         self.advise("mps-watermark", command)
     }
 

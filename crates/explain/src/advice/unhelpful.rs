@@ -32,7 +32,7 @@ pub fn unhelpful(
     };
     match finding.kind.memory() {
         Memory::Device => {}
-        Memory::Host | Memory::Shared | Memory::OnChip if finding.kind.is_pytorch() => {
+        Memory::Host | Memory::Shared | Memory::OnChip if finding.is_pytorch() => {
             add("useless-for-host", &[], None);
             return found;
         }
@@ -63,7 +63,7 @@ pub fn unhelpful(
             _ => add("useless-splitting", &[], None),
         }
     }
-    if !finding.kind.is_pytorch() {
+    if !finding.is_pytorch() {
         return found;
     }
     let batch = Some(Candidate::SmallerBatch);

@@ -15,6 +15,9 @@ pub const FAMILY: Family = Family {
         "pinned host memory",
         "cudaHostAlloc",
         "failed with error 2",
+        "CUresult error",
+        "unable to allocate enough memory",
+        "NVML_SUCCESS ==",
     ],
     read,
 };
@@ -22,6 +25,16 @@ pub const FAMILY: Family = Family {
 pattern!(
     CALL,
     r"(?i)CUDA(?:runtime)?error(?:\(2\)|2)?:?'?(?:outofmemory|memoryallocation)|error=2:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|cudaMalloc(?:retry)?failed:outofmemory|CUDAError2,outofmemory|cudafailedwitherror2outofmemory|cudaHostAllocfailed,ret\[2\],outofmemory|HIPerror:outofmemory|hipErrorOutOfMemory"
+);
+// What CUDA calls the error, in programs of any kind.
+pattern!(
+    NATIVE,
+    r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|cudaMalloc(?:retry)?failed:outofmemory|hipErrorOutOfMemory|CUresulterrorresult=2|unabletoallocateenoughmemory(?:orotherresources)?toperformtherequestedoperation|CUDA::error'?[^\n]{0,20}\n?[^\n]{0,300}?\n?error:outofmemory"
+);
+// PyTorch fails on the way to its message: NVML is missing, as on Jetson boards and in some containers.
+pattern!(
+    WITHOUT_NVML,
+    r"NVML_SUCCESS==[^\n]{0,120}?INTERNALASSERTFAILED[^\n]{0,20}?at[^\n]{0,120}?CUDACachingAllocator"
 );
 pattern!(MAPPING, r"CUDAdrivererror:outofmemory");
 pattern!(
@@ -44,6 +57,9 @@ fn read(window: &Window) -> Vec<Message> {
         if messages.iter().any(is_known) {
             continue;
         }
+        if is_explained(text, end) {
+            continue;
+        }
         // NCCL's own message says more.
         let before = text[..start].chars().rev().take(60).collect::<String>();
         if before.to_ascii_lowercase().contains("lccn") {
@@ -51,7 +67,54 @@ fn read(window: &Window) -> Vec<Message> {
         }
         messages.push(Message::new(Kind::CudaCall, start, end));
     }
+    for found in NATIVE.printed(text) {
+        let (start, end) = range(&found);
+        if is_explained(text, end) {
+            continue;
+        }
+        let known = messages
+            .iter_mut()
+            .find(|message| message.start < end && start < message.end);
+        match known {
+            Some(message) if message.start == start && !has_pytorch(text) => {
+                message.kind = Kind::CudaProgram;
+                message.end = end;
+            }
+            Some(_) => {}
+            None => {
+                let is_echo =
+                    |message: &Message| message.start <= start && start < message.end + 400;
+                if !messages.iter().any(is_echo) {
+                    let kind = match has_pytorch(text) {
+                        true => Kind::CudaCall,
+                        false => Kind::CudaProgram,
+                    };
+                    messages.push(Message::new(kind, start, end));
+                }
+            }
+        }
+    }
+    for found in WITHOUT_NVML.all(text) {
+        let (start, end) = range(&found);
+        messages.push(Message::new(Kind::CudaAllocatorBare, start, end));
+    }
     pinned(window, messages)
+}
+
+/// A manual says what the error means.
+fn is_explained(text: &str, end: usize) -> bool {
+    let after = text.get(end..).unwrap_or_default().to_ascii_lowercase();
+    ["means", "isreturned", "indicates", "isnot", "israised"]
+        .iter()
+        .any(|word| after.starts_with(word))
+}
+
+/// PyTorch's words, or a path of its own, stand around the call.
+fn has_pytorch(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["torch", "/aten/", "/thc/", "c10::"]
+        .iter()
+        .any(|sign| text.contains(sign))
 }
 
 /// A failed call concerns pinned host memory if the lines around it say so.

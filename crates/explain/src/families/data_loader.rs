@@ -16,6 +16,8 @@ pub const FAMILY: Family = Family {
         "shared memory object",
         "insufficient shared memory",
         "No space left on device",
+        "shared memory segment",
+        "failed to extend /dev/shm",
     ],
     read,
 };
@@ -34,7 +36,7 @@ pattern!(
 );
 pattern!(
     FILES,
-    r"unabletoopensharedmemoryobject</[^>]{1,80}>|unabletowritetofile</torch_[^>]{1,80}>|unableto(?:mmap|resizefile)[^\n]{0,60}</?torch_[^>]{1,80}>|Nospaceleftondevice:?'?/(?:dev/shm|torch_)"
+    r"unabletoopensharedmemoryobject</[^>]{1,80}>|unabletowritetofile</torch_[^>]{1,80}>|unableto(?:mmap|resizefile)[^\n]{0,60}</?torch_[^>]{1,80}>|Nospaceleftondevice:?'?/(?:dev/shm|torch_)|failedtoextend/dev/shm/[\w-]{1,40}|creatingsharedmemorysegment/dev/shm/[\w-]{1,40}"
 );
 
 fn read(window: &Window) -> Vec<Message> {

@@ -32,6 +32,19 @@ pub const FAMILY: Family = Family {
         "Killed process",
         "node running low on memory",
         "killed due to memory pressure",
+        "memory limit",
+        "TERM_MEMLIMIT",
+        "low on resource",
+        "killed by the OOM",
+        "all available RAM",
+        "more memory than is available",
+        "已砍掉",
+        "强制终止",
+        "強制終了",
+        "죽었음",
+        "Убито",
+        "Getötet",
+        "Processus arrêté",
     ],
     read,
 };
@@ -46,21 +59,27 @@ pattern!(
 );
 pattern!(
     SLURM,
-    r"(?:slurmstepd[^:]*:error:)?Detected(\d+)oom[-_ ]?killevents?(?:\(s\))?in(?:[^\n]{0,200}?out-of-memoryhandler)?|srun:error:\S{1,80}?:tasks?[\d,-]+:OutOfMemory|cgroupout-of-memoryhandler"
+    r"(?:slurmstepd[^:]*:error:)?Detected(\d+)oom[-_ ]?killevents?(?:\(s\))?in(?:[^\n]{0,200}?out-of-memoryhandler)?|srun:error:\S{1,80}?:tasks?[\d,-]+:OutOfMemory|cgroupout-of-memoryhandler|Exceeded(?:step|job)memorylimit|exceededmemorylimit\(\d+>\d+\)|PBS:jobkilled:v?mem[^\n]{0,80}?exceeded|TERM_MEMLIMIT|Thenodewaslowonresource:memory|killedbytheOOMkiller|Failedwithresult'oom-kill'|crashedafterusingallavailableRAM|triedtoallocatemorememorythanisavailable"
 );
 // Ray monitors the machine and kills a worker before the kernel does.
 pattern!(
     RAY,
     r"Taskwaskilledduetothenoderunninglowonmemory(?:\.\s?Memoryonthenode[^\n]{0,400}?wasrunningwas({A})/({A}))?|Workers\(tasks/actors\)killedduetomemorypressure"
 );
-pattern!(STATE, r"\bOUT_OF_ME(?:MORY|\+)|\bOOMKilled\b");
+// An argument or a function of that name is no state of a job.
+pattern!(
+    STATE,
+    r#"(?:^|[\s|"':,(])OUT_OF_ME(?:MORY(?:$|[\s|"',;.)])|\+)|\bOOMKilled\b"#
+);
+// What `docker inspect` says of every container.
+pattern!(NOT_KILLED, r"OOMKilled\W{1,4}false");
 pattern!(
     ELASTIC,
     r"exitcode ?: ?-9\)?.*?local_rank: ?(\d+) ?\(pid: ?(\d+)\)"
 );
 pattern!(
     LIKELY,
-    r"(?x)^\W*(?:Killed|已杀死)\W*$ | (?:line|行)\s?\d+:\s*\d+\s+(?:Killed|已杀死)(?:\s|$) | \d+\s+(?:Killed|已杀死)\s{3,}
+    r"(?x)^\W*(?:Killed(?::\s?9)?|已杀死|已砍掉|强制终止|強制終了|죽었음|Убито|Getötet|Processus\sarrêté)\W*$ | (?:line|行)\s?\d+:\s*\d+\s+(?:Killed|已杀死)(?:\s|$) | \d+\s+(?:Killed|已杀死)\s{3,}
       | \d/\d+\s\[[^\]]{1,60}\]\s*(?:Killed|已杀死)(?:\W*$|`)
       | exit(?:ed\swith)?\s?(?:code|status):?\s?=?\s?(?:137|-9)\b | code[=:]\s?137\b | return\scode\s=\s-9
       | exitcode\s*:\s*-9 | Signal\s9\s?\(SIGKILL\) | signal\s9:\sSIGKILL | died\swith\s<Signals\.SIGKILL
@@ -68,7 +87,10 @@ pattern!(
 );
 
 // What every match of `LIKELY` contains: most lines of a window have nothing of it.
-pattern!(SIGN, r"killed|已杀死|137|-9|signal 9|SIGKILL");
+pattern!(
+    SIGN,
+    r"killed|已杀死|已砍掉|强制终止|強制終了|죽었음|Убито|Getötet|arrêté|137|-9|signal 9|SIGKILL"
+);
 
 fn read(window: &Window) -> Vec<Message> {
     let mut messages = kernel(window);
@@ -102,7 +124,7 @@ fn read(window: &Window) -> Vec<Message> {
         let next = window.undressed(index + 1);
         let both = format!("{line} {next}");
         let is_killed = |line: &str| SIGN.find(line).is_some() && LIKELY.find(line).is_some();
-        if STATE.find(line).is_some() {
+        if STATE.find(line).is_some() && NOT_KILLED.find(line).is_none() {
             messages.push(Message::new(Kind::JobLimit, start, end));
         } else if (is_killed(line) || (is_killed(&both) && !is_killed(next)))
             && !both.contains("DataLoader worker")

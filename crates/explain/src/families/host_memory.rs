@@ -26,7 +26,7 @@ pattern!(
 );
 pattern!(
     NUMPY,
-    r"Unabletoallocate({A})foranarray(?:withshape(\([0-9,]*\))(?:anddatatype([\w<>]+))?)?"
+    r"Unabletoallocate(?:({A})foran)?array(?:withshape(\([0-9,]*\))(?:anddatatype((?:u?int|float|complex)\d{1,3}|bool|object|[<>|]?[a-zA-Z]\d{1,6}))?)?"
 );
 pattern!(
     PYTHON,
@@ -65,7 +65,9 @@ fn read(window: &Window) -> Vec<Message> {
             let tail = text.get(window.start_of(index)..).unwrap_or_default();
             let tail: String = tail.chars().take(200).collect();
             let tail = tail.to_ascii_lowercase();
-            let is_cuda = tail.contains("cuda") || tail.contains("devicememory");
+            let is_cuda = ["cuda", "rmm", "devicememory"]
+                .iter()
+                .any(|sign| tail.contains(sign));
             if PYTHON.find(line).is_some() && !is_cuda {
                 let (start, end) = (window.start_of(index), window.start_of(index + 1));
                 messages.push(Message::new(Kind::PythonMemory, start, end));

@@ -1,7 +1,7 @@
 //! cuBLAS, cuDNN and other CUDA libraries, which report a lack of memory under other names.
 
 use super::{Family, Message, pattern, range};
-use crate::finding::FigureValue;
+use crate::finding::{FigureValue, LIBRARY};
 use crate::kind::Kind;
 use crate::window::Window;
 
@@ -28,8 +28,37 @@ pattern!(
 );
 pattern!(WORKSPACE, r"Notenoughmemoryforworkspace!");
 
+/// What stands around a call of a framework that is not PyTorch.
+const CALLERS: [(&str, &[&str]); 7] = [
+    ("CNTK", &["cntk", "cublasfailure3:", ";gpu="]),
+    (
+        "TensorFlow",
+        &[
+            "tensorflow",
+            "stream_executor",
+            "failedtocreatecublashandle",
+            "couldnotcreatecudnnhandle",
+        ],
+    ),
+    ("MXNet", &["mxnet", "mshadow"]),
+    ("PaddlePaddle", &["paddle"]),
+    ("Caffe", &["caffe::", "caffe/", "/caffe"]),
+    ("llama.cpp", &["ggml"]),
+    ("darknet", &["darknet"]),
+];
+
+fn caller(text: &str) -> Option<&'static str> {
+    let text = text.replace('\n', "").to_ascii_lowercase();
+    // PyTorch once had parts of Caffe2.
+    let is_pytorch = text.contains("torch") || text.contains("c10::");
+    let mut callers = CALLERS.iter().filter(|_| !is_pytorch);
+    let found = callers.find(|(_, signs)| signs.iter().any(|sign| text.contains(sign)));
+    found.map(|(library, _)| *library)
+}
+
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
+    let caller = caller(text);
     let mut messages = Vec::new();
     for found in STATUS.printed(text) {
         let (start, end) = range(&found);
@@ -47,6 +76,10 @@ fn read(window: &Window) -> Vec<Message> {
         if let Some(call) = found.get(4) {
             let call = call.as_str().chars().take(120).collect();
             message.figures.add("call", FigureValue::Text(call));
+        }
+        if let Some(library) = caller {
+            let name = FigureValue::Text(library.to_owned());
+            message.figures.add(LIBRARY, name);
         }
         messages.push(message);
     }

@@ -14,6 +14,11 @@ pub const FAMILY: Family = Family {
         "llama runner process",
         "of pinned memory",
         "ErrorOutOfDeviceMemory",
+        "allocate backend buffer",
+        "unable to allocate CUDA",
+        "unable to allocate ROCm",
+        "unable to allocate Vulkan",
+        "buffer for kv cache",
     ],
     read,
 };
@@ -36,9 +41,19 @@ pattern!(
     CALL,
     r"CUDAerror2at[^\s:]{0,200}ggml-cuda\.cu:\d+:outofmemory"
 );
+// As its check after every call says it today, with the function below.
+pattern!(
+    CHECK,
+    r"(?:CUDA|ROCm|HIP)error:outofmemory\n?currentdevice:(\d+),infunction"
+);
 pattern!(
     VULKAN,
     r"ggml_vulkan:Devicememoryallocationofsize(\d+)failed|ErrorOutOfDeviceMemory"
+);
+// The last words of a model that was not loaded.
+pattern!(
+    NOT_LOADED,
+    r"(?:errorloadingmodel:)?unabletoallocate(?:backend|(?:CUDA|ROCm|Vulkan|SYCL)\d*)buffer|failedtoallocatebufferforkvcache"
 );
 pattern!(
     ON_HOST,
@@ -64,10 +79,17 @@ fn read(window: &Window) -> Vec<Message> {
         let (start, end) = range(&found);
         messages.push(Message::new(Kind::LlamaCpp, start, end));
     }
+    for found in CHECK.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::LlamaCpp, start, end);
+        message.figures.device = number(&found, 1).and_then(|device| device.try_into().ok());
+        messages.push(message);
+    }
     for (pattern, kind) in [
         (&RUNNER, Kind::LlamaCpp),
         (&ON_CARD, Kind::LlamaCpp),
         (&VULKAN, Kind::LlamaCpp),
+        (&NOT_LOADED, Kind::LlamaCpp),
         (&ON_HOST, Kind::LlamaCppHost),
     ] {
         for found in pattern.printed(text) {

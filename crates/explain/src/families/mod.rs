@@ -4,14 +4,17 @@ mod apple;
 mod cuda_calls;
 mod cupy_paddle;
 mod data_loader;
+mod graphics;
 mod host_kills;
 mod host_memory;
+mod host_programs;
 mod libraries;
 mod llama_cpp;
 mod malloc_async;
 mod mps;
 mod nccl;
 mod other_allocators;
+mod other_devices;
 mod pytorch;
 mod servers;
 mod tensorflow;
@@ -19,6 +22,7 @@ mod triton;
 mod unsaid;
 mod vllm;
 mod windows;
+mod workers;
 mod xla;
 
 use std::sync::LazyLock;
@@ -60,7 +64,7 @@ impl Message {
     }
 }
 
-pub static FAMILIES: [Family; 20] = [
+pub static FAMILIES: [Family; 24] = [
     pytorch::FAMILY,
     malloc_async::FAMILY,
     mps::FAMILY,
@@ -80,6 +84,10 @@ pub static FAMILIES: [Family; 20] = [
     servers::FAMILY,
     windows::FAMILY,
     apple::FAMILY,
+    graphics::FAMILY,
+    other_devices::FAMILY,
+    host_programs::FAMILY,
+    workers::FAMILY,
     unsaid::FAMILY,
 ];
 

@@ -36,16 +36,28 @@ pub const FAMILY: Family = Family {
         "memory isn't enough",
         "EL0004",
         "oneflow",
+        "Cuda Error in",
+        "OutOfMemory (",
+        "OutOfMemory(",
+        "OutOfMemory Error in",
+        "RMM failure",
+        "RMM allocation",
+        "allocation error on worker",
+        "keops",
     ],
     read,
 };
 
 /// Groups: `asked`, `free`, `total`, `used` and `device`, as far as a message gives them.
-const OWN_WORDS: [(&str, &Pattern); 13] = [
+const OWN_WORDS: [(&str, &Pattern); 17] = [
     ("ONNX Runtime", &ONNX_RUNTIME),
     ("FAISS", &FAISS),
     ("FAISS", &FAISS_CALL),
     ("RAPIDS", &RAPIDS),
+    ("RAPIDS", &RAPIDS_POOL),
+    ("RAPIDS", &RAPIDS_REQUEST),
+    ("XGBoost", &XGBOOST),
+    ("KeOps", &KEOPS),
     ("TensorRT", &TENSOR_RT),
     ("Caffe", &CAFFE),
     ("CNTK", &CNTK),
@@ -74,8 +86,21 @@ pattern!(
     r"std::bad_alloc:(?:out_of_memory:)?(?:CUDAerror|RMMfailure)at:[^\s]{0,300}?/rmm/[^\s:]{1,120}:\d+:(?:cudaErrorMemoryAllocationoutofmemory|Maximumpoolsizeexceeded)"
 );
 pattern!(
+    RAPIDS_POOL,
+    r"RMMfailureat:[^\s]{0,400}?Maximumpoolsizeexceeded(?:\(failedtoallocate(?P<asked>{A})\))?"
+);
+pattern!(
+    KEOPS,
+    r"\[KeOps\]error:[^\n]{0,200}?CUDA_ERROR_OUT_OF_MEMORY"
+);
+pattern!(RAPIDS_REQUEST, r"RMMallocationof(?P<asked>{A})failed");
+pattern!(
+    XGBOOST,
+    r"Memoryallocationerroronworker\d+:[^\n]{0,120}?\n?-?Freememory:(?P<free>[\d.]+(?:[KMGT]?i?B)?)\n?-?Requestedmemory:(?P<asked>[\d.]+(?:[KMGT]?i?B)?)"
+);
+pattern!(
     TENSOR_RT,
-    r"Requestedamountof(?:GPU)?memory\((?P<asked>\d+)bytes\)couldnotbeallocated|defaultAllocator(?:\.cpp)?::allocate(?:::\d+\]ErrorCode1:CudaRuntime|:2)\(outofmemory\)"
+    r"Requestedamountof(?:GPU)?memory\((?P<asked>\d+)bytes\)couldnotbeallocated|defaultAllocator(?:\.cpp)?::allocate(?:::\d+\]ErrorCode1:CudaRuntime|:2)\(outofmemory\)|ErrorCode\d+:(?:OutOfMemory|CudaRuntime)\((?:nofurtherinformation|outofmemory|Requestedsizewas(?P<size>\d+)bytes)|CudaErrorin[\w:]{1,60}:2\(outofmemory\)|OutOfMemoryErrorin\w{1,40}:\d"
 );
 pattern!(
     CAFFE,
@@ -113,7 +138,7 @@ pattern!(
     r"CUDA(?:runtime)?(?:error|failure)(?:Prev)?(?:\(2\)|2)?[:,]?'?outofmemory|CUDAruntimeerrorin[^\n]{0,120}?:?outofmemory|cudaMalloc(?:retry)?failed:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|std::bad_alloc:(?:out_of_memory:)?(?:CUDAerror[^\n]{0,200}?)?cudaErrorMemoryAllocation|Error:CUDAoutofmemory\.?Triedtoallocate(?P<asked>{A})"
 );
 /// What stands around a call of each program.
-const CALLERS: [(&str, &[&str]); 10] = [
+const CALLERS: [(&str, &[&str]); 12] = [
     (
         "darknet",
         &[
@@ -133,17 +158,20 @@ const CALLERS: [(&str, &[&str]); 10] = [
     ("tinygrad", &["tinygrad"]),
     ("Numba", &["numba", "cumemallocresultsin"]),
     ("Torch7", &["luarocks", "/cutorch/", ".lua:"]),
+    ("KeOps", &["[keops]", "pykeops"]),
+    ("FFmpeg", &["nvenc@", "ffmpeg", "avhwdevice", "scale_npp"]),
 ];
-// XGBoost's figures stand below the message.
-pattern!(FREE, r"Freememory:({A})");
-pattern!(REQUESTED, r"Requestedmemory:({A})");
-
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages = Vec::new();
     for (library, pattern) in OWN_WORDS {
         for found in pattern.printed(text) {
-            messages.push(message(library, &found));
+            let mut message = message(library, &found);
+            // Only the CPU's kernels have this layout.
+            if library == "ONNX Runtime" && text.to_ascii_lowercase().contains("nchwc") {
+                message.kind = Kind::OtherHost;
+            }
+            messages.push(message);
         }
     }
     let around = text.to_ascii_lowercase();
@@ -158,24 +186,13 @@ fn read(window: &Window) -> Vec<Message> {
         if found.name("asked").is_some() && *library != "OneFlow" {
             continue;
         }
-        let mut message = message(library, &found);
-        let tail = text.get(message.end..).unwrap_or_default();
-        let tail = tail.get(..floor(tail, 200)).unwrap_or_default();
-        let figures = &mut message.figures;
-        for (pattern, figure) in [
-            (&FREE, &mut figures.free),
-            (&REQUESTED, &mut figures.requested),
-        ] {
-            if let Some(found) = pattern.captures(tail) {
-                *figure = super::amount(&found, 1);
-            }
-        }
-        messages.push(message);
+        messages.push(message(library, &found));
     }
     messages
 }
 
-fn message(library: &str, found: &regex::Captures) -> Message {
+/// A message of a library, with the figures of the named groups.
+pub(super) fn message(library: &str, found: &regex::Captures) -> Message {
     let (start, end) = range(found);
     let mut message = Message::new(Kind::OtherAllocator, start, end);
     let figures = &mut message.figures;
@@ -184,7 +201,7 @@ fn message(library: &str, found: &regex::Captures) -> Message {
             .name(name)
             .and_then(|found| amount_or_bytes(found.as_str()))
     };
-    figures.requested = amount("asked");
+    figures.requested = amount("asked").or_else(|| amount("size"));
     figures.free = amount("free");
     figures.total = amount("total");
     figures.allocated = amount("used");
@@ -192,13 +209,4 @@ fn message(library: &str, found: &regex::Captures) -> Message {
     figures.device = device.and_then(|device| device.as_str().parse().ok());
     figures.add(LIBRARY, FigureValue::Text(library.to_owned()));
     message
-}
-
-/// The largest boundary of characters up to `at`.
-fn floor(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }

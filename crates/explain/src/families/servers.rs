@@ -10,6 +10,8 @@ pub const FAMILY: Family = Family {
         "mem-fraction-static",
         "Not enough memory to handle",
         "prefill tokens",
+        "Decode out of memory",
+        "Prefill out of memory",
         "requires more system memory",
         "system memory (",
     ],
@@ -18,7 +20,7 @@ pub const FAMILY: Family = Family {
 
 pattern!(
     SGLANG,
-    r"Notenoughmemory\.?Pleasetrytoincrease--mem-fraction-static"
+    r"Notenoughmemory\.?Pleasetrytoincrease--mem-fraction-static|(?:Decode|Prefill)outofmemory(?:happened)?\.?Trytoloweryourbatchsize"
 );
 pattern!(TGI, r"Notenoughmemorytohandle(\d+)(?:total|prefill)tokens");
 pattern!(

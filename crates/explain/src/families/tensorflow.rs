@@ -11,6 +11,7 @@ pub const FAMILY: Family = Family {
         "OOM when allocating",
         "ran out of memory trying",
         "failed to allocate",
+        "ResourceExhaustedError",
         "oom when allocating",
     ],
     read,
@@ -22,14 +23,19 @@ pattern!(
 );
 pattern!(
     BFC,
-    r"Allocator\(([\w-]+)\)ranoutofmemorytryingtoallocate({A})(?:\(roundedto(\d+)\))?"
+    r"Allocator(?:\(([\w-]+)\))?ranoutofmemorytryingtoallocate({A})(?:\(roundedto(\d+)(?:bytes)?\))?"
 );
 pattern!(HARMLESS, r"callerindicatesthatthisisnotafailure");
+// Without a shape, as a device's own stream allocates.
+pattern!(
+    BARE,
+    r"ResourceExhaustedError:[^\n]{0,300}?(?:device:([A-Z]+):(\d+)[^\n]{0,40}?)?failedtoallocatememory|RESOURCE_EXHAUSTED:failedtoallocatememory"
+);
 pattern!(LIMIT, r"Limit:(\d+)");
 pattern!(IN_USE, r"InUse:(\d+)");
 pattern!(
     DRIVER,
-    r"failedtoallocate([0-9.]+[KMG])\((\d+)bytes\)fromdevice"
+    r"failedtoallocate([0-9.]+[KMGTP]i?B?)\((\d+)bytes\)fromdevice"
 );
 
 fn read(window: &Window) -> Vec<Message> {
@@ -64,6 +70,20 @@ fn read(window: &Window) -> Vec<Message> {
             figures,
             ..Message::new(kind, start, end)
         });
+    }
+    for found in BARE.printed(text) {
+        let (start, end) = range(&found);
+        // The warning and the exception are one failure.
+        if let Some(last) = messages.last_mut().filter(|last| start < last.end + 200) {
+            last.end = last.end.max(end);
+            continue;
+        }
+        let is_on_host = found.get(1).is_some_and(|name| name.as_str() == "CPU");
+        let kind = match is_on_host {
+            true => Kind::TensorFlowHost,
+            false => Kind::TensorFlow,
+        };
+        messages.push(Message::new(kind, start, end));
     }
     for found in BFC.all(text) {
         let (start, end) = range(&found);

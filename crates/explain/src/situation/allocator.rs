@@ -132,6 +132,9 @@ impl Reasoner<'_> {
 
     fn free_but_refused(&self) -> Option<Reasoned> {
         let figures = &self.finding.figures;
+        if self.finding.kind == Kind::XpuAllocator && figures.free.is_none() {
+            return self.intel_refused();
+        }
         let (free, requested, total) = (figures.free?, figures.requested?, figures.total?);
         // The process's own limit is checked first: the request never reached the driver.
         if self.fraction_limit().is_some() {
@@ -151,11 +154,31 @@ impl Reasoner<'_> {
         let why = match self.finding.kind {
             Kind::HipAllocator => "refused-rocm",
             Kind::XpuAllocator => "refused-intel",
+            _ if environment.is_rocm => "refused-rocm",
             _ if environment.is_wsl => "refused-wsl",
             _ if environment.is_windows => "refused-windows",
             _ => "refused-unknown",
         };
         let why = say!(self.catalogue, why);
+        Some(Reasoned::new(Situation::FreeButRefused, reason).and(why))
+    }
+
+    /// Intel's messages may not say how much is free: a card that is nearly empty refused all the same.
+    fn intel_refused(&self) -> Option<Reasoned> {
+        let figures = &self.finding.figures;
+        let (requested, total) = (figures.requested?, figures.total?);
+        let held = figures.reserved.or(figures.allocated)?;
+        if held.plus(requested).bytes * 10 > total.bytes * 8 {
+            return None;
+        }
+        let reason = say!(
+            self.catalogue,
+            "held-little",
+            held = held,
+            total = total,
+            requested = requested
+        );
+        let why = say!(self.catalogue, "refused-intel");
         Some(Reasoned::new(Situation::FreeButRefused, reason).and(why))
     }
 

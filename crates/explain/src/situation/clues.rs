@@ -102,7 +102,20 @@ fn is_optimizer(frame: &Frame) -> bool {
     let file = frame.file.replace('\\', "/");
     let in_optimizer = file.contains("torch/optim/") && !frame.function.contains("zero_grad");
     let code = &frame.code;
-    in_optimizer
+    // Wrappers of DeepSpeed, ColossalAI and Megatron allocate the state when they are created.
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let is_wrapper = [
+        "_optim.py",
+        "_optimizer.py",
+        "stage3.py",
+        "stage_1_and_2.py",
+    ]
+    .iter()
+    .any(|end| name.ends_with(end));
+    let allocates = ["__init__", "step", "initialize_optimizer_states"];
+    let in_wrapper = is_wrapper && allocates.contains(&frame.function.as_str());
+    in_wrapper
+        || in_optimizer
         || code.contains("exp_avg")
         || code.contains("optimizer.step(")
         || code.contains("optim.step(")

@@ -12,6 +12,9 @@ use crate::say;
 /// A single request for more host memory than this is a mistake on most machines.
 const ABSURD_ON_A_HOST: u64 = 256 << 30;
 
+/// llama.cpp's scratch space is usually smaller than this.
+const LARGE_SCRATCH: u64 = 2 << 30;
+
 pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let requested = finding.figures.requested;
     let simple = |situation, id: &str| Reasoned::new(situation, say!(catalogue, id));
@@ -29,9 +32,12 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         Kind::CpuAllocator | Kind::PythonMemory | Kind::TensorFlowHost => {
             in_ram(finding, catalogue)
         }
-        Kind::HostKill | Kind::JobLimit | Kind::HostKillLikely | Kind::DataLoaderKilled => {
-            killed(finding, catalogue)
-        }
+        Kind::OtherHost => in_ram(finding, catalogue),
+        Kind::HostKill
+        | Kind::JobLimit
+        | Kind::HostKillLikely
+        | Kind::DataLoaderKilled
+        | Kind::WorkersDied => killed(finding, catalogue),
         Kind::PageFile => simple(Situation::HostMemory, "page-file-full"),
         Kind::LlamaCppHost => {
             let asked =
@@ -47,7 +53,14 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
                 free = finding.figures.free.unwrap_or_default()
             ),
         ),
+        Kind::SharedMemory if finding.text.contains("nccl") => {
+            simple(Situation::SharedMemory, "shm-full-nccl")
+        }
         Kind::SharedMemory => simple(Situation::SharedMemory, "shm-full"),
+        Kind::Metal => simple(Situation::Full, "metal-full"),
+        Kind::Jetson => simple(Situation::Full, "jetson-shares"),
+        Kind::XpuCall => simple(Situation::Full, "level-zero-full"),
+        Kind::CudaProgram => simple(Situation::Full, "no-figures"),
         Kind::PinnedMemory => {
             let pinned =
                 requested.map(|requested| say!(catalogue, "to-be-pinned", requested = requested));
@@ -72,8 +85,20 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
                 Some(requested) => say!(catalogue, "one-request-failed", requested = requested),
                 None => say!(catalogue, "no-figures"),
             };
-            let startup = say!(catalogue, "llama-at-startup");
-            Reasoned::new(Situation::ModelDoesNotFit, reason).and(startup)
+            let is_large = requested.is_some_and(|requested| requested.bytes >= LARGE_SCRATCH);
+            let scratch = match is_large {
+                true => Situation::OneLargeRequest,
+                false => Situation::Full,
+            };
+            match is_scratch(finding) {
+                true => Reasoned::new(scratch, reason).and(say!(catalogue, "llama-scratch")),
+                // A check after a call, while it computes.
+                false if finding.text.contains("current device") => {
+                    Reasoned::new(Situation::Full, reason).and(say!(catalogue, "llama-at-startup"))
+                }
+                false => Reasoned::new(Situation::ModelDoesNotFit, reason)
+                    .and(say!(catalogue, "llama-at-startup")),
+            }
         }
         Kind::OtherAllocator if !is_beside_pytorch(finding) => full(finding, catalogue),
         Kind::Jax | Kind::TensorFlow | Kind::BfcAllocator | Kind::OtherAllocator => {
@@ -82,17 +107,47 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         Kind::DispatchedElsewhere => simple(Situation::ModelDoesNotFit, "placed-on-cpu"),
         Kind::CudaAllocatorBare | Kind::CuPy | Kind::Paddle => full(finding, catalogue),
         Kind::Unsaid => simple(Situation::Unsaid, "neither-which"),
+        _ if !finding.is_pytorch() => beside_a_framework(finding, catalogue),
         _ => outside(finding, catalogue),
     }
+}
+
+/// llama.cpp's scratch space for one graph: the weights and the KV cache were allocated before it.
+pub fn is_scratch(finding: &Finding) -> bool {
+    finding.kind == Kind::LlamaCpp && finding.text.contains("gallocr")
+}
+
+/// cuBLAS, cuDNN and their like, below a framework other than PyTorch.
+fn beside_a_framework(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
+    let library = finding.figures.text_named(LIBRARY).unwrap_or_default();
+    let reason = say!(catalogue, "libraries-beside", library = library);
+    let situation = match library {
+        "TensorFlow" => Situation::FrameworkPool,
+        _ => Situation::Full,
+    };
+    let uncertain = finding.kind.is_uncertain();
+    let uncertain = uncertain.then(|| say!(catalogue, "other-causes-of-start"));
+    Reasoned::new(situation, reason).and_if(uncertain)
 }
 
 /// PyTorch keeps a cache on the same card.
 fn is_beside_pytorch(finding: &Finding) -> bool {
     let library = finding.figures.text_named(LIBRARY);
-    matches!(
-        library,
-        Some("ONNX Runtime" | "FAISS" | "RAPIDS" | "TensorRT")
-    )
+    match library {
+        // They have pools of their own.
+        Some("ONNX Runtime" | "RAPIDS") => true,
+        Some("FAISS" | "TensorRT") => finding.mentions_pytorch(),
+        _ => false,
+    }
+}
+
+/// A counter below zero, printed as an enormous amount: what is in use is not the program's.
+fn counts_below_zero(finding: &Finding, catalogue: &Catalogue) -> Option<Reasoned> {
+    let allocated = finding.figures.allocated?;
+    (allocated.bytes >= MORE_THAN_ANY_CARD).then(|| {
+        let reason = say!(catalogue, "allocated-impossible", allocated = allocated);
+        Reasoned::new(Situation::OtherProcess, reason)
+    })
 }
 
 /// A request that no device can satisfy.
@@ -117,8 +172,9 @@ fn impossible(finding: &Finding, catalogue: &Catalogue) -> Option<Reasoned> {
 }
 
 fn full(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
-    if let Some(impossible) = impossible(finding, catalogue) {
-        return impossible;
+    let mistaken = counts_below_zero(finding, catalogue);
+    if let Some(mistaken) = mistaken.or_else(|| impossible(finding, catalogue)) {
+        return mistaken;
     }
     let figures = &finding.figures;
     let reason = match (figures.requested, figures.free) {
@@ -135,6 +191,7 @@ fn full(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         }
         // Most programs other than PyTorch never give any.
         (None, _) if finding.kind == Kind::OtherAllocator => say!(catalogue, "no-figures"),
+        (None, _) if finding.text.contains("NVML") => say!(catalogue, "nvml-missing"),
         (None, _) => say!(catalogue, "figures-missing"),
     };
     let used = match (figures.allocated, figures.allowed.or(figures.total)) {
@@ -166,7 +223,7 @@ fn killed(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let id = match finding.kind {
         Kind::HostKill => "kernel-says-so",
         Kind::JobLimit => "job-limit",
-        Kind::DataLoaderKilled => "worker-died",
+        Kind::DataLoaderKilled | Kind::WorkersDied => "worker-died",
         _ => "only-signal-nine",
     };
     let resident = finding.figures.amount_named("resident");
@@ -236,6 +293,9 @@ fn serving(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let reason = match finding.kind {
         Kind::VllmNoCache => say!(catalogue, "vllm-share-used"),
         Kind::VllmSampler => say!(catalogue, "vllm-dummy-requests"),
+        Kind::SglangNoCache if !finding.text.contains("mem-fraction-static") => {
+            say!(catalogue, "sglang-pool-full")
+        }
         Kind::SglangNoCache => say!(catalogue, "sglang-share-used"),
         Kind::TgiWarmup => {
             let tokens = figures.count_named("tokens").unwrap_or_default();
@@ -278,6 +338,13 @@ fn serving(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
 
 fn framework(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let figures = &finding.figures;
+    let requested = figures.requested.unwrap_or_default();
+    // At startup TensorFlow requests the whole card, as large as the driver says it is.
+    let is_startup = finding.text.contains("from device");
+    if is_startup && requested.bytes >= MORE_THAN_ANY_CARD {
+        let reason = say!(catalogue, "card-size-wrong", requested = requested);
+        return Reasoned::new(Situation::FreeButRefused, reason);
+    }
     if let Some(impossible) = impossible(finding, catalogue) {
         return impossible;
     }
@@ -292,7 +359,10 @@ fn framework(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let reason = match finding.kind {
         Kind::OtherAllocator => {
             let library = figures.text_named(LIBRARY).unwrap_or_default();
-            say!(catalogue, "library-direct", library = library)
+            match finding.mentions_pytorch() {
+                true => say!(catalogue, "library-direct", library = library),
+                false => say!(catalogue, "library-alone", library = library),
+            }
         }
         Kind::Jax => say!(catalogue, "jax-pool"),
         _ => say!(catalogue, "tf-pool"),

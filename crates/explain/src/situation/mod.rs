@@ -15,6 +15,7 @@ use crate::reader::Log;
 use crate::say;
 
 pub use clues::{Stage, stage};
+pub use elsewhere::is_scratch;
 pub use suspects::{Suspect, suspect};
 
 /// The cause of a failure.

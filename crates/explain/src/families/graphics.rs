@@ -1,0 +1,117 @@
+//! Programs that draw, encode or search on a card, and the interfaces they use: renderers, video encoders,
+//! hashcat, OpenCL, Vulkan and Direct3D.
+
+use super::other_allocators::message;
+use super::{Family, Message, Pattern, pattern};
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &[
+        "out of GPU memory",
+        "out of GPU and shared",
+        "Out of memory in ",
+        "could not allocate buffer",
+        "allocate texture buffer",
+        "(out-of-mem",
+        "of available device memory",
+        "allocatable device memory",
+        "CL_MEM_OBJECT_ALLOCATION",
+        "Memory Object Allocation",
+        "out of memory (10)",
+        "NVENC indicates",
+        "cuvid",
+        "VK_ERROR_OUT_OF_DEVICE",
+        "OutOfDeviceMemory",
+        "Out of video memory",
+        "E_OUTOFMEMORY",
+        "Out of memory on device",
+        "enough VRAM",
+        "allocate VRAM",
+        "nsufficient VRAM",
+    ],
+    read,
+};
+
+/// Groups: `asked` and `free`, as far as a message gives them.
+const OWN_WORDS: [(&str, &Pattern); 11] = [
+    ("Blender", &BLENDER),
+    ("V-Ray", &VRAY),
+    ("Iray", &IRAY),
+    ("Redshift", &REDSHIFT),
+    ("hashcat", &HASHCAT),
+    ("OpenCL", &OPENCL),
+    ("NVENC", &NVENC),
+    ("NVDEC", &NVDEC),
+    ("Vulkan", &VULKAN),
+    ("Direct3D", &DIRECT_3D),
+    ("MATLAB", &MATLAB),
+];
+
+pattern!(
+    BLENDER,
+    r"SystemisoutofGPU(?:andsharedhost)?memory|Outofmemoryin(?:cu|hip|optix)\w{2,40}\("
+);
+pattern!(
+    VRAY,
+    r"couldnotallocatebufferofsize(?P<asked>\d+)|Couldnotallocatetexturebufferondevice|unabletoallocateenoughmemorytoperformtherequestedoperation\(out-of-mem"
+);
+pattern!(
+    IRAY,
+    r"Unabletoallocate(?P<asked>{A})from(?P<free>{A})ofavailabledevicememory"
+);
+pattern!(
+    REDSHIFT,
+    r"(?:Couldnotallocate|Failedtoallocate|Outof|Insufficient|Notenough)(?:enough)?(?:free)?(?:GPU)?VRAM"
+);
+pattern!(
+    HASHCAT,
+    r"Notenoughallocatabledevicememory(?:forthisattack|orfreehostmemory)?"
+);
+pattern!(
+    OPENCL,
+    r"CL_MEM_OBJECT_ALLOCATION_FAILURE|MemoryObjectAllocationFailure"
+);
+pattern!(
+    NVENC,
+    r"(?:OpenEncodeSessionEx|CreateBitstreamBuffer|CreateInputBuffer|InitializeEncoder)failed:outofmemory\(10\)|NVENCindicatesthattheAPIcallfailedbecauseitwasunabletoallocateenoughmemory"
+);
+pattern!(
+    NVDEC,
+    r"cuvid\w{1,40}?(?:2|failed->|failed:)?\(?CUDA_ERROR_OUT_OF_MEMORY\)?"
+);
+pattern!(
+    VULKAN,
+    r"VK_ERROR_OUT_OF_DEVICE_MEMORY|vk::OutOfDeviceMemoryError"
+);
+pattern!(
+    DIRECT_3D,
+    r"Outofvideomemorytryingtoallocatearenderingresource|E_OUTOFMEMORY"
+);
+pattern!(
+    MATLAB,
+    r"Outofmemoryondevice\.(?:Toviewmoredetailaboutavailablememory|Youneedatleast)?"
+);
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    // hashcat passes on what OpenCL says.
+    let is_hashcat = || {
+        let text = text.to_ascii_lowercase();
+        text.contains("hashcat") || text.contains("mballocatable")
+    };
+    let is_redshift = || text.to_ascii_lowercase().contains("redshift");
+    let mut messages = Vec::new();
+    for (library, pattern) in OWN_WORDS {
+        for found in pattern.printed(text) {
+            let library = match library {
+                "OpenCL" if is_hashcat() => "hashcat",
+                "OpenCL" if text.contains("LightGBM") => "LightGBM",
+                // Others say so in a hint.
+                "Redshift" if !is_redshift() => continue,
+                library => library,
+            };
+            messages.push(message(library, &found));
+        }
+    }
+    messages
+}

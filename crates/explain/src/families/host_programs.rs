@@ -1,0 +1,72 @@
+//! Programs and runtimes that asked for RAM in words of their own: compilers, OpenCV, Rust, Arrow, R, Java, ….
+
+use super::other_allocators::message;
+use super::{Family, Message, Pattern, pattern};
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &[
+        "Fail to alloc memory",
+        "in function 'OutOfMemoryError'",
+        "memory allocation of ",
+        "alloc of size ",
+        "allocate vector of size",
+        "lang.OutOfMemoryError",
+        "heap out of memory",
+        "runtime: out of memory",
+        "Killed signal terminated",
+        "due to signal 9",
+        "virtual memory exhausted",
+        "ERROR_OUT_OF_HOST_MEMORY",
+    ],
+    read,
+};
+
+/// Groups: `asked`, where a message gives it.
+const OWN_WORDS: [(&str, &Pattern); 10] = [
+    ("PaddlePaddle", &PADDLE),
+    ("OpenCV", &OPENCV),
+    ("Rust", &RUST),
+    ("Arrow", &ARROW),
+    ("R", &R),
+    ("Java", &JAVA),
+    ("Node.js", &NODE),
+    ("Go", &GO),
+    ("the compiler", &COMPILER),
+    ("Vulkan", &VULKAN),
+];
+
+pattern!(PADDLE, r"Failtoallocmemoryof(?P<asked>\d+)size");
+pattern!(
+    OPENCV,
+    r"Failedtoallocate(?P<asked>\d+)bytesinfunction'OutOfMemoryError'"
+);
+pattern!(RUST, r"memoryallocationof(?P<asked>\d+)bytesfailed");
+pattern!(ARROW, r"(?:\bm|re)allocofsize(?P<asked>\d+)failed");
+pattern!(R, r"cannotallocatevectorofsize(?P<asked>{A})");
+pattern!(
+    JAVA,
+    r"java\.lang\.OutOfMemoryError(?::(?:Javaheapspace|GCoverheadlimitexceeded|Directbuffermemory|Metaspace))?"
+);
+pattern!(NODE, r"(?:JavaScript)?heapoutofmemory");
+pattern!(GO, r"fatalerror:runtime:outofmemory");
+pattern!(
+    COMPILER,
+    r"fatalerror:Killedsignalterminatedprogram\w+|'\w{2,20}'diedduetosignal9|virtualmemoryexhausted:Cannotallocatememory"
+);
+pattern!(VULKAN, r"VK_ERROR_OUT_OF_HOST_MEMORY");
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages = Vec::new();
+    for (library, pattern) in OWN_WORDS {
+        for found in pattern.printed(text) {
+            messages.push(Message {
+                kind: Kind::OtherHost,
+                ..message(library, &found)
+            });
+        }
+    }
+    messages
+}

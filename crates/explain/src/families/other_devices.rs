@@ -1,0 +1,55 @@
+//! Devices other than NVIDIA's cards: Intel's GPUs through Level Zero, and Jetson boards, whose CPU and GPU
+//! share one memory.
+
+use super::{Family, Message, pattern, range};
+use crate::finding::{FigureValue, LIBRARY};
+use crate::kind::Kind;
+use crate::window::Window;
+
+pub const FAMILY: Family = Family {
+    needles: &[
+        "ERROR_OUT_OF_RESOURCES",
+        "ERROR_OUT_OF_DEVICE_MEMORY",
+        "ERROR_OUT_OF_HOST_MEMORY",
+        "NvMapMem",
+        "cudaAllocMapped",
+    ],
+    read,
+};
+
+pattern!(
+    LEVEL_ZERO,
+    r"(?:UR_RESULT|ZE_RESULT|\bPI|\bUR|\bZE)_ERROR_OUT_OF_(DEVICE_MEMORY|RESOURCES|HOST_MEMORY)"
+);
+pattern!(
+    JETSON,
+    r"NvMapMem\w{1,40}:[\d,]*error12|cudaAllocMapped\(\)failedtoallocatememory"
+);
+
+fn read(window: &Window) -> Vec<Message> {
+    let text = window.squeezed();
+    let mut messages: Vec<Message> = Vec::new();
+    for found in LEVEL_ZERO.printed(text) {
+        let (start, end) = range(&found);
+        // The name stands twice in one exception.
+        if let Some(last) = messages.last_mut().filter(|last| start < last.end + 40) {
+            last.end = end;
+            continue;
+        }
+        let is_host = found[1].to_ascii_uppercase().starts_with("HOST");
+        let mut message = match is_host {
+            true => Message::new(Kind::OtherHost, start, end),
+            false => Message::new(Kind::XpuCall, start, end),
+        };
+        if is_host {
+            let name = FigureValue::Text("Level Zero".to_owned());
+            message.figures.add(LIBRARY, name);
+        }
+        messages.push(message);
+    }
+    for found in JETSON.printed(text) {
+        let (start, end) = range(&found);
+        messages.push(Message::new(Kind::Jetson, start, end));
+    }
+    messages
+}
