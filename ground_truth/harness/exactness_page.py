@@ -121,9 +121,9 @@ def _on_card(measured: list[Comparison]) -> str:
         return ""
     return _paragraph(
         "Memory outside PyTorch (context, cuBLAS, cuDNN) is modelled from measurements: after the "
-        "last step it was within "
-        f"{max(errors) / MIB:.0f} MiB of what NVML reports in each of the {len(errors)} equal cases, "
-        f"and within 4 MiB in {sum(e <= 4 * MIB for e in errors)}. Single operations, recorded in "
+        f"last step it was within {max(errors) / MIB:.0f} MiB of what NVML reports in each of the "
+        f"{len(errors)} equal cases, and within 4 MiB in {sum(e <= 4 * MIB for e in errors)}. "
+        "Single operations, recorded in "
         "`ground_truth/h200/micro_ops.json.gz`, are compared by "
         "`ground_truth/harness/compare_micro.py`."
     )
