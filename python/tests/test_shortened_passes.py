@@ -60,6 +60,7 @@ def batches_of_varying_sizes(seconds_each: float, monkeypatch: pytest.MonkeyPatc
         in_lockstep=lambda: False,
         most_without_step=256,
         may_scan=lambda place, can_jump: True,
+        note_level=lambda place: None,
         note_handed_on=lambda under_way: None,
         note_pass_end=lambda place, ended, is_complete: None,
     )
@@ -89,3 +90,15 @@ def test_an_epoch_that_is_only_begun_gives_one_batch() -> None:
 @pytest.mark.parametrize("lockstep", [False, True])
 def test_passes_that_must_be_whole_are_whole_in_such_an_epoch_too(lockstep: bool) -> None:
     assert batches_of_a_hurried_pass(shortens=lockstep, in_lockstep=lockstep) == 5
+
+
+@pytest.mark.parametrize(
+    ("levels", "is_level"),
+    [([1, 2, 3, 4], False), ([1, 2, 2, 2], True), ([5, 5, 4, 5], True), ([2, 2], False)],
+)
+def test_memory_is_level_when_two_batches_left_nothing_behind(
+    levels: list[int], is_level: bool
+) -> None:
+    memory = CardMemory(torch)
+    memory._levels = levels
+    assert memory.is_level == is_level

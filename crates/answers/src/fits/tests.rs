@@ -563,6 +563,7 @@ fn covering() -> ProcessReport {
             left_out_steps: None,
             later_passes_are_alike: false,
             do_batches_vary: false,
+            growth_cut_short: None,
         }),
         ..process()
     }

@@ -148,7 +148,7 @@ fn verdict(
     }) {
         return (Verdict::WillRunOut, reasons::will_run_out(growth, steps));
     }
-    if let Some(because) = not_known(run) {
+    if let Some(because) = not_known(run).or_else(|| growth_cut_short(run, growth)) {
         return (Verdict::NotKnown, because);
     }
     if let Some(flushes) = flushes_per_step.filter(|each| *each >= FLUSHES_OF_A_TIGHT_STEP) {
@@ -203,6 +203,16 @@ fn full_after(growth: &StepGrowth, left_bytes: u64, run: &Run) -> Option<u64> {
     }
     let steps = left_bytes / growth.bytes_per_step;
     (steps < steps_to_come(run)).then_some(steps)
+}
+
+/// How memory grew in passes that were not rehearsed to their end, where no line was found by which it could be
+/// extrapolated.
+fn growth_cut_short(run: &Run, growth: Option<&StepGrowth>) -> Option<String> {
+    if growth.is_some() {
+        return None;
+    }
+    let mut coverages = run.findings.processes.iter();
+    coverages.find_map(|process| process.coverage.as_ref()?.growth_cut_short.clone())
 }
 
 /// What the steps that were left out will keep, of a training whose end is known.

@@ -87,6 +87,7 @@ impl Seen {
             left_out_steps: self.left_out_steps,
             later_passes_are_alike: false,
             do_batches_vary: self.do_batches_vary,
+            growth_cut_short: None,
             covered: self
                 .covered
                 .iter()
@@ -612,4 +613,37 @@ fn what_would_not_end_with_segments_elsewhere_fits_tightly() {
     assert_eq!(judged(least - 64 * MIB, 2), Verdict::FitsTightly);
     // Where PyTorch never had to flush its cache, nothing depends on addresses.
     assert_eq!(judged(least - 64 * MIB, 0), Verdict::Fits);
+}
+
+#[test]
+fn growth_that_was_not_rehearsed_to_its_end_is_not_called_fitting() {
+    let seen = Seen {
+        is_shortened: true,
+        ..Seen::default()
+    };
+    let mut run = seen.run();
+    let sentence = "memory grows by 262,144 bytes with each batch at train.py:6, and the time budget allowed for 4 of 313";
+    let coverage = run.findings.processes[0].coverage.as_mut();
+    coverage.expect("a coverage").growth_cut_short = Some(sentence.to_owned());
+    let sheet = sheet();
+    let card = OnCard {
+        sheet: &sheet,
+        count: 1,
+        uncertainty: None,
+        reserve_bytes: 0,
+        margin: None,
+        torch: None,
+    };
+    let judged = judge(&run, Some(&need_seen_in(&run)), None, &card);
+    assert_eq!(
+        (judged.verdict, judged.reason.as_str()),
+        (Verdict::NotKnown, sentence)
+    );
+    // What a line keeps in every step is extrapolated.
+    let growth = StepGrowth {
+        bytes_per_step: 8192,
+        line: None,
+    };
+    let extrapolated = judge(&run, Some(&need_seen_in(&run)), Some(&growth), &card);
+    assert_ne!(extrapolated.verdict, Verdict::NotKnown);
 }

@@ -256,6 +256,10 @@ class Coverage:
             f"budget allowed for {handed_on:,}{of_all}",
         )
 
+    def note_level(self, place: Place) -> None:
+        """Memory does not grow any more from batch to batch."""
+        self._growing.pop(place.key, None)
+
     # --- the report
 
     def tell(self) -> None:
@@ -282,7 +286,13 @@ class Coverage:
             left_out_steps=None if self._was_stopped else self._left_out_steps,
             later_passes_are_alike=self.progress.later_passes_are_alike,
             do_batches_vary=any(place.varies for place in training),
+            growth_cut_short=self._growth_cut_short(training),
         )
+
+    def _growth_cut_short(self, training: list[Place]) -> str | None:
+        # Where batches differ in size, so does what they leave: three larger ones mean nothing.
+        found = (self._growing.get(place.key) for place in training if not place.varies)
+        return next((missed.because for missed in found if missed is not None), None)
 
     @property
     def _is_shortened(self) -> bool:

@@ -195,6 +195,8 @@ class ShortenedPass:
         if self._is_whole(left):
             return True
         if not self._memory.grows_relevantly(left):
+            if self._memory.is_level:
+                self._coverage.note_level(self.place)
             return False
         if self._has_time_for(left):
             return True
