@@ -94,6 +94,26 @@ def test_a_script_whose_copy_would_share_something_begins_anew(
     assert said(done) == ["began", "used", "began", "used"]
 
 
+#: What stays in use keeps the rest of its segment: 1,120 MiB for 620 that are in use.
+IN_PIECES = """
+import sys
+import torch
+
+large, small, medium = (int(each) << 20 for each in sys.argv[1:])
+first = torch.empty(large, dtype=torch.uint8, device="cuda")
+del first
+kept = torch.empty(small, dtype=torch.uint8, device="cuda")
+last = torch.empty(medium, dtype=torch.uint8, device="cuda")
+"""
+
+
+def test_the_runs_of_a_shell_script_are_all_rehearsed_again(rehearse_reference: Rehearse) -> None:
+    commands = "python train.py 60 10 40 && python train.py 600 100 520"
+    done = rehearse_reference(IN_PIECES, command=("bash", "-c", commands)).expect(0)
+    assert done["peak_reserved_bytes"] == 1120 * MIB
+    assert done["needed_device_bytes"] > done["peak_device_bytes"] - 20 * MIB
+
+
 def test_what_fails_in_a_copy_alone_is_rehearsed_from_the_beginning(
     rehearse_reference: Rehearse,
 ) -> None:

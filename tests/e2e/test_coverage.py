@@ -99,7 +99,8 @@ def peaks(answer: Answered) -> tuple[Any, Any]:
     ("loop", "most_steps"),
     [
         pytest.param(EPOCHS, 25, id="epochs", marks=pytest.mark.at_length),
-        pytest.param(LONGEST_IN_THE_MIDDLE, 20, id="lengths"),
+        # From the longest on no batch is left out: they differ in size, and there is time.
+        pytest.param(LONGEST_IN_THE_MIDDLE, 650, id="lengths"),
         pytest.param(
             EVALUATION_KEEPS_ITS_RESULTS, 15, id="kept-results", marks=pytest.mark.at_length
         ),

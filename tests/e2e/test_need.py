@@ -53,11 +53,41 @@ def test_the_need_under_an_allocator_without_a_history_is_found_by_rehearsals(
     assert NEEDED < needed <= done["peak_device_bytes"]
 
 
-def test_without_further_rehearsals_the_need_is_what_the_job_took(
+#: Forty lengths, in an order of their own in each epoch.
+LENGTHS = """
+import random
+import torch
+from torch.utils.data import DataLoader
+
+random.seed(0)
+torch.manual_seed(0)
+data = [torch.zeros(random.randrange(1_000, 9_000), 256) for _ in range(40)]
+model = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(4)]).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for epoch in range(2):
+    for batch in DataLoader(data, batch_size=None, shuffle=True):
+        model(batch.cuda()).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def test_what_varying_batches_need_is_true_of_the_whole_training(
     rehearse_reference: Rehearse,
 ) -> None:
+    covered = rehearse_reference(LENGTHS, "--budget", "60s", "--no-breakdown").expect(0)
+    whole = rehearse_reference(LENGTHS, "--full", "--no-breakdown").expect(0)
+    assert covered["steps"] == whole["steps"] == 80
+    assert covered["needed_reserved_bytes"] == whole["needed_reserved_bytes"]
+
+
+def test_what_a_job_took_is_not_called_its_need(rehearse_reference: Rehearse) -> None:
     done = rehearse_reference(SIZES, "--no-retry").expect(0)
-    assert done["needed_device_bytes"] == done["peak_device_bytes"]
+    assert done["needed_device_bytes"] is None
+    assert done["needed_unknown_because"] == "it was not looked for (--no-retry)"
+    assert done["comfortable_device_bytes"] == done["peak_device_bytes"]
+    assert done["headroom_bytes"] == done["gpu"]["total_bytes"] - done["peak_device_bytes"]
+    assert done.stdout.startswith("fits           took ")
 
 
 def test_what_hangs_on_assumed_sizes_is_found_by_half_of_them(rehearse_reference: Rehearse) -> None:

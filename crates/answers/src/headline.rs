@@ -185,9 +185,11 @@ pub(crate) fn word(verdict: Verdict) -> (&'static str, Colour) {
 
 /// `needs 5.21 GiB of 11.76 GiB (GeForce RTX 3060)`.
 fn needs(how: &str, answer: &Answer) -> String {
-    let bytes = answer
-        .needed_device_bytes
-        .unwrap_or(answer.peak_device_bytes);
+    // What a job took is not what it needs: less may be enough.
+    let (how, bytes) = match answer.needed_device_bytes {
+        Some(bytes) => (how, bytes),
+        None => ("took", answer.peak_device_bytes),
+    };
     let gpu = &answer.gpu;
     format!(
         "{how} {} of {}",

@@ -41,6 +41,7 @@ pub mod growth;
 pub mod largest_batch;
 pub mod memory_plan;
 mod need;
+mod placement;
 mod sizes;
 mod step_growth;
 pub mod verdict;

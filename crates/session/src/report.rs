@@ -189,6 +189,9 @@ pub struct Coverage {
     /// Training batches have several sizes, the last one of a pass aside.
     #[serde(default)]
     pub do_batches_vary: bool,
+    /// Memory grew with every training batch, all of one size, up to the last that was rehearsed, and others were left
+    /// out: by how much, in a sentence without its full stop.
+    pub growth_cut_short: Option<String>,
 }
 
 /// A part of a training that was rehearsed.

@@ -4,7 +4,8 @@ Everything up to then is the same in every rehearsal of a job, whatever memory t
 script itself goes on as if nothing had been. The copy calls the command line and waits; for each
 further rehearsal it forks once more, and that copy goes on from here as the script, with a session
 of its own (`crates/rehearse/src/copies.rs`). Copies that would not be the script are not made:
-when threads, child processes or files being written would be shared with it.
+when threads, child processes or files being written would be shared with it, or when it is only
+one part of a job, such as one of the runs of a shell script.
 """
 
 from __future__ import annotations
@@ -133,12 +134,23 @@ def _why_not_copied() -> str | None:
     reason = fork_server.why_not_forkable()
     if reason is not None:
         return reason
+    if not _is_the_job_itself():
+        return "the job is a shell script or a launcher, and this process is one of its parts"
     if _has_children():
         return "the script has started other processes"
     for number in _open_files():
         if not _can_be_shared(number):
             return "the script has a file open that copies would share"
     return None
+
+
+def _is_the_job_itself() -> bool:
+    """Whether the command line itself started this process: else others may follow it."""
+    with contextlib.suppress(OSError):
+        parent = os.path.basename(os.readlink(f"/proc/{os.getppid()}/exe"))
+        # A command that was replaced while it runs is `ghostgpu (deleted)`.
+        return parent.split(" ")[0] == "ghostgpu"
+    return False
 
 
 def _has_children() -> bool:

@@ -161,6 +161,9 @@ class CoverageReport:
     """Later epochs were begun when nothing new was seen any more, and showed nothing new."""
     do_batches_vary: bool
     """Training batches have several sizes, the last one of a pass aside."""
+    growth_cut_short: str | None
+    """Memory grew with every training batch, all of one size, up to the last that was rehearsed,
+    and others were left out: by how much, in a sentence."""
 
 
 @dataclass

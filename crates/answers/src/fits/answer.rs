@@ -19,13 +19,21 @@ const SCHEMA: &str = "ghostgpu.run/1";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
     Found(Smallest),
-    Unknown { because: String },
+    /// Nobody asked how much less would be enough than the job took.
+    NotLookedFor {
+        took: Smallest,
+        because: String,
+    },
+    Unknown {
+        because: String,
+    },
 }
 
 impl Need {
+    /// What is known to be enough.
     pub fn smallest(&self) -> Option<&Smallest> {
         match self {
-            Self::Found(smallest) => Some(smallest),
+            Self::Found(smallest) | Self::NotLookedFor { took: smallest, .. } => Some(smallest),
             Self::Unknown { .. } => None,
         }
     }
@@ -94,12 +102,16 @@ pub fn answer(
     // What CUDA took beyond the card's end is not in use on any card.
     let on_card = |bytes: u64| bytes.min(run.capacity_bytes.unwrap_or(u64::MAX));
     let peak_device_bytes = on_card(findings.peak_device_bytes());
+    let comfortable_device_bytes = need
+        .smallest()
+        .filter(|_| verdict != Verdict::DidNotUseCard)
+        .and_then(|need| need.comfortable_device_bytes);
     let (smallest, because) = match need {
         Need::Found(_) if verdict == Verdict::DidNotUseCard => {
             (None, Some("the script did not use the card".to_owned()))
         }
         Need::Found(smallest) => (Some(smallest), None),
-        Need::Unknown { because } => (None, Some(because)),
+        Need::NotLookedFor { because, .. } | Need::Unknown { because } => (None, Some(because)),
     };
     let smallest = smallest.as_ref();
     let coverage = main.and_then(|process| process.coverage.clone());
@@ -122,7 +134,7 @@ pub fn answer(
         needed_device_bytes: smallest.map(|need| need.device_bytes),
         needed_allocated_bytes: smallest.and_then(|need| need.allocated_bytes),
         needed_reserved_bytes: smallest.and_then(|need| need.reserved_bytes),
-        comfortable_device_bytes: smallest.and_then(|need| need.comfortable_device_bytes),
+        comfortable_device_bytes,
         cache_flushes_per_step: flushes_per_step,
         needed_flushes_per_step: smallest.and_then(|need| {
             let steps = Some(need.steps).filter(|steps| *steps > 0)?;

@@ -365,6 +365,21 @@ fn a_script_that_never_used_cuda() {
 }
 
 #[test]
+fn what_a_job_took_is_not_called_its_need() {
+    let fits = run(Ending::Exited(0), process());
+    let need = Need::NotLookedFor {
+        took: need_seen_in(&fits),
+        because: "it was not looked for (--no-retry)".to_owned(),
+    };
+    let answer = answer_on("3060", &fits, need);
+    assert_eq!(answer.needed_device_bytes, None);
+    assert_eq!(answer.needed_reserved_bytes, None);
+    assert!(answer.headroom_bytes.is_some());
+    let text = text_answer(&answer, &Memory::Unwanted, &FollowUps::default(), PLAIN);
+    assert!(text.starts_with("fits           took "), "{text}");
+}
+
+#[test]
 fn colour_marks_only_the_verdict_and_files_are_shown_from_here() {
     let mut failed = process();
     failed.ooms = vec![oom("forward", true)];
@@ -548,6 +563,7 @@ fn covering() -> ProcessReport {
             left_out_steps: None,
             later_passes_are_alike: false,
             do_batches_vary: false,
+            growth_cut_short: None,
         }),
         ..process()
     }

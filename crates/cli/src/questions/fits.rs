@@ -203,7 +203,13 @@ fn need_of(
             Ok((measured.need.into(), memory))
         }
         // What it had is enough, whatever less would be.
-        Completion::Completed => Ok((Need::Found(need_seen_in(run)), None)),
+        Completion::Completed => Ok((
+            Need::NotLookedFor {
+                took: need_seen_in(run),
+                because: "it was not looked for (--no-retry)".to_owned(),
+            },
+            None,
+        )),
         Completion::OutOfMemory => Ok((unknown("it was not looked for (--no-retry)"), None)),
         _ => Ok((unknown("the script did not run to its end"), None)),
     }

@@ -12,7 +12,8 @@ use ghostgpu_rehearse::{
 };
 use serde::Serialize;
 
-use crate::need::{Proposal, flushes, memory_limit};
+use crate::need::flushes;
+use crate::placement::TightRun;
 
 use search::Search;
 use stage::Stage;
@@ -211,15 +212,9 @@ fn whole_run(runner: &mut dyn Rehearse, goal: &Goal, found: &Found) -> Result<Ru
 /// Whether a job that ended on this card also ends there where segments lie differently; none where nothing
 /// depends on it, or it cannot be told.
 fn ends_elsewhere(run: &Run, goal: &Goal, batch: u64) -> Option<bool> {
-    if flushes(run) == Some(0) {
-        return None;
-    }
-    let outside = Proposal::outside_bytes_of(run)?;
-    let limit = memory_limit(run).map_or(u64::MAX, |limit| limit.limit_bytes);
-    let memory = goal.memory_bytes().saturating_sub(outside).min(limit);
-    let history = run.history.as_ref()?;
-    let ends_beside_code = || batch < FEW_SAMPLES || history.ends_beside_code(memory);
-    Some(history.ends_in_other_layouts(memory) && ends_beside_code())
+    let tight = TightRun::of(run, goal.memory_bytes())?;
+    let ends_beside_code = || batch < FEW_SAMPLES || tight.ends_beside_code();
+    Some(tight.ends_in_other_layouts() && ends_beside_code())
 }
 
 impl Goal {

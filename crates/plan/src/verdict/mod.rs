@@ -18,6 +18,7 @@ use ghostgpu_rehearse::{Completion, Run, runs_on};
 use ghostgpu_session::{Coverage, NotReached, ProcessReport, TrainingPart};
 
 use crate::need::Smallest;
+use crate::placement::TightRun;
 use crate::step_growth::StepGrowth;
 pub use margin::{Margin, OnCard};
 
@@ -147,7 +148,7 @@ fn verdict(
     }) {
         return (Verdict::WillRunOut, reasons::will_run_out(growth, steps));
     }
-    if let Some(because) = not_known(run) {
+    if let Some(because) = not_known(run).or_else(|| growth_cut_short(run, growth)) {
         return (Verdict::NotKnown, because);
     }
     if let Some(flushes) = flushes_per_step.filter(|each| *each >= FLUSHES_OF_A_TIGHT_STEP) {
@@ -155,8 +156,14 @@ fn verdict(
     }
     let is_much_left =
         |left: u64| need.is_none_or(|need| left >= need.device_bytes / PARTS_FOR_ANOTHER_ORDER);
-    if depends_on_order(run) && !headroom_bytes.is_some_and(is_much_left) {
-        return (Verdict::FitsTightly, reasons::depends_on_order());
+    if let Some(left) = headroom_bytes.filter(|left| depends_on_order(run) && !is_much_left(*left))
+    {
+        return (Verdict::FitsTightly, reasons::depends_on_order(left));
+    }
+    let depends_on_placement = TightRun::of(run, card.capacity_bytes())
+        .is_some_and(|tight| !tight.ends_in_other_layouts() || !tight.ends_beside_code());
+    if depends_on_placement {
+        return (Verdict::FitsTightly, reasons::depends_on_placement());
     }
     match headroom_bytes {
         Some(left) if left < card.margin_bytes() => {
@@ -166,15 +173,12 @@ fn verdict(
     }
 }
 
-/// Whether batches of several sizes had PyTorch flush its cache, and more of them are to come. What it has cached, and
-/// in which pieces, depends on the order of sizes, and on a card that is full of it that decides.
+/// Whether batches differ in size, and more of them are to come. What PyTorch has cached, and in which pieces, depends
+/// on the order of sizes, and on a card that is nearly full that decides.
 fn depends_on_order(run: &Run) -> bool {
     let processes = run.findings.processes.iter();
-    let mut varying = processes.filter(|process| {
-        let coverage = process.coverage.as_ref();
-        coverage.is_some_and(|coverage| coverage.do_batches_vary)
-    });
-    steps_to_come(run) > 0 && varying.any(|process| flushes(std::slice::from_ref(process)) > 0)
+    let mut coverages = processes.filter_map(|process| process.coverage.as_ref());
+    steps_to_come(run) > 0 && coverages.any(|coverage| coverage.do_batches_vary)
 }
 
 /// Whether anything of the script came to the card: one that only asks for its name has a context there.
@@ -199,6 +203,16 @@ fn full_after(growth: &StepGrowth, left_bytes: u64, run: &Run) -> Option<u64> {
     }
     let steps = left_bytes / growth.bytes_per_step;
     (steps < steps_to_come(run)).then_some(steps)
+}
+
+/// How memory grew in passes that were not rehearsed to their end, where no line was found by which it could be
+/// extrapolated.
+fn growth_cut_short(run: &Run, growth: Option<&StepGrowth>) -> Option<String> {
+    if growth.is_some() {
+        return None;
+    }
+    let mut coverages = run.findings.processes.iter();
+    coverages.find_map(|process| process.coverage.as_ref()?.growth_cut_short.clone())
 }
 
 /// What the steps that were left out will keep, of a training whose end is known.

@@ -126,8 +126,15 @@ pub fn flushes(per_step: f64) -> String {
     format!("PyTorch flushes its cache {per_step:.1} times a step, which is slow")
 }
 
-pub fn depends_on_order() -> String {
-    "PyTorch's cache fills the card, and batches differ in size: in another order they may need more"
+pub fn depends_on_order(left_bytes: u64) -> String {
+    format!(
+        "{} to spare is little where batches differ in size: in another order they may need more",
+        human(left_bytes)
+    )
+}
+
+pub fn depends_on_placement() -> String {
+    "on another machine, where the driver puts PyTorch's segments elsewhere, it may run out of memory"
         .to_owned()
 }
 

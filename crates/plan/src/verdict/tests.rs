@@ -1,9 +1,12 @@
 //! One case for each degree, and one for each question of which comes first.
 
+use std::path::PathBuf;
+
 use ghostgpu_device::{Catalogue, DeviceSheet, Uncertainty};
 use ghostgpu_rehearse::{Ending, Findings};
-use ghostgpu_session::card_usage::CardUse;
+use ghostgpu_session::card_usage::{CardUse, ProcessUse};
 use ghostgpu_session::{AllocatorPeaks, Covered, OomReport};
+use ghostgpu_whatif::{History, Known};
 
 use super::*;
 use crate::step_growth::KeepingLine;
@@ -84,6 +87,7 @@ impl Seen {
             left_out_steps: self.left_out_steps,
             later_passes_are_alike: false,
             do_batches_vary: self.do_batches_vary,
+            growth_cut_short: None,
             covered: self
                 .covered
                 .iter()
@@ -197,9 +201,19 @@ fn every_degree_has_its_reason() {
                 ..Seen::default()
             },
             Verdict::FitsTightly,
-            "PyTorch's cache fills the card, and batches differ in size: in another order they may need more",
+            "20.00 MiB to spare is little where batches differ in size: in another order they may need more",
         ),
-        // There is room for another order, there is no other order to come, or nothing was ever flushed.
+        // The same where the rehearsed steps left PyTorch's cache alone.
+        (
+            Seen {
+                do_batches_vary: true,
+                peak_bytes: 10 * GIB - 20 * MIB,
+                ..Seen::default()
+            },
+            Verdict::FitsTightly,
+            "20.00 MiB to spare is little where batches differ in size: in another order they may need more",
+        ),
+        // There is room for another order, or there is no other order to come.
         (
             Seen {
                 flushes: 2,
@@ -214,15 +228,6 @@ fn every_degree_has_its_reason() {
                 flushes: 2,
                 do_batches_vary: true,
                 is_stopped: false,
-                peak_bytes: 10 * GIB,
-                ..Seen::default()
-            },
-            Verdict::Fits,
-            "0 bytes (0 %) to spare",
-        ),
-        (
-            Seen {
-                do_batches_vary: true,
                 peak_bytes: 10 * GIB,
                 ..Seen::default()
             },
@@ -563,4 +568,82 @@ fn flushes_are_counted_for_each_step_of_the_process_that_has_most() {
         ..Seen::default()
     };
     assert_eq!(flushing.judged().flushes_per_step, Some(2.5));
+}
+
+#[test]
+fn what_would_not_end_with_segments_elsewhere_fits_tightly() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let file = folder.join("../../ground_truth/allocator/h200/unet+default.pickle.gz");
+    let snapshot = ghostgpu_snapshot::open(&file).expect("a recording");
+    let history = History::of(&snapshot, 0, Known::default()).expect("a history");
+    let least = history.smallest_memory().expect("it ended");
+    let mut run = Seen::default().run();
+    run.history = Some(Box::new(history));
+    let mut judged = |memory_bytes: u64, flushes: u64| {
+        run.findings.processes[0].peaks[0] = AllocatorPeaks {
+            peak_reserved_bytes: memory_bytes,
+            allocations: 100,
+            retries: flushes,
+            ..AllocatorPeaks::default()
+        };
+        run.findings.cards[0].peak_bytes = memory_bytes;
+        run.findings.process_use = vec![ProcessUse {
+            process: run.findings.processes[0].pid,
+            device: 0,
+            used_bytes: 0,
+            peak_bytes: memory_bytes,
+            at_card_peak_bytes: memory_bytes,
+        }];
+        let sheet = DeviceSheet {
+            total_bytes: memory_bytes,
+            ..sheet()
+        };
+        let card = OnCard {
+            sheet: &sheet,
+            count: 1,
+            uncertainty: None,
+            reserve_bytes: 0,
+            margin: None,
+            torch: None,
+        };
+        judge(&run, Some(&need_seen_in(&run)), None, &card).verdict
+    };
+    assert_eq!(judged(least, 2), Verdict::Fits);
+    // It ended here, and the replay says that it does not where the host's memory lies differently.
+    assert_eq!(judged(least - 64 * MIB, 2), Verdict::FitsTightly);
+    // Where PyTorch never had to flush its cache, nothing depends on addresses.
+    assert_eq!(judged(least - 64 * MIB, 0), Verdict::Fits);
+}
+
+#[test]
+fn growth_that_was_not_rehearsed_to_its_end_is_not_called_fitting() {
+    let seen = Seen {
+        is_shortened: true,
+        ..Seen::default()
+    };
+    let mut run = seen.run();
+    let sentence = "memory grows by 262,144 bytes with each batch at train.py:6, and the time budget allowed for 4 of 313";
+    let coverage = run.findings.processes[0].coverage.as_mut();
+    coverage.expect("a coverage").growth_cut_short = Some(sentence.to_owned());
+    let sheet = sheet();
+    let card = OnCard {
+        sheet: &sheet,
+        count: 1,
+        uncertainty: None,
+        reserve_bytes: 0,
+        margin: None,
+        torch: None,
+    };
+    let judged = judge(&run, Some(&need_seen_in(&run)), None, &card);
+    assert_eq!(
+        (judged.verdict, judged.reason.as_str()),
+        (Verdict::NotKnown, sentence)
+    );
+    // What a line keeps in every step is extrapolated.
+    let growth = StepGrowth {
+        bytes_per_step: 8192,
+        line: None,
+    };
+    let extrapolated = judge(&run, Some(&need_seen_in(&run)), Some(&growth), &card);
+    assert_ne!(extrapolated.verdict, Verdict::NotKnown);
 }

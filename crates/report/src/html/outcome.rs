@@ -70,7 +70,9 @@ fn need(answer: &Answer) -> Option<(&'static str, String)> {
     {
         return Some(("needs", format!("unknown: {}", Escaped(because))));
     }
-    let needed = answer.needed_device_bytes.unwrap_or(0);
+    let needed = answer
+        .needed_device_bytes
+        .unwrap_or(answer.peak_device_bytes);
     let comfortable = answer
         .comfortable_device_bytes
         .filter(|bytes| *bytes > needed)?;

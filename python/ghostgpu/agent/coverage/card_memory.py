@@ -45,6 +45,11 @@ class CardMemory:
         rises = [after - before for before, after in zip(self._levels, self._levels[1:])]
         return rises[-1] if min(rises[-2:]) > 0 else 0
 
+    @property
+    def is_level(self) -> bool:
+        """Whether the last two batches left nothing behind."""
+        return len(self._levels) == 4 and max(self._levels[-2:]) <= self._levels[-3]
+
     def grows_relevantly(self, batches_left: int | None) -> bool:
         """Whether what each batch leaves on the card adds up to something."""
         if batches_left is None:

@@ -208,10 +208,9 @@ class Coverage:
         """Whether batches are loaded only to see how large they are, or to come to the last."""
         if self.progress.is_out_of_time or self.progress.is_in_a_hurry:
             return False
-        varies = len(place.full_shapes) > 1
-        if place.is_uniform and not varies and can_jump:
+        if place.is_uniform and not place.varies and can_jump:
             return False
-        is_short = varies or place.skipped < ALIKE_BATCHES or not can_jump
+        is_short = place.varies or place.skipped < ALIKE_BATCHES or not can_jump
         share = SCAN_SHARE if is_short else ALIKE_SHARE
         return place.scan_seconds < share * self.progress.budget_seconds
 
@@ -257,6 +256,10 @@ class Coverage:
             f"budget allowed for {handed_on:,}{of_all}",
         )
 
+    def note_level(self, place: Place) -> None:
+        """Memory does not grow any more from batch to batch."""
+        self._growing.pop(place.key, None)
+
     # --- the report
 
     def tell(self) -> None:
@@ -264,10 +267,15 @@ class Coverage:
         if self._is_off:
             return
         for place in self._places.values():
-            if place.not_looked_at and (not place.is_uniform or len(place.full_shapes) > 1):
+            if place.not_looked_at and (not place.is_uniform or place.varies):
                 RECORD.assume(
                     f"{place.line}: batches that were not loaded ({place.not_looked_at:,} of a "
                     "pass) are no larger than those that were"
+                )
+            if place.varies and place.skipped + place.not_looked_at > 0:
+                RECORD.assume(
+                    f"{place.line}: batches differ in size, and a part of them was rehearsed; with "
+                    "all of them, in their own order, the job may need more"
                 )
         training = [place for place in self._places.values() if not place.is_evaluation]
         RECORD.report.coverage = CoverageReport(
@@ -277,8 +285,14 @@ class Coverage:
             is_training_shortened=any(place.is_shortened for place in training),
             left_out_steps=None if self._was_stopped else self._left_out_steps,
             later_passes_are_alike=self.progress.later_passes_are_alike,
-            do_batches_vary=any(len(place.full_shapes) > 1 for place in training),
+            do_batches_vary=any(place.varies for place in training),
+            growth_cut_short=self._growth_cut_short(training),
         )
+
+    def _growth_cut_short(self, training: list[Place]) -> str | None:
+        # Where batches differ in size, so does what they leave: three larger ones mean nothing.
+        found = (self._growing.get(place.key) for place in training if not place.varies)
+        return next((missed.because for missed in found if missed is not None), None)
 
     @property
     def _is_shortened(self) -> bool:

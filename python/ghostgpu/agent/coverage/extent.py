@@ -18,6 +18,10 @@ class Extent:
     whole_batches: int
     """A pass of no more batches is not cut: little time would be saved, and what the allocator has
     cached at its end would be what another, shorter pass leaves."""
+    varying_share: float
+    """Of the budget: a pass whose batches differ in size is not cut if the rest of it takes no
+    longer. What the allocator has cached, and in which pieces, depends on all of them and on their
+    order."""
     passes: int
     """Over the training data, before nothing new is expected."""
     quiet_steps: int
@@ -40,6 +44,7 @@ THOROUGH = Extent(
     # The one before the last shows the way from full to small.
     last_batches=2,
     whole_batches=12,
+    varying_share=1 / 6,
     # The first pass begins with an empty card; what the second one leaves, the third finds.
     passes=2,
     quiet_steps=3,
@@ -53,6 +58,7 @@ BRIEF = Extent(
     first_evaluations=2,
     last_batches=1,
     whole_batches=4,
+    varying_share=0.0,
     passes=1,
     quiet_steps=1,
     quiet_steps_without_passes=2,

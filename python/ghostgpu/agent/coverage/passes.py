@@ -3,7 +3,7 @@
 The first batches of a pass are handed on, and its last ones. In between, a batch is handed on if
 it has a size that was not seen, or if memory grows from batch to batch; others are drawn and
 dropped. When drawing takes too long, or all batches are of one size, those up to the last ones are
-not even loaded.
+not even loaded. A pass whose batches differ in size is left whole where there is time for it.
 """
 
 from __future__ import annotations
@@ -80,6 +80,9 @@ class ShortenedPass:
         self._memory = CardMemory(self._torch)
         self._steps_before = coverage.progress.steps
         self._began = time.monotonic()
+        self._processor_began = 0.0
+        self._is_worth_its_time: bool | None = None
+        """Whether a pass whose batches differ in size is not cut; None as long as they do not."""
         self._drawn = 0
         self._jumped_at: int | None = None
         self._jumped_over = 0
@@ -189,12 +192,31 @@ class ShortenedPass:
         if self._coverage.in_lockstep():
             return False
         left = None if self.length is None else self.length - self._drawn
+        if self._is_whole(left):
+            return True
         if not self._memory.grows_relevantly(left):
+            if self._memory.is_level:
+                self._coverage.note_level(self.place)
             return False
         if self._has_time_for(left):
             return True
         self._coverage.note_growing(self.place, self._memory.growth, self.handed_on, self.length)
         return False
+
+    def _is_whole(self, left: int | None) -> bool:
+        """Whether all batches are handed on that are left, since they differ in size.
+
+        Decided once for a pass, and by time of the processor: what is rehearsed, and with it the
+        need, should not depend on what else the machine does.
+        """
+        if left is None or not self.place.varies:
+            return False
+        progress = self._coverage.progress
+        if self._is_worth_its_time is None:
+            pace = (time.process_time() - self._processor_began) / max(self.handed_on, 1)
+            share = self._extent.varying_share * progress.budget_seconds
+            self._is_worth_its_time = pace * left < share
+        return self._is_worth_its_time and not progress.is_out_of_time
 
     def _has_time_for(self, batches: int | None) -> bool:
         """Whether so many more batches can be handed on, as fast as the ones so far."""
@@ -208,6 +230,9 @@ class ShortenedPass:
         if self.place.sizes.is_new(shape):
             self._coverage.progress.note_new((self.place.key, shape))
         self.place.sizes.note(shape)
+        if self.handed_on == 0:
+            # Not before: a copy of the script, made when the pass began, has a clock of its own.
+            self._processor_began = time.process_time()
         self.handed_on += 1
         self._coverage.note_handed_on(self)
         if self.length is not None and index >= self.length - 1:
@@ -241,6 +266,11 @@ class Place:
         self.is_uniform = False
         """Whether samples of different sizes would have failed to make a batch."""
         self.not_looked_at = 0
+
+    @property
+    def varies(self) -> bool:
+        """Whether batches differ in size, apart from the last of a pass."""
+        return len(self.full_shapes) > 1
 
     @property
     def is_shortened(self) -> bool:

@@ -62,7 +62,10 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
     };
     let (confirmation, run) = confirm(&mut runner, &goal, &mut found)?;
     let need = match run.completion() {
-        Completion::Completed => Need::Found(need_seen_in(&run)),
+        Completion::Completed => Need::NotLookedFor {
+            took: need_seen_in(&run),
+            because: "a batch was looked for".to_owned(),
+        },
         _ => Need::Unknown {
             because: "a batch was looked for".to_owned(),
         },
