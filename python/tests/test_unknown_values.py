@@ -93,6 +93,8 @@ def test_assertions_hold(rehearse_on_card: Rehearse, policy: str, ending: str) -
             assert total + total > total, "a step of no size"
             assert not total > 0.1
             assert (not total > 0.1)
+            assert not torch.equal(total, total + 1), "no step was made"
+            assert torch.allclose(total, total + 1)
             print("held")
         except AssertionError:
             print("AssertionError")

@@ -7,6 +7,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,20 @@ def test_a_callers_variables_go_when_it_returns_and_not_with_the_next_garbage(
     finally:
         if was_enabled:
             gc.enable()
+
+
+def test_what_pip_put_into_a_folder_is_not_the_users_but_a_script_beside_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "library-1.0.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("library/core.py,sha256=x,1\nsingle.py,,\n../../bin/tool,,\n")
+    assert user_code.is_user_code(str(tmp_path / "library" / "before.py"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert not user_code.is_user_code(str(tmp_path / "library" / "core.py"))
+    assert not user_code.is_user_code(str(tmp_path / "single.py"))
+    assert user_code.is_user_code(str(tmp_path / "train.py"))
+    assert user_code.is_user_code(str(tmp_path / "models" / "library" / "core.py"))
 
 
 def test_the_frame_of_the_thread_that_looks_is_not_taken_for_one_that_waits() -> None:

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, Callable
 
 from ..tricks.dynamo_shield import shielded
+from .assertions import asserted
 from .calls import tell_torchscript
 from .followed_functions import Followed, followed_functions
 from .guard import install
@@ -179,7 +180,7 @@ class KnownCalls:
             with self._known.host.working():
                 return bool(call.results())
         except Exception:
-            return self._plausible.truth_of(operator, result)
+            return self._plausible.truth_of(operator, result, asserted())
 
     def _note_made(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any

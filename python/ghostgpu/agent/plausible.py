@@ -43,8 +43,7 @@ LEAST = 0.25
 
 _ORDINARY_NUMBERS = (0.5, -0.5, 0.0, 2.0, -1e4, 1e4)
 _WHOLE_NUMBERS = (0, 1, -1, 5, -100, 300)
-_TRIALS = 12
-"""What unknown numbers are tried as, and how often, to see whether a mask depends on them."""
+"""What unknown numbers are tried as, to see whether a mask depends on them."""
 
 _TRUE = frozenset(("all", "_is_all_true", "isclose", "isreal"))
 _FALSE = frozenset(("any", "_is_any_true", "isin"))
@@ -104,9 +103,11 @@ class Plausible:
             return is_check and not self._is_asked_for_trouble
         return ORDINARY if tensor.is_floating_point() or tensor.is_complex() else 0
 
-    def truth_of(self, operator: str, answer: bool) -> bool:
+    def truth_of(self, operator: str, answer: bool, asserted: bool | None) -> bool:
         """What a function that reads a truth value itself returns."""
-        return answer if self.is_zero else _TRUTHS.get(operator, answer)
+        if self.is_zero or operator not in _TRUTHS:
+            return answer
+        return _TRUTHS[operator] if asserted is None else asserted
 
     def note_result(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
@@ -127,7 +128,9 @@ class Plausible:
     def note_number(self, operator: str, result: Any, arguments: Any, options: Any) -> None:
         """One of the functions in `GUESSED` was called."""
         values = result if isinstance(result, self._torch.Tensor) else result[0]
-        if self.is_zero or not values.is_cuda or not values.is_floating_point():
+        if self.is_zero or type(values) is not self._torch.Tensor:
+            return
+        if not values.is_cuda or not values.is_floating_point():
             return
         if not values.numel() or self._known.has_entry(values):
             return
@@ -172,17 +175,19 @@ class Plausible:
         if not self._operators.is_pointwise(operator):
             return False
         tensors = {id(it): it for it in arguments if isinstance(it, self._torch.Tensor)}
-        for trial in range(_TRIALS):
-            tried = {}
-            for place, (key, tensor) in enumerate(tensors.items()):
-                one = self._tried(tensor, trial + place * (trial // 6 + 1))
-                if one is None:
+        trials = len(_ORDINARY_NUMBERS) * (1 if len(tensors) == 1 else 2)
+        with self._known.host.working():
+            for trial in range(trials):
+                # Two tensors are tried as the same number in the first half, as others later.
+                tried = {
+                    key: self._tried(tensor, trial + place * (trial // len(_ORDINARY_NUMBERS)))
+                    for place, (key, tensor) in enumerate(tensors.items())
+                }
+                if any(one is None for one in tried.values()):
                     return False
-                tried[key] = one
-            with self._known.host.working():
                 answer = original(*(tried.get(id(it), it) for it in arguments), **options)
-            if answer.item() != guess:
-                return False
+                if answer.item() != guess:
+                    return False
         return True
 
     def _tried(self, tensor: Any, number: int) -> Any:
@@ -196,11 +201,11 @@ class Plausible:
         elif tensor.dtype is torch.bool:
             value = number % 2 == 0
         elif tensor.is_floating_point():
-            value = _ORDINARY_NUMBERS[number % 6]
+            value = _ORDINARY_NUMBERS[number % len(_ORDINARY_NUMBERS)]
         elif tensor.is_complex() or tensor.dtype is torch.uint8:
             return None
         else:
-            value = _WHOLE_NUMBERS[number % 6]
+            value = _WHOLE_NUMBERS[number % len(_WHOLE_NUMBERS)]
         return torch.tensor(value, dtype=tensor.dtype, device="cpu")
 
     def _one(self, argument: Any) -> Any:

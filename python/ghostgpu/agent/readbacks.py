@@ -10,10 +10,7 @@ those get the answer that `data_dependent` has decided on.
 from __future__ import annotations
 
 import contextlib
-import linecache
 import math
-import os
-import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -21,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from . import kernels, known_calls, known_values
+from .assertions import asserted
 from .guard import quietly
 from .kernels import put_in_front
 from .known_values import KnownValues
@@ -34,10 +32,6 @@ LINES_SHOWN = 5
 
 _BETWEEN = frozenset((__file__, kernels.__file__, known_values.__file__))
 """Files of the agent's between a kernel and what called it."""
-
-_AGENT_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
-
-_ASSERTION = re.compile(r"\s*assert\b\s*\(?\s*(?P<no>not\b)?")
 
 
 class Readbacks:
@@ -99,7 +93,7 @@ class Readbacks:
 
     def _answer_plausibly(self, tensor: Any) -> None:
         is_check = _is_read_by_pytorch()
-        value = self._plausible.of(tensor, is_check=is_check, asserted=_asserted())
+        value = self._plausible.of(tensor, is_check=is_check, asserted=asserted())
         if not is_check:
             value = self._loops.other_value(value)
         if value:
@@ -165,18 +159,6 @@ def _is_read_by_pytorch() -> bool:
     while frame is not None and frame.f_code.co_filename in _BETWEEN:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_filename == known_calls.__file__
-
-
-def _asserted() -> bool | None:
-    """What a line that begins with `assert` hopes to read; None for other lines."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_AGENT_FOLDER):
-        frame = frame.f_back
-    if frame is None:
-        return None
-    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
-    assertion = _ASSERTION.match(line)
-    return None if assertion is None else assertion["no"] is None
 
 
 def _in_words(lines: dict[str, None]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import site
 import sys
@@ -12,6 +14,8 @@ from types import FrameType
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _WATCHING_FOLDERS = tuple(os.path.join(_PACKAGE_FOLDER, name, "") for name in ("agent", "tricks"))
 """Code of ours that stands between a script and torch, and is no part of either."""
+
+_MOST_ENTRIES = 10_000
 
 _user_code_by_file: dict[str, bool] = {}
 
@@ -36,7 +40,46 @@ def _is_user_code(file: str) -> bool:
     path = os.path.realpath(file)
     if "site-packages" in path.split(os.sep) or "dist-packages" in path.split(os.sep):
         return False
-    return not path.startswith(_library_folders())
+    return not path.startswith(_library_folders()) and not _was_installed(path)
+
+
+def _was_installed(path: str) -> bool:
+    """Whether pip put a file into a folder that Python imports from (`pip install --target`)."""
+    for entry in sys.path:
+        folder = os.path.join(os.path.realpath(entry), "")
+        if path.startswith(folder):
+            name = path[len(folder) :].split(os.sep, 1)[0]
+            if name in _installed_in(folder):
+                return True
+    return False
+
+
+@functools.cache
+def _installed_in(folder: str) -> frozenset[str]:
+    """The files and folders right below a folder that installed packages brought, by their records.
+
+    Beside them may lie what is the user's own.
+    """
+    names: set[str] = set()
+    try:
+        with os.scandir(folder) as found:
+            # A folder of data may have any number of files.
+            entries = [it.name for it in itertools.islice(found, _MOST_ENTRIES)]
+    except OSError:
+        return frozenset()
+    for entry in entries:
+        if entry.endswith(".dist-info"):
+            names.update(_recorded(os.path.join(folder, entry, "RECORD")))
+    return frozenset(names)
+
+
+def _recorded(record: str) -> set[str]:
+    """The first parts of the paths that pip wrote down for a package."""
+    try:
+        with open(record, encoding="utf-8", errors="replace") as lines:
+            return {line.split(",", 1)[0].split("/", 1)[0] for line in lines}
+    except OSError:
+        return set()
 
 
 def _library_folders() -> tuple[str, ...]:

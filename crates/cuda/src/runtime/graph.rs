@@ -51,6 +51,8 @@ pub enum Node {
     Copy,
     Fill,
     Host,
+    /// Does nothing, and is there for its place in the order.
+    Empty,
     EventWait,
     /// Records this event whenever the graph is launched.
     EventRecord(usize),
@@ -64,6 +66,7 @@ impl Node {
             Self::Copy => 1,
             Self::Fill => 2,
             Self::Host => 3,
+            Self::Empty => 5,
             Self::EventWait => 6,
             Self::EventRecord(_) => 7,
         }
@@ -116,6 +119,49 @@ pub fn take_up(handle: usize, node: Node) -> bool {
         })
     });
     taken_up.flatten().is_some()
+}
+
+/// Puts a node into a graph behind others. None if the graph or one of the others does not exist.
+pub fn add_node(graph: usize, node: Node, behind: Vec<usize>) -> Option<usize> {
+    GRAPHS
+        .with(graph, |contents| {
+            let is_in_graph = |&handle: &usize| {
+                place_of(handle)
+                    .is_some_and(|(other, index)| other == graph && index < contents.nodes.len())
+            };
+            if !behind.iter().all(is_in_graph) {
+                return None;
+            }
+            let handle = node_handle(graph, contents.nodes.len());
+            contents.nodes.push(node);
+            contents.dependencies.push(behind);
+            Some(handle)
+        })
+        .flatten()
+}
+
+/// What a capturing stream does next comes behind these nodes, too, or behind them alone. False for a
+/// stream that is not capturing.
+pub fn come_behind(stream: usize, nodes: &[usize], alone: bool) -> bool {
+    let changed = with_stream(stream, |stream| {
+        let capture = stream.capture.as_mut()?;
+        if alone {
+            capture.last.clear();
+        }
+        for &node in nodes {
+            if !capture.last.contains(&node) {
+                capture.last.push(node);
+            }
+        }
+        Some(())
+    });
+    changed.flatten().is_some()
+}
+
+/// Whether dependencies have edge data in functions without a version in their names.
+pub fn has_edge_data() -> bool {
+    const FIRST_WITH_EDGE_DATA: c_int = 13_000;
+    real_library::cuda_runtime_version() >= FIRST_WITH_EDGE_DATA
 }
 
 /// Something was asked of a stream that a capturing one cannot do: its capture is lost. False for a
@@ -362,7 +408,8 @@ pub extern "C" fn cudaGraphLaunch(exec: usize, stream: usize) -> c_int {
     let Some(nodes) = EXECS.with(exec, |exec| exec.nodes.clone()) else {
         return report(INVALID_RESOURCE_HANDLE);
     };
-    stream::submit(stream, Node::Kernel, clock::KERNEL * nodes.len() as u64);
+    let working = nodes.iter().filter(|node| **node != Node::Empty).count();
+    stream::submit(stream, Node::Kernel, clock::KERNEL * working as u64);
     for node in nodes {
         if let Node::EventRecord(event) = node {
             super::event::record(event, stream);
@@ -422,9 +469,11 @@ pub unsafe extern "C" fn cudaGraphNodeGetDependencies(
     third: *mut c_void,
     fourth: *mut usize,
 ) -> c_int {
-    const FIRST_WITH_EDGE_DATA: c_int = 13_000;
-    let has_edge_data = real_library::cuda_runtime_version() >= FIRST_WITH_EDGE_DATA;
-    let count = if has_edge_data { fourth } else { third.cast() };
+    let count = if has_edge_data() {
+        fourth
+    } else {
+        third.cast()
+    };
     // SAFETY: promised by the caller.
     unsafe { node_dependencies(node, nodes, count) }
 }
@@ -496,6 +545,5 @@ crate::refused! { "CUDA runtime", NOT_SUPPORTED;
     cudaGraphAddMemsetNode, cudaGraphAddDependencies, cudaGraphConditionalHandleCreate,
     cudaGraphConditionalHandleCreate_v2, cudaGraphExecUpdate,
     cudaGraphKernelNodeGetParams, cudaGraphKernelNodeSetParams, cudaGraphExecKernelNodeSetParams,
-    cudaStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependencies_v2,
     cudaStreamBeginCaptureToGraph,
 }

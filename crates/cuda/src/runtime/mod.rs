@@ -8,6 +8,7 @@ mod entry_point;
 pub mod errors;
 mod event;
 pub mod graph;
+pub mod graph_order;
 mod host_memory;
 mod ipc;
 mod launch;

@@ -1,0 +1,25 @@
+"""What an `assert` hopes to read: the line that asks for a value says so."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+from types import FrameType
+
+_AGENT_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+_ASSERTION = re.compile(r"\s*assert\b\s*\(?\s*(?P<no>not\b)?")
+
+
+def asserted() -> bool | None:
+    """What a line that begins with `assert` hopes to read; None for other lines."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_AGENT_FOLDER):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
+    assertion = _ASSERTION.match(line)
+    return None if assertion is None else assertion["no"] is None
