@@ -12,7 +12,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ghostgpu_lint::{Source, check};
+use ghostgpu_lint::fixing::{Wanted, fix};
+use ghostgpu_lint::{Settings, Source, check};
 
 /// A rule and the line it reports, of the whole snippet.
 type Place = (String, usize);
@@ -63,12 +64,59 @@ fn nine_of_ten_mistakes_are_found_and_nineteen_of_twenty_findings_are_right() {
     assert!(found * 20 >= (found + wrong) * 19, "{wrong} wrong");
 }
 
-fn reported(case: &Case) -> BTreeSet<Place> {
-    let source = if case.is_notebook {
+#[test]
+fn fixed_scripts_parse_and_have_neither_what_was_fixed_nor_anything_new() {
+    for case in cases() {
+        let before = reported(&case);
+        if before.is_empty() {
+            continue;
+        }
+        for wanted in [Wanted::Safe, Wanted::All] {
+            let fixed = fix(source(&case), &Settings::default(), wanted).expect("text");
+            let checked = check(&fixed.source, |rule| rule.is_on_by_default());
+            assert_eq!(checked.errors, [], "{}", case.name);
+            for finding in &checked.findings {
+                let can_be_fixed = finding.fix.as_ref().is_some_and(|fix| wanted.takes(fix));
+                let is_old = before.iter().any(|(rule, _)| rule == finding.rule.name);
+                assert!(
+                    !can_be_fixed && is_old,
+                    "{}: {}",
+                    case.name,
+                    finding.rule.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn no_fix_moves_one_side_of_a_joined_tensor_to_the_host() {
+    for case in cases() {
+        let source = source(&case);
+        let checked = check(&source, |rule| rule.is_on_by_default());
+        for fix in checked
+            .findings
+            .iter()
+            .filter_map(|found| found.fix.as_ref())
+        {
+            for edit in fix.edits.iter().filter(|edit| edit.text.contains(".cpu()")) {
+                let line = source.line_at(edit.range.start);
+                assert!(!line.contains("torch.cat("), "{}: {line}", case.name);
+            }
+        }
+    }
+}
+
+fn source(case: &Case) -> Source {
+    if case.is_notebook {
         Source::notebook(notebook(&case.snippet).as_bytes()).expect("a notebook")
     } else {
         Source::script(case.snippet.as_bytes()).expect("text")
-    };
+    }
+}
+
+fn reported(case: &Case) -> BTreeSet<Place> {
+    let source = source(case);
     let checked = check(&source, |rule| rule.is_on_by_default());
     assert_eq!(checked.errors, [], "{}:\n{}", case.name, case.snippet);
     checked

@@ -16,8 +16,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds data that is moved to the card as a whole before the training loop, and then goes into a
-`TensorDataset` with a `DataLoader` or is sliced into batches inside the loop. Also a dataset whose
-`__init__` moves every sample to the card.
+`TensorDataset` with a `DataLoader` or is sliced into batches inside the loop. Also a class whose
+`__init__` moves all samples to the card, while its `__getitem__` or `__iter__` returns them in parts.
 
 ## Why it costs memory
 Only one batch is needed at a time, but all of them stay on the card for the whole run: every sample

@@ -15,7 +15,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a state that a model takes and returns (`output, state = model(inputs, state)`), in a loop that
-calls `backward(retain_graph=True)` in every step and never detaches the state.
+calls `backward(retain_graph=True)` in every step and never detaches the state; also in a method that
+does one step with a state on `self`.
 
 ## Why it costs memory
 The state's graph reaches back to the first step. With `retain_graph=True` none of it is freed:
