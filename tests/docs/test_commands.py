@@ -26,6 +26,7 @@ OTHERS = {
     "--accumulate",
     "--batch-size",
     "--bf16",
+    "--config",
     "--gradient-checkpointing",
     "--image-size",
     "--locked",
