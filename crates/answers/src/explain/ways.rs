@@ -1,27 +1,26 @@
 //! A plan inside an explanation: the ways in which the script fits, and the command that trains with the best.
 
 use ghostgpu_explain::{Catalogue, Effect, say};
-use ghostgpu_text::{Sheet, columns, human};
+use ghostgpu_text::{Sheet, human, wrap};
 use ghostgpu_tricks::Numerics;
 
 use crate::fits::next::{quoted, wrapped};
-use crate::one_line::one_line;
 use crate::plan::{Candidate, PlanAnswer};
 
 /// Ways that a screen shows.
 const MOST_WAYS: usize = 3;
 
-/// The best ways, one on a line, and what to type for the first.
+/// Lines for one of them.
+const MOST_LINES: usize = 2;
+
+/// The best ways, and what to type for the first.
 pub fn add_best(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let ways = plan.ways().take(MOST_WAYS).enumerate();
     let lines: Vec<String> = ways
-        .map(|(index, way)| {
-            let number = format!("{}. ", index + 1);
-            let figures = columns(&in_words("", way, catalogue));
-            let room = width.saturating_sub(columns(&number) + figures);
-            let what = one_line(&way.in_words, room);
-            format!("{number}{}", in_words(&what, way, catalogue))
+        .flat_map(|(index, way)| {
+            let text = format!("{}. {}", index + 1, in_words(way, catalogue));
+            wrap(&text, width).into_iter().take(MOST_LINES)
         })
         .collect();
     sheet.section(&say!(catalogue, "label-fits-with"), lines);
@@ -40,7 +39,7 @@ pub fn add_all(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
             format!(
                 "{}. {}{}",
                 index + 1,
-                in_words(&way.in_words, way, catalogue),
+                in_words(way, catalogue),
                 did.collect::<String>()
             )
         })
@@ -70,7 +69,7 @@ fn add_command(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
 }
 
 /// `--checkpoint 8 (same results up to rounding): 9.83 GiB on the card, time ×1.15`.
-fn in_words(what: &str, way: &Candidate, catalogue: &Catalogue) -> String {
+fn in_words(way: &Candidate, catalogue: &Catalogue) -> String {
     let device = way.peaks.map_or(0, |peaks| peaks.peak_device_bytes);
     let time = way
         .relative_time
@@ -78,7 +77,7 @@ fn in_words(what: &str, way: &Candidate, catalogue: &Catalogue) -> String {
     say!(
         catalogue,
         "way",
-        what = what.to_owned(),
+        what = way.in_words.clone(),
         effect = effect(way.numerics).words(catalogue),
         device = human(device),
         time = time.unwrap_or_default()
