@@ -68,3 +68,10 @@ def test_advice_is_tried_with_the_script(rehearse_reference: Rehearse) -> None:
     works = {works["what"]: works for works in rehearsed["works"]}
     batch = next(what for what in works if what.startswith("a batch of "))
     assert works[batch]["peak_device_bytes"] <= 1500 * MIB
+    # Tricks are those of a plan, of which each was rehearsed on the same card.
+    plan = rehearsed["plan"]
+    assert plan["schema"] == "ghostgpu.plan/1"
+    assert plan["gpu"]["total_bytes"] == 1500 * MIB
+    assert plan["result"] in ("found", "nothing-fits")
+    for each in plan["candidates"]:
+        assert each["outcome"] != "fits" or each["peak_device_bytes"] <= 1500 * MIB

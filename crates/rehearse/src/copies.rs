@@ -3,13 +3,14 @@
 //! Everything before that moment is the same in every rehearsal of a job, whichever card it is and whatever memory it has:
 //! imports, data, a model built on the host. So the agent of a rehearsal forks there (`agent/card_point.py`).
 //! The script itself continues as if nothing had been; the copy calls us, waits, and forks again for each
-//! further rehearsal, in a folder of its own and with a session of its own. A copy that cannot be made, or
-//! that fails in a way the script might not have, is nothing but time lost: the script is started again.
+//! further rehearsal, in a folder of its own and with a session of its own; several of them may run at the same
+//! time. A copy that cannot be made, or that fails in a way the script might not have, is nothing but time
+//! lost: the script is started again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use ghostgpu_session::Session;
 use serde::Deserialize;
@@ -18,7 +19,7 @@ use serde_json::json;
 use crate::change::Change;
 use crate::judge::{Completion, Run};
 use crate::prepare::Prepared;
-use crate::process::{Ending, keep, let_go, supervise_other};
+use crate::process::{Cause, Ending, Supervised, keep, let_go, supervise_other};
 use crate::run_dir::{RunDir, TICK};
 use crate::stop::Stop;
 use crate::whole::{gather, log_of, write_session};
@@ -84,7 +85,18 @@ struct Greeting {
 /// What the copy says of a rehearsal that has ended.
 #[derive(Deserialize)]
 struct Ended {
+    run_dir: PathBuf,
     status: i32,
+}
+
+impl Ended {
+    /// Python writes a signal as a negative number.
+    fn ending(&self) -> Ending {
+        match self.status {
+            status if status >= 0 => Ending::Exited(status),
+            status => Ending::Killed(-status),
+        }
+    }
 }
 
 /// Our side of the line to a copy that waits. Dropping it ends the copy.
@@ -99,23 +111,27 @@ impl CopyLine {
         writeln!(self.input.get_mut(), "{request}")
     }
 
-    /// How the rehearsal ended, if it has; a copy that hung up was killed.
-    fn ended(&mut self, received: &mut String) -> Option<Ending> {
+    /// A rehearsal that has ended, if one has.
+    fn next_ended(&mut self, received: &mut String) -> Word {
         match self.input.read_line(received) {
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => None,
-            Ok(count) if count > 0 && !received.ends_with('\n') => None,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Word::None,
+            Ok(count) if count > 0 && !received.ends_with('\n') => Word::None,
             Ok(count) if count > 0 => {
-                let ended = serde_json::from_str(received).ok();
-                Some(match ended {
-                    // Python writes a signal as a negative number.
-                    Some(Ended { status }) if status >= 0 => Ending::Exited(status),
-                    Some(Ended { status }) => Ending::Killed(-status),
-                    None => Ending::Killed(libc::SIGKILL),
-                })
+                let ended = serde_json::from_str(received);
+                received.clear();
+                ended.map_or(Word::HungUp, Word::Ended)
             }
-            _ => Some(Ending::Killed(libc::SIGKILL)),
+            _ => Word::HungUp,
         }
     }
+}
+
+/// What there is on the line.
+enum Word {
+    None,
+    Ended(Ended),
+    /// A copy that hung up was killed.
+    HungUp,
 }
 
 impl Drop for CopyLine {
@@ -151,12 +167,78 @@ impl WaitingCopy {
             && (own.tricks.is_empty() || session.tricks == own.tricks)
     }
 
-    /// One rehearsal in a copy; none if it has to be made with the script itself.
+    /// Rehearsals in copies, all at the same time; none in place of one that has to be made with the script itself.
     pub fn rehearse(
         &mut self,
-        prepared: &Prepared,
+        all: &[Prepared],
         tick: &mut dyn FnMut(Duration),
-    ) -> Result<Option<Run>, Stop> {
+    ) -> Result<Vec<Option<Result<Run, Stop>>>, Stop> {
+        let started = SystemTime::now() - TICK;
+        let clock = Instant::now();
+        let mut under_way = Vec::new();
+        for prepared in all {
+            let one = UnderWay::new(prepared)?;
+            if self.line.ask_for(&one.run_dir).is_err() {
+                return Ok(all.iter().map(|_| None).collect());
+            }
+            under_way.push(one);
+        }
+        let mut received = String::new();
+        let line = &mut self.line;
+        let mut ended = || {
+            match line.next_ended(&mut received) {
+                Word::None => {}
+                Word::Ended(ended) => {
+                    let mut all = under_way.iter_mut();
+                    if let Some(one) = all.find(|one| one.run_dir.path() == ended.run_dir) {
+                        one.ending = Some(ended.ending());
+                        one.took = clock.elapsed();
+                    }
+                }
+                Word::HungUp => {
+                    for one in &mut under_way {
+                        one.ending.get_or_insert(Ending::Killed(libc::SIGKILL));
+                    }
+                }
+            }
+            let endings: Option<Vec<Ending>> = under_way.iter().map(|one| one.ending).collect();
+            endings?.last().copied()
+        };
+        let timeout = all.iter().filter_map(|prepared| prepared.timeout).max();
+        let supervised = supervise_other(&mut ended, timeout, tick);
+        let runs = all.iter().zip(&under_way).map(|(prepared, one)| {
+            // Of several, only those were ended that were still running when time was up.
+            let is_in_time = prepared.timeout.is_none_or(|timeout| one.took < timeout);
+            let supervised = Supervised {
+                ending: one.ending.unwrap_or(supervised.ending),
+                cause: match supervised.cause {
+                    Cause::TimedOut if is_in_time => Cause::Own,
+                    cause => cause,
+                },
+            };
+            let run = gather(prepared, &one.session, &one.run_dir, supervised, started);
+            match run.as_ref().map(Run::completion) {
+                Ok(Completion::Completed | Completion::OutOfMemory) | Err(_) => Some(run),
+                // A trick that cannot be right for the script cannot be right for a copy either.
+                Ok(_) if run.as_ref().is_ok_and(|run| run.trick_refusal().is_some()) => Some(run),
+                Ok(_) => None,
+            }
+        });
+        Ok(runs.collect())
+    }
+}
+
+/// A rehearsal in a copy that has not ended, or of which it is known how.
+struct UnderWay {
+    run_dir: RunDir,
+    session: Session,
+    ending: Option<Ending>,
+    /// How long it took to its end.
+    took: Duration,
+}
+
+impl UnderWay {
+    fn new(prepared: &Prepared) -> Result<Self, Stop> {
         let run_dir = RunDir::create(&prepared.layout).map_err(Stop::Failed)?;
         let session = Session {
             run_dir: run_dir.path().to_owned(),
@@ -165,19 +247,11 @@ impl WaitingCopy {
             ..prepared.session.clone()
         };
         write_session(&run_dir, &session, prepared.reserve_bytes)?;
-        let started = SystemTime::now() - TICK;
-        if self.line.ask_for(&run_dir).is_err() {
-            return Ok(None);
-        }
-        let mut received = String::new();
-        let line = &mut self.line;
-        let supervised = supervise_other(&mut || line.ended(&mut received), prepared.timeout, tick);
-        let run = gather(prepared, &session, &run_dir, supervised, started)?;
-        Ok(match run.completion() {
-            Completion::Completed | Completion::OutOfMemory => Some(run),
-            // A trick that cannot be right for the script cannot be right for a copy either.
-            _ if run.trick_refusal().is_some() => Some(run),
-            _ => None,
+        Ok(Self {
+            run_dir,
+            session,
+            ending: None,
+            took: Duration::MAX,
         })
     }
 }

@@ -47,6 +47,12 @@ impl Rehearsal {
 /// Carries rehearsals out: in whole runs, or in forks.
 pub trait Rehearse {
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop>;
+
+    /// Rehearsals that do not depend on each other, at the same time where that can be; what came of each, in their
+    /// order.
+    fn rehearse_all(&mut self, rehearsals: &[Rehearsal]) -> Vec<Result<Run, Stop>> {
+        rehearsals.iter().map(|one| self.rehearse(one)).collect()
+    }
 }
 
 /// Carries whole runs out, and can hold the script where a size is set.

@@ -26,6 +26,9 @@ use crate::run_dir::{RunDir, TICK};
 use crate::stop::Stop;
 use crate::written_files::remove_written_files;
 
+/// Each may take as much of the host's memory as the script.
+const MOST_AT_ONCE: usize = 2;
+
 /// Where the script's output goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptOutput {
@@ -84,9 +87,68 @@ impl Rehearse for WholeRuns {
         run.whole_passes_because = Some(because);
         Ok(run)
     }
+
+    /// In copies, as many at the same time as there are processors; one after the other without copies.
+    fn rehearse_all(&mut self, rehearsals: &[Rehearsal]) -> Vec<Result<Run, Stop>> {
+        let most = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut results = Vec::new();
+        for some in rehearsals.chunks(most.min(MOST_AT_ONCE)) {
+            match self.in_copies_at_once(some) {
+                Ok(runs) => {
+                    for (rehearsal, run) in some.iter().zip(runs) {
+                        results.push(match run {
+                            Some(run) => run,
+                            None => self.rehearse(rehearsal),
+                        });
+                    }
+                }
+                Err(stop) => {
+                    results.push(Err(stop));
+                    break;
+                }
+            }
+        }
+        results
+    }
 }
 
 impl WholeRuns {
+    /// These in copies, at the same time; none in place of one that has to be made for itself.
+    fn in_copies_at_once(
+        &mut self,
+        rehearsals: &[Rehearsal],
+    ) -> Result<Vec<Option<Result<Run, Stop>>>, Stop> {
+        let none = || rehearsals.iter().map(|_| None).collect();
+        let can_be_copies = |one: &Rehearsal| {
+            // Others may have to be repeated with whole passes.
+            let is_brief = one.changes.contains(&Change::Briefly);
+            is_brief && one.records == Records::Nothing && is_for_copies(&one.changes)
+        };
+        if rehearsals.len() < 2 || self.output.is_seen() || !rehearsals.iter().all(can_be_copies) {
+            return Ok(none());
+        }
+        let folder = RunDir::create(&self.prepared.layout).map_err(Stop::Failed)?;
+        let prepared: Vec<Prepared> = rehearsals
+            .iter()
+            .map(|one| {
+                let mut prepared = changed(&self.prepared, &one.changes, &folder)?;
+                prepared.session.attribution = false;
+                Ok(prepared)
+            })
+            .collect::<Result<_, Stop>>()?;
+        let Some(copy) = &mut self.copy else {
+            return Ok(none());
+        };
+        if !prepared.iter().all(|one| copy.can_be(&one.session)) {
+            return Ok(none());
+        }
+        self.observer.begins(&rehearsals[0].purpose);
+        let observer = Arc::clone(&self.observer);
+        let runs = copy.rehearse(&prepared, &mut |_| observer.goes_on());
+        self.observer.ends();
+        runs
+    }
+
     fn once(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         let run_dir = RunDir::create(&self.prepared.layout).map_err(Stop::Failed)?;
         let mut prepared = changed(&self.prepared, &rehearsal.changes, &run_dir)?;
@@ -129,8 +191,9 @@ impl WholeRuns {
             && is_for_copies(&rehearsal.changes)
             && copy.can_be(&prepared.session)
         {
-            if let Some(run) = copy.rehearse(prepared, &mut tick)? {
-                return Ok(run);
+            let mut runs = copy.rehearse(std::slice::from_ref(prepared), &mut tick)?;
+            if let Some(Some(run)) = runs.pop() {
+                return run;
             }
             // What a copy cannot do, the script itself may. If it fails too, the copy was not to blame.
             let run = start(prepared, run_dir, self.output, &mut tick)?;

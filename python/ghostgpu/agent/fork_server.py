@@ -25,7 +25,8 @@ from .shared_numbers import SESSION_FILE, SESSION_VARIABLE
 _HARMLESS_THREADS = frozenset({"TMonitor"})
 """Threads that nobody waits for: tqdm's, which redraws stuck progress bars."""
 
-_LONGEST_PAUSE_S = 0.02
+_PAUSE_S = 0.01
+"""How long it may go unnoticed that a copy has ended."""
 
 _forking = False
 
@@ -81,13 +82,20 @@ class ForkServer:
         self._line.close()
 
     def serve(self, before_first: Callable[[], object] | None = None) -> dict[str, Any] | None:
-        """Fork for each request. Returns a request in each copy, and None here, at the end.
+        """Fork for each request, also while copies run. Returns a request in each copy, and None
+        here, at the end: when the command line hangs up, copies that still run are killed.
 
         `before_first` is called when there is a first request: what it does is done for all copies.
         """
+        children: dict[int, tuple[str, float]] = {}
         while True:
+            if children and not self._has_word_within(self._report_ended(children)):
+                continue
             request = self._receive()
             if request is None or "run_dir" not in request:
+                for child in children:
+                    os.kill(child, signal.SIGKILL)
+                    os.waitpid(child, 0)
                 return None
             if before_first is not None:
                 before_first()
@@ -97,11 +105,7 @@ class ForkServer:
             if child == 0:
                 self._line.close()
                 return request
-            status = self._wait_for(child)
-            if status is None:
-                return None
-            seconds = time.monotonic() - started
-            self.send({"status": status, "seconds": seconds})
+            children[child] = (str(request["run_dir"]), started)
 
     def _receive(self) -> dict[str, Any] | None:
         while b"\n" not in self._received:
@@ -113,19 +117,22 @@ class ForkServer:
         message = json.loads(line)
         return message if isinstance(message, dict) else None
 
-    def _wait_for(self, child: int) -> int | None:
-        """How the child ended; None if the command line hung up meanwhile: then it is killed."""
-        pause = 0.001
-        while True:
+    def _report_ended(self, children: dict[int, tuple[str, float]]) -> float:
+        """Say how children have ended that have; how long the others may be left alone."""
+        for child, (run_dir, started) in list(children.items()):
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
-                return os.waitstatus_to_exitcode(status)
-            readable, _, _ = select.select([self._line], [], [], pause)
-            if readable and self._line.recv(1, socket.MSG_PEEK) == b"":
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                return None
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+                del children[child]
+                code = os.waitstatus_to_exitcode(status)
+                seconds = time.monotonic() - started
+                self.send({"run_dir": run_dir, "status": code, "seconds": seconds})
+        return _PAUSE_S if children else 0.0
+
+    def _has_word_within(self, seconds: float) -> bool:
+        """Whether there is a request, or the command line hung up."""
+        if b"\n" in self._received or seconds == 0.0:
+            return True
+        return bool(select.select([self._line], [], [], seconds)[0])
 
 
 def fork() -> int:

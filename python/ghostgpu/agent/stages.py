@@ -22,7 +22,7 @@ def stage_of(frames: list[FrameType], torch: Any, steps: int) -> str:
     # whole training step, backward included, from inside `optimizer.step`.
     if any(is_backward(frame) for frame in frames):
         return "backward"
-    forward = "forward" if _follows_gradients(frames, torch) else "evaluation"
+    forward = "forward" if follows_gradients(frames, torch) else "evaluation"
     for frame in reversed(frames):
         stage = _stage_of_frame(frame, torch, forward)
         if stage is not None:
@@ -49,7 +49,7 @@ def _stage_of_frame(frame: FrameType, torch: Any, forward: str) -> str | None:
     return None
 
 
-def _follows_gradients(frames: list[FrameType], torch: Any) -> bool:
+def follows_gradients(frames: list[FrameType], torch: Any) -> bool:
     """Whether what runs is to be differentiated.
 
     Inside of a function of its own (checkpoints, chunks, fused losses) autograd has gradients

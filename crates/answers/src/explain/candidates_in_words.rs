@@ -16,6 +16,7 @@ use ghostgpu_text::human;
 use super::rehearsed::{AsItIs, Fails, Rehearsed, Works};
 use crate::gpus::short_name;
 use crate::largest_batch::place_in_words;
+use crate::plan::PlanAnswer;
 
 /// More lines are counted, not shown.
 const SHOWN_LINES: usize = 3;
@@ -45,6 +46,7 @@ impl Typed<'_> {
 /// What rehearsals of advice said, in words.
 pub fn rehearsed(
     found: Candidates,
+    plan: Option<PlanAnswer>,
     card: &DeviceSheet,
     assumptions: Vec<String>,
     typed: &Typed,
@@ -75,6 +77,7 @@ pub fn rehearsed(
                 because: why_it_ended(&reason, catalogue),
             },
         },
+        plan,
         works: Vec::new(),
         fails: Vec::new(),
         not_rehearsed: Vec::new(),
@@ -508,7 +511,7 @@ mod tests {
             words: &[],
         };
         let mut sheet = Sheet::default();
-        rehearsed(found, &card, Vec::new(), &typed, catalogue).write(&mut sheet, catalogue);
+        rehearsed(found, None, &card, Vec::new(), &typed, catalogue).write(&mut sheet, catalogue);
         sheet.render()
     }
 

@@ -6,6 +6,7 @@ mod picture;
 mod rehearsed;
 mod short;
 mod text;
+mod ways;
 
 pub use candidates_in_words::{Typed, rehearsed};
 use ghostgpu_explain::{Catalogue, Environment, Explanation, Log, Series};

@@ -3,8 +3,11 @@
 use ghostgpu_explain::{Advice, Candidate, Catalogue, Effect, Unhelpful, say};
 use serde::Serialize;
 
-use ghostgpu_rehearse::Peaks;
+use ghostgpu_rehearse::{EXIT_DOES_NOT_FIT, Peaks};
 use ghostgpu_text::{Sheet, grouped, human};
+
+use super::ways;
+use crate::plan::{Candidate as Way, PlanAnswer, StoppedBecause};
 
 /// All that was tried.
 #[derive(Clone, Debug, Serialize)]
@@ -14,6 +17,9 @@ pub struct Rehearsed {
     /// On what the choice of the card rests, and what else was assumed.
     pub assumptions: Vec<String>,
     pub as_it_is: AsItIs,
+    /// Tricks that make it fit, as `ghostgpu plan` finds them; none where the script fits as it is, or fails.
+    pub plan: Option<PlanAnswer>,
+    /// Other advice, and tricks for themselves.
     pub works: Vec<Works>,
     pub fails: Vec<Fails>,
     /// Advice that no dry run can try, or that found nothing to change; each says why.
@@ -88,7 +94,22 @@ impl Rehearsed {
 
     /// The script fits as it is, or with something that was tried.
     pub fn has_answer(&self) -> bool {
-        !self.works.is_empty() || matches!(self.as_it_is, AsItIs::Fits { .. })
+        let has_plan = self.best_way().is_some();
+        has_plan || !self.works.is_empty() || matches!(self.as_it_is, AsItIs::Fits { .. })
+    }
+
+    /// The command's own.
+    pub fn exit_code(&self) -> u8 {
+        match &self.plan {
+            Some(plan) if plan.stopped == StoppedBecause::Interrupted => plan.exit_code,
+            _ if self.has_answer() => 0,
+            _ => EXIT_DOES_NOT_FIT,
+        }
+    }
+
+    /// What the plan recommends.
+    pub fn best_way(&self) -> Option<&Way> {
+        self.plan.as_ref()?.best()
     }
 
     pub fn write(&self, sheet: &mut Sheet, catalogue: &Catalogue) {
@@ -103,6 +124,9 @@ impl Rehearsed {
             ),
         );
         sheet.paragraph(&label("label-as-it-is"), &self.as_it_is(catalogue));
+        if let Some(plan) = &self.plan {
+            ways::add_all(sheet, plan, catalogue);
+        }
         for (index, works) in self.works.iter().enumerate() {
             let works_label = match index {
                 0 => label("label-works"),
@@ -124,7 +148,7 @@ impl Rehearsed {
             sheet.paragraph(&works_label, &text);
             sheet.section("", [format!("     {}", works.command)]);
         }
-        if self.works.is_empty() && !matches!(self.as_it_is, AsItIs::Fits { .. }) {
+        if !self.has_answer() {
             sheet.paragraph(&label("label-works"), &label("nothing-works"));
         }
         let fails: Vec<String> = self
@@ -234,6 +258,7 @@ pub(super) mod tests {
             total_bytes: 12 * GIB,
             assumptions: Vec::new(),
             as_it_is,
+            plan: None,
             works: Vec::new(),
             fails: Vec::new(),
             not_rehearsed: Vec::new(),

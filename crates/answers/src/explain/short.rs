@@ -8,6 +8,7 @@ use super::figures::{common, in_words as figure_in_words};
 use super::picture::{mark, picture};
 use super::rehearsed::{AsItIs, Rehearsed, Works};
 use super::text::{device_name, listed, ranks_in_words, title, where_it_failed};
+use super::ways;
 use crate::headline::Headline;
 use crate::look::{Colour, Look};
 use crate::one_line::one_line;
@@ -59,6 +60,13 @@ fn ran_out(explanation: &Explanation, catalogue: &Catalogue) -> Headline {
 }
 
 fn outcome(rehearsed: &Rehearsed, catalogue: &Catalogue) -> Headline {
+    if let (Some(plan), Some(best)) = (&rehearsed.plan, rehearsed.best_way()) {
+        return Headline {
+            word: say!(catalogue, "label-fits-with").into(),
+            colour: Colour::Good,
+            text: format!("{}: {}", best.in_words, plan.command.join(" ")),
+        };
+    }
     match (&rehearsed.as_it_is, rehearsed.works.first()) {
         (AsItIs::Fits { .. }, _) => Headline {
             word: say!(catalogue, "label-fits").into(),
@@ -209,7 +217,7 @@ fn advice(sheet: &mut Sheet, all: &[Advice], look: Look, catalogue: &Catalogue) 
     sheet.section(&say!(catalogue, "label-do-first"), lines);
 }
 
-/// What was rehearsed: the script as it is, the three best changes, and what did not help.
+/// What was rehearsed: the script as it is, the three best ways, what else works, and what did not help.
 fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let text = say!(
@@ -223,23 +231,20 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
         &say!(catalogue, "label-as-it-is"),
         wrap(&text, width).into_iter().take(3),
     );
-    let lines: Vec<String> = rehearsed
-        .works
-        .iter()
-        .take(MOST_ADVICE)
-        .enumerate()
-        .flat_map(|(index, works)| {
-            let text = format!("{}. {}", index + 1, in_words(works, catalogue));
-            with_command(&text, &from_here(&works.command, look), width)
-        })
-        .collect();
-    if lines.is_empty() && !matches!(rehearsed.as_it_is, AsItIs::Fits { .. }) {
-        sheet.section(
-            &say!(catalogue, "label-works"),
-            [say!(catalogue, "nothing-works")],
-        );
+    match &rehearsed.plan {
+        Some(plan) if plan.best().is_some() => {
+            ways::add_best(sheet, plan, catalogue);
+            let names: Vec<&str> = rehearsed
+                .works
+                .iter()
+                .map(|works| works.what.as_str())
+                .collect();
+            let names = names.join(&listed(catalogue));
+            let lines = (!names.is_empty()).then(|| one_line(&names, width));
+            sheet.section(&say!(catalogue, "label-also-works"), lines);
+        }
+        _ => works(sheet, rehearsed, look, catalogue),
     }
-    sheet.section(&say!(catalogue, "label-works"), lines);
     if !rehearsed.fails.is_empty() {
         let names: Vec<&str> = rehearsed
             .fails
@@ -249,6 +254,22 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
         let text = one_line(&names.join(&listed(catalogue)), width);
         sheet.section(&say!(catalogue, "label-did-not-help"), [text]);
     }
+}
+
+/// The three best pieces of advice, where there is no plan.
+fn works(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue: &Catalogue) {
+    let width = sheet.text_width();
+    let best = rehearsed.works.iter().take(MOST_ADVICE).enumerate();
+    let mut lines: Vec<String> = best
+        .flat_map(|(index, works)| {
+            let text = format!("{}. {}", index + 1, in_words(works, catalogue));
+            with_command(&text, &from_here(&works.command, look), width)
+        })
+        .collect();
+    if !rehearsed.has_answer() {
+        lines.push(say!(catalogue, "nothing-works"));
+    }
+    sheet.section(&say!(catalogue, "label-works"), lines);
 }
 
 /// `gradient checkpointing (same results): 7.00 GiB on the card`.
@@ -323,7 +344,10 @@ fn more(sheet: &mut Sheet, answer: &Answer) {
     let useless = counted(explanation.does_not_help.len(), "count-useless");
     let parts = match answer.rehearsed {
         Some(rehearsed) => {
-            let works = rehearsed.works.len().saturating_sub(MOST_ADVICE);
+            let works = match &rehearsed.plan {
+                Some(plan) if plan.best().is_some() => ways::not_shown(plan),
+                _ => rehearsed.works.len().saturating_sub(MOST_ADVICE),
+            };
             [
                 counted(works, "count-works"),
                 useless,

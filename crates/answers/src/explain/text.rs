@@ -593,6 +593,30 @@ by PyTorch but unallocated.";
     }
 
     #[test]
+    fn a_plan_comes_before_other_advice() {
+        let mut with_plan = rehearsed(AsItIs::DoesNotFit {
+            place: "in step 1 (forward), at train.py:41".to_owned(),
+            needed_bytes: Some(14 << 30),
+        });
+        with_plan.plan = Some(crate::plan::tests::found(true));
+        with_plan.works = vec![
+            works(
+                "gradient checkpointing",
+                Effect::Rounding,
+                Some("12 Block modules checkpointed"),
+            ),
+            works("a batch of 3 instead of 8", Effect::Training, None),
+        ];
+        insta::assert_snapshot!(explained_with(OUT_OF_MEMORY, Some(&with_plan)));
+        assert_eq!(with_plan.exit_code(), 0);
+        with_plan.works.clear();
+        with_plan.plan = Some(crate::plan::tests::nothing());
+        let text = explained_with(OUT_OF_MEMORY, Some(&with_plan));
+        assert!(text.contains("nothing that was rehearsed\n"), "{text}");
+        assert_eq!(with_plan.exit_code(), 3);
+    }
+
+    #[test]
     fn rehearsals_without_success_say_so() {
         let nothing = rehearsed(AsItIs::DoesNotFit {
             place: "while moving the model".to_owned(),

@@ -9,12 +9,14 @@ mod text;
 
 use std::collections::BTreeSet;
 
+use ghostgpu_plan::candidates::KnownTrick;
 use ghostgpu_plan::memory_plan::{
     Allowance, CameTo, Combination, MemoryPlan, Searched, SmallerKind, Stopped, Tried,
 };
 use ghostgpu_plan::verdict::OnCard;
 use ghostgpu_recording::{Gpu, Verdict, Versions};
 use ghostgpu_rehearse::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Peaks};
+use ghostgpu_session::ChangeReport;
 use ghostgpu_tricks::{Numerics, Request};
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +113,16 @@ pub struct StoredPeaks {
     pub peak_allocated_bytes: u64,
     pub peak_reserved_bytes: u64,
     pub peak_device_bytes: u64,
+}
+
+impl From<StoredPeaks> for Peaks {
+    fn from(stored: StoredPeaks) -> Self {
+        Self {
+            allocated_bytes: stored.peak_allocated_bytes,
+            reserved_bytes: stored.peak_reserved_bytes,
+            device_bytes: stored.peak_device_bytes,
+        }
+    }
 }
 
 impl From<Peaks> for StoredPeaks {
@@ -388,6 +400,27 @@ impl PlanAnswer {
         })
     }
 
+    /// Tricks that were rehearsed for themselves, as they are without options, and are enough.
+    pub fn known_tricks(&self) -> Vec<KnownTrick> {
+        let fitting = self.candidates.iter();
+        let fitting = fitting.filter(|it| it.outcome == CandidateOutcome::Fits);
+        let known = fitting.filter_map(|candidate| {
+            let ([request], [did]) = (&candidate.tricks[..], &candidate.did[..]) else {
+                return None;
+            };
+            request.options.is_empty().then_some(KnownTrick {
+                peaks: candidate.peaks?.into(),
+                report: ChangeReport {
+                    name: did.trick.clone(),
+                    did: Some(did.did.clone()),
+                    line: did.line.clone(),
+                    other_results: did.other_results.clone(),
+                },
+            })
+        });
+        known.collect()
+    }
+
     /// The candidate that is recommended.
     pub fn best(&self) -> Option<&Candidate> {
         self.candidates.get(self.recommended?)
@@ -521,4 +554,4 @@ fn smaller_data(searched: &Searched) -> Vec<SmallerDatum> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

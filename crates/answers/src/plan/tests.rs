@@ -138,7 +138,7 @@ fn answer(plan: &MemoryPlan) -> PlanAnswer {
     answer
 }
 
-fn found(has_time: bool) -> PlanAnswer {
+pub(crate) fn found(has_time: bool) -> PlanAnswer {
     let time = |time: f64| has_time.then_some(time);
     let mut answer = answer(&MemoryPlan::Searched(Box::new(searched(vec![
         tried(&[("--checkpoint", "5")], fits(9_940), time(1.14)),
@@ -172,7 +172,7 @@ fn found(has_time: bool) -> PlanAnswer {
     answer
 }
 
-fn nothing() -> PlanAnswer {
+pub(crate) fn nothing() -> PlanAnswer {
     let strongest = [
         ("--checkpoint", "auto"),
         ("--offload-activations", ""),
@@ -383,4 +383,14 @@ fn the_next_command_trains_with_the_plan_or_looks_for_a_larger_batch() {
     found.result = PlanResult::FitsAlready;
     let larger = "ghostgpu max-batch --gpu 3060 --no-cudnn train.py";
     assert_eq!(next(&found, None), larger);
+}
+
+#[test]
+fn tricks_that_are_enough_for_themselves_are_known_with_what_they_did() {
+    let known = found(true).known_tricks();
+    let names: Vec<&str> = known.iter().map(|it| it.report.name.as_str()).collect();
+    // Not those with an amount, nor those that come with others or do not fit.
+    assert_eq!(names, ["offload-activations"]);
+    assert_eq!(known[0].peaks, peaks(4_010));
+    assert!(known.iter().all(|it| it.report.did.is_some()));
 }

@@ -11,10 +11,7 @@ use super::extent_options::ExtentOptions;
 use super::rehearsal_options::RehearsalOptions;
 use super::script_options::{BatchArgument, ScriptWords};
 use crate::failure::Failure;
-use crate::questions::plan::{WhichTricks, answer};
-
-/// So many rehearsals are enough for most jobs, and few enough to wait for.
-const REHEARSALS: u64 = 80;
+use crate::questions::plan::{Destinations, REHEARSALS, WhichTricks, answer};
 
 /// Find the tricks that make a script fit on a virtual card
 ///
@@ -57,7 +54,7 @@ pub struct Arguments {
     pub allow: Vec<AllowOption>,
 
     /// Make at most this many rehearsals
-    #[arg(long, value_name = "N", default_value_t = REHEARSALS,
+    #[arg(long, value_name = "N", default_value_t = REHEARSALS as u64,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub rehearsals: u64,
 
@@ -152,19 +149,16 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     ];
     let python = arguments.options.python.as_ref();
     let python = python.map(|python| python.to_string_lossy().into_owned());
-    answer(&WhichTricks {
+    let question = WhichTricks {
         allowed: arguments.allowed()?,
         job: Job {
             extent: arguments.extent.extent(),
             ..arguments.options.job(arguments.script.command())
         },
-        output: &arguments.answer,
         margin: arguments.options.margin,
         most_rehearsals: usize::try_from(arguments.rehearsals).unwrap_or(usize::MAX),
         largest_batch: arguments.largest_batch.then(|| arguments.batch.point()),
         plan_file: arguments.write.as_deref(),
-        patch: arguments.patch.as_deref(),
-        page: arguments.report.as_deref(),
         is_fresh: arguments.fresh,
         commands: Typed {
             gpu: arguments.options.gpu.clone().unwrap_or_default(),
@@ -172,7 +166,13 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             python,
             script: arguments.script.typed(),
         },
-    })
+    };
+    let destinations = Destinations {
+        output: &arguments.answer,
+        patch: arguments.patch.as_deref(),
+        page: arguments.report.as_deref(),
+    };
+    answer(&question, &destinations)
 }
 
 #[cfg(test)]

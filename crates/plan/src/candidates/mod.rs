@@ -12,7 +12,8 @@ mod sizes;
 use std::ffi::OsString;
 
 use ghostgpu_explain::Advice;
-use ghostgpu_rehearse::{Outcome, Records, Rehearsal, Run, Runner, SizePoint, Stop};
+use ghostgpu_rehearse::{Outcome, Peaks, Rehearsal, Run, Runner, SizePoint, Stop};
+use ghostgpu_session::ChangeReport;
 
 use crate::need::{Need, need};
 use crate::step_growth::growth_per_step;
@@ -35,6 +36,16 @@ pub struct Question<'a> {
     pub capacity_bytes: u64,
     /// So many steps are the beginning of what the job goes through, where that is more.
     pub first_steps: Option<u64>,
+    /// Tricks of which it is known that they are enough: they are not rehearsed again.
+    pub known: &'a [KnownTrick],
+}
+
+/// A trick that was rehearsed for itself on the same card, as a part of a plan: everything fits with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownTrick {
+    pub peaks: Peaks,
+    /// What it did.
+    pub report: ChangeReport,
 }
 
 /// The text of a script.
@@ -46,9 +57,12 @@ pub struct Script {
     pub contents: Result<Vec<u8>, String>,
 }
 
-/// Rehearses the script as it is and then, if it does not fit or grows with every step, the advice.
-pub fn rehearse_advice(runner: &mut dyn Runner, question: &Question) -> Result<Candidates, Stop> {
-    let as_it_is = as_it_is(runner)?;
+/// Rehearses the advice for a script that does not fit or grows with every step.
+pub fn rehearse_advice(
+    runner: &mut dyn Runner,
+    question: &Question,
+    as_it_is: AsItIs,
+) -> Result<Candidates, Stop> {
     let mut bench = Bench::new(runner, question);
     match &as_it_is {
         AsItIs::DoesNotFit { needed_bytes, .. } => bench.against_the_card(*needed_bytes)?,
@@ -65,12 +79,9 @@ pub fn rehearse_advice(runner: &mut dyn Runner, question: &Question) -> Result<C
     })
 }
 
-fn as_it_is(runner: &mut dyn Runner) -> Result<AsItIs, Stop> {
-    let rehearsal = Rehearsal {
-        records: Records::Nothing,
-        ..Rehearsal::as_it_is()
-    };
-    let run = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
+/// Rehearses the script as it is.
+pub fn as_it_is(runner: &mut dyn Runner) -> Result<AsItIs, Stop> {
+    let run = Run::even_if_timed_out(runner.rehearse(&Rehearsal::as_it_is()))?;
     let processes = &run.findings.processes;
     Ok(match Outcome::of(&run) {
         Outcome::Fits(peaks) => AsItIs::Fits {

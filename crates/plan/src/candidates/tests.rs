@@ -29,6 +29,16 @@ fn script(text: &str) -> Script {
 }
 
 fn ask(runner: &mut MadeUp, advice: &[Advice], text: &str) -> Result<Candidates, Stop> {
+    ask_knowing(runner, advice, text, &[])
+}
+
+fn ask_knowing(
+    runner: &mut MadeUp,
+    advice: &[Advice],
+    text: &str,
+    known: &[KnownTrick],
+) -> Result<Candidates, Stop> {
+    let as_it_is = as_it_is(runner)?;
     rehearse_advice(
         runner,
         &Question {
@@ -38,8 +48,46 @@ fn ask(runner: &mut MadeUp, advice: &[Advice], text: &str) -> Result<Candidates,
             batch: SizePoint::TrainingLoader,
             capacity_bytes: 10 * GIB,
             first_steps: Some(3),
+            known,
         },
+        as_it_is,
     )
+}
+
+#[test]
+fn a_trick_that_is_known_to_be_enough_is_not_rehearsed_again() {
+    let all = [
+        advice("checkpointing", Some(Candidate::Checkpointing)),
+        advice("autocast", Some(Candidate::Autocast)),
+    ];
+    let known = KnownTrick {
+        peaks: Peaks {
+            allocated_bytes: 5 * GIB,
+            reserved_bytes: 5 * GIB,
+            device_bytes: 6 * GIB,
+        },
+        report: ChangeReport {
+            name: "checkpointing".to_owned(),
+            did: Some("12 blocks".to_owned()),
+            ..ChangeReport::default()
+        },
+    };
+    let mut runner = too_large(|_| None);
+    let found = ask_knowing(&mut runner, &all, "", &[known]).expect("runs");
+    let [checkpointing, autocast] = found.candidates.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert!(matches!(
+        &checkpointing.outcome,
+        CandidateOutcome::Works { made: Made::Code { did: Some(did), .. }, peaks, .. }
+            if did == "12 blocks" && peaks.device_bytes == 6 * GIB
+    ));
+    assert!(matches!(autocast.outcome, CandidateOutcome::Not(_)));
+    let rehearsed = |what: &str| {
+        let purpose = Purpose::Candidate(what.to_owned());
+        runner.seen.iter().any(|(seen, _)| *seen == purpose)
+    };
+    assert!(rehearsed("autocast") && !rehearsed("checkpointing"));
 }
 
 fn is_unlimited(rehearsal: &Rehearsal) -> bool {

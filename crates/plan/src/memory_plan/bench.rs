@@ -17,7 +17,7 @@ use crate::StepGrowth;
 use crate::verdict::{Judgement, judge, need_seen_in};
 
 /// What is done about evaluation that runs out of memory, one after the other.
-const FOR_EVALUATION: [(&str, &[(&str, &str)]); 6] = [
+pub const FOR_EVALUATION: [(&str, &[(&str, &str)]); 6] = [
     ("no-grad-evaluation", &[]),
     ("drop-gradients", &[]),
     ("empty-cache", &[]),
@@ -102,6 +102,24 @@ pub struct Bench<'a> {
     /// What evaluation needs, in every combination from now on.
     for_evaluation: Combination,
     pub rehearsals: usize,
+    /// Rehearsals that were made before their turn, and what came of them.
+    ahead: Vec<(Vec<Change>, Run)>,
+}
+
+/// On the card, or with unlimited memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    OnCard,
+    Unlimited,
+}
+
+impl Where {
+    fn change(self) -> Option<Change> {
+        match self {
+            Self::OnCard => None,
+            Self::Unlimited => Some(Change::UnlimitedMemory),
+        }
+    }
 }
 
 impl<'a> Bench<'a> {
@@ -120,6 +138,7 @@ impl<'a> Bench<'a> {
             without_place: BTreeSet::new(),
             for_evaluation: Combination::none(),
             rehearsals: 0,
+            ahead: Vec::new(),
         }
     }
 
@@ -145,7 +164,9 @@ impl<'a> Bench<'a> {
             }
             let index = match self.position(&combination) {
                 Some(index) => index,
-                None if self.is_spent() => return Ok(None),
+                None if self.is_spent() && !self.is_ahead(&combination, Where::OnCard) => {
+                    return Ok(None);
+                }
                 None => match self.rehearse_on_card(&combination)? {
                     Some(index) => index,
                     None => return Ok(None),
@@ -164,7 +185,7 @@ impl<'a> Bench<'a> {
         if combination.is_empty() || self.position(&combination).is_some() {
             return self.on_card(wanted);
         }
-        if self.is_spent() {
+        if self.is_spent() && !self.is_ahead(&combination, Where::Unlimited) {
             return Ok(None);
         }
         let run = self.rehearse(&combination, Some(Change::UnlimitedMemory))?;
@@ -206,10 +227,11 @@ impl<'a> Bench<'a> {
         let CameTo::DoesNotFit { needed, .. } = &self.tried[index].came_to else {
             return Ok(None);
         };
-        if needed.is_some() || self.is_spent() {
+        let combination = self.tried[index].combination.clone();
+        let is_spent = self.is_spent() && !self.is_ahead(&combination, Where::Unlimited);
+        if needed.is_some() || is_spent {
             return Ok(*needed);
         }
-        let combination = self.tried[index].combination.clone();
         let run = self.rehearse(&combination, Some(Change::UnlimitedMemory))?;
         if run.completion() != Completion::Completed {
             return Ok(None);
@@ -259,22 +281,93 @@ impl<'a> Bench<'a> {
         result
     }
 
+    /// Makes rehearsals that are likely to be asked for next, at the same time. What comes of the search does not depend
+    /// on it: it asks for one after the other, and finds these made.
+    pub fn expect(&mut self, wanted: &[(Combination, Where)]) -> Result<(), Stop> {
+        let mut all: Vec<Rehearsal> = Vec::new();
+        for (combination, place) in wanted {
+            let combination = match place {
+                Where::OnCard => combination.and(&self.for_evaluation),
+                Where::Unlimited => Some(combination.clone()),
+            };
+            let Some(combination) = combination else {
+                continue;
+            };
+            let combination = self.with_place(&combination);
+            let is_known = *place == Where::OnCard && self.position(&combination).is_some();
+            let is_too_many = self.rehearsals + all.len() >= self.question.most_rehearsals;
+            if combination.is_empty() || is_known || is_too_many {
+                continue;
+            }
+            let number = self.rehearsals + all.len() + 1;
+            let rehearsal = self.rehearsal(&combination, place.change(), number);
+            let is_there = self.ahead.iter().any(|it| it.0 == rehearsal.changes);
+            if !is_there && !all.iter().any(|it| it.changes == rehearsal.changes) {
+                all.push(rehearsal);
+            }
+        }
+        // One for itself is as quick when its turn comes.
+        if all.len() < 2 {
+            return Ok(());
+        }
+        let runs = self.runner.rehearse_all(&all);
+        self.rehearsals += runs.len();
+        for (rehearsal, run) in all.into_iter().zip(runs) {
+            let run = Run::even_if_timed_out(run)?;
+            self.ahead.push((rehearsal.changes, run));
+        }
+        Ok(())
+    }
+
     /// One rehearsal of a combination.
     pub fn rehearse(
         &mut self,
         combination: &Combination,
         more: Option<Change>,
     ) -> Result<Run, Stop> {
-        self.rehearsals += 1;
+        let rehearsal = self.rehearsal(combination, more, self.rehearsals + 1);
+        let mut made = self.ahead.iter();
+        let made = made.position(|(changes, _)| *changes == rehearsal.changes);
+        match made {
+            Some(index) => Ok(self.ahead.swap_remove(index).1),
+            None => {
+                self.rehearsals += 1;
+                Run::even_if_timed_out(self.runner.rehearse(&rehearsal))
+            }
+        }
+    }
+
+    fn rehearsal(
+        &self,
+        combination: &Combination,
+        more: Option<Change>,
+        number: usize,
+    ) -> Rehearsal {
         let words = match combination.is_empty() {
             true => "the script as it is".to_owned(),
             false => combination.in_words(),
         };
-        let purpose = Purpose::Candidate(format!("{words} (rehearsal {})", self.rehearsals));
+        let purpose = Purpose::Candidate(format!("{words} (rehearsal {number})"));
         let mut changes = combination.changes();
         changes.extend(more);
         changes.extend(self.is_brief.then_some(Change::Briefly));
-        Run::even_if_timed_out(self.runner.rehearse(&Rehearsal::figures(purpose, changes)))
+        Rehearsal::figures(purpose, changes)
+    }
+
+    fn is_ahead(&self, combination: &Combination, place: Where) -> bool {
+        let wanted = self.rehearsal(combination, place.change(), 0).changes;
+        self.ahead.iter().any(|(changes, _)| *changes == wanted)
+    }
+
+    /// Whether it is not known what a combination has with unlimited memory, though it does not fit.
+    pub fn lacks_figures(&self, index: usize) -> bool {
+        let came_to = &self.tried[index].came_to;
+        matches!(came_to, CameTo::DoesNotFit { needed: None, .. })
+    }
+
+    /// Evaluation has to do without this from now on, until it runs out of memory.
+    pub fn leave_out_in_evaluation(&mut self, name: &str) {
+        self.for_evaluation = self.for_evaluation.without(name);
     }
 
     fn position(&self, combination: &Combination) -> Option<usize> {

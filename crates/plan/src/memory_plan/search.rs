@@ -14,7 +14,7 @@ use ghostgpu_tricks::{Numerics, Request};
 
 use super::Question;
 use super::allowed::{Allowance, Allowed};
-use super::bench::{Bench, CameTo};
+use super::bench::{Bench, CameTo, FOR_EVALUATION, Where};
 use super::coarse_time::coarse_time;
 use super::combination::{Combination, request};
 use super::composition::{Composition, floor_bytes};
@@ -38,6 +38,9 @@ const TOLERANCE: f64 = 1.03;
 /// With so many combinations rehearsed, those that take [`MUCH_LONGER`] than one that fits are left out.
 const ENOUGH: usize = 24;
 const MUCH_LONGER: f64 = 1.25;
+
+/// So many rehearsals are worth making at the same time where not all of them may be needed.
+const AT_ONCE: usize = 2;
 
 /// Where a search stands.
 pub struct Search<'a> {
@@ -95,8 +98,8 @@ impl<'a> Search<'a> {
             !family.has_any(|name| !self.question.allowed.permits(name) || self.is_too_little(name))
         });
         alone.sort_by(|one, other| self.time(one).total_cmp(&self.time(other)));
-        for family in alone {
-            self.alone(&family)?;
+        for some in alone.chunks(AT_ONCE) {
+            self.alone(some)?;
         }
         self.allocator_settings()?;
         let none = Combination::none();
@@ -104,22 +107,21 @@ impl<'a> Search<'a> {
         self.families_on(&none, usize::MAX)
     }
 
-    /// What else was allowed, each on its own and with everything before. `allowed` says what.
+    /// What else was allowed: smaller batches, which keep the samples of a step, then changes of the numbers with
+    /// everything before, then shorter sequences. `allowed` says what.
     pub fn with_other_numbers(&mut self, allowed: &Allowed) -> Result<(), Stop> {
+        let none = Combination::none();
+        let permits = |allowance| allowed.changes.contains(&allowance);
+        let smaller = accumulation(&none, self.composition);
+        if let Some(family) = smaller.filter(|_| permits(Allowance::Batch)) {
+            self.least(&family)?;
+        }
         for prefix in self.prefixes(allowed) {
             self.on_prefix(&prefix)?;
         }
-        let none = Combination::none();
-        for (allowance, family) in [
-            (Allowance::Batch, accumulation(&none, self.composition)),
-            (
-                Allowance::Sequence,
-                shorter_sequences(&none, self.composition),
-            ),
-        ] {
-            if let Some(family) = family.filter(|_| allowed.changes.contains(&allowance)) {
-                self.least(&family)?;
-            }
+        let shorter = shorter_sequences(&none, self.composition);
+        if let Some(family) = shorter.filter(|_| permits(Allowance::Sequence)) {
+            self.least(&family)?;
         }
         Ok(())
     }
@@ -184,23 +186,48 @@ impl<'a> Search<'a> {
         self.families_on(prefix, REHEARSALS_PER_CHANGE)
     }
 
-    /// One trick: does it fit, and in which least amount? If not, what does it save?
-    fn alone(&mut self, family: &Family) -> Result<(), Stop> {
-        let strongest = match family.ladder.as_ref().map(|ladder| ladder.kind) {
-            // Two chunks tell what more of them save.
-            Some(LadderKind::Chunks) => family.at(1),
-            _ => family.at(family.height()),
+    /// Tricks for themselves: does each fit, and in which least amount? If not, what does it save?
+    fn alone(&mut self, families: &[Family]) -> Result<(), Stop> {
+        let strongest: Vec<(&Family, Combination)> = families
+            .iter()
+            .filter_map(|family| Some((family, strongest_of(family)?)))
+            .collect();
+        let place = |it: &Combination| match self.cannot_be_enough(it) {
+            true => Where::Unlimited,
+            false => Where::OnCard,
         };
-        let Some(strongest) = strongest else {
-            return Ok(());
-        };
-        let index = match self.cannot_be_enough(&strongest) {
-            true => self.bench.known_not_to_fit(&strongest)?,
-            false => self.bench.on_card(&strongest)?,
-        };
-        let Some(index) = index else {
-            return Ok(());
-        };
+        let wanted: Vec<(Combination, Where)> = strongest
+            .iter()
+            .map(|(_, it)| (it.clone(), place(it)))
+            .collect();
+        self.bench.expect(&wanted)?;
+        let mut rehearsed = Vec::new();
+        for (family, strongest) in strongest {
+            let index = match self.cannot_be_enough(&strongest) {
+                true => self.bench.known_not_to_fit(&strongest)?,
+                false => self.bench.on_card(&strongest)?,
+            };
+            rehearsed.extend(index.map(|index| (family, strongest, index)));
+        }
+        let lacking = rehearsed.iter().map(|(_, _, index)| *index);
+        let lacking = lacking.filter(|index| self.bench.lacks_figures(*index));
+        let lacking: Vec<(Combination, Where)> = lacking
+            .map(|index| self.bench.tried[index].combination.clone())
+            .map(|combination| (combination, Where::Unlimited))
+            .collect();
+        self.bench.expect(&lacking)?;
+        for (family, strongest, index) in rehearsed {
+            self.saving_alone(family, strongest, index)?;
+        }
+        Ok(())
+    }
+
+    fn saving_alone(
+        &mut self,
+        family: &Family,
+        strongest: Combination,
+        index: usize,
+    ) -> Result<(), Stop> {
         let bytes = match &self.bench.tried[index].came_to {
             CameTo::Fits { peaks, .. } => Some(peaks.device_bytes),
             CameTo::DoesNotFit { .. } => {
@@ -345,7 +372,13 @@ impl<'a> Search<'a> {
     pub fn leave_out_what_is_not_needed(&mut self) -> Result<(), Stop> {
         let blocks = self.composition.blocks;
         let mut removable: Vec<&str> = FREE.to_vec();
-        removable.extend(["loss-head", "optimizer-in-backward", "drop-gradients"]);
+        removable.extend(["loss-head", "optimizer-in-backward"]);
+        // What was added for evaluation may have been needed by other combinations alone.
+        for (name, _) in FOR_EVALUATION.iter().rev() {
+            if !removable.contains(name) {
+                removable.push(name);
+            }
+        }
         let mut before = None;
         loop {
             super::ranking::rank(&mut self.bench.tried, blocks);
@@ -359,9 +392,21 @@ impl<'a> Search<'a> {
             let Some(best) = best.filter(|best| before.as_ref() != Some(best)) else {
                 return Ok(());
             };
-            for name in removable.iter().filter(|name| best.has(name)) {
+            let present: Vec<&str> = removable
+                .iter()
+                .copied()
+                .filter(|it| best.has(it))
+                .collect();
+            let without = present
+                .iter()
+                .map(|name| (best.without(name), Where::OnCard));
+            self.bench
+                .expect(&without.take(AT_ONCE).collect::<Vec<_>>())?;
+            for name in present {
+                self.bench.leave_out_in_evaluation(name);
                 let index = self.bench.on_card(&best.without(name))?;
-                if index.is_some_and(|index| self.bench.tried[index].fits_with_room()) {
+                let tried = index.map(|index| &self.bench.tried[index]);
+                if tried.is_some_and(|it| it.fits_with_room() && it.combination != best) {
                     break;
                 }
             }
@@ -401,6 +446,13 @@ impl<'a> Search<'a> {
             let Some(combination) = family.at(rung) else {
                 break;
             };
+            // If it is enough, the one below it is asked next; else the one above.
+            if rung < family.height() && guesses == usize::from(starts_at_top) {
+                let below = rung.checked_sub(1).and_then(|rung| family.at(rung));
+                let both = below.into_iter().chain([combination.clone()]);
+                let both: Vec<_> = both.map(|it| (it, Where::OnCard)).collect();
+                self.bench.expect(&both)?;
+            }
             let Some(index) = self.bench.on_card(&combination)? else {
                 break;
             };
@@ -575,5 +627,14 @@ impl<'a> Search<'a> {
     fn time(&self, family: &Family) -> f64 {
         let least = family.at(1).unwrap_or_default();
         coarse_time(&least, self.composition.blocks)
+    }
+}
+
+/// The amount in which a trick is rehearsed first.
+fn strongest_of(family: &Family) -> Option<Combination> {
+    match family.ladder.as_ref().map(|ladder| ladder.kind) {
+        // Two chunks tell what more of them save.
+        Some(LadderKind::Chunks) => family.at(1),
+        _ => family.at(family.height()),
     }
 }

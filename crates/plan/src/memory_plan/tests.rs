@@ -573,3 +573,25 @@ fn after_many_combinations_those_that_are_much_slower_are_left_out() {
     assert!(few.tried.len() < 24);
     assert_eq!(few.left_out.slower, 0, "{:?}", few.left_out);
 }
+
+#[test]
+fn nothing_is_rehearsed_twice_and_what_is_made_ahead_counts() {
+    let sheet = card(8);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let noted = Rc::clone(&seen);
+    let own = sheet.clone();
+    let mut runner = MadeUp::new(move |rehearsal| {
+        noted.borrow_mut().push(rehearsal.changes.clone());
+        GPT.run(rehearsal, &own)
+    });
+    let MemoryPlan::Searched(searched) = find(&mut runner, &question(&sheet)).expect("no stop")
+    else {
+        panic!("it does not fit");
+    };
+    let seen = seen.borrow();
+    for (place, changes) in seen.iter().enumerate() {
+        assert!(!seen[..place].contains(changes), "{changes:?} twice");
+    }
+    // Three are the job as it is: on the card, with unlimited memory, and that briefly.
+    assert_eq!(searched.rehearsals, seen.len() - 3);
+}

@@ -14,6 +14,7 @@ from ..peaks import PeakTracker
 from ..report import RECORD, CoverageReport, Covered, NotReached
 from ..session import CoverageRequest
 from ..stacks import current_frames, is_backward, is_user_code, users_line
+from ..stages import follows_gradients
 from . import frameworks
 from .batch_shapes import elements, in_words
 from .evaluation_ahead import EvaluationLine, main_file, reachable_evaluations, users_sources
@@ -110,7 +111,7 @@ class Coverage:
         # A backward pass records no gradients either.
         is_training = any(is_backward(frame) for frame in frames)
         if not is_training and (
-            not self.torch.is_grad_enabled() or self._is_in_evaluation_mode(frames)
+            not follows_gradients(frames, self.torch) or self._is_in_evaluation_mode(frames)
         ):
             return "evaluation"
         latest = self._latest_pass

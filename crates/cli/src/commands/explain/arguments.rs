@@ -16,9 +16,9 @@ use crate::commands::script_options::BatchArgument;
 /// Reads a log of any length, or standard input, and reports which memory ran out, who held it, why, what
 /// helps and what does not.
 ///
-/// With --script, the advice is rehearsed on a virtual card first, and only what works is shown: settings,
-/// batch sizes, larger cards, and changes to the script, made while it runs or in a copy. A change works if
-/// the whole training fits with it. What cannot be rehearsed is listed with the reason.
+/// With --script, the script is rehearsed on a virtual card: with the tricks that `ghostgpu plan` finds, best
+/// first, and with other advice: settings, batch sizes, larger cards, corrected lines. Something works if the
+/// whole training fits with it. What cannot be rehearsed is listed with the reason.
 #[derive(Clone, Debug, clap::Args)]
 #[command(override_usage = "\
 ghostgpu explain [OPTIONS] [FILE]

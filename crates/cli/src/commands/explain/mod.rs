@@ -9,7 +9,7 @@ pub use arguments::Arguments;
 use ghostgpu_answers::explain::Answer;
 use ghostgpu_explain::{Language, Log, explain_on};
 
-use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
+use crate::failure::Failure;
 use candidates::rehearse;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
@@ -35,8 +35,8 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         None => None,
     };
     let exit_code = match &rehearsed {
-        Some(rehearsed) if !rehearsed.has_answer() => EXIT_DOES_NOT_FIT,
-        _ => 0,
+        Some(rehearsed) => rehearsed.exit_code(),
+        None => 0,
     };
     let answer = Answer {
         catalogue,

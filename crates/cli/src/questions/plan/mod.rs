@@ -24,56 +24,92 @@ use crate::output::Output;
 use crate::progress::Rehearsing;
 use crate::terminal::note;
 
-/// The question, and where the answer goes beside standard output.
+/// So many rehearsals are enough for most jobs, and few enough to wait for.
+pub const REHEARSALS: usize = 80;
+
+/// The question.
 pub struct WhichTricks<'a> {
     pub job: Job,
-    pub output: &'a AnswerOptions,
     pub allowed: Allowed,
     /// So much of the card is to stay free.
     pub margin: Option<Margin>,
     pub most_rehearsals: usize,
     /// The largest batch with the recommended tricks is asked too: where the batch is set.
     pub largest_batch: Option<SizePoint>,
-    /// The recommended tricks go to this file.
+    /// The file with the recommended tricks, which the command that trains names.
     pub plan_file: Option<&'a Path>,
-    /// The recommended tricks written into the script go to this file, as a diff.
-    pub patch: Option<&'a Path>,
-    /// The recommended way goes to this file, as a page.
-    pub page: Option<&'a Path>,
     /// What was answered before does not count.
     pub is_fresh: bool,
     pub commands: Typed,
 }
 
-pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
-    let output = question.output.prepare()?;
-    let plan_file = question.plan_file.map(Output::prepare).transpose()?;
-    let page = question.page.map(Output::prepare).transpose()?;
-    let prepared = question.job.prepare()?;
-    let on_card = OnCard::of(&prepared, question.margin);
-    refuse_card_without_room(&on_card)?;
+/// Where the answer goes.
+pub struct Destinations<'a> {
+    pub output: &'a AnswerOptions,
+    /// The recommended tricks written into the script go to this file, as a diff.
+    pub patch: Option<&'a Path>,
+    /// The recommended way goes to this file, as a page.
+    pub page: Option<&'a Path>,
+}
+
+/// What a question led to.
+pub enum Planned {
+    Answered {
+        answer: Box<PlanAnswer>,
+        /// It is that of an earlier call.
+        was_known: bool,
+    },
+    /// The script fails, which has been said; its exit code.
+    Failed(u8),
+}
+
+/// The answer of an earlier call, or that of a search, with the command that trains with it.
+pub fn planned(
+    question: &WhichTricks,
+    prepared: &Prepared,
+    on_card: &OnCard,
+    runner: &mut WholeRuns,
+) -> anyhow::Result<Planned> {
     let cache = known_answers::cache("plans", !question.is_fresh);
-    let key = key(question, &prepared);
-    let known = key.as_ref().and_then(|key| cache.known(key));
+    let key = key(question, prepared);
+    let known: Option<PlanAnswer> = key.as_ref().and_then(|key| cache.known(key));
+    let was_known = known.is_some();
     let mut answer = match known {
-        Some(answer) => {
-            note(format_args!(
-                "answered before, with the same script and versions (--fresh asks again)"
-            ));
-            answer
-        }
-        None => match searched(question, &prepared, &on_card)? {
-            Asked::Answered(answer) => {
+        Some(answer) => Box::new(answer),
+        None => match searched(question, prepared, on_card, runner)? {
+            Searched::Found(answer) => {
                 let is_whole = answer.stopped != StoppedBecause::Interrupted;
                 if let Some(key) = key.as_ref().filter(|_| is_whole) {
                     cache.keep(key, &*answer);
                 }
-                *answer
+                answer
             }
-            Asked::Failed(code) => return Ok(code),
+            Searched::Failed(code) => return Ok(Planned::Failed(code)),
         },
     };
     answer.command = question.commands.next(&answer, question.plan_file);
+    Ok(Planned::Answered { answer, was_known })
+}
+
+pub fn answer(question: &WhichTricks, destinations: &Destinations) -> anyhow::Result<u8> {
+    let output = destinations.output.prepare()?;
+    let plan_file = question.plan_file.map(Output::prepare).transpose()?;
+    let page = destinations.page.map(Output::prepare).transpose()?;
+    let prepared = question.job.prepare()?;
+    let on_card = OnCard::of(&prepared, question.margin);
+    refuse_card_without_room(&on_card)?;
+    let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
+    let mut answer = match planned(question, &prepared, &on_card, &mut runner)? {
+        Planned::Answered { answer, was_known } => {
+            if was_known {
+                note(format_args!(
+                    "answered before, with the same script and versions (--fresh asks again)"
+                ));
+            }
+            *answer
+        }
+        Planned::Failed(code) => return Ok(code),
+    };
     let current_dir = std::env::current_dir().ok();
     if let Some(folder) = &current_dir {
         answer.reason = relative_paths::in_sentence(&answer.reason, folder);
@@ -99,12 +135,11 @@ pub fn answer(question: &WhichTricks) -> anyhow::Result<u8> {
             )),
         }
     }
-    if let (Some(page), Some(path)) = (page, question.page) {
-        let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
+    if let (Some(page), Some(path)) = (page, destinations.page) {
         page::write(&mut runner, &prepared, &on_card, &answer, page)?;
         note(format_args!("wrote the page to {}", path.display()));
     }
-    if let Some(path) = question.patch {
+    if let Some(path) = destinations.patch {
         match answer.best() {
             Some(_) => write_patch(question, &answer, path)?,
             None => note(format_args!(
@@ -163,9 +198,9 @@ fn write_patch(question: &WhichTricks, answer: &PlanAnswer, path: &Path) -> anyh
     }
 }
 
-/// What a question led to.
-enum Asked {
-    Answered(Box<PlanAnswer>),
+/// What a search came to.
+enum Searched {
+    Found(Box<PlanAnswer>),
     /// The script fails, which has been said; its exit code.
     Failed(u8),
 }
@@ -174,11 +209,11 @@ fn searched(
     question: &WhichTricks,
     prepared: &Prepared,
     on_card: &OnCard,
-) -> anyhow::Result<Asked> {
+    runner: &mut WholeRuns,
+) -> anyhow::Result<Searched> {
     announce(prepared, "looking for a plan", "nothing is computed");
-    let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
     let plan = find(
-        &mut runner,
+        runner,
         &Question {
             card: on_card.clone(),
             allowed: question.allowed.clone(),
@@ -197,7 +232,7 @@ fn searched(
             Outcome::Fails { code, .. } => code,
             _ => EXIT_FAILURE,
         };
-        return Ok(Asked::Failed(code));
+        return Ok(Searched::Failed(code));
     }
     let torch = prepared.torch.as_ref();
     let circumstances = Circumstances {
@@ -210,9 +245,9 @@ fn searched(
         && let Some(combination) = recommended(&plan)
     {
         answer.largest_batch =
-            largest_batch(question, prepared, on_card, point, combination, &mut runner)?;
+            largest_batch(question, prepared, on_card, point, combination, runner)?;
     }
-    Ok(Asked::Answered(Box::new(answer)))
+    Ok(Searched::Found(Box::new(answer)))
 }
 
 /// The tricks with which a larger batch is looked for: none where the job fits as it is.

@@ -1,0 +1,94 @@
+//! A plan inside an explanation: the ways in which the script fits, and the command that trains with the best.
+
+use ghostgpu_explain::{Catalogue, Effect, say};
+use ghostgpu_text::{Sheet, human, wrap};
+use ghostgpu_tricks::Numerics;
+
+use crate::fits::next::{quoted, wrapped};
+use crate::plan::{Candidate, PlanAnswer};
+
+/// Ways that a screen shows.
+const MOST_WAYS: usize = 3;
+
+/// Lines for one of them.
+const MOST_LINES: usize = 2;
+
+/// The best ways, and what to type for the first.
+pub fn add_best(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
+    let width = sheet.text_width();
+    let ways = plan.ways().take(MOST_WAYS).enumerate();
+    let lines: Vec<String> = ways
+        .flat_map(|(index, way)| {
+            let text = format!("{}. {}", index + 1, in_words(way, catalogue));
+            wrap(&text, width).into_iter().take(MOST_LINES)
+        })
+        .collect();
+    sheet.section(&say!(catalogue, "label-fits-with"), lines);
+    add_command(sheet, plan, catalogue);
+}
+
+/// All ways, with what each does.
+pub fn add_all(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
+    let lines: Vec<String> = plan
+        .ways()
+        .enumerate()
+        .map(|(index, way)| {
+            let did: Vec<&str> = way.did.iter().map(|did| did.did.as_str()).collect();
+            let clause = say!(catalogue, "list-clause");
+            let did = did.iter().map(|did| format!("{clause}{did}"));
+            format!(
+                "{}. {}{}",
+                index + 1,
+                in_words(way, catalogue),
+                did.collect::<String>()
+            )
+        })
+        .collect();
+    for (index, line) in lines.iter().enumerate() {
+        let label = match index {
+            0 => say!(catalogue, "label-fits-with"),
+            _ => String::new(),
+        };
+        sheet.paragraph(&label, line);
+    }
+    add_command(sheet, plan, catalogue);
+}
+
+/// How many ways [`add_best`] does not show.
+pub fn not_shown(plan: &PlanAnswer) -> usize {
+    plan.ways().count().saturating_sub(MOST_WAYS)
+}
+
+fn add_command(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
+    if plan.best().is_none() {
+        return;
+    }
+    let words: Vec<String> = plan.command.iter().map(|word| quoted(word)).collect();
+    let lines = wrapped(&words, sheet.text_width());
+    sheet.section(&say!(catalogue, "label-train-with"), lines);
+}
+
+/// `--checkpoint 8 (same results up to rounding): 9.83 GiB on the card, time ×1.15`.
+fn in_words(way: &Candidate, catalogue: &Catalogue) -> String {
+    let device = way.peaks.map_or(0, |peaks| peaks.peak_device_bytes);
+    let time = way
+        .relative_time
+        .map(|time| say!(catalogue, "way-time", time = format!("{time:.2}")));
+    say!(
+        catalogue,
+        "way",
+        what = way.in_words.clone(),
+        effect = effect(way.numerics).words(catalogue),
+        device = human(device),
+        time = time.unwrap_or_default()
+    )
+}
+
+fn effect(numerics: Numerics) -> Effect {
+    match numerics {
+        Numerics::Identical => Effect::Identical,
+        Numerics::Rounding => Effect::Rounding,
+        Numerics::Precision => Effect::Precision,
+        Numerics::Training => Effect::Training,
+    }
+}
