@@ -25,6 +25,23 @@ for inputs, labels in DataLoader(data, batch_size=batch, shuffle=True):
     optimizer.step()
     optimizer.zero_grad()
 """
+OF_RANKS = """
+import os, torch, torch.distributed as dist
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+dist.init_process_group("nccl")
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+model = torch.nn.Sequential(torch.nn.Linear(64, 1 << 20), torch.nn.Linear(1 << 20, 1)).cuda()
+model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = TensorDataset(torch.randn(4000, 64))
+for (inputs,) in DataLoader(data, batch_size=8, sampler=DistributedSampler(data)):
+    model(inputs.cuda()).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+dist.destroy_process_group()
+"""
 CARD = ("--gpu", "h200", "--memory", "1500MiB")
 PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes")
 
@@ -283,3 +300,17 @@ def test_a_card_has_room_for_what_was_found(ask: Ask) -> None:
     done = ask("max-batch", *CARD, "--at-most", "6", "train.py", script=TRAINING).expect(0)
     assert (done["largest_batch"], done["limited_by"]) == (6, {"kind": "asked"})
     assert done["answer"]["peak_device_bytes"] <= 1500 * MIB
+
+
+@pytest.mark.at_length
+def test_the_largest_batch_of_every_rank_is_found_with_whole_runs(ask: Ask) -> None:
+    words = ("--gpu", "h200", "--memory", "2500MiB", "--count", "2", "--steps", "2", "--")
+    launcher = ("torchrun", "--standalone", "--nproc-per-node", "2", "train.py")
+    done = ask("max-batch", *words, *launcher, script=OF_RANKS).expect(0)
+    largest = done["largest_batch"]
+    tried = {each["batch"]: each["fits"] for each in done["rehearsed"]}
+    assert (tried[largest], tried[largest + 1]) == (True, False)
+    assert done["own_batch"] == 8
+    assert [rank["rank"] for rank in done["answer"]["ranks"]] == [0, 1]
+    assert f"{largest} on each of 2 × " in done.stdout
+    assert "since there are several cards" in done["not_forked"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -268,6 +269,23 @@ def test_ranks_and_nodes_that_do_not_match_the_job_are_told(
 ) -> None:
     done = torchrun(rehearse_reference, "import torch", *options).expect(2)
     assert sentence in done.stderr
+
+
+def test_a_port_that_is_taken_is_told_with_its_number(rehearse_reference: Rehearse) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        launcher = ("torchrun", "--master-port", port, "--nproc-per-node", "2", "train.py")
+        done = rehearse_reference(BEGIN, "--count", "2", command=launcher).expect(2)
+    assert f"listens on port {port}; choose another" in done["reason"]
+
+
+@pytest.mark.at_length
+def test_more_ranks_than_cards_are_told(rehearse_reference: Rehearse) -> None:
+    launcher = ("torchrun", "--standalone", "--nproc-per-node", "2", "train.py")
+    done = rehearse_reference(BEGIN, "--count", "1", command=launcher).expect(2)
+    assert "the job has 2 ranks and the machine 1 card; use --count 2" in done["reason"]
 
 
 @pytest.mark.at_length

@@ -2,7 +2,7 @@
 
 use ghostgpu_recording::{Answer, Recording, Verdict};
 
-use crate::ranks::grounds_in_words;
+use crate::ranks::{NotRun, grounds_in_words};
 
 /// The recording of the whole job, of those of its machines, each with the name of its file. What does not belong
 /// together is told in a sentence.
@@ -90,7 +90,7 @@ fn answer_of_all(answers: Vec<Answer>) -> Option<Answer> {
     all.devices.clear();
     let mut sentences: Vec<String> = Vec::new();
     for one in &answers {
-        let own = [false, true].map(|are_distinct| grounds_in_words(&one.ranks, are_distinct));
+        let own = NotRun::ALL.map(|not_run| grounds_in_words(&one.ranks, not_run));
         for sentence in &one.assumptions {
             let is_of_one_machine = own.iter().flatten().any(|grounds| grounds == sentence);
             if !is_of_one_machine && !sentences.contains(sentence) {
@@ -98,7 +98,7 @@ fn answer_of_all(answers: Vec<Answer>) -> Option<Answer> {
             }
         }
     }
-    sentences.splice(0..0, grounds_in_words(&all.ranks, false));
+    sentences.splice(0..0, grounds_in_words(&all.ranks, NotRun::NotAsked));
     all.assumptions = sentences;
     Some(all)
 }

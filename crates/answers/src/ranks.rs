@@ -148,15 +148,33 @@ fn world_size(ranks: &[RankPeak]) -> usize {
     told.max(ranks.len())
 }
 
+/// Why ranks of the job are not in the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotRun {
+    /// One of each kind was found and run.
+    Alike,
+    /// Others were asked for.
+    NotAsked,
+    /// The launcher runs them on other machines.
+    Elsewhere,
+}
+
+impl NotRun {
+    pub const ALL: [Self; 3] = [Self::Alike, Self::NotAsked, Self::Elsewhere];
+}
+
 /// On what grounds ranks that were not run are like those that were; none if all were run.
-pub fn grounds_in_words(ranks: &[RankPeak], are_distinct: bool) -> Option<String> {
+pub fn grounds_in_words(ranks: &[RankPeak], not_run: NotRun) -> Option<String> {
     let (run, all) = (ranks.len(), world_size(ranks));
-    let grounds = match are_distinct {
-        true => {
+    let grounds = match not_run {
+        NotRun::Alike => {
             "every other has the same place in pipelines as one of them, parts of parameters of the same sizes, and \
              stands in its groups between ranks with the same figures"
         }
-        false => "the others are taken to be like them (--ranks)",
+        NotRun::NotAsked => "the others are taken to be like them (--ranks)",
+        NotRun::Elsewhere => {
+            "the others run on other machines (`ghostgpu report` puts together what each records with --record)"
+        }
     };
     (run < all).then(|| format!("{run} of {all} ranks were run: {grounds}"))
 }
@@ -270,14 +288,19 @@ mod tests {
             lines(&some, MOST_LINES, false),
             ["0, 7 of 8: 10.00 MiB allocated, 20.00 MiB reserved, 30.00 MiB on card"]
         );
-        let words = |are_distinct| grounds_in_words(&some, are_distinct).unwrap_or_default();
-        assert!(words(true).starts_with("2 of 8 ranks were run: every other has the same place"));
+        let words = |not_run| grounds_in_words(&some, not_run).unwrap_or_default();
+        assert!(
+            words(NotRun::Alike)
+                .starts_with("2 of 8 ranks were run: every other has the same place")
+        );
         assert_eq!(
-            words(false),
+            words(NotRun::NotAsked),
             "2 of 8 ranks were run: the others are taken to be like them (--ranks)"
         );
-        assert_eq!(grounds_in_words(&[rank(0, 1), rank(1, 1)], true), None);
-        assert_eq!(grounds_in_words(&[], true), None);
+        assert!(words(NotRun::Elsewhere).contains("run on other machines"));
+        let all = [rank(0, 1), rank(1, 1)];
+        assert_eq!(grounds_in_words(&all, NotRun::Alike), None);
+        assert_eq!(grounds_in_words(&[], NotRun::Alike), None);
     }
 
     #[test]

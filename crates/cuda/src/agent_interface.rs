@@ -11,7 +11,7 @@ use crate::nccl::awaited;
 use crate::nccl::ranks::{self, LineCallback, MembersCallback};
 use crate::observer::{self, ContextCell};
 use crate::refuse::{self, RefusalCallback};
-use crate::{notes, state, work};
+use crate::{handed_on, notes, state, work};
 
 /// Raised when the meaning of these functions changes.
 const API_VERSION: u32 = 1;
@@ -72,6 +72,13 @@ pub extern "C" fn ghostgpu_wait_for_ranks() -> c_int {
     let devices = 0..state::visible_count() as c_int;
     let status = devices.map(|device| ranks::host_waits(&awaited::of_device(device)));
     status.max().unwrap_or(0)
+}
+
+/// Forgets what copies and collectives would hand straight back: the agent knows the result of one that ranks of other
+/// machines take part in, and the library does not.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_forget_handed_on() {
+    handed_on::forget_all();
 }
 
 /// What is used on a card now, and the most that ever was. Returns 0, or 1 for no such device.

@@ -31,6 +31,7 @@ impl Display for WholeBecause {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
         match self {
             Self::Asked => formatter.write_str("because of --no-fork"),
+            Self::SeveralCards => formatter.write_str("since there are several cards"),
             Self::Unforkable(because) => write!(formatter, "since {because}"),
             Self::ForkFails(reason) => {
                 write!(

@@ -52,11 +52,11 @@ impl Findings {
             }
         }
         findings.processes.sort_by_key(|process| process.pid);
-        findings.notes.extend(ranks::untold_trouble(&findings));
         match read_card_use(run_dir) {
             Ok(cards) => findings.cards = cards,
             Err(error) => findings.damages.push(error.to_string()),
         }
+        findings.notes.extend(ranks::untold_trouble(&findings));
         findings.process_use = read_process_use(run_dir).unwrap_or_default();
         findings.preload_blocked = std::fs::read(run_dir.join(PRELOAD_BLOCKED_FILE))
             .ok()

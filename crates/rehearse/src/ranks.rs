@@ -2,6 +2,7 @@
 
 use ghostgpu_recording::RankPeak;
 use ghostgpu_session::Note;
+use ghostgpu_text::counted;
 
 use crate::findings::Findings;
 
@@ -48,9 +49,15 @@ pub fn trouble(findings: &Findings) -> Option<&str> {
     })
 }
 
-/// Why the ranks could not go on together, where none of them says so itself: one was killed, or one ended in peace
-/// while others waited for it.
+/// Why the ranks could not go on together, where none of them says so itself: their port is taken, there are too few
+/// cards, one was killed, or one ended in peace while others waited for it.
 pub fn untold_trouble(findings: &Findings) -> Option<Note> {
+    if let Some(text) = taken_port(findings).or_else(|| missing_card(findings)) {
+        return Some(Note::Ranks {
+            text,
+            is_consequence: false,
+        });
+    }
     let has_reason = |process: &ghostgpu_session::ProcessReport| {
         process.rank.is_some()
             && process
@@ -86,6 +93,52 @@ pub fn untold_trouble(findings: &Findings) -> Option<Note> {
     })
 }
 
+/// What PyTorch says where the store of all ranks cannot listen, and what it says of the reason: a number of Linux.
+const CANNOT_LISTEN: &str = "The server socket has failed to listen on any local network address";
+const ADDRESS_IN_USE: [&str; 2] = ["EADDRINUSE", "errno: 98"];
+
+/// The store in which the ranks would meet cannot have its port.
+fn taken_port(findings: &Findings) -> Option<String> {
+    let mut exceptions = findings.processes.iter().flat_map(|each| &each.exception);
+    let exception = exceptions.find(|exception| {
+        exception.contains(CANNOT_LISTEN)
+            && ADDRESS_IN_USE.iter().any(|name| exception.contains(name))
+    })?;
+    let port =
+        port_in(exception).map_or_else(|| "its port".to_owned(), |port| format!("port {port}"));
+    Some(format!(
+        "the ranks cannot meet: another process of this machine, perhaps one that an earlier run left behind, listens on \
+         {port}; choose another with torchrun's --master-port, or use --standalone"
+    ))
+}
+
+/// What CUDA says to somebody who asks for a card that is not there.
+const NO_SUCH_CARD: &str = "invalid device ordinal";
+
+/// There are more ranks than cards, and one of them asked for its own.
+fn missing_card(findings: &Findings) -> Option<String> {
+    let cards = findings.cards.len();
+    let (rank, ranks) = findings.processes.iter().find_map(|process| {
+        let ranks = process.world_size.filter(|ranks| *ranks as usize > cards)?;
+        let exception = process.exception.as_deref()?;
+        (cards > 0 && exception.contains(NO_SUCH_CARD)).then_some((process.rank?, ranks))
+    })?;
+    let has = counted(cards as u64, "card", "cards");
+    Some(format!(
+        "rank {rank} asks for a card that is not there: the job has {ranks} ranks and the machine {has}; use --count {ranks}"
+    ))
+}
+
+/// `port: 29500` of newer torches, `[::]:29500` of older ones.
+fn port_in(exception: &str) -> Option<u16> {
+    let behind = ["port: ", "]:", "0.0.0.0:"]
+        .iter()
+        .find_map(|before| exception.split_once(before))?
+        .1;
+    let digits = behind.find(|it: char| !it.is_ascii_digit());
+    behind[..digits.unwrap_or(behind.len())].parse().ok()
+}
+
 /// What PyTorch begins an exception with whose reason NCCL has told; the reason stands further down.
 const NCCL_ERROR: &str = "DistBackendError: NCCL error in";
 
@@ -103,7 +156,7 @@ pub fn is_consequence(findings: &Findings, exception: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ghostgpu_session::card_usage::ProcessUse;
+    use ghostgpu_session::card_usage::{CardUse, ProcessUse};
     use ghostgpu_session::{AllocatorPeaks, ProcessReport};
 
     fn process(pid: u32, rank: Option<u32>, reserved: u64) -> ProcessReport {
@@ -159,6 +212,47 @@ mod tests {
         assert_eq!(untold_trouble(&reported), Some(ended_in_peace));
         reported.notes.pop();
         assert_eq!(untold_trouble(&reported), None);
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_told_with_its_number() {
+        for exception in [
+            "DistNetworkError: The server socket has failed to listen on any local network address. port: 29555, \
+             useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
+            "RuntimeError: The server socket has failed to listen on any local network address. The server socket has \
+             failed to bind to [::]:29555 (errno: 98 - Address already in use).",
+        ] {
+            let mut launcher = process(1, None, 0);
+            launcher.exception = Some(exception.to_owned());
+            let findings = Findings {
+                processes: vec![launcher],
+                ..Findings::default()
+            };
+            let note = untold_trouble(&findings);
+            let says = matches!(&note, Some(Note::Ranks { text, is_consequence: false })
+                if text.contains("listens on port 29555; choose another"));
+            assert!(says, "{exception}: {note:?}");
+        }
+    }
+
+    #[test]
+    fn a_rank_without_a_card_is_told_how_many_there_are() {
+        let mut second = process(2, Some(1), 0);
+        second.exception = Some("AcceleratorError: CUDA error: invalid device ordinal".to_owned());
+        let unused = CardUse {
+            used_bytes: 0,
+            peak_bytes: 0,
+        };
+        let with_cards = |count| Findings {
+            processes: vec![process(1, Some(0), 80), second.clone()],
+            cards: vec![unused; count],
+            ..Findings::default()
+        };
+        assert_eq!(untold_trouble(&with_cards(2)), None);
+        let note = untold_trouble(&with_cards(1));
+        let says = matches!(&note, Some(Note::Ranks { text, is_consequence: false })
+            if text == "rank 1 asks for a card that is not there: the job has 2 ranks and the machine 1 card; use --count 2");
+        assert!(says, "{note:?}");
     }
 
     #[test]

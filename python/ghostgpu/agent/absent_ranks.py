@@ -12,6 +12,10 @@ nobody started, and are told who is missing:
 
 What an absent rank would have put into a collective is taken to be what the one before it puts in
 that is run: all ranks come to the same, and the library does as we do.
+
+A job that `torchrun` itself started on several machines is another case. Its other ranks are run
+elsewhere: store and Gloo reach them, and known values pass through the store. Only the library
+cannot, and is told not to wait for them.
 """
 
 from __future__ import annotations
@@ -40,6 +44,18 @@ def run_ranks() -> list[int] | None:
     return [int(rank) for rank in text.split(",")] if text else None
 
 
+def ranks_of_this_machine() -> list[int] | None:
+    """The ranks that `torchrun` has started here, if it has started others on other machines."""
+    names = ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "GROUP_RANK")
+    try:
+        rank, local_rank, here, everywhere, _ = (int(os.environ[name]) for name in names)
+    except (KeyError, ValueError):
+        return None
+    if RUN_RANKS_VARIABLE in os.environ or here >= everywhere:
+        return None
+    return list(range(rank - local_rank, rank - local_rank + here))
+
+
 def speaker_for(place: int, are_run: list[bool]) -> int:
     """Whose values stand for those of a member: the nearest before it that is run, or after it."""
     nearest: list[int] = [*range(place, -1, -1), *range(place + 1, len(are_run))]
@@ -65,7 +81,9 @@ class AbsentRanks:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        run = run_ranks()
+        here = ranks_of_this_machine()
+        self._others_are_elsewhere = here is not None
+        run = run_ranks() if here is None else here
         self._run = frozenset(run) if run is not None else None
         self._groups: list[_Group] = []
         self._by_name: dict[str, _Group] = {}
@@ -80,14 +98,17 @@ class AbsentRanks:
 
         module: Any = distributed_c10d
         bindings = self._torch._C._distributed_c10d
+        makers = {"ProcessGroupNCCL": self._nccl}
+        if not self._others_are_elsewhere:
+            makers["ProcessGroupGloo"] = self._gloo
+            # Those who are not run would never be counted.
+            module._store_based_barrier = lambda *arguments, **options: None
         # A build may have one of the two only.
-        for name, make in (("ProcessGroupNCCL", self._nccl), ("ProcessGroupGloo", self._gloo)):
+        for name, make in makers.items():
             backend = getattr(bindings, name, None)
             if backend is not None:
                 backend.__init__ = make(backend.__init__)
         module._new_process_group_helper = self._made_with_members(module._new_process_group_helper)
-        # Those who are not run would never be counted.
-        module._store_based_barrier = lambda *arguments, **options: None
         preload.set_members_callback(quietly(self._who_is_run))
 
     def _made_with_members(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,6 +129,13 @@ class AbsentRanks:
 
     def are_run(self, group: Any) -> list[bool] | None:
         """Which members of a process group are run, in their order; None if all of them are."""
+        return None if self._others_are_elsewhere else self._members_run(group)
+
+    def are_here(self, group: Any) -> list[bool] | None:
+        """Which members this machine runs, in their order; None if no other one runs any."""
+        return self._members_run(group) if self._others_are_elsewhere else None
+
+    def _members_run(self, group: Any) -> list[bool] | None:
         if self._run is None:
             return None
         from torch.distributed import distributed_c10d
@@ -149,7 +177,7 @@ class AbsentRanks:
     def _expect(self, group: _Group, key: str, are_run: list[bool]) -> None:
         """Ids are looked for under this key; put one there if nobody else will."""
         group.keys[key] = are_run
-        if not are_run[0]:
+        if not are_run[0] and not self._others_are_elsewhere:
             # Whoever comes first is right: all others find it there.
             group.store.compare_set(key, "", os.urandom(_ID_BYTES // 2).hex())
 

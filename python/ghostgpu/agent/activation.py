@@ -240,7 +240,9 @@ def _install_assumptions(
     share = 0.5 if current.halves_sizes else 1.0
     plausible = Plausible(torch, known, is_zero=current.values == "zero", share=share)
     readbacks = Readbacks(torch, preload.ReadbackAnswerer(), known, plausible)
-    rank_values = RankValues(current.run_dir, preload.wait_for_ranks, lambda: ranks.job)
+    rank_values = RankValues(
+        current.run_dir, preload.wait_for_ranks, lambda: ranks.job, lambda: ranks.store
+    )
     copies = KnownCopies(torch, known, plausible, readbacks.remember_line, on_sent)
     absent = AbsentRanks(torch)
     waits = "ranks that are run may wait for those that are not"

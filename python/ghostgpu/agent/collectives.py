@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+from . import preload
 from .absent_ranks import AbsentRanks, speaker_for
 from .guard import quietly
 from .host_values import Content, Geometry, NotKnown
@@ -86,6 +87,8 @@ class Collectives:
             work = original(group, *arguments, **options)
             if begun is not None:
                 end(*begun)
+                if self._absent.are_here(group) is not None:
+                    preload.forget_handed_on()
             return work
 
         return collective
@@ -103,10 +106,11 @@ class Collectives:
         own = [self._bytes_of(tensor) for tensor in exchange.puts]
         if size == 1:
             return exchange, _fetch_from(lambda _: own)
-        if are_run is not None and exchange.peer is not None:
+        are_here = self._absent.are_here(group)
+        if (are_run or are_here) is not None and exchange.peer is not None:
             sender, receiver = exchange.peer
             self._absent.expect_message(group, sender, receiver)
-        channel, number = self._post(group, rank, exchange, own)
+        channel, number = self._post(group, rank, exchange, own, are_here is not None)
         if exchange.is_reduction and None in own:
             return exchange, None
 
@@ -118,6 +122,8 @@ class Collectives:
                 if is_message:
                     return []  # nobody knows what it would send
                 other = speaker_for(other, are_run)
+            if are_here is not None and not are_here[other]:
+                return channel.fetch_from_elsewhere(other, number)
             return own if other == rank else channel.fetch(other, number)
 
         return exchange, _fetch_from(pieces_of)
@@ -139,13 +145,19 @@ class Collectives:
         bindings = self._torch._C._distributed_c10d
         return bindings._create_work_from_future(future)
 
-    def _post(self, group: Any, rank: int, exchange: Exchange, own: Pieces) -> tuple[Channel, int]:
+    def _post(
+        self, group: Any, rank: int, exchange: Exchange, own: Pieces, is_told_elsewhere: bool
+    ) -> tuple[Channel, int]:
         name = str(group.group_name)
-        if exchange.peer is None:
-            channel = self._values.channel(name, rank)
-            return channel, channel.post(own)
-        channel = self._values.channel(f"{name}: {exchange.peer}", rank)
-        return channel, channel.post(own) if exchange.puts else channel.count()
+        if exchange.peer is not None:
+            name = f"{name}: {exchange.peer}"
+        channel = self._values.channel(name, rank)
+        if exchange.peer is not None and not exchange.puts:
+            return channel, channel.count()
+        number = channel.post(own)
+        if is_told_elsewhere:
+            channel.post_elsewhere(number, own)
+        return channel, number
 
     def _bytes_of(self, tensor: Any) -> bytes | None:
         if tensor.nbytes > MAX_SENT_BYTES:

@@ -157,6 +157,13 @@ def wait_for_ranks() -> bool:
     return function is not None and function() == 0
 
 
+def forget_handed_on() -> None:
+    """Have reads of what a collective wrote answered by the agent, and not by the library."""
+    function = _exported("ghostgpu_forget_handed_on")
+    if function is not None:
+        function()
+
+
 def step_noter() -> Callable[[], object]:
     """What tells the library that an optimizer step has ended."""
     function = _exported("ghostgpu_note_step")

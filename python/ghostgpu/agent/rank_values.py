@@ -3,7 +3,8 @@
 Each rank appends to a file of its own for each process group: the number of the call, and the known
 values that it puts in, piece by piece. Others read that when somebody asks for a result, after all
 ranks have made the call (the stand-in library waits for that, and says what is wrong if one never
-comes). Knows nothing of torch.
+comes). What ranks of other machines are to know goes through the job's store. Knows nothing of
+torch.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import struct
 import threading
 import time
-from typing import BinaryIO, Callable, Optional
+from typing import Any, BinaryIO, Callable, Optional
 
 from .shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
 
@@ -23,6 +24,15 @@ Pieces = list[Optional[bytes]]
 
 PATIENCE_SECONDS = 5.0
 """Without NCCL nobody has waited for the others before: they may be a little later."""
+
+ELSEWHERE_PATIENCE_SECONDS = 120.0
+"""Nothing waits for the ranks of other machines before their values are asked for."""
+
+LEFT_KEY = "ghostgpu: a machine has left"
+"""In the store: the rehearsal has ended the ranks of a machine, and they put in nothing more."""
+
+_KEPT_CALLS = 64
+"""So many calls of a rank stay in the store: others may be behind."""
 
 _HEAD = struct.Struct("<QQ")
 """The number of a call and the length of what follows."""
@@ -68,10 +78,18 @@ class _Reader:
 class Channel:
     """The calls of one process group, or the messages from one rank to another."""
 
-    def __init__(self, folder: str, name: str, rank: int, wait: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        name: str,
+        rank: int,
+        wait: Callable[[], object],
+        store: Callable[[], Any] = lambda: None,
+    ) -> None:
         self._base = os.path.join(folder, "values-" + hashlib.sha1(name.encode()).hexdigest()[:16])
         self.rank = rank
         self._wait = wait
+        self._store = store
         self._calls = 0
         self._own: int | None = None
         self._readers: dict[int, _Reader] = {}
@@ -88,6 +106,31 @@ class Channel:
             content = marshal.dumps(pieces)
             os.write(self._own, _HEAD.pack(number, len(content)) + content)
             return number
+
+    def post_elsewhere(self, number: int, pieces: Pieces) -> None:
+        """Let ranks of other machines know, too."""
+        store = self._store()
+        store.set(self._key(self.rank, number), marshal.dumps(pieces))
+        if number >= _KEPT_CALLS:
+            store.delete_key(self._key(self.rank, number - _KEPT_CALLS))
+
+    def fetch_from_elsewhere(self, rank: int, number: int) -> Pieces:
+        """What a rank of another machine put into a call; nothing if that cannot be had."""
+        store, key = self._store(), self._key(rank, number)
+        ends = time.monotonic() + ELSEWHERE_PATIENCE_SECONDS
+        try:
+            # Waiting in the store would keep other threads of this process from it.
+            while not store.check([key]):
+                if time.monotonic() > ends or store.check([LEFT_KEY]):
+                    return []
+                time.sleep(0.01)
+            pieces: Pieces = marshal.loads(store.get(key))
+        except RuntimeError:
+            return []  # the machine that has the store is through
+        return pieces
+
+    def _key(self, rank: int, number: int) -> str:
+        return f"ghostgpu: {os.path.basename(self._base)} {rank} {number}"
 
     def count(self) -> int:
         """Take part in a call without putting anything in; returns its number."""
@@ -120,11 +163,16 @@ class RankValues:
     """All channels of this process. Groups of several jobs of a script may have the same names."""
 
     def __init__(
-        self, run_dir: str, wait: Callable[[], object], job: Callable[[], str] = lambda: ""
+        self,
+        run_dir: str,
+        wait: Callable[[], object],
+        job: Callable[[], str] = lambda: "",
+        store: Callable[[], Any] = lambda: None,
     ) -> None:
         self._folder = os.path.join(run_dir, RANKS_FOLDER)
         self._wait = wait
         self._job = job
+        self._store = store
         self._channels: dict[tuple[str, int], Channel] = {}
 
     def channel(self, name: str, rank: int) -> Channel:
@@ -133,6 +181,6 @@ class RankValues:
         found = self._channels.get((name, rank))
         if found is None:
             os.makedirs(self._folder, exist_ok=True)
-            found = Channel(self._folder, name, rank, self._wait)
+            found = Channel(self._folder, name, rank, self._wait, self._store)
             self._channels[name, rank] = found
         return found

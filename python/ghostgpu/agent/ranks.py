@@ -14,8 +14,9 @@ import time
 from typing import Any
 
 from . import preload
-from .absent_ranks import run_ranks
+from .absent_ranks import ranks_of_this_machine, run_ranks
 from .guard import quietly
+from .rank_values import LEFT_KEY
 from .report import RECORD
 from .shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
 
@@ -71,13 +72,17 @@ class Ranks:
         preload.set_rank(report.rank)
         self.job = self._agreed_name()
 
-    def _agreed_name(self) -> str:
-        """The name that the first of all ranks to come here has put into their store."""
+    @property
+    def store(self) -> Any:
+        """What all ranks of the job share, on this machine and on others."""
         from torch.distributed import distributed_c10d
 
+        return distributed_c10d._get_default_store()
+
+    def _agreed_name(self) -> str:
+        """The name that the first of all ranks to come here has put into their store."""
         proposal = f"{os.getpid()}-{time.time_ns()}"
-        store = distributed_c10d._get_default_store()
-        return str(store.compare_set("ghostgpu: job", "", proposal).decode())
+        return str(self.store.compare_set("ghostgpu: job", "", proposal).decode())
 
     def note_mistakes(self) -> None:
         """At the end: more ranks than cards, or a rank that never met the others."""
@@ -89,6 +94,9 @@ class Ranks:
         if here > cuda.device_count() > 0:
             cards = f"{cuda.device_count()} card" + "s" * (cuda.device_count() > 1)
             RECORD.assume(f"{here} ranks were started on a machine with {cards} (--count {here})")
+            if RECORD.report.rank is None:
+                # It failed before the ranks met, for want of a card perhaps.
+                RECORD.report.rank, RECORD.report.world_size = _number("RANK", 0), started
         elif RECORD.report.world_size is None and cuda.is_initialized():
             RECORD.assume(
                 f"the script was started as {started} ranks and makes no process group: each "
@@ -141,6 +149,8 @@ class Ranks:
         self._has_left = True
         os.makedirs(self._folder, exist_ok=True)
         self._touch(f"{RANK_LEFT_PREFIX}{os.getpid()}")
+        if ranks_of_this_machine() is not None:
+            quietly(lambda: self.store.set(LEFT_KEY, "yes"))()
         seen, since = 0, time.monotonic()
         while time.monotonic() - since < FAREWELL_SECONDS:
             left = self._count(RANK_LEFT_PREFIX)

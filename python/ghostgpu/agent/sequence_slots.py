@@ -33,7 +33,7 @@ def keep_from_being_sequences(tensor: Any) -> None:
         # A metaclass has one that takes the class.
         kinds.extend(type.__subclasses__(kind))
 
-    def init_subclass(cls: Any, **options: Any) -> None:
+    def init_subclass(cls: Any, /, **options: Any) -> None:
         super(tensor, cls).__init_subclass__(**options)
         _empty_slots(cls, item)
 

@@ -154,6 +154,13 @@ impl MaxBatch {
 
     fn headline(&self, batch: u64) -> Headline {
         let gpu = &self.answer.gpu;
+        let (name, size) = (&gpu.name, human(gpu.total_bytes));
+        let cards = match gpu.count {
+            0 | 1 => format!("{name} ({size})"),
+            // What a `DataLoader` of a rank has is that rank's own.
+            count if !self.answer.ranks.is_empty() => format!("each of {count} × {name} ({size})"),
+            count => format!("{count} × {name} ({size} each)"),
+        };
         Headline {
             word: LABEL.into(),
             colour: match self.exit_code {
@@ -161,13 +168,8 @@ impl MaxBatch {
                 _ => Colour::Unknown,
             },
             text: match self.margin_bytes {
-                0 => format!("{batch} on {} ({})", gpu.name, human(gpu.total_bytes)),
-                margin => format!(
-                    "{batch} on {} ({}), with {} to spare",
-                    gpu.name,
-                    human(gpu.total_bytes),
-                    human(margin)
-                ),
+                0 => format!("{batch} on {cards}"),
+                margin => format!("{batch} on {cards}, with {} to spare", human(margin)),
             },
         }
     }

@@ -1,5 +1,6 @@
 //! `ghostgpu max-batch`: the largest batch that fits.
 
+use ghostgpu_plan::largest_batch::WholeBecause;
 use ghostgpu_rehearse::Job;
 
 use super::AnswerOptions;
@@ -31,6 +32,8 @@ Examples:
       sets the script's own argument instead
   ghostgpu max-batch --gpu a100-80 --arg data.batch_size= -m mypkg.train
       an argument of the form key=value
+  ghostgpu max-batch --gpu 3090 --count 2 -- torchrun --standalone --nproc-per-node 2 train.py
+      the largest batch of each rank
 
 Exit codes: 0 found, 3 not even a batch of 1 fits, 2 wrong usage or a failure of ghostgpu, \
 otherwise the script's own.")]
@@ -84,8 +87,11 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         point: arguments.batch.point(),
         at_most: arguments.at_most,
         margin: arguments.options.margin,
-        // Ranks meet in the run's folder, and copies of them could not.
-        is_forked: !arguments.no_fork && arguments.cards.count == 1,
+        whole_because: match arguments.cards.count {
+            _ if arguments.no_fork => Some(WholeBecause::Asked),
+            1 => None,
+            _ => Some(WholeBecause::SeveralCards),
+        },
         declines: |_| None,
     })
 }

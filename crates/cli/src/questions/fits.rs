@@ -9,15 +9,15 @@ use ghostgpu_answers::fits::{
     next_command, text_answer,
 };
 use ghostgpu_answers::growth::Scaling;
-use ghostgpu_answers::ranks::{add_parts, grounds_in_words};
+use ghostgpu_answers::ranks::{NotRun, add_parts, grounds_in_words};
 use ghostgpu_ledger::RankAccounts;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
 use ghostgpu_plan::{MOST_ROUNDS, StepGrowth, assumed_sizes, need, peak_ranges};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
-    Completion, Job, Memory, Prepared, Records, Rehearsal, Rehearse, Run, ScriptOutput, SizePoint,
-    Stop, UnknownValues, WholeRuns, user_frame,
+    Completion, Job, Memory, Prepared, RankChoice, Records, Rehearsal, Rehearse, Run, ScriptOutput,
+    SizePoint, Stop, UnknownValues, WholeRuns, user_frame,
 };
 use ghostgpu_text::seconds;
 
@@ -94,7 +94,12 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
         run.completion(),
         Completion::Completed | Completion::OutOfMemory
     ) {
-        let grounds = grounds_in_words(&answer.ranks, question.finds_distinct_ranks);
+        let not_run = match question.job.ranks {
+            _ if question.finds_distinct_ranks => NotRun::Alike,
+            RankChoice::All => NotRun::Elsewhere,
+            _ => NotRun::NotAsked,
+        };
+        let grounds = grounds_in_words(&answer.ranks, not_run);
         answer.assumptions.splice(0..0, grounds);
     }
     if let Some(ranges) = peak_ranges(&run) {

@@ -71,7 +71,7 @@ impl Bench<'_> {
                 _ => None,
             },
             at_most: None,
-            is_forked: true,
+            whole_because: None,
             capacity_bytes: self.question.capacity_bytes,
             margin_bytes: 0,
             first_steps: self.question.first_steps,

@@ -26,8 +26,8 @@ pub struct Goal {
     /// The batch that the command line gives at that point, if it does.
     pub given: Option<u64>,
     pub at_most: Option<u64>,
-    /// The script is forked for each batch, where that is sound.
-    pub is_forked: bool,
+    /// Why the script is started anew for each batch; else it is forked, where that is sound.
+    pub whole_because: Option<WholeBecause>,
     /// What the card has.
     pub capacity_bytes: u64,
     /// So much of it is to stay free.
@@ -72,6 +72,8 @@ pub struct Found {
 pub enum WholeBecause {
     /// Nobody wanted forks.
     Asked,
+    /// Ranks meet as processes of one run, and copies of them could not.
+    SeveralCards,
     /// The agent says why a fork at that point would not be sound.
     Unforkable(String),
     /// The script fails in a fork: it shares files with its elders.
@@ -131,8 +133,8 @@ pub enum Confirmation {
 }
 
 pub fn find(runner: &mut dyn Runner, goal: &Goal) -> Result<LargestBatch, Stop> {
-    if !goal.is_forked {
-        return by_runs(runner, goal, &goal.point, WholeBecause::Asked, None);
+    if let Some(because) = goal.whole_because.clone() {
+        return by_runs(runner, goal, &goal.point, because, None);
     }
     let mut point = goal.point.clone();
     loop {

@@ -14,7 +14,7 @@ fn goal(point: SizePoint) -> Goal {
         point,
         given: None,
         at_most: None,
-        is_forked: true,
+        whole_because: None,
         capacity_bytes: CAPACITY,
         margin_bytes: 0,
         first_steps: Some(3),
@@ -160,7 +160,7 @@ fn a_signal_ends_the_search_in_forks_and_in_whole_runs() {
     for is_forked in [true, false] {
         let mut runner = MadeUp::new(|_| interrupted()).holding(Holds::Waits(at_loader()));
         let mut goal = goal(SizePoint::TrainingLoader);
-        goal.is_forked = is_forked;
+        goal.whole_because = (!is_forked).then_some(WholeBecause::Asked);
         let result = find(&mut runner, &goal);
         assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
         assert_eq!(runner.seen.len(), 1);
@@ -270,7 +270,7 @@ fn a_round_batch_above_one_that_does_not_fit_is_rehearsed_with_everything() {
     };
     for is_forked in [true, false] {
         let mut goal = goal(SizePoint::Option("--batch-size".to_owned()));
-        goal.is_forked = is_forked;
+        goal.whole_because = (!is_forked).then_some(WholeBecause::Asked);
         let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
         let found = found(find(&mut runner, &goal));
         assert_eq!((found.batch, found.gap), (72, Some(70)));
@@ -363,7 +363,7 @@ fn a_margin_is_left_free_in_forks_in_whole_runs_and_in_the_confirmation() {
         };
         let mut goal = goal(SizePoint::Option("--batch-size".to_owned()));
         goal.margin_bytes = 200 * MIB;
-        goal.is_forked = is_forked;
+        goal.whole_because = (!is_forked).then_some(WholeBecause::Asked);
         let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
         let mut found = found(find(&mut runner, &goal));
         assert_eq!(found.batch, 70);

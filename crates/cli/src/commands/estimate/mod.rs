@@ -54,7 +54,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             point: SizePoint::Own,
             at_most: None,
             margin: arguments.options.margin,
-            is_forked: true,
+            whole_because: None,
             declines,
         });
     }

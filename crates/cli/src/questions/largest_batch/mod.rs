@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ghostgpu_answers::fits::{Circumstances, Need};
 use ghostgpu_answers::largest_batch::MaxBatch;
 use ghostgpu_plan::StepGrowth;
-use ghostgpu_plan::largest_batch::{Goal, LargestBatch, confirm, find};
+use ghostgpu_plan::largest_batch::{Goal, LargestBatch, WholeBecause, confirm, find};
 use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
 use ghostgpu_rehearse::{Completion, Job, SizePoint, WholeRuns, present_value};
 
@@ -25,8 +25,8 @@ pub struct WhichBatch<'a> {
     pub at_most: Option<u64>,
     /// So much of the card is to stay free.
     pub margin: Option<Margin>,
-    /// The script is forked for each batch, where that is sound.
-    pub is_forked: bool,
+    /// Why the script is started anew for each batch; else it is forked, where that is sound.
+    pub whole_because: Option<WholeBecause>,
     pub declines: Declines,
 }
 
@@ -45,7 +45,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
             _ => None,
         },
         at_most: question.at_most,
-        is_forked: question.is_forked,
+        whole_because: question.whole_because.clone(),
         capacity_bytes: OnCard::of(&prepared, None).capacity_bytes(),
         margin_bytes: question
             .margin

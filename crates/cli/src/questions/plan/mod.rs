@@ -274,7 +274,7 @@ fn largest_batch(
             _ => None,
         },
         at_most: None,
-        is_forked: true,
+        whole_because: None,
         capacity_bytes: on_card.capacity_bytes(),
         margin_bytes: on_card.margin_bytes(),
         first_steps: question.job.extent.first_steps(),
