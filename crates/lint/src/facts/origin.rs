@@ -6,7 +6,7 @@ use super::Facts;
 use super::structure::{Assign, UnitId};
 use super::torch_names;
 use super::value::Kind;
-use crate::python::{Expr, ExprCall, Stmt, span};
+use crate::python::{Expr, ExprCall, Stmt, StmtFor, span};
 use crate::syntax::{given, plain_callee};
 
 /// How many names are followed back.
@@ -165,9 +165,19 @@ impl<'a> Facts<'a> {
     /// What a loop around an expression goes over to bind a path: `features` of
     /// `for name, feature in zip(names, features)`.
     fn handed_out(&self, unit: UnitId, path: &str, expression: &Expr) -> Option<&'a Expr> {
+        let node = self.loop_that_binds(unit, path, expression)?;
+        self.part_given_to(&node.target, &node.iter, path)
+    }
+
+    /// The innermost loop around an expression that binds a path.
+    pub(super) fn loop_that_binds(
+        &self,
+        unit: UnitId,
+        path: &str,
+        expression: &Expr,
+    ) -> Option<&'a StmtFor> {
         let at = span(expression).start;
-        let around = self
-            .structure
+        self.structure
             .statements
             .iter()
             .filter_map(|(statement, place)| match statement {
@@ -179,9 +189,8 @@ impl<'a> Facts<'a> {
                     Some(node)
                 }
                 _ => None,
-            });
-        let node = around.max_by_key(|node| span(*node).start)?;
-        self.part_given_to(&node.target, &node.iter, path)
+            })
+            .max_by_key(|node| span(*node).start)
     }
 
     fn part_given_to(&self, target: &Expr, iterated: &'a Expr, path: &str) -> Option<&'a Expr> {

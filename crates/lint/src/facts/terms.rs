@@ -3,7 +3,7 @@
 use super::Facts;
 use super::frameworks::returned_losses;
 use super::structure::UnitId;
-use crate::python::{Expr, Operator, Stmt, span};
+use crate::python::{Expr, Operator};
 use crate::syntax::plain_callee;
 
 /// How many functions a loss is followed into.
@@ -52,22 +52,8 @@ impl<'a> Facts<'a> {
 
     /// What the innermost loop around an expression goes over, if that binds a path.
     fn iterated(&self, unit: UnitId, path: &str, expression: &Expr) -> Option<&'a Expr> {
-        let at = span(expression).start;
-        self.structure
-            .statements
-            .iter()
-            .filter_map(|(statement, place)| match statement {
-                Stmt::For(node)
-                    if self.structure.unit_of(place.block) == unit
-                        && span(node).contains(&at)
-                        && self.targets(&node.target, path) =>
-                {
-                    Some(node)
-                }
-                _ => None,
-            })
-            .max_by_key(|node| span(*node).start)
-            .map(|node| &*node.iter)
+        let node = self.loop_that_binds(unit, path, expression)?;
+        Some(&*node.iter)
     }
 
     /// The paths of a unit that are terms of what it backpropagates.
