@@ -82,26 +82,30 @@ fn read(window: &Window) -> Vec<Message> {
         let (line, next) = (window.undressed(index), window.undressed(index + 1));
         // A line may have been wrapped at any blank; what stands before it may say whose memory it is.
         let joined = || {
-            let kind = kind_of(&format!("{line} {next}"))?;
-            let alone = kind_of(next);
+            let (kind, words) = kind_of(&format!("{line} {next}"))?;
+            let alone = kind_of(next).map(|(kind, _)| kind);
             let says_more = alone == Some(Kind::Unsaid) && kind == Kind::CudaProgram;
-            (alone.is_none() || says_more).then_some((kind, index + 2))
+            // It begins where its words do: another family may read them as a message of its own.
+            let first = index + usize::from(words > line.len());
+            (alone.is_none() || says_more).then_some((kind, first, index + 2))
         };
-        let alone = kind_of(line).map(|kind| (kind, index + 1));
-        let Some((kind, last)) = alone.or_else(joined) else {
+        let alone = kind_of(line).map(|(kind, _)| (kind, index, index + 1));
+        let Some((kind, first, last)) = alone.or_else(joined) else {
             continue;
         };
-        let (start, end) = (window.start_of(index), window.start_of(last));
+        let (start, end) = (window.start_of(first), window.start_of(last));
         messages.push(Message::new(kind, start, end));
     }
     messages
 }
 
-fn kind_of(line: &str) -> Option<Kind> {
+/// Whose memory a line says has run out, and where in it the words begin.
+fn kind_of(line: &str) -> Option<(Kind, usize)> {
     let is_device = || {
         let line = line.to_lowercase();
         DEVICE.iter().any(|word| line.contains(word))
     };
+    let mut words = 0;
     if LINE.find(line).is_none() && OPENING.find(line).is_none() {
         let found = ERROR.captures(line)?;
         let begin = found.name("words").map_or(0, |words| words.start());
@@ -110,9 +114,11 @@ fn kind_of(line: &str) -> Option<Kind> {
         if PROSE_BEFORE.find(before).is_some() || PROSE_AFTER.find(after).is_some() {
             return None;
         }
+        words = begin;
     }
-    Some(match is_device() {
+    let kind = match is_device() {
         true => Kind::CudaProgram,
         false => Kind::Unsaid,
-    })
+    };
+    Some((kind, words))
 }

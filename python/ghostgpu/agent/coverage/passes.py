@@ -83,6 +83,10 @@ class ShortenedPass:
         self._processor_began = 0.0
         self._is_worth_its_time: bool | None = None
         """Whether a pass whose batches differ in size is not cut; None as long as they do not."""
+        self._full_shape: Shape | None = None
+        """The size of the first batch that was not the last of the pass."""
+        self._varies = False
+        """Whether other batches had another size, the last one apart."""
         self._drawn = 0
         self._jumped_at: int | None = None
         self._jumped_over = 0
@@ -209,7 +213,7 @@ class ShortenedPass:
         Decided once for a pass, and by time of the processor: what is rehearsed, and with it the
         need, should not depend on what else the machine does.
         """
-        if left is None or not self.place.varies:
+        if left is None or not self._varies:
             return False
         progress = self._coverage.progress
         if self._is_worth_its_time is None:
@@ -240,9 +244,16 @@ class ShortenedPass:
             self._coverage.is_at_last_batch = True
         else:
             self._coverage.is_at_last_batch = False
-            if len(self.place.full_shapes) < 2:
-                self.place.full_shapes.add(shape)
+            self._note_full(shape)
         return batch
+
+    def _note_full(self, shape: Shape) -> None:
+        """Compare with the other batches of this pass: frameworks begin several at one line."""
+        if self._full_shape is None:
+            self._full_shape = shape
+        elif shape != self._full_shape:
+            self.place.varies = True
+            self._varies = True
 
     def _end(self, is_complete: bool) -> None:
         if not self._has_ended:
@@ -255,8 +266,8 @@ class Place:
 
     def __init__(self, key: tuple[str, bool]) -> None:
         self.key = key
-        self.full_shapes: set[Shape] = set()
-        """Sizes of batches that were not the last of a pass; two of them are enough to know."""
+        self.varies = False
+        """Whether the batches of one pass differed in size, apart from its last."""
         self.line, self.is_evaluation = key
         self.sizes = BatchSizes()
         self.last_shape: Shape | None = None
@@ -266,11 +277,6 @@ class Place:
         self.is_uniform = False
         """Whether samples of different sizes would have failed to make a batch."""
         self.not_looked_at = 0
-
-    @property
-    def varies(self) -> bool:
-        """Whether batches differ in size, apart from the last of a pass."""
-        return len(self.full_shapes) > 1
 
     @property
     def is_shortened(self) -> bool:
