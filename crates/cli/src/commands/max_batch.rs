@@ -32,7 +32,7 @@ Examples:
       sets the script's own argument instead
   ghostgpu max-batch --gpu a100-80 --arg data.batch_size= -m mypkg.train
       an argument of the form key=value
-  ghostgpu max-batch --gpu 3090 --count 2 -- torchrun --nproc-per-node 2 train.py
+  ghostgpu max-batch --gpu t4 --count 2 -- torchrun --nproc-per-node 2 train.py
       the largest batch of each rank
 
 Exit codes: 0 found, 3 not even a batch of 1 fits, 2 wrong usage or a failure of ghostgpu, \
