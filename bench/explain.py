@@ -98,7 +98,7 @@ def run(path: Path) -> tuple[float, float, float]:
         sys.exit(f"error: {PROGRAM} ended with {child.returncode}")
     document = json.loads(answer)
     found = [document["finding"], *document["others"]]
-    if not any(finding["figures"]["asked"]["bytes"] == 12345 << 20 for finding in found):
+    if not any(finding["figures"]["requested"]["bytes"] == 12345 << 20 for finding in found):
         sys.exit(f"error: the last message of {path} was not found")
     return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6
 
