@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from conftest import Rehearse, needs_torch
@@ -111,3 +112,22 @@ def test_a_fault_of_the_agent_becomes_an_assumption(rehearse: Rehearse) -> None:
     )
     assert (done.code, done.stdout.strip(), done.stderr) == (0, "went on", "")
     assert any("failed in StepCounter" in fault for fault in done.faults)
+
+
+def test_a_file_that_was_left_open_is_written_out(rehearse: Rehearse, tmp_path: Path) -> None:
+    done = rehearse(
+        """
+        class Log:
+            def __init__(self, name):
+                self.file = open(name, "w")
+                self.file.write(name)
+                self.itself = self
+
+        import torch
+        kept, log = open("plain.txt", "w"), Log("in a cycle.txt")
+        kept.write("plain.txt")
+        """
+    )
+    assert done.code == 0, done.stderr
+    for name in ("plain.txt", "in a cycle.txt"):
+        assert (tmp_path / name).read_text() == name

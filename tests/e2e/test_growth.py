@@ -51,6 +51,7 @@ def test_bytes_for_each_sample_and_token_are_told_as_text_and_json(
     assert sequence["growth"]["bytes_each"] == pytest.approx(eighth, rel=0.02)
 
 
+@pytest.mark.at_length
 def test_images_have_no_sequence_and_that_is_said(rehearse_reference: Rehearse) -> None:
     script = """
 import torch
@@ -74,7 +75,11 @@ for images, labels in DataLoader(data, batch_size=8):
     ("words", "sentence"),
     [
         ((), "the script iterates no DataLoader"),
-        (("--arg", "--batch"), "the script has no argument `--batch`; it has --batch-size"),
+        pytest.param(
+            ("--arg", "--batch"),
+            "the script has no argument `--batch`; it has --batch-size",
+            marks=pytest.mark.at_length,
+        ),
     ],
 )
 def test_a_script_without_a_size_to_set_is_said_to_have_none(

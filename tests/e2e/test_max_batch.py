@@ -222,7 +222,8 @@ for epoch in range(args.epochs):
 def test_an_evaluation_that_needs_more_than_training_limits_the_batch(
     ask: Ask, rehearse_reference: Rehearse, words: tuple[str, ...]
 ) -> None:
-    whole = ("--budget", "60s", *words)
+    # The bound spares rehearsals of batches that are far too large.
+    whole = ("--budget", "60s", "--at-most", "400", *words)
     done = ask("max-batch", *CARD, *whole, "train.py", script=EPOCHS).expect(0)
     largest = done["largest_batch"]
     assert done["confirmation"] == "equal"

@@ -38,8 +38,14 @@ def test_a_job_that_fits_says_what_is_left(rehearse: Rehearse) -> None:
 
 @pytest.mark.parametrize(
     "keeps",
-    ["kept.append(output)", "kept.append(output) if step % 2 else None"],
-    ids=["every step", "every second step"],
+    [
+        pytest.param("kept.append(output)", id="every step"),
+        pytest.param(
+            "kept.append(output) if step % 2 else None",
+            id="every second step",
+            marks=pytest.mark.at_length,
+        ),
+    ],
 )
 def test_a_leak_will_run_out_and_its_line_is_named(rehearse: Rehearse, keeps: str) -> None:
     done = rehearse(training(keeps), "--steps", "10").expect(5)
@@ -54,21 +60,28 @@ def test_a_leak_will_run_out_and_its_line_is_named(rehearse: Rehearse, keeps: st
 @pytest.mark.parametrize(
     "keeps",
     [
-        "kept = [*kept[-2:], output]",
-        "kept.append(output) if step < 4 else None",
-        "kept.append(output) if step % 4 else kept.clear()",
-        "kept.append(output) if step in (0, 5) else None",
+        pytest.param("kept = [*kept[-2:], output]", id="room for three"),
+        pytest.param(
+            "kept.append(output) if step < 4 else None",
+            id="the first steps",
+            marks=pytest.mark.at_length,
+        ),
+        pytest.param(
+            "kept.append(output) if step % 4 else kept.clear()",
+            id="collected",
+            marks=pytest.mark.at_length,
+        ),
+        pytest.param("kept.append(output) if step in (0, 5) else None", id="each epoch once"),
     ],
-    ids=["room for three", "the first steps", "collected", "each epoch once"],
 )
 def test_what_levels_off_fits(rehearse: Rehearse, keeps: str) -> None:
-    done = rehearse(training(keeps), "--steps", "12").expect(0)
+    done = rehearse(training(keeps), "--steps", "12", "--no-retry").expect(0)
     assert done["verdict"] == "fits"
 
 
 def test_a_leak_in_a_script_that_comes_to_its_end_fits(rehearse: Rehearse) -> None:
     script = training("kept.append(output)").replace("range(1000)", "range(12)")
-    assert rehearse(script, "--steps", "0").expect(0)["verdict"] == "fits"
+    assert rehearse(script, "--steps", "0", "--no-retry").expect(0)["verdict"] == "fits"
 
 
 def test_what_others_use_is_seen_in_use_and_is_not_the_jobs(rehearse: Rehearse) -> None:
@@ -110,7 +123,7 @@ def test_a_script_that_does_not_see_the_card_says_which_variable_hides_it(
 ) -> None:
     script = training().replace('device="cuda"', "device=device").replace(".cuda()", ".to(device)")
     script = f"import torch\ndevice = 'cuda' if torch.cuda.is_available() else 'cpu'\n{script}"
-    rehearse(script).expect(0)
+    rehearse(script, "--no-retry").expect(0)
     done = rehearse(script, environment={"CUDA_VISIBLE_DEVICES": "5"}).expect(6)
     assert done["verdict"] == "did-not-use-card"
     assert done["reason"] == "CUDA_VISIBLE_DEVICES=5 hides every card from the script"
