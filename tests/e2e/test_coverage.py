@@ -104,7 +104,12 @@ def peaks(answer: Answered) -> tuple[Any, Any]:
         pytest.param(
             EVALUATION_KEEPS_ITS_RESULTS, 15, id="kept-results", marks=pytest.mark.at_length
         ),
-        pytest.param(EVALUATION_AT_THE_VERY_END, 75, id="evaluation-at-the-end"),
+        pytest.param(
+            EVALUATION_AT_THE_VERY_END,
+            75,
+            id="evaluation-at-the-end",
+            marks=pytest.mark.at_length,
+        ),
         pytest.param(ACCUMULATION, 9, id="accumulation", marks=pytest.mark.at_length),
     ],
 )
