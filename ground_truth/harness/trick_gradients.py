@@ -1,6 +1,7 @@
 """Gradients and times of tricks on a real card, as lines of JSON.
 
     python ground_truth/harness/trick_gradients.py --out FILE
+    python ground_truth/harness/trick_gradients.py --table FILE
 
 Needs torch, and transformers and torchvision for the large models; no card of ours and nothing
 built. Three parts, under three minutes on an H200:
@@ -9,7 +10,11 @@ built. Three parts, under three minutes on an H200:
   the difference must be at most twice the noise: that between two plain runs, or to float64,
 * out of memory: steps under `set_per_process_memory_fraction` that fail as they are, and whose
   gradients must be those of a step that had room,
-* times: chunks of 4, and windows of 4, against the plain step.
+* times: chunks of 4, and windows of 4, against the plain step. Chunks are also timed in a loop that
+  zeroes its gradients between forward and backward, where models that compute their loss themselves
+  are not differentiated at once (`tricks/chunking/at_once.py`).
+
+`--table` shows what is in such a file, and computes nothing.
 """
 
 from __future__ import annotations
@@ -249,7 +254,7 @@ def timed(name: str, make: Callable[[], Any], samples: int) -> dict[str, Any]:
         optimizer.step()
         optimizer.zero_grad()
 
-    chunker = _chunker(4)
+    chunker, of_late = _chunker(4), _chunker(4)
 
     def chunked_step() -> None:
         with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -257,6 +262,13 @@ def timed(name: str, make: Callable[[], Any], samples: int) -> dict[str, Any]:
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+
+    def late_step() -> None:
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = loss_of(of_late.call(model.__call__, model, (), whole))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
     def by_hand_step() -> None:
         for each in small:
@@ -277,11 +289,13 @@ def timed(name: str, make: Callable[[], Any], samples: int) -> dict[str, Any]:
     steps = {
         "plain": plain_step,
         "chunks of 4": chunked_step,
+        "chunks of 4, zeroed late": late_step,
         "4 batches by hand": by_hand_step,
         "window of 4": windowed_step,
     }
     for kind, step in steps.items():
         line[kind] = measured(step)
+        optimizer.zero_grad()
     line["chunks cost"] = line["chunks of 4"]["seconds"] / line["plain"]["seconds"] - 1
     of_plain = line["window of 4"]["seconds"] / line["plain"]["seconds"] - 1
     of_hand = line["window of 4"]["seconds"] / line["4 batches by hand"]["seconds"] - 1
@@ -305,11 +319,39 @@ def measured(step: Callable[[], None], count: int = 6) -> dict[str, Any]:
     return {"seconds": sorted(taken)[count // 2], "peak_bytes": torch.cuda.max_memory_allocated()}
 
 
+def show(lines: list[dict[str, Any]]) -> None:
+    """A short table: whether all is right, and what each way to cut a batch costs."""
+    checked = [line for line in lines if "is_right" in line]
+    wrong = [line["case"] for line in checked if not line["is_right"]]
+    print(f"gradients  {len(checked) - len(wrong)} of {len(checked)} cases are right {wrong or ''}")
+    survived = [line for line in lines if "plain_fails" in line]
+    finished = [line for line in survived if "second step: difference" in line]
+    print(f"memory     {len(finished)} of {len(survived)} steps that ran out of it were finished")
+    for line in lines:
+        if "plain" not in line:
+            continue
+        plain_way = line["plain"]
+        print(f"{line['model']:10} {_figures(plain_way)}  plain, {line['samples']} samples")
+        for kind, way in line.items():
+            if kind != "plain" and isinstance(way, dict):
+                more = way["seconds"] / plain_way["seconds"] - 1
+                print(f"{'':10} {_figures(way)} {more:+6.1%}  {kind}")
+
+
+def _figures(way: dict[str, Any]) -> str:
+    return f"{1000 * way['seconds']:7.1f} ms {way['peak_bytes'] / 2**30:7.3f} GiB"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--out", type=Path)
+    where.add_argument("--table", type=Path)
     parser.add_argument("--parts", default="gradients,memory,times")
     options = parser.parse_args()
+    if options.table is not None:
+        show([json.loads(line) for line in options.table.read_text().splitlines()])
+        return
     options.out.parent.mkdir(parents=True, exist_ok=True)
     parts = {"gradients": gradients, "memory": out_of_memory, "times": times}
     with options.out.open("w") as file:
@@ -329,6 +371,7 @@ def main() -> None:
                 torch.set_default_dtype(torch.float32)
                 parts[name](write)
             write({"part": name, "took_seconds": round(time.perf_counter() - begun, 1)})
+    show([json.loads(line) for line in options.out.read_text().splitlines()])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 The nodes of PyTorch's own loss functions keep how they reduce, and those of negative
 log-likelihoods also what they divided by: the targets that are not ignored, by the weights of their
-classes. Nothing is computed, and nothing is read back from a card.
+classes. Functions of other tricks that stand for a whole loss say it themselves, in a static method
+`reduction(node, output)`. Nothing is read back from a card.
 """
 
 from __future__ import annotations
@@ -39,21 +40,26 @@ def reduction_of(loss: Any, divisor: float = 1) -> Reduction:
 
     `divisor`: what whoever runs the loop has divided the script's loss by.
     """
-    means: list[Any] = []
+    means: list[Reduction] = []
     kinds: set[str] = set()
     is_scaled = False
-    pending, seen = [loss.grad_fn], 0
+    pending, seen = [(loss.grad_fn, loss.output_nr)], 0
     while pending and seen < _FAR:
-        node = pending.pop()
+        node, output = pending.pop()
         seen += 1
         if node is None:
             continue
         name = node.name()
         reduction = getattr(node, "_saved_reduction", None)
-        if reduction is not None:
+        own = _told_by(node, output)
+        if own is not None:
+            kinds.add(own.kind)
+            means += [own] if own.count is not None else []
+        elif reduction is not None:
             kinds.add({_MEAN_REDUCTION: MEAN, _SUM_REDUCTION: SUM}.get(reduction, UNKNOWN))
             if reduction == _MEAN_REDUCTION and hasattr(node, "_saved_total_weight"):
-                means.append(node)
+                targets = node._saved_target.numel()
+                means.append(Reduction(MEAN, node._saved_total_weight, targets))
         elif name.startswith("Mean"):
             kinds.add(MEAN)
         elif name.startswith("Sum"):
@@ -61,15 +67,25 @@ def reduction_of(loss: Any, divisor: float = 1) -> Reduction:
         elif name.startswith(_PASSED):
             is_scaled = is_scaled or name.startswith("Mul")
             is_scaled = is_scaled or (name.startswith("Div") and not _divides_by(node, divisor))
-            pending += [following for following, _ in node.next_functions]
+            pending += node.next_functions
         else:
             kinds.add(UNKNOWN)
     if len(means) == 1:
-        node = means[0]
-        return Reduction(MEAN, node._saved_total_weight, node._saved_target.numel())
+        return means[0]
     if MEAN in kinds:
         return Reduction(MEAN)
     return Reduction(SUM if kinds == {SUM} and not is_scaled else UNKNOWN)
+
+
+def _told_by(node: Any, output: int) -> Optional[Reduction]:
+    function = getattr(node, "_forward_cls", None)
+    tell = getattr(function, "reduction", None) if _is_ours(function) else None
+    told: Optional[Reduction] = tell(node, output) if tell is not None else None
+    return told
+
+
+def _is_ours(function: Any) -> bool:
+    return getattr(function, "__module__", "").startswith(__package__)
 
 
 def _divides_by(node: Any, divisor: float) -> bool:

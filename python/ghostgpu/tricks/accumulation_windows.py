@@ -29,6 +29,8 @@ class _Window:
         self.total: Any = 0
         """The weights of its batches."""
         self.is_divided = False
+        self.left: dict[int, int] = {}
+        """The versions of the gradients that its last batch has left, by parameter."""
 
 
 class Windows:
@@ -216,6 +218,7 @@ class Windows:
                     loss = closure()
             window = self._window(optimizer)
             window.batches += 1
+            window.left = _versions(optimizer)
             if self._weight is not _SUM:
                 window.total = window.total + (
                     self._samples if self._weight is None else self._weight
@@ -228,6 +231,12 @@ class Windows:
         else:
 
             def divided() -> Any:
+                if self._window(optimizer).is_divided:
+                    raise self._hooks.refusal(
+                        f"{type(optimizer).__name__} computes the gradients of a step several "
+                        "times, and the batches before the last of a window are gone by then",
+                        "leave --accumulate out, or use an optimizer that needs them once",
+                    )
                 loss = closure()
                 self._divide(optimizer)
                 return loss
@@ -260,6 +269,7 @@ class Windows:
             def zero_grad(holder: Any, *arguments: Any, **options: Any) -> Any:
                 if not kept(holder):
                     return original(holder, *arguments, **options)
+                self._require_own_gradients(holder)
 
             owner.zero_grad = zero_grad
 
@@ -299,6 +309,20 @@ class Windows:
             return self._window(holder).batches > 0
         inside = list(holder.parameters())
         return any(self._window(each).batches > 0 for each in self._stepping(inside))
+
+    def _require_own_gradients(self, holder: Any) -> None:
+        """Refuse a window if the script zeroes what the loss of another model has added to it."""
+        is_optimizer = isinstance(holder, self._torch.optim.Optimizer)
+        for optimizer in [holder] if is_optimizer else self._stepping(list(holder.parameters())):
+            left = self._window(optimizer).left
+            if left and _versions(optimizer) != left:
+                raise self._hooks.refusal(
+                    f"between the step of a batch and its zero_grad(), another backward pass adds "
+                    f"to the gradients of {type(optimizer).__name__}, and they are to be dropped "
+                    "without those of the window",
+                    "switch requires_grad off for parameters that such a loss does not train, or "
+                    "leave --accumulate out",
+                )
 
     def _stepping(self, parameters: list[Any]) -> list[Any]:
         """The optimizers that step any of these parameters."""
@@ -354,6 +378,15 @@ class Windows:
             return original(scheduler, *arguments, **options)
 
         return step
+
+
+def _versions(optimizer: Any) -> dict[int, int]:
+    return {
+        id(each): each.grad._version
+        for group in optimizer.param_groups
+        for each in group["params"]
+        if each.grad is not None
+    }
 
 
 def _scale(optimizer: Any, factor: Any) -> None:

@@ -77,6 +77,15 @@ class Hooks:
         finally:
             self._backward_passes, self._threads.depth = passes, depth
 
+    @contextlib.contextmanager
+    def own_backward(self) -> Iterator[None]:
+        """A backward pass that a trick makes inside of a forward pass: nobody waits at it."""
+        self._backward_passes += 1
+        try:
+            yield
+        finally:
+            self._backward_passes -= 1
+
     def install(self) -> None:
         """Wrap what somebody waits at."""
         torch = self._torch

@@ -1,9 +1,12 @@
 """Cross-entropy of a causal model whose logits are never there all at once.
 
 Tokens go through the last matrix and the loss in pieces. The gradient of each piece is computed on
-the spot, so that nothing of its logits has to be kept.
+the spot, so that nothing of its logits has to be kept. Where a script, or another model, computes
+large logits and then their cross-entropy, the logits stay, but nothing else of their size is kept
+(`cross_entropy_in_pieces`).
 
-Saves: the logits, their copy in float32 and their gradient: tokens times vocabulary, three times.
+Saves: the logits, their copy in float32 and their gradient: tokens times vocabulary, three times;
+of logits that stay a copy in the precision of the loss, and in backward two.
 Costs: nothing to speak of for large vocabularies; the gradient of the matrix is held from forward
 on.
 Numbers: the same up to rounding: mean over all tokens that are not ignored, or sum divided by the
@@ -14,6 +17,7 @@ Refused: models that do something to their logits (soft-capping, scaling) before
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable
@@ -66,11 +70,12 @@ def chunked_cross_entropy(
 
         labels = pad(labels, (0, 1), value=ignore_index)[..., 1:]
     tokens = hidden.reshape(-1, hidden.shape[-1])
-    total = chunked_loss(tokens, weight, bias, labels.reshape(-1), ignore_index, chunks)
+    is_mean = reduction == "mean" and num_items is None
+    loss = chunked_loss(tokens, weight, bias, labels.reshape(-1), ignore_index, chunks, is_mean)
     if num_items is not None:
-        divided: torch.Tensor = total / num_items
+        divided: torch.Tensor = loss / num_items
         return divided
-    return total if reduction == "sum" else total / (labels != ignore_index).sum()
+    return loss
 
 
 class LossHead(Trick):
@@ -82,9 +87,21 @@ class LossHead(Trick):
         super().__init__(torch, hooks, options)
         self._heads: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._models: set[str] = set()
+        self._losses = 0
+        """Losses of logits that were there anyway."""
 
     def install(self) -> None:
         self.hooks.around_models.append(self._call)
+        from .cross_entropy_in_pieces import replacement
+
+        functional = self.torch.nn.functional
+        pieces = max(2, int(self.options["chunks"]))
+        functional.cross_entropy = functools.wraps(functional.cross_entropy)(
+            replacement(functional.cross_entropy, pieces, self._note)
+        )
+
+    def _note(self) -> None:
+        self._losses += 1
 
     def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
         model = causal_model(module)
@@ -105,11 +122,14 @@ class LossHead(Trick):
             return make(*arguments, **options)
 
     def did(self) -> str | None:
-        if not self._models:
-            return None
-        return f"the loss of {', '.join(sorted(self._models))} in {self.options['chunks']} pieces"
+        pieces = f"in {self.options['chunks']} pieces"
+        if self._models:
+            return f"the loss of {', '.join(sorted(self._models))} {pieces}"
+        return f"cross-entropy without copies of its logits, {pieces}" if self._losses else None
 
     def line(self) -> str | None:
+        if not self._models:
+            return None
         return "loss = ghostgpu.chunked_cross_entropy(hidden, head.weight, labels, shift=True)"
 
 

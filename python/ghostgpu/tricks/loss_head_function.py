@@ -7,6 +7,8 @@ from typing import Any, Optional
 import torch
 import torch.nn.functional as F
 
+from .accumulation_weights import MEAN, SUM, Reduction
+
 
 def chunked_loss(
     tokens: torch.Tensor,
@@ -15,10 +17,13 @@ def chunked_loss(
     labels: torch.Tensor,
     ignore_index: int,
     chunks: int,
+    is_mean: bool,
 ) -> torch.Tensor:
-    """The sum over all tokens that are not ignored."""
+    """The sum over all tokens that are not ignored, or their mean."""
     function: Any = _ChunkedLoss
-    result: torch.Tensor = function.apply(tokens, weight, bias, labels, ignore_index, chunks)
+    result: torch.Tensor = function.apply(
+        tokens, weight, bias, labels, ignore_index, chunks, is_mean
+    )
     return result
 
 
@@ -34,6 +39,7 @@ class _ChunkedLoss(torch.autograd.Function):
         labels: torch.Tensor,
         ignore_index: int,
         chunks: int,
+        is_mean: bool,
     ) -> torch.Tensor:
         wants = ctx.needs_input_grad[:3]
         total = torch.zeros((), dtype=_exact(tokens.dtype), device=tokens.device)
@@ -63,16 +69,24 @@ class _ChunkedLoss(torch.autograd.Function):
             if of_bias is not None:
                 of_bias += gradient.sum(0)
             del gradient
-        ctx.save_for_backward(of_tokens, of_weight, of_bias)
-        return total
+        count = (labels != ignore_index).sum() if is_mean else None
+        ctx.labels = labels.numel()
+        ctx.save_for_backward(of_tokens, of_weight, of_bias, count)
+        return total if count is None else total / count
 
     @staticmethod
     @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
     def backward(ctx: Any, factor: torch.Tensor) -> Any:
-        scaled = [
-            None if each is None else each * factor.to(each.dtype) for each in ctx.saved_tensors
-        ]
-        return (*scaled, None, None, None)
+        *gradients, count = ctx.saved_tensors
+        factor = factor if count is None else factor / count
+        scaled = [None if each is None else each * factor.to(each.dtype) for each in gradients]
+        return (*scaled, None, None, None, None)
+
+    @staticmethod
+    def reduction(node: Any, output: int) -> Reduction:
+        """What this loss is, for whoever accumulates it (`accumulation_weights`)."""
+        count = node.saved_tensors[-1]
+        return Reduction(SUM) if count is None else Reduction(MEAN, count, node.labels)
 
 
 def _exact(dtype: torch.dtype) -> torch.dtype:

@@ -38,6 +38,7 @@ class ModelCalls:
 
         self._hooks = hooks
         self.chunker: Chunker = Chunker(hooks.is_rehearsed)
+        self.chunker.own_backward = hooks.own_backward
         # Tricks that come before it in the catalogue are inside, around each chunk; autocast and
         # others are around the whole call.
         hooks.around_models.append(self._call)

@@ -2,19 +2,23 @@
 
 The first pass keeps the arguments, and the graph of the last chunk where that costs no memory. The
 backward pass gets the gradients of the results, goes through that graph, computes one other chunk
-after the other again, now with a graph, and sums their gradients.
+after the other again, now with a graph, and sums their gradients. Where the model computes the loss
+itself, the first pass computes these sums, and nothing is repeated (`at_once`).
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any, Callable, Optional
 
 import torch
 from torch import nn
 
+from ..accumulation_weights import Reduction
 from ..refusal import Refused
 from ..surviving_oom_errors import first_line, is_out_of_memory, out_of_memory_error, release
+from .at_once import have_gradients, is_in_float16, scaled
 from .batch import ALTERNATIVE, Batch, bounds
 from .findings import Findings, Model
 from .nested import Nested, flatten
@@ -64,6 +68,9 @@ class Call:
         )
         """Arguments that get a gradient: inside of autograd's functions nothing tells."""
         self._graph: Optional[_Graph] = None
+        self._gradients_at_once: Optional[list[Optional[torch.Tensor]]] = None
+        """Of the parameters, for a loss whose gradient is 1."""
+        self._had_gradients = have_gradients(self.parameters)
         self._tries_again = True
         self.form: Optional[Nested] = None
         self.positions: list[int] = []
@@ -105,42 +112,91 @@ class Call:
         outputs = Outputs(model.name, self.batch.samples, self._findings.weightings)
         before = versions(self._all_parameters)
         is_whole = len(self._bounds) == 1
-        for begin, end in self._bounds:
-            self._random.append(RandomState.now(model.cards))
-            if self._random[1:]:
-                buffers.restore()
-            chunk = self.batch.chunk(leaves, begin, end)
-            is_last = end == self.batch.samples
-            keeps_graph = is_training and is_last and (is_whole or self._may_keep_graph(outputs))
-            if keeps_graph:
-                value = self._run_with_graph(chunk)
-            else:
-                arguments, options = self._form.with_leaves(chunk)
-                value = self._make(*arguments, **options)
-            differing = buffers.note(model.moving is None and not model.is_rehearsed)
-            if differing is not None:
-                raise self._refused(
-                    f"it keeps statistics of the batch in {differing}, and those of chunks are "
-                    "others"
-                )
-            if buffers.unexpected is not None:
-                raise self._refused(
-                    f"it changed its buffer {buffers.unexpected} for the first time"
-                )
-            outputs.add(value, end - begin, self._form, chunk, is_whole and keeps_graph)
-            del value
-        if versions(self._all_parameters) != before:
-            raise self._refused("it changes its own parameters while it runs")
+        at_once = is_training and not is_whole and self._may_differentiate_at_once()
+        with self._differentiating(leaves) if at_once else contextlib.nullcontext() as total:
+            for begin, end in self._bounds:
+                self._random.append(RandomState.now(model.cards))
+                if self._random[1:]:
+                    buffers.restore()
+                chunk = self.batch.chunk(leaves, begin, end)
+                is_last = end == self.batch.samples
+                may_keep = is_training and is_last and not at_once
+                keeps_graph = may_keep and (is_whole or self._may_keep_graph(outputs))
+                if at_once:
+                    value = self._run_at_once(chunk, end - begin, total)
+                elif keeps_graph:
+                    value = self._run_with_graph(chunk)
+                else:
+                    arguments, options = self._form.with_leaves(chunk)
+                    value = self._make(*arguments, **options)
+                self._require_same_buffers(buffers)
+                outputs.add(value, end - begin, self._form, chunk, is_whole and keeps_graph)
+                del value
+            if versions(self._all_parameters) != before:
+                raise self._refused("it changes its own parameters while it runs")
+            self.form, self.positions, tensors = outputs.finished()
         self._versions = before
         self._draws = not self._random[0].equals(RandomState.now(model.cards))
         self._buffers = buffers.before_moving()
         model.moving = (model.moving or set()) | set(self._buffers)
-        self.form, self.positions, tensors = outputs.finished()
         self._outputs = outputs
         if self._autocast.is_on:
             # Weights that were cast without a graph must not be found by a pass with one.
             torch.clear_autocast_cache()
         return tensors
+
+    def _require_same_buffers(self, buffers: Buffers) -> None:
+        """Look at what a chunk has left in buffers: each must leave the same."""
+        model = self.model
+        differing = buffers.note(model.moving is None and not model.is_rehearsed)
+        if differing is not None:
+            raise self._refused(
+                f"it keeps statistics of the batch in {differing}, and those of chunks are others"
+            )
+        if buffers.unexpected is not None:
+            raise self._refused(f"it changed its buffer {buffers.unexpected} for the first time")
+
+    # The first pass, if it differentiates as well
+
+    def _may_differentiate_at_once(self) -> bool:
+        is_possible = self._findings.only_loss is not None and not self._wanted
+        is_safe = is_possible and not is_in_float16(self._all_parameters, self._autocast)
+        return is_safe and self.model.at_once.may_begin(self.parameters)
+
+    @contextlib.contextmanager
+    def _differentiating(self, leaves: list[Any]) -> Iterator[Any]:
+        """Gives what the loss of the whole batch is divided by; keeps the sums of gradients."""
+        weighting = self._findings.weightings[self._findings.only_loss or ""]
+        stand_ins = self.model.stand_ins.of(self.parameters)
+        if self._autocast.is_on:
+            torch.clear_autocast_cache()  # the stand-ins are cast anew, once for all chunks
+        try:
+            with self.model.stand_ins.in_place(self.parameters):
+                yield weighting.count(self._form, leaves, self.batch.samples)
+        except BaseException:
+            taken_gradients(stand_ins)
+            raise
+        self._gradients_at_once = taken_gradients(stand_ins)
+        self.model.at_once.begun()
+
+    def _run_at_once(self, chunk: list[Any], samples: int, total: Any) -> Any:
+        with torch.enable_grad():
+            value = self._watched(chunk)
+        path = self._findings.only_loss or ""
+        weighting = self._findings.weightings[path]
+        results = flatten(value, "output")
+        loss = results.leaves[results.paths.index(path)]
+        if loss.requires_grad:
+            share = weighting.weight(weighting.count(self._form, chunk, samples), total, loss)
+            with self.model.own_backward(), self._autocast.switched_off():
+                torch.autograd.backward(loss, share)
+        return value
+
+    def drop_gradients(self) -> None:
+        """Let go of gradients that were computed at once: backward repeats the chunks."""
+        self._gradients_at_once = None
+
+    # The first pass, if the script's loss is still to come
 
     def _may_keep_graph(self, outputs: Outputs) -> bool:
         """Whether the graph of the last chunk can wait for backward without raising the peak.
@@ -203,6 +259,12 @@ class Call:
         can = leaf.is_floating_point() or leaf.is_complex()
         return can and self.form.paths[position] not in self._findings.without_gradient
 
+    def reduction(self, number: int, leaves: list[Any]) -> Optional[Reduction]:
+        """What the result of this number is, if it is a loss."""
+        assert self.form is not None
+        weighting = self._findings.weightings.get(self.form.paths[self.positions[number]])
+        return None if weighting is None else weighting.reduction(self._form, leaves)
+
     # The backward pass
 
     def gradients(
@@ -214,6 +276,16 @@ class Call:
                 f"a parameter of {self.name} was changed in place after its forward pass and "
                 "before the backward pass of that, which would compute other activations now"
             )
+        at_once, self._gradients_at_once = self._gradients_at_once, None
+        self.model.at_once.note_backward(self.parameters, self._had_gradients)
+        if at_once is not None:
+            assert self.form is not None
+            if [self.form.paths[at] for at in outer] == [self._findings.only_loss]:
+                self.model.at_once.used()
+                (gradient,) = outer.values()
+                return {}, scaled(at_once, gradient)
+            self.model.at_once.not_enough()
+            del at_once
         now = RandomState.now(self.model.cards)
         offloads = False
         self._tries_again = True
@@ -388,12 +460,24 @@ class ChunkedFunction(torch.autograd.Function):
                 "(create_graph=True).",
                 "leave chunking out for this model",
             )
-        leaves = list(ctx.others)
-        for at, tensor in zip(ctx.at_tensors, ctx.saved_tensors):
-            leaves[at] = tensor
+        leaves = _leaves(ctx)
         outer = {
             at: gradient for at, gradient in zip(call.positions, gradients) if gradient is not None
         }
         inner, of_parameters = call.gradients(leaves, outer)
         of_leaves = [inner.get(at) for at in ctx.at_tensors]
         return (None, None, *of_leaves, *of_parameters)
+
+    @staticmethod
+    def reduction(node: Any, output: int) -> Optional[Reduction]:
+        """What a loss among the results is, for whoever accumulates it (`accumulation_weights`)."""
+        call: Call = node.call
+        return call.reduction(output, _leaves(node))
+
+
+def _leaves(node: Any) -> list[Any]:
+    """The arguments of a call, which autograd keeps."""
+    leaves = list(node.others)
+    for at, tensor in zip(node.at_tensors, node.saved_tensors):
+        leaves[at] = tensor
+    return leaves

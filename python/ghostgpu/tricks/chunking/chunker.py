@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Mapping
-from typing import Any, Callable, Optional
+from typing import Any, Callable, ContextManager, Optional
 
 import torch
 from torch import nn
 
 from ..refusal import Refused
 from ..surviving_oom_errors import is_out_of_memory, release
+from .at_once import AtOnce
 from .batch import ALTERNATIVE, Batch, find_batch, require_openable, same_reading
 from .call import Call, ChunkedFunction
 from .examination import examine, require_independent_samples
@@ -40,7 +42,11 @@ class Chunker:
         self._models: weakref.WeakKeyDictionary[nn.Module, Model] = weakref.WeakKeyDictionary()
         self._largest = 0
         self._latest: Callable[[], Optional[Call]] = lambda: None
-        """The last call of a model in training, which may have kept a graph."""
+        """The last call of a model in training, which may have kept a graph or gradients."""
+        self._latest_at_once = AtOnce()
+        """What is known about differentiating the calls of its model."""
+        self.own_backward: Callable[[], ContextManager[None]] = contextlib.nullcontext
+        """Put around backward passes that are not the script's."""
 
     def call(
         self,
@@ -68,6 +74,10 @@ class Chunker:
             any(each.requires_grad for each in parameters)
             or any(nested.leaves[at].requires_grad for at in nested.tensors())
         )
+        if is_training:
+            self._latest_at_once.let_go()
+            if previous is not None:
+                previous.drop_gradients()
         chunks = self.chunks if is_training else self.evaluation_chunks
         if chunks == 1 and not self.survives:
             return make(*arguments, **options)
@@ -124,7 +134,7 @@ class Chunker:
             tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
             function: Any = ChunkedFunction
             results = function.apply(call, leaves, *tensors, *call.parameters)
-            self._latest = weakref.ref(call)
+            self._latest, self._latest_at_once = weakref.ref(call), call.model.at_once
         else:
             with torch.no_grad():
                 results = call.run(leaves, is_training=False)
@@ -173,6 +183,7 @@ class Chunker:
         model = self._models.get(module)
         if model is None:
             model = Model(module, self.chunks, self.survives, self.is_rehearsed, self.growth)
+            model.own_backward = self.own_backward
             self._models[module] = model
         tensors = [*parameters, *(nested.leaves[at] for at in nested.tensors())]
         model.cards = tuple(sorted({each.get_device() for each in tensors if each.is_cuda}))

@@ -38,13 +38,20 @@ def require_independent_samples(model: nn.Module) -> None:
                 "use checkpointing; or freeze the statistics with eval() on these layers, or use "
                 "GroupNorm",
             )
-        for hook in module._forward_hooks.values():
-            if not _is_of_a_library(hook):
+        for kind, hooks in _hooks(module):
+            if not all(_is_of_a_library(hook) for hook in hooks):
                 raise Refused(
-                    f"{name} cannot be run in chunks: a forward hook of the script at "
-                    f"{path or 'the model'} would see chunks, without a graph.",
+                    f"{name} cannot be run in chunks: a {kind} hook of the script at "
+                    f"{path or 'the model'} would see chunks, some of them twice.",
                     "return what the hook collects from forward instead",
                 )
+
+
+def _hooks(module: nn.Module) -> list[tuple[str, list[Any]]]:
+    return [
+        ("forward", [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]),
+        ("backward", [*module._backward_hooks.values(), *module._backward_pre_hooks.values()]),
+    ]
 
 
 def _uses_batch_statistics(module: nn.modules.batchnorm._BatchNorm) -> bool:
@@ -147,6 +154,22 @@ class _Trial:
                 leaves[at][0, : leaf.shape[1] // 2] = -100
         return leaves
 
+    def _run_first(self, end: int) -> Nested:
+        """Run a few samples; of copies, since a model may write over its arguments."""
+        chunk = [
+            leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
+            for leaf in self._batch.chunk(self._leaves, 0, end)
+        ]
+        before = _versions_of(chunk)
+        arguments, options = self._arguments.with_leaves(chunk)
+        results = flatten(self._make(*arguments, **options), "output")
+        for path, old, new in zip(self._arguments.paths, before, _versions_of(chunk)):
+            if old != new:
+                raise self._refused(
+                    f"it writes over {path}, and some samples go through it more than once"
+                )
+        return results
+
     def _run(self, begin: int, end: int) -> tuple[Nested, list[Any]]:
         chunk = self._batch.chunk(self._leaves, begin, end)
         arguments, options = self._arguments.with_leaves(chunk)
@@ -159,7 +182,7 @@ class _Trial:
             parameters = list(self._model.module.parameters())
             before = versions(parameters)
             with torch.set_grad_enabled(needs_gradients):
-                tried, _ = self._run(0, half)
+                tried = self._run_first(half)
             without_gradient = frozenset(
                 tried.paths[at] for at in tried.tensors() if not tried.leaves[at].requires_grad
             )
@@ -202,11 +225,15 @@ class _Trial:
         half = self._half
         rows = [part.shape[0] if part.dim() else 0 for part in parts]
         has_rows = rows[0] == rows[1] and sum(rows) == whole.shape[0] and rows[0] % half == 0
-        if not has_rows or parts[0].shape[1:] != whole.shape[1:]:
+        other = next((part for part in parts if part.shape[1:] != whole.shape[1:]), None)
+        if not has_rows or other is not None:
+            shape = list((parts[0] if other is None else other).shape)
             raise self._refused(
-                f"{path} has the shape {list(parts[0].shape)} for {half} samples and "
+                f"{path} has the shape {shape} for {half} samples and "
                 f"{list(whole.shape)} for {2 * half}, so it has no row for each sample"
             )
+        if whole.is_complex():
+            whole, parts = torch.view_as_real(whole), [torch.view_as_real(part) for part in parts]
         if not whole.is_floating_point() or not whole.numel():
             return
         differ = _differ(whole, parts, self._tolerance(whole))
@@ -281,6 +308,13 @@ def _differ(whole: torch.Tensor, parts: list[torch.Tensor], tolerance: float) ->
 
 def _pieces(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return torch.split(tensor.reshape(-1), _PIECE)
+
+
+def _versions_of(leaves: list[Any]) -> list[int]:
+    return [
+        leaf._version if isinstance(leaf, torch.Tensor) and not leaf.is_inference() else 0
+        for leaf in leaves
+    ]
 
 
 @contextlib.contextmanager

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Callable, ContextManager, Optional
 
 import torch
 from torch import nn
 
+from .at_once import AtOnce
 from .losses import Weighting
 from .parameters import StandIns
 
@@ -24,6 +26,12 @@ class Findings:
     """What each output that is one number is the mean of."""
     without_gradient: frozenset[str]
     """Outputs that no gradient flows through, though they are floating-point."""
+
+    @property
+    def only_loss(self) -> Optional[str]:
+        """The path of the loss that the model computes itself; None if there are several."""
+        losses = [path for path in self.weightings if path not in self.without_gradient]
+        return losses[0] if len(losses) == 1 else None
 
 
 class Model:
@@ -55,6 +63,9 @@ class Model:
         """Allocations that PyTorch had to free its cache for, when this was last looked at."""
         self.thrashing_steps = 0
         self.stand_ins = StandIns(module)
+        self.at_once = AtOnce()
+        self.own_backward: Callable[[], ContextManager[None]] = contextlib.nullcontext
+        """Put around backward passes that are not the script's."""
         self._has_watched = False
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, Optional
 
 import torch
 
+from ..accumulation_weights import MEAN, SUM, Reduction
 from .nested import Nested
 
 
@@ -33,6 +34,15 @@ class Weighting:
         labels = leaves[arguments.paths.index(self.labels or "")]
         counted = labels[..., 1:] if self.kind == "shifted labels" else labels
         return (counted >= 0).sum()
+
+    def reduction(self, arguments: Nested, leaves: list[Any]) -> Reduction:
+        """The same, as others know it who weigh whole batches."""
+        if self.kind == "sum":
+            return Reduction(SUM)
+        if self.kind == "samples":
+            return Reduction(MEAN)
+        labels = leaves[arguments.paths.index(self.labels or "")]
+        return Reduction(MEAN, self.count(arguments, leaves, 0), labels.numel())
 
     def total(self, counts: list[Any]) -> Any:
         """The counts of all chunks together."""

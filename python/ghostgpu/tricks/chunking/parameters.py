@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..refusal import Refused
+
 
 class StandIns:
     """One stand-in for each trainable parameter of a model, made once."""
@@ -47,12 +49,14 @@ class StandIns:
         replaced: list[tuple[dict[str, Any], str, Any]] = []
         flattened: list[tuple[Any, Any, Any]] = []
         try:
+            missing = set(by_identity)
             for module in model.modules():
                 names = [
                     name for name, each in module._parameters.items() if id(each) in by_identity
                 ]
                 for name in names:
                     original = module._parameters[name]
+                    missing.discard(id(original))
                     replaced.append((module._parameters, name, original))
                     module._parameters[name] = by_identity[id(original)]
                 if names and isinstance(module, nn.RNNBase):
@@ -62,6 +66,12 @@ class StandIns:
                     weights = [by_identity.get(id(each), each) for each in rnn._flat_weights]
                     rnn._flat_weights = weights
                     rnn._flat_weight_refs = [weakref.ref(each) for each in weights]
+            if missing:
+                raise Refused(
+                    f"{type(model).__name__} cannot be run in chunks: it had other parameters in "
+                    "its forward pass than it has in backward (torch.func.functional_call).",
+                    "leave chunking out for this model",
+                )
             yield
         finally:
             for owner, name, original in replaced:

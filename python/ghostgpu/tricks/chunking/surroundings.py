@@ -82,6 +82,19 @@ class AutocastState:
     def is_on(self) -> bool:
         return any(is_on for _, is_on, _ in self.kinds)
 
+    def is_in(self, dtype: torch.dtype) -> bool:
+        """Whether autocast computes in this type somewhere."""
+        return any(is_on and dtype == each for _, is_on, each in self.kinds)
+
+    @contextlib.contextmanager
+    def switched_off(self) -> Iterator[None]:
+        """Autocast is for forward passes: backward has the types that these had."""
+        with contextlib.ExitStack() as stack:
+            for kind, is_on, dtype in self.kinds:
+                if is_on:
+                    stack.enter_context(torch.autocast(kind, dtype=dtype, enabled=False))
+            yield
+
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
