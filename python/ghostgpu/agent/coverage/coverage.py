@@ -45,7 +45,9 @@ class Coverage:
         self.in_lockstep: Callable[[], bool] = lambda: False
         """Whether there are other ranks, which must take the same batches as this one."""
         self._peaks = peaks
-        self.progress = Progress(request.budget_seconds, time.monotonic, _extent(request))
+        self.progress = Progress(
+            request.budget_seconds, time.monotonic, _extent(request), time.process_time
+        )
         self.is_at_last_batch = False
         """Whether the batch that was handed on last is the last of its pass."""
         self._places: dict[tuple[str, bool], Place] = {}
@@ -64,7 +66,7 @@ class Coverage:
         """Steps that shortened passes left out; None if a pass without a known length was."""
         self._latest_pass: ShortenedPass | None = None
         """The pass that the latest batch came from, if it is under way."""
-        self._batches_per_step = 0
+        self._most_batches_per_step = 0
         self._is_off = False
 
     def install(self) -> None:
@@ -159,7 +161,7 @@ class Coverage:
         latest.place.is_evaluation = False
         self.progress.has_training_loader |= not latest.is_endless
         per_step = -(-latest.handed_on // max(latest.steps, 1))
-        self._batches_per_step = max(self._batches_per_step, per_step)
+        self._most_batches_per_step = max(self._most_batches_per_step, per_step)
 
     def _is_evaluation_ahead(self) -> bool:
         return bool(self._unreached())
@@ -218,9 +220,14 @@ class Coverage:
     @property
     def most_without_step(self) -> int:
         """How many batches of a pass may go by until there is an optimizer step."""
-        if self._batches_per_step == 0:
+        if self._most_batches_per_step == 0:
             return MOST_WITHOUT_STEP
-        return max(FEWEST_WITHOUT_STEP, 2 * self._batches_per_step)
+        return max(FEWEST_WITHOUT_STEP, 2 * self._most_batches_per_step)
+
+    @property
+    def batches_per_step(self) -> int:
+        """How many batches make an optimizer step: more than one if gradients are accumulated."""
+        return max(self._most_batches_per_step, 1)
 
     def note_pass_end(self, place: Place, ended: ShortenedPass, is_complete: bool) -> None:
         """A pass has come to its end, or was ended."""

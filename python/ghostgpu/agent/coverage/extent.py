@@ -22,19 +22,25 @@ class Extent:
     """Of the budget: a pass whose batches differ in size is not cut if the rest of it takes no
     longer. What the allocator has cached, and in which pieces, depends on all of them and on their
     order."""
+    alike_share: float
+    """The same for a pass whose batches are of one size. Repeated steps change little, but not
+    nothing: which cached blocks are split, and where an accumulation window ends."""
     passes: int
     """Over the training data, before nothing new is expected."""
     quiet_steps: int
     """So many steps without anything new, after the end of those passes, are enough."""
     quiet_steps_without_passes: int
     """A script that does not iterate a loader may do anything next: it is watched longer."""
+    leisure_share: float
+    """Of the budget, in time of the processor: before that, passes are not hurried through although
+    nothing new is seen, so that a short script is rehearsed to its end."""
     later_passes: int
     """Passes that are begun when nothing new is seen any more: in a later epoch images may be
     larger, or frozen layers be trained."""
 
     def without_later_passes(self) -> Extent:
         """The same for a training whose later epochs are known to show nothing new."""
-        return replace(self, later_passes=0)
+        return replace(self, leisure_share=0.0, later_passes=0)
 
 
 THOROUGH = Extent(
@@ -45,10 +51,12 @@ THOROUGH = Extent(
     last_batches=2,
     whole_batches=12,
     varying_share=1 / 6,
+    alike_share=1 / 30,
     # The first pass begins with an empty card; what the second one leaves, the third finds.
     passes=2,
     quiet_steps=3,
     quiet_steps_without_passes=8,
+    leisure_share=1 / 20,
     later_passes=10,
 )
 
@@ -59,9 +67,11 @@ BRIEF = Extent(
     last_batches=1,
     whole_batches=4,
     varying_share=0.0,
+    alike_share=0.0,
     passes=1,
     quiet_steps=1,
     quiet_steps_without_passes=2,
+    leisure_share=0.0,
     later_passes=0,
 )
 """For a training of which a thorough rehearsal is known, and that it leads to the same figures."""

@@ -3,7 +3,8 @@
 The first batches of a pass are handed on, and its last ones. In between, a batch is handed on if
 it has a size that was not seen, or if memory grows from batch to batch; others are drawn and
 dropped. When drawing takes too long, or all batches are of one size, those up to the last ones are
-not even loaded. A pass whose batches differ in size is left whole where there is time for it.
+not even loaded. A pass that takes little time is left whole; one whose batches differ in size may
+take more.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ class ShortenedPass:
         self._memory = CardMemory(self._torch)
         self._steps_before = coverage.progress.steps
         self._began = time.monotonic()
-        self._processor_began = 0.0
-        self._is_worth_its_time: bool | None = None
-        """Whether a pass whose batches differ in size is not cut; None as long as they do not."""
+        self._pace = _Pace()
+        self._is_worth_its_time: dict[bool, bool] = {}
+        """Whether the pass is not cut: for batches of one size, and for batches that differ."""
         self._full_shape: Shape | None = None
         """The size of the first batch that was not the last of the pass."""
         self._varies = False
@@ -152,7 +153,7 @@ class ShortenedPass:
             return False
         # What workers load already comes nevertheless.
         self._jumped_at = self._sampler.taken
-        self._jumped_over = self._sampler.skip_to(self.length - self._extent.last_batches)
+        self._jumped_over = self._sampler.skip_to(self._earliest_of_the_last(self.length))
         self.place.not_looked_at = max(self.place.not_looked_at, self._jumped_over)
         return True
 
@@ -187,7 +188,21 @@ class ShortenedPass:
         is_new = self.place.sizes.is_new(shape) and not self._coverage.in_lockstep()
         if self._is_needed_anyway() or is_new:
             return True
-        return self.length is not None and index >= self.length - self._extent.last_batches
+        return self.length is not None and self._is_among_the_last(index, self.length)
+
+    def _is_among_the_last(self, index: int, length: int) -> bool:
+        """Whether the last batches of the pass begin with this one, or before it.
+
+        Scripts that accumulate gradients count the batches they get. So many batches are left out
+        that an accumulation window ends where it ends in the whole pass.
+        """
+        if index >= length - self._extent.last_batches:
+            return True
+        is_aligned = (index - self.handed_on) % self._coverage.batches_per_step == 0
+        return is_aligned and index >= self._earliest_of_the_last(length)
+
+    def _earliest_of_the_last(self, length: int) -> int:
+        return length - self._extent.last_batches - (self._coverage.batches_per_step - 1)
 
     def _is_needed_anyway(self) -> bool:
         """Whether the next batch is handed on whatever its size is."""
@@ -208,19 +223,23 @@ class ShortenedPass:
         return False
 
     def _is_whole(self, left: int | None) -> bool:
-        """Whether all batches are handed on that are left, since they differ in size.
+        """Whether the pass is not cut, because the rest of it takes little time.
 
-        Decided once for a pass, and by time of the processor: what is rehearsed, and with it the
-        need, should not depend on what else the machine does.
+        Decided once for a pass, and again when batches turn out to differ in size, by time of the
+        processor: what is rehearsed, and with it the need, should not depend on what else the
+        machine does. A pass without a known length is left whole for as long as that.
         """
-        if left is None or not self._varies:
+        progress, extent = self._coverage.progress, self._extent
+        if progress.is_out_of_time:
             return False
-        progress = self._coverage.progress
-        if self._is_worth_its_time is None:
-            pace = (time.process_time() - self._processor_began) / max(self.handed_on, 1)
-            share = self._extent.varying_share * progress.budget_seconds
-            self._is_worth_its_time = pace * left < share
-        return self._is_worth_its_time and not progress.is_out_of_time
+        share = extent.varying_share if self._varies else extent.alike_share
+        seconds = share * progress.budget_seconds
+        if left is None:
+            return self._pace.seconds < seconds
+        if self._varies not in self._is_worth_its_time:
+            pace = self._pace.mean if self._varies else self._pace.fastest
+            self._is_worth_its_time[self._varies] = pace * left < seconds
+        return self._is_worth_its_time[self._varies]
 
     def _has_time_for(self, batches: int | None) -> bool:
         """Whether so many more batches can be handed on, as fast as the ones so far."""
@@ -234,9 +253,7 @@ class ShortenedPass:
         if self.place.sizes.is_new(shape):
             self._coverage.progress.note_new((self.place.key, shape))
         self.place.sizes.note(shape)
-        if self.handed_on == 0:
-            # Not before: a copy of the script, made when the pass began, has a clock of its own.
-            self._processor_began = time.process_time()
+        self._pace.note_batch()
         self.handed_on += 1
         self._coverage.note_handed_on(self)
         if self.length is not None and index >= self.length - 1:
@@ -259,6 +276,36 @@ class ShortenedPass:
         if not self._has_ended:
             self._has_ended = True
             self._coverage.note_pass_end(self.place, self, is_complete)
+
+
+class _Pace:
+    """How much time of the processor a batch takes, from one to the next."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._latest = 0.0
+        self._batches = 0
+        self.fastest = float("inf")
+        """Of all batches: the first ones load kernels and ask for workspaces."""
+
+    def note_batch(self) -> None:
+        now = time.process_time()
+        if self._batches == 0:
+            # Not before: a copy of the script, made when the pass began, has a clock of its own.
+            self._began = now
+        else:
+            self.fastest = min(self.fastest, now - self._latest)
+        self._latest = now
+        self._batches += 1
+
+    @property
+    def seconds(self) -> float:
+        """Since the first batch."""
+        return time.process_time() - self._began if self._batches else 0.0
+
+    @property
+    def mean(self) -> float:
+        return self.seconds / max(self._batches, 1)
 
 
 class Place:

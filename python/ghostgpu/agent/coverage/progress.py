@@ -6,6 +6,7 @@ evaluation, a checkpoint. After each optimizer step is asked whether to go on.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Callable
 
@@ -32,6 +33,7 @@ class Progress:
         budget_seconds: float,
         clock: Callable[[], float],
         extent: Extent = THOROUGH,
+        processor_clock: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self.budget_seconds = budget_seconds
         self.extent = extent
@@ -39,6 +41,8 @@ class Progress:
         self._was_surprised = False
         """Whether something new came when nothing had seemed to come any more."""
         self._clock = clock
+        self._processor_clock = processor_clock
+        self._processor_began_at = 0.0
         self._began_at: float | None = None
         self._hurries_since: float | None = None
         self._passes_when_settled = 0
@@ -56,6 +60,7 @@ class Progress:
         """The clock of the budget starts with the first batch or step, whichever is first."""
         if self._began_at is None:
             self._began_at = self._clock()
+            self._processor_began_at = self._processor_clock()
 
     def restart(self, budget_seconds: float, extent: Extent) -> None:
         """In a copy of a script that has not trained yet, with limits of its own."""
@@ -114,6 +119,12 @@ class Progress:
         return quiet >= self.extent.quiet_steps_without_passes
 
     @property
+    def _has_leisure(self) -> bool:
+        """Whether so little time was spent that passes need not be hurried through."""
+        spent = self._processor_clock() - self._processor_began_at
+        return spent < self.extent.leisure_share * self.budget_seconds
+
+    @property
     def _do_steps_vary(self) -> bool:
         return len(set(self._allocated)) > STEPS_COMPARED // 2
 
@@ -130,6 +141,8 @@ class Progress:
         if not self.is_settled:
             self._was_surprised |= self._has_begun_to_hurry
             self._hurries_since = None
+            return False
+        if self.has_training_loader and self._has_leisure:
             return False
         self._has_begun_to_hurry = True
         if self._hurries_since is None:
