@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use ghostgpu_plan::candidates::KnownTrick;
 use ghostgpu_plan::memory_plan::{
-    Allowance, CameTo, Combination, MemoryPlan, Searched, SmallerKind, Stopped, Tried,
+    Allowance, Combination, CombinationOutcome, MemoryPlan, Searched, SmallerKind, Stopped, Tried,
 };
 use ghostgpu_plan::verdict::OnCard;
 use ghostgpu_recording::{Gpu, Verdict, Versions};
@@ -430,8 +430,8 @@ impl PlanAnswer {
 impl Candidate {
     fn new(tried: &Tried) -> Self {
         let combination = &tried.combination;
-        let (outcome, because, peaks, headroom_bytes) = match &tried.came_to {
-            CameTo::Fits {
+        let (outcome, because, peaks, headroom_bytes) = match &tried.outcome {
+            CombinationOutcome::Fits {
                 peaks,
                 headroom_bytes,
                 tight_because,
@@ -444,19 +444,21 @@ impl Candidate {
                 Some(*peaks),
                 Some(*headroom_bytes),
             ),
-            CameTo::DoesNotFit { place, needed } => (
+            CombinationOutcome::DoesNotFit { place, needed } => (
                 CandidateOutcome::DoesNotFit,
                 place.as_ref().map(|place| format!("out of memory {place}")),
                 *needed,
                 None,
             ),
-            CameTo::NotKnown(because) => (
+            CombinationOutcome::NotKnown(because) => (
                 CandidateOutcome::NotKnown,
                 Some(because.clone()),
                 None,
                 None,
             ),
-            CameTo::Fails(because) => (CandidateOutcome::Fails, Some(because.clone()), None, None),
+            CombinationOutcome::Fails(because) => {
+                (CandidateOutcome::Fails, Some(because.clone()), None, None)
+            }
         };
         Self {
             tricks: combination.requests().to_vec(),
