@@ -1,4 +1,4 @@
-//! What doctor found, whether it works together, and what to do if not.
+//! What `doctor` found, whether rehearsals work, and what to do if not.
 
 use ghostgpu_rehearse::diagnosis::{Check, Diagnosis, State};
 use ghostgpu_symbols::SymbolSurvey;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::in_json;
 use crate::look::{Colour, Detail, Look};
 
-/// A field that is added keeps the version; `docs/doctor-json.md` describes them.
+/// Adding a field keeps the version; `docs/doctor-json.md` describes them.
 const SCHEMA: &str = "ghostgpu.doctor/1";
 
 #[derive(Serialize)]
@@ -18,7 +18,7 @@ struct Document<'a> {
     diagnosis: &'a Diagnosis,
 }
 
-/// As much as is asked for.
+/// The text in the requested detail.
 pub fn text(diagnosis: &Diagnosis, look: Look) -> String {
     let conclusion = match diagnosis.is_usable {
         true => "rehearsals work here",

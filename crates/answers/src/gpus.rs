@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::look::{Detail, Look};
 
-/// A field that is added keeps the version; `docs/gpus-json.md` describes them.
+/// Adding a field keeps the version; `docs/gpus-json.md` describes them.
 const SCHEMA: &str = "ghostgpu.gpus/1";
 
 /// Width of memory and capability, with the gaps around them.
 const FIGURES_WIDTH: usize = 26;
 
-/// What people type: one word where there is one.
+/// The name that people type: a single word if there is one.
 pub fn short_name(card: &Card) -> String {
     match card.aliases.first() {
         Some(alias) => (*alias).to_owned(),
@@ -26,7 +26,7 @@ pub fn json(cards: &[&Card]) -> Value {
     json!({"schema": SCHEMA, "cards": list})
 }
 
-/// What one looks for: the name to type and the memory; the rest with `--verbose`.
+/// The name to type and the memory; `--verbose` shows the rest.
 pub fn text(cards: &[&Card], look: Look) -> String {
     match look.detail {
         Detail::Everything => full_table(cards).render(),

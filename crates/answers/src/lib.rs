@@ -1,17 +1,17 @@
-//! Answers as people and programs read them.
+//! Answers as text and JSON.
 //!
-//! What a command found goes in as values; text and JSON come out. Text has three forms, which
-//! [`Look::detail`] chooses: one line with the verdict, one screen of 24 lines and 80 columns, or everything.
+//! The results of a command are values; this crate turns them into text and JSON. Text has three forms, chosen by
+//! [`Look::detail`]: one line with the verdict, one screen of 24 lines and 80 columns, or everything.
 //! There is one module for each question:
 //!
 //! - [`fits`]: does a job fit, and how much does it need? [`breakdown_answer`]: whose memory was it?
-//! - [`growth`], [`largest_batch`], [`fixes`], [`cards`], [`sweep`]: what several rehearsals say together
+//! - [`growth`], [`largest_batch`], [`fixes`], [`cards`], [`sweep`]: questions that take several rehearsals
 //! - [`explain`]: what an out-of-memory error means, and what to do about it; [`plan`]: which tricks make a job fit
-//! - [`snapshot`], [`replay`]: what a memory snapshot says, and what another setting would have made of it
+//! - [`snapshot`], [`replay`]: what a memory snapshot shows, and what another setting would have changed
 //! - [`doctor`], [`gpus`], [`tricks`]: what is installed, and which cards and tricks there are
 //!
-//! Nothing here knows arguments, opens a file, starts a process or looks at a terminal: how wide text is, and
-//! whether it may have colour, is in the [`Look`].
+//! Nothing here knows arguments, opens a file, starts a process or queries a terminal: the [`Look`] says how wide text
+//! is and whether it has colour.
 //!
 //! ```
 //! use ghostgpu_answers::{Detail, Look, gpus};
@@ -48,7 +48,7 @@ pub mod tricks;
 pub use breakdown::breakdown_answer;
 pub use look::{Detail, Look};
 
-/// A document as it is written: pretty-printed, with a line break at its end.
+/// A document as it is written: pretty-printed, with a trailing newline.
 pub fn in_json(document: &impl serde::Serialize) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(document)? + "\n")
 }

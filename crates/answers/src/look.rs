@@ -1,10 +1,10 @@
-//! How an answer is to look, as plain data; who detects that is up to the caller.
+//! How the text of an answer looks, as plain data. The caller decides it.
 
 use std::path::Path;
 
 use ghostgpu_text::Sheet;
 
-/// How much a command says.
+/// How much a command prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// The verdict in one line; no progress, no notes.
@@ -16,7 +16,7 @@ pub enum Detail {
     Everything,
 }
 
-/// How an answer is to look.
+/// How the text of an answer looks: width, colour, amount of detail.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'a> {
     pub width: usize,
@@ -26,7 +26,7 @@ pub struct Look<'a> {
     pub current_dir: Option<&'a Path>,
 }
 
-/// What a colour says; the words say it too.
+/// What a colour means; the words say the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     Good,
@@ -35,12 +35,12 @@ pub enum Colour {
 }
 
 impl Look<'_> {
-    /// A sheet as wide as this look.
+    /// An empty sheet of this width.
     pub(crate) fn sheet(&self) -> Sheet {
         Sheet::with_width(self.width)
     }
 
-    /// The text with its label, which stands at its beginning, in colour.
+    /// The text with the label at its beginning in colour.
     pub(crate) fn paint_label(&self, label: &str, colour: Colour, text: &str) -> String {
         match text.strip_prefix(label) {
             Some(rest) if self.has_colour => {
@@ -56,7 +56,7 @@ impl Look<'_> {
     }
 }
 
-/// What tests draw on: a terminal of 80 columns without colour.
+/// The look of tests: 80 columns without colour.
 #[cfg(test)]
 pub const PLAIN: Look = Look {
     width: ghostgpu_text::DEFAULT_WIDTH,

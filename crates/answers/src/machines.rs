@@ -73,7 +73,7 @@ fn severity(verdict: Verdict) -> u8 {
     }
 }
 
-/// The job fits if it fits on every machine: the answer is that of the worst, with the ranks of all.
+/// A job fits only if it fits on every machine, so this is the worst answer, with the ranks of all machines.
 fn answer_of_all(answers: Vec<Answer>) -> Option<Answer> {
     let weight = |answer: &&Answer| (severity(answer.verdict), answer.peak_device_bytes);
     // The first of equals.
@@ -86,7 +86,7 @@ fn answer_of_all(answers: Vec<Answer>) -> Option<Answer> {
     all.peak_device_bytes = most(|one| Some(one.peak_device_bytes)).unwrap_or(0);
     all.needed_device_bytes = most(|one| one.needed_device_bytes);
     all.headroom_bytes = answers.iter().filter_map(|one| one.headroom_bytes).min();
-    // Their numbers are those of one machine.
+    // Device numbers are only valid within one machine.
     all.devices.clear();
     let mut sentences: Vec<String> = Vec::new();
     for one in &answers {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_how_many_ranks_are_still_missing() {
+    fn the_number_of_missing_ranks_is_given() {
         let job = put_together(vec![machine([0, 3], Verdict::Fits, 7)]).expect("one machine");
         let answer = job.about.answer.expect("an answer");
         assert!(answer.assumptions[0].starts_with("2 of 4 ranks were run"));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::look::{Detail, Look};
 
-/// A field that is added keeps the version; `docs/tricks.md` describes them.
+/// Adding a field keeps the version; `docs/tricks.md` describes them.
 const SCHEMA: &str = "ghostgpu.tricks/1";
 
 const CLASSES: [Numerics; 4] = [
@@ -73,7 +73,7 @@ pub fn text(catalogue: &Catalogue, look: Look) -> String {
     text
 }
 
-/// Tricks with everything there is to say of them.
+/// A full description of tricks.
 pub fn in_full(catalogue: &Catalogue, tricks: &[&Trick], look: Look) -> String {
     let described: Vec<String> = tricks
         .iter()
@@ -125,7 +125,7 @@ fn one_in_full(catalogue: &Catalogue, trick: &Trick, width: usize) -> String {
 
 const INDENT: usize = 13;
 
-/// What to type for it.
+/// The flag with its value.
 fn typed(trick: &Trick) -> String {
     match &trick.value {
         None => trick.flag.clone(),

@@ -44,8 +44,7 @@ fn what(ledger: &CardLedger, holder: &HolderGroup, width: usize) -> String {
     shortened(&text, width, width / 2)
 }
 
-/// The stack on one line, innermost first, as far as there is room; what is torch's own only where there is
-/// nothing else.
+/// The stack on one line, innermost first, as far as there is room; torch's own frames only if there are no others.
 fn stack(ledger: &CardLedger, holder: &HolderGroup, width: usize, look: Look) -> String {
     let names = &ledger.recording().names;
     let frames: Vec<&Frame> = names
@@ -72,8 +71,8 @@ fn stack(ledger: &CardLedger, holder: &HolderGroup, width: usize, look: Look) ->
     one_line(&shown, width, look)
 }
 
-/// The innermost frame and the user's own first, then as many others, from the innermost on, as there is room
-/// for; `…` stands for those between.
+/// The innermost frame and the user's own, then as many others, innermost first, as there is room for; `…` replaces the
+/// rest.
 fn one_line(frames: &[&&Frame], width: usize, look: Look) -> String {
     let mut order: Vec<usize> = (0..frames.len()).collect();
     order.sort_by_key(|&at| (at > 0 && frames[at].owner != FrameOwner::User, at));

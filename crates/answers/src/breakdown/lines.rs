@@ -1,4 +1,4 @@
-//! The lines that made what is there at the peak.
+//! The lines that allocated what is live at the peak.
 
 use ghostgpu_ledger::{CardLedger, Place, Places};
 use ghostgpu_recording::{Category, Frame, Source};
@@ -9,7 +9,7 @@ use ghostgpu_text::{Sheet, Table, human, shortened};
 
 const MOST_LINES: usize = 4;
 
-/// Width of what stands beside a place in the table.
+/// Width of the columns next to a place in the table.
 const BESIDE_PLACE: usize = 41;
 
 pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
@@ -41,7 +41,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     sheet.table("lines", &table);
 }
 
-/// The words for a category in a narrow column.
+/// The title of a category in a narrow column.
 pub(crate) fn short_title(category: Category) -> &'static str {
     match category {
         Category::Activation => "activations",
@@ -50,7 +50,7 @@ pub(crate) fn short_title(category: Category) -> &'static str {
     }
 }
 
-/// A place as the user knows it: files below the current folder and those of packages without what is before.
+/// A place as text; files below the current folder, and those of packages, are shown relative to it.
 pub(crate) fn place(places: &Places, place: &Place, look: Look) -> String {
     let label = places.label(place);
     let Place::Line(id) = place else {
@@ -81,7 +81,7 @@ fn shown(places: &Places, which: &Place, width: usize, look: Look) -> String {
     match which {
         // The beginning of a path says least.
         Place::Line(_) | Place::Older => shortened(&text, width, 0),
-        // The operator stands at the beginning, the module at the end.
+        // The operator is at the beginning, the module at the end.
         Place::NoStack { .. } => shortened(&text, width, width / 2),
     }
 }

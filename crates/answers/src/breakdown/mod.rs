@@ -1,4 +1,4 @@
-//! What a run's memory was made of: on one screen, or in full with categories, stages, modules, lines, growth.
+//! What a run's memory consisted of: on one screen, or in full with categories, stages, modules, lines, growth.
 
 mod failures;
 mod formula;
@@ -24,7 +24,7 @@ pub(crate) use made_of::{percent, when};
 const UNKNOWN: &str = "whose memory it is, steps and stages, modules, the rest of the card: a snapshot does not say \
                        (`ghostgpu snapshot show` says what helps)";
 
-/// The answer to "whose memory was it?" from a recording alone, as much of it as is asked for.
+/// The answer to "whose memory was it?" from a recording alone, in the requested detail.
 pub fn breakdown_answer(recording: &Recording, look: Look) -> String {
     let mut sheet = look.sheet();
     let headline = heading::headline(recording);
@@ -40,7 +40,7 @@ pub fn breakdown_answer(recording: &Recording, look: Look) -> String {
             sheet.list("warnings", &recording.warnings);
         }
     }
-    // A file from elsewhere must not speak to the terminal.
+    // An untrusted file must not send control characters to the terminal.
     let is_unwanted = |character: char| character.is_control() && character != '\n';
     let text = sheet.render().replace(is_unwanted, "?");
     match headline {

@@ -1,4 +1,4 @@
-//! The cards as people read them: the smallest that fits, then a table.
+//! The cards as text: the smallest that fits, then a table.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use super::{CardRow, Cards, smallest};
 use crate::headline::word;
 use crate::look::{Colour, Detail, Look};
 
-/// Rows that fit one screen beside what is said above and below them.
+/// How many rows fit on one screen, next to the text above and below them.
 const ROWS: usize = 14;
 
 /// How many of them are cards that the job does not fit on.
 const ROWS_BELOW: usize = 4;
 
-/// Width of everything beside the names, with the gaps.
+/// Width of all columns next to the names, with the gaps.
 const FIGURES_WIDTH: usize = 53;
 
-/// So much of a name that is too long stays at its beginning.
+/// How much of the beginning of a name is kept if it is too long.
 const NAME_BEGINNING: usize = 13;
 
 impl Cards {
@@ -87,7 +87,7 @@ impl Cards {
         }
     }
 
-    /// What is to be said before the table.
+    /// The text before the table.
     fn beside(&self, sheet: &mut Sheet) {
         let tight = smallest(&self.cards, Verdict::FitsTightly);
         let fitting = smallest(&self.cards, Verdict::Fits);
@@ -162,7 +162,7 @@ impl Cards {
         rows.filter(|row| row.verdict != Verdict::CannotRun)
     }
 
-    /// Those that can run, by memory; of a few cards all.
+    /// The cards that can run the job, by memory; all cards if there are few.
     fn by_memory(&self) -> Vec<&CardRow> {
         let mut rows: Vec<&CardRow> = match self.cards.len() <= ROWS {
             true => self.cards.iter().collect(),

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::in_json;
 use crate::look::{Detail, Look};
 
-/// A field that is added keeps the version; `docs/explain-json.md` describes them.
+/// Adding a field keeps the version; `docs/explain-json.md` describes them.
 const SCHEMA: &str = "ghostgpu.explain/1";
 
 /// The JSON document; the text shows the same.
@@ -40,10 +40,10 @@ struct LogSummary<'a> {
     memory_prints: &'a [Series],
 }
 
-/// What text and document are made from.
+/// What the text and the document contain.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// In whose language the text is; that of the explanation.
+    /// The language of the text, which is that of the explanation.
     pub catalogue: &'a Catalogue,
     pub log: &'a Log,
     pub explanation: &'a Explanation,
@@ -51,7 +51,7 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// As much as is asked for.
+    /// The text in the requested detail.
     pub fn text(&self, look: Look) -> String {
         match look.detail {
             Detail::Quiet => short::headline(self).alone(look),

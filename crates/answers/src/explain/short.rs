@@ -1,4 +1,4 @@
-//! The explanation on one screen: what ran out, who had it, why, and what to do first.
+//! The explanation on one screen: what ran out, what used it, why, and what to do first.
 
 use ghostgpu_explain::{Advice, Catalogue, Explanation, Kind, PartName, say};
 use ghostgpu_text::{Sheet, columns, human, shortened, wrap};
@@ -13,15 +13,15 @@ use crate::headline::Headline;
 use crate::look::{Colour, Look};
 use crate::one_line::one_line;
 
-/// Things to do that are shown.
+/// How many pieces of advice are shown.
 const MOST_ADVICE: usize = 3;
-/// Lines for the situation and its reasons; a reason that has no room is left to `--verbose`.
+/// Lines for the situation and its reasons; reasons without room are shown only by `--verbose`.
 const MOST_REASONS: usize = 4;
-/// The same where rehearsals have more to say.
+/// The same if there are rehearsals to show.
 const MOST_REASONS_WITH_REHEARSALS: usize = 3;
 /// Lines for one command.
 const MOST_COMMAND_LINES: usize = 2;
-/// Commands stand this far to the right.
+/// The indentation of commands.
 const INDENT: usize = 3;
 
 /// The first line, which is all that `--quiet` shows.
@@ -32,7 +32,7 @@ pub fn headline(answer: &Answer) -> Headline {
     }
 }
 
-/// What ran out, with the figures that say so where there are some.
+/// What ran out, with its figures if there are any.
 fn ran_out(explanation: &Explanation, catalogue: &Catalogue) -> Headline {
     let finding = &explanation.finding;
     let figures = &finding.figures;
@@ -122,7 +122,7 @@ fn place(sheet: &mut Sheet, explanation: &Explanation, look: Look, catalogue: &C
     sheet.section(&say!(catalogue, "label-at"), lines);
 }
 
-/// Who had the card's memory.
+/// What used the card's memory.
 fn card(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     let account = &explanation.account;
     let drawn = picture(account, None, catalogue);
@@ -146,7 +146,7 @@ fn card(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     sheet.section(&say!(catalogue, "label-card"), lines);
 }
 
-/// Parts with two blanks between them, as many on a line as there is room for.
+/// Parts separated by two spaces, as many on a line as there is room for.
 fn wrap_parts(parts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -161,7 +161,7 @@ fn wrap_parts(parts: &[String], width: usize) -> Vec<String> {
     lines
 }
 
-/// Figures of messages that account for no card, on one line.
+/// The figures of messages that do not describe a card's memory, on one line.
 fn figures(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     if explanation.account.total.is_some() {
         return;
@@ -178,7 +178,7 @@ fn figures(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) 
     }
 }
 
-/// The likeliest situation, and the figures that say so.
+/// The most likely situation, and its reasons.
 fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool, catalogue: &Catalogue) {
     let Some(first) = explanation.situations.first() else {
         return;
@@ -217,7 +217,7 @@ fn advice(sheet: &mut Sheet, all: &[Advice], look: Look, catalogue: &Catalogue) 
     sheet.section(&say!(catalogue, "label-do-first"), lines);
 }
 
-/// What was rehearsed: the script as it is, the three best ways, what else works, and what did not help.
+/// What was rehearsed: the script as it is, the three best combinations, what else works, and what did not help.
 fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let text = say!(
@@ -256,7 +256,7 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
     }
 }
 
-/// The three best pieces of advice, where there is no plan.
+/// The three best pieces of advice, if there is no plan.
 fn works(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let best = rehearsed.works.iter().take(MOST_ADVICE).enumerate();
@@ -283,7 +283,7 @@ fn in_words(works: &Works, catalogue: &Catalogue) -> String {
     )
 }
 
-/// A text in which files below the current folder are named relative to it.
+/// The text with files below the current folder named relative to it.
 fn from_here(text: &str, look: Look) -> String {
     let folder = look.current_dir.and_then(|folder| folder.to_str());
     match folder.filter(|folder| folder.len() > 1) {
@@ -292,16 +292,16 @@ fn from_here(text: &str, look: Look) -> String {
     }
 }
 
-/// A thing to do on one line, and below it the command or the code.
+/// A piece of advice on one line, with its command or code below.
 fn with_command(text: &str, command: &str, width: usize) -> Vec<String> {
     let room = width - INDENT;
-    // A remark behind the command is left to `--verbose` where there is no room for it.
+    // If there is no room for a remark after the command, only `--verbose` shows it.
     let command = match columns(command) <= room {
         true => command,
         false => command.split("   #").next().unwrap_or(command).trim_end(),
     };
     let mut lines = vec![one_line(text, width)];
-    // Room for the sign that a shell reads on.
+    // Room for the shell's line continuation.
     let continued = if is_for_a_shell(command) { " \\" } else { "" };
     let mut wrapped = match columns(command) <= room {
         true => vec![command.to_owned()],
@@ -327,7 +327,7 @@ fn with_command(text: &str, command: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Whether a line is typed into a shell, not into a script.
+/// Whether a line is for a shell and not for a script.
 fn is_for_a_shell(command: &str) -> bool {
     let first = command.split_whitespace().next().unwrap_or_default();
     let is_variable = first.split_once('=').is_some_and(|(name, _)| {
@@ -337,7 +337,7 @@ fn is_for_a_shell(command: &str) -> bool {
     is_variable || ["ghostgpu", "python", "torchrun", "pip"].contains(&first)
 }
 
-/// What `--verbose` has beside this.
+/// What `--verbose` shows in addition.
 fn more(sheet: &mut Sheet, answer: &Answer) {
     let (explanation, catalogue) = (answer.explanation, answer.catalogue);
     let counted = |count: usize, id: &str| (count > 0).then(|| say!(catalogue, id, count = count));

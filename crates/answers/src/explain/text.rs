@@ -127,7 +127,7 @@ pub fn where_it_failed(explanation: &Explanation, catalogue: &Catalogue) -> Vec<
     });
     let frame = finding.traceback.as_ref().and_then(|found| found.place());
     if let Some(frame) = frame {
-        // A number that is a name has no thousands.
+        // A number that is an identifier gets no thousands separators.
         let line = frame.line.to_string();
         let place = match frame.function.is_empty() {
             true => say!(catalogue, "place-at", file = frame.file, line = line),
@@ -175,12 +175,12 @@ pub fn where_it_failed(explanation: &Explanation, catalogue: &Catalogue) -> Vec<
     lines
 }
 
-/// What stands between the parts of a list.
+/// The separator between the items of a list.
 pub fn listed(catalogue: &Catalogue) -> String {
     spaced(&say!(catalogue, "list-comma"))
 }
 
-/// A full-width sign brings its own space.
+/// A full-width sign already includes a space.
 fn spaced(sign: &str) -> String {
     match sign.is_ascii() {
         true => format!("{sign} "),
@@ -246,7 +246,7 @@ fn card(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     sheet.paragraph(&say!(catalogue, "label-adds-up"), &text);
 }
 
-/// `GPU 0`, or what a card without a number is called.
+/// `GPU 0`, or `otherwise` for a card without a number.
 pub fn device_name(device: Option<u32>, otherwise: &str, catalogue: &Catalogue) -> String {
     match device {
         Some(device) => format!("GPU {device}"),
@@ -254,7 +254,7 @@ pub fn device_name(device: Option<u32>, otherwise: &str, catalogue: &Catalogue) 
     }
 }
 
-/// Figures of messages that account for no card.
+/// The figures of messages that do not describe a card's memory.
 fn figures(sheet: &mut Sheet, finding: &Finding, catalogue: &Catalogue) {
     let figures = &finding.figures;
     let has_picture = finding.kind.is_caching_allocator() && figures.total.is_some();
@@ -454,7 +454,7 @@ unallocated.",
         insta::assert_snapshot!(format!("{screen}\n--verbose\n{}", with(Detail::Everything)));
     }
 
-    /// A catalogue without words: letters that are left come from the log, a command or a unit.
+    /// With a catalogue of empty texts, all remaining letters come from the log, a command or a unit.
     #[test]
     fn labels_and_lines_come_from_the_catalogue() {
         let source: String = Language::English

@@ -19,7 +19,7 @@ use crate::headline::VerdictHeadline;
 use crate::look::{Detail, Look};
 use crate::peak;
 
-/// The answer to "does it fit?", as much of it as is asked for.
+/// The answer to "does it fit?", in the requested detail.
 pub fn text_answer(answer: &Answer, memory: &Memory, follow_ups: &FollowUps, look: Look) -> String {
     match look.detail {
         Detail::Quiet => VerdictHeadline::of(answer).alone(look),

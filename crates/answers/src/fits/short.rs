@@ -18,10 +18,10 @@ use ghostgpu_rehearse::{Memory, user_frame};
 
 const SCREEN_LINES: usize = 24;
 
-/// More calls that are not simulated are counted, not shown.
+/// How many calls that are not simulated are shown; the others are only counted.
 const MOST_CALLS: usize = 3;
 
-/// What a screen shows of the peak: less where other things need the room.
+/// How much of the peak one screen shows: less if other things need the room.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     parts: usize,
@@ -100,7 +100,7 @@ impl Screen<'_> {
                 }
                 let growth = ledger.growth();
                 grows = peak::matters(&growth);
-                // The reason of that verdict names the line and the number of steps.
+                // The reason of that verdict already names the line and the number of steps.
                 if answer.verdict != Verdict::WillRunOut {
                     peak::add_growth(sheet, ledger, &growth, look);
                 }
@@ -117,7 +117,7 @@ impl Screen<'_> {
         }
     }
 
-    /// As many as have room beside the lines that are still to come.
+    /// Adds as many assumptions as there is room for, given the number of lines to come.
     fn assumptions(&mut self, to_come: usize) {
         let mut sentences = self.answer.assumptions.clone();
         if let Some(recording) = self.memory.recording() {
@@ -134,7 +134,7 @@ impl Screen<'_> {
     }
 }
 
-/// What of the training was rehearsed, and what was not: one line each.
+/// Which parts of the training were rehearsed, and which were not: one line each.
 fn coverage(sheet: &mut Sheet, answer: &Answer) {
     let width = sheet.text_width();
     if answer.covered.is_empty() {
@@ -149,7 +149,7 @@ fn coverage(sheet: &mut Sheet, answer: &Answer) {
     }
 }
 
-/// From where on PyTorch never flushes its cache, where that is clearly more than what the job needs.
+/// From which memory on PyTorch never flushes its cache, if that is clearly more than the job's need.
 fn comfortable(sheet: &mut Sheet, answer: &Answer) {
     if let Some(text) = comfortable_from(answer) {
         sheet.paragraph("comfortable", &text);
@@ -253,9 +253,9 @@ fn refused(sheet: &mut Sheet, answer: &Answer, look: Look) {
     sheet.section("not simulated", lines);
 }
 
-/// The most memory that the run had; of a job that does not fit, what the whole of it needs.
+/// The run's peak memory; for a job that does not fit, that of the run with unlimited memory.
 fn figures(sheet: &mut Sheet, answer: &Answer) {
-    // The parts are those of the run with unlimited memory, which never flushes its cache.
+    // The parts come from the run with unlimited memory, in which PyTorch never flushes its cache.
     let of_second_run = answer
         .comfortable_device_bytes
         .filter(|_| answer.verdict == Verdict::DoesNotFit);
@@ -305,7 +305,7 @@ fn figures(sheet: &mut Sheet, answer: &Answer) {
     sheet.section("peak", lines);
 }
 
-/// What was special about the rehearsal that the parts come from.
+/// What was special about the run that the parts come from.
 fn circumstance(answer: &Answer) -> &'static str {
     match (answer.verdict, answer.needed_device_bytes) {
         (Verdict::DoesNotFit, Some(_)) => ", with unlimited memory",
@@ -321,8 +321,8 @@ fn unrecorded(sheet: &mut Sheet, answer: &Answer, memory: &Memory) {
     }
 }
 
-/// A sentence that begins with a place (`/home/me/job/model.py:12: …`) with the file's name alone, or as seen
-/// from the current folder.
+/// Shortens the place at the beginning of a sentence (`/home/me/job/model.py:12: …`) to the file's name, or to its path
+/// relative to the current folder.
 fn without_folders(sentence: &str, look: Look) -> String {
     let Some((place, rest)) = sentence.split_once(": ") else {
         return sentence.to_owned();

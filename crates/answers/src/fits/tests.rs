@@ -137,7 +137,7 @@ fn answer_with(
     )
 }
 
-/// The need of a run that fits, where nothing smaller was looked for.
+/// The need of a run that fits, if no smaller one was searched for.
 fn peak_of(run: &Run) -> Need {
     Need::Found(need_seen_in(run))
 }
@@ -162,7 +162,7 @@ fn follow_ups(card: &str) -> FollowUps {
     }
 }
 
-/// Both forms of an answer, after looking at what holds for all of them.
+/// Both forms of an answer, after checking what must hold for all answers.
 fn shown(answer: &Answer, memory: &Memory, follow_ups: &FollowUps) -> String {
     let with = |detail| text_answer(answer, memory, follow_ups, Look { detail, ..PLAIN });
     assert_eq!(with(Detail::Quiet).lines().count(), 1);
@@ -419,7 +419,7 @@ fn does_not_fit(stage: &str) -> ProcessReport {
     }
 }
 
-/// The need of a job that is comfortable only on a larger card.
+/// The need of a job that runs without flushes only on a larger card.
 fn measured_with_flushes() -> Need {
     let Need::Found(smallest) = measured(11) else {
         return measured(11);
@@ -538,7 +538,7 @@ fn an_allocator_without_a_history_leaves_the_parts_unknown() {
     insta::assert_snapshot!(shown(&answer, &memory, &follow_ups("3060")));
 }
 
-/// A training of which everything was covered.
+/// A training that was covered completely.
 fn covering() -> ProcessReport {
     let part = |part, detail: &str| Covered {
         part,
@@ -594,7 +594,7 @@ fn leak() -> StepGrowth {
     }
 }
 
-/// An answer of each degree, on a GeForce RTX 3060 or another card.
+/// An answer for each verdict, on a GeForce RTX 3060 or another card.
 fn one_of_each_degree() -> Vec<(&'static str, Answer)> {
     let completed = |process: ProcessReport| run(Ending::Exited(0), process);
     let smaller = |run: &Run, device_bytes: u64| {

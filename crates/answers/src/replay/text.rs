@@ -1,4 +1,4 @@
-//! The answer of a replay as people read it.
+//! The answer of a replay as text.
 
 use ghostgpu_allocator::AllocError;
 use ghostgpu_allocator::replay::WhatIf;
@@ -111,7 +111,7 @@ fn circumstances(replayed: &Replayed, settings: &str) -> String {
     text
 }
 
-/// What stands in a few lines; what is not known is left out.
+/// Figures of a replay; unknown ones are left out.
 struct Counts {
     reserved_bytes: u64,
     allocated_bytes: Option<u64>,
@@ -196,8 +196,7 @@ fn ranked(sheet: &mut Sheet, replayed: &Replayed, found: &[Found], shown: usize)
     sheet.table("best", &table);
 }
 
-/// Settings with the same outcome are one line: the first, which is the plainest, and how many more
-/// (`+3`).
+/// Settings with the same outcome share one line: the first, which is the simplest, and the number of others (`+3`).
 fn distinct(found: &[Found]) -> Vec<(&Found, usize)> {
     let mut lines: Vec<(&Found, usize)> = Vec::new();
     for each in found {

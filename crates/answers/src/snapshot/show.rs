@@ -10,10 +10,10 @@ use super::top;
 use super::what_helps::WhatHelps;
 use crate::look::{Detail, Look};
 
-/// What one screen is about.
+/// What the screen shows.
 #[derive(Debug)]
 pub struct Shown<'a> {
-    /// The snapshot, as the user calls it.
+    /// The snapshot's path, as the user typed it.
     pub file: String,
     /// Without its events.
     pub snapshot: &'a Snapshot,
@@ -23,7 +23,7 @@ pub struct Shown<'a> {
     pub top: usize,
     pub settings: &'a Settings,
     pub at_failure: Option<AtFailure>,
-    /// None: the history was not replayed.
+    /// `None` if the history was not replayed.
     pub what_helps: Option<WhatHelps>,
 }
 
@@ -70,7 +70,7 @@ impl Shown<'_> {
         sheet.render()
     }
 
-    /// The one line of `--quiet`: what failed, or the peak.
+    /// The line of `--quiet`: what failed, or the peak.
     fn verdict(&self, sheet: &mut Sheet) {
         if let Some(at_failure) = &self.at_failure {
             return failure(sheet, self.ledger, &at_failure.failed);

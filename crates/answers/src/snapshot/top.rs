@@ -12,7 +12,7 @@ use crate::look::{Detail, Look};
 pub struct Top<'a> {
     pub recording: &'a Recording,
     pub device: usize,
-    /// The moment, as a person says it.
+    /// The moment in words.
     pub when: String,
     pub holders: &'a Holders,
     /// How many are listed.
@@ -105,7 +105,7 @@ pub(super) fn table(holders: &Holders, most: usize) -> Table {
     table
 }
 
-/// What is not listed.
+/// The row for holders that are not listed.
 pub(super) fn others(count: usize) -> String {
     match count {
         1 => "1 other".to_owned(),

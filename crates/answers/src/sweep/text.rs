@@ -1,4 +1,4 @@
-//! The points of a sweep as people read them.
+//! The points of a sweep as text.
 
 use ghostgpu_text::{Table, counted, human, shortened};
 
@@ -9,7 +9,7 @@ use crate::look::{Colour, Detail, Look};
 /// Rows that fit one screen.
 const ROWS: usize = 17;
 
-/// A value that is longer loses its middle.
+/// A longer value is cut in the middle.
 const VALUE_WIDTH: usize = 16;
 
 impl Sweep {
