@@ -128,7 +128,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let stop = found.stop.take();
     match &stop {
         None => {}
-        // What is known so far is worth as much as it was.
+        // The verdicts found so far are still valid.
         Some(Stop::Interrupted(_)) if !found.known.is_empty() => {}
         Some(_) => return Err(stop.map_or_else(|| anyhow::anyhow!("stopped"), Into::into)),
     }
@@ -147,7 +147,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     }
 }
 
-/// The cards that are asked about.
+/// The cards in question.
 fn chosen(arguments: &Arguments) -> Result<Vec<&'static Card>, Failure> {
     let mut cards = match &arguments.options.gpu {
         Some(names) => cards_named(names)?,

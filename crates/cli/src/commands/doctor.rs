@@ -1,4 +1,4 @@
-//! `ghostgpu doctor`: what was found, whether it works together, and what to do if not.
+//! `ghostgpu doctor`: whether rehearsals work on this machine, and what to do if not.
 
 use std::ffi::OsString;
 

@@ -48,7 +48,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(exit_code)
 }
 
-/// Options that would have no effect are a mistake.
+/// Refuses options that would have no effect.
 fn refuse_options_of_rehearsing(arguments: &Arguments) -> Result<(), Failure> {
     let words = arguments.extent.words();
     match (words.first(), &arguments.script) {

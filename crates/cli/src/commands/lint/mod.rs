@@ -1,4 +1,4 @@
-//! `ghostgpu lint`: finds memory mistakes in code that does not run.
+//! `ghostgpu lint`: finds memory mistakes in code without running it.
 
 mod arguments;
 mod measure;
@@ -80,7 +80,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     })
 }
 
-/// Options that would have no effect are a mistake.
+/// Refuses options that would have no effect.
 fn refuse_options_of_measuring(arguments: &Arguments) -> Result<(), Failure> {
     let options = &arguments.measured;
     let given = [
@@ -103,7 +103,7 @@ fn refuse_options_of_measuring(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// What the paths lead to, without what the configuration leaves out.
+/// The files that the paths lead to, without those that the configuration excludes.
 fn files_to_check(
     arguments: &Arguments,
     configurations: &mut Configurations,
@@ -153,7 +153,7 @@ fn show(reports: &[FileReport], format: Format, look: Look) -> String {
     }
 }
 
-/// What goes beside a diff: what could not be read, and how much would change.
+/// Prints, next to a diff, which files could not be read and how much would change.
 fn complain(reports: &[FileReport]) {
     for report in reports.iter().filter(|report| report.is_broken()) {
         let problem = report.problem.as_deref().unwrap_or("not Python as a whole");
@@ -166,7 +166,7 @@ fn complain(reports: &[FileReport]) {
     ));
 }
 
-/// A fault of ours must not hide what was found elsewhere.
+/// The result for a file on which the linter panicked, which must not hide findings in other files.
 fn faulty(found: &Found, fault: &str) -> Checked {
     Checked::problem(
         found,

@@ -80,7 +80,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// One file as it is; several as the machines of one job.
+/// Opens one file as it is, or several as the machines of one job.
 fn open(files: &[PathBuf]) -> Result<Recording, Failure> {
     if let [file] = files {
         return recording_file::open(file);

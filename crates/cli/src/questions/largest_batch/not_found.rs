@@ -1,4 +1,4 @@
-//! Searches that find nothing, each said in one clear sentence.
+//! Searches that find nothing, each reported in one sentence.
 
 use ghostgpu_answers::fits::Circumstances;
 use ghostgpu_answers::largest_batch::{BeforeFirstBatch, NotEvenOne};
@@ -11,7 +11,7 @@ use crate::commands::Destination;
 use crate::failure::Failure;
 use crate::questions::show_last_lines;
 
-/// Tells the user, and returns the exit code or the failure.
+/// Reports it to the user, and returns the exit code or the failure.
 pub fn tell(
     reason: NotFound,
     prepared: &Prepared,
