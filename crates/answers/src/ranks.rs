@@ -27,7 +27,7 @@ pub fn add_parts(ranks: &mut [RankPeak], accounts: &[RankAccounts]) {
     }
 }
 
-/// Adds a line for each group of ranks that are alike; on one screen at most [`MOST_LINES`].
+/// Adds a line for each group of ranks that are alike; on one screen at most `MOST_LINES`.
 pub fn add_ranks(sheet: &mut Sheet, ranks: &[RankPeak], is_full: bool) {
     let most = if is_full { usize::MAX } else { MOST_LINES };
     let mut lines = lines(ranks, most, is_full);

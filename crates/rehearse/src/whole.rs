@@ -88,7 +88,7 @@ impl Rehearse for WholeRuns {
         Ok(run)
     }
 
-    /// In copies, up to [`MOST_AT_ONCE`] at the same time; without copies, one after the other.
+    /// In copies, up to `MOST_AT_ONCE` at the same time; without copies, one after the other.
     fn rehearse_all(&mut self, rehearsals: &[Rehearsal]) -> Vec<Result<Run, Stop>> {
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let mut results = Vec::new();

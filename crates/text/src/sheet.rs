@@ -6,13 +6,13 @@ use crate::wrap::{columns, wrap};
 /// Width of the column of labels.
 const LABEL_WIDTH: usize = 15;
 
-/// Lines are this wide where nobody says otherwise.
+/// The default width of lines.
 pub const DEFAULT_WIDTH: usize = 80;
 
 /// Narrower than this, text beside the labels would be one word per line.
 const LEAST_TEXT_WIDTH: usize = 25;
 
-/// An answer in the making.
+/// An answer that is being built.
 #[derive(Clone, Debug)]
 pub struct Sheet {
     lines: Vec<String>,
