@@ -1,11 +1,11 @@
-//! One job on several machines: what each of them recorded of its own ranks, put together.
+//! One job on several machines: joins the recordings that each machine made of its own ranks.
 
 use ghostgpu_recording::{Answer, Recording, Verdict};
 
 use crate::ranks::{NotRun, grounds_in_words};
 
-/// The recording of the whole job, of those of its machines, each with the name of its file. What does not belong
-/// together is told in a sentence.
+/// Joins the recordings of all machines, each with the name of its file, into that of the whole job. The error is a
+/// sentence that says which files do not belong together.
 pub fn joined(machines: Vec<(String, Recording)>) -> Result<Recording, String> {
     let mut answers = Vec::new();
     let mut job: Option<(String, Recording)> = None;
@@ -61,7 +61,7 @@ fn check(first: &str, job: &Recording, name: &str, other: &Recording) -> Result<
     }
 }
 
-/// How much worse one verdict is than another.
+/// Ranks verdicts, the worst highest.
 fn severity(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Fits => 0,

@@ -15,7 +15,7 @@ use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{Memory, user_frame};
 use ghostgpu_text::{Sheet, grouped, human, wrap};
 
-/// Everything that is known, with what the memory of the run was made of if that was recorded.
+/// Everything that is known, with the breakdown of the run's memory if it was recorded.
 pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
     let mut full = FullText {
         look,
@@ -37,7 +37,7 @@ pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
             add_breakdown(&mut full.sheet, recording, look);
             full.sheet.list("warnings", &recording.warnings);
         }
-        // A script that had no memory is told so below.
+        // For a script without memory on the card, that is said below.
         Memory::Unrecorded(because) if answer.peak_reserved_bytes != Some(0) => {
             let text = format!("what the memory was made of is unknown: {because}");
             full.sheet.paragraph("at the peak", &text);
@@ -144,7 +144,7 @@ impl FullText<'_> {
 
     fn need(&mut self, answer: &Answer) {
         match (answer.needed_device_bytes, &answer.needed_unknown_because) {
-            // What fits needs what it had, unless less was found to do.
+            // If no smaller need was found, it is the same as the peak, which is already shown.
             (Some(bytes), _) if bytes == answer.peak_device_bytes => {}
             (Some(device_bytes), _) => {
                 let mut lines = vec![
