@@ -4,7 +4,7 @@ use ghostgpu_plan::fixes::{Measured, Variant};
 use serde_json::{Value, json};
 
 use crate::headline::{Headline, word};
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::Peaks;
 use ghostgpu_text::{Table, human, shortened};
@@ -77,12 +77,12 @@ impl Answer {
         self.runs.first().and_then(|(_, run)| peaks_of(run))
     }
 
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         let headline = self.headline();
-        if look.detail == Detail::Quiet {
-            return headline.alone(look);
+        if style.detail == Detail::Quiet {
+            return headline.alone(style);
         }
-        let mut sheet = look.sheet();
+        let mut sheet = style.sheet();
         headline.add(&mut sheet);
         if let (Some(before), Some((_, last))) = (self.before(), self.runs.last())
             && let Some(after) = peaks_of(last)
@@ -97,7 +97,7 @@ impl Answer {
             );
         }
         sheet.paragraph("recommended", &self.advice());
-        match look.detail {
+        match style.detail {
             Detail::Everything => {
                 sheet.table("rehearsed", &self.full_table());
                 sheet.list("problems", &self.problems());
@@ -114,7 +114,7 @@ impl Answer {
             "steps",
             &format!("{steps}; what grows from step to step saves more with more of them (--full)"),
         );
-        headline.paint(&sheet, look)
+        headline.paint(&sheet, style)
     }
 
     fn headline(&self) -> Headline {
@@ -285,7 +285,7 @@ fn difference(old: u64, new: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::{PLAIN, assert_fits_one_screen};
+    use crate::style::{PLAIN, assert_fits_one_screen};
     use ghostgpu_plan::verdict::Judgement;
     use ghostgpu_rehearse::{OutOfMemory, Reason};
 
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn runs_are_told_in_full_or_in_one_line() {
-        let with = |detail| answer().text(Look { detail, ..PLAIN });
+        let with = |detail| answer().text(Style { detail, ..PLAIN });
         insta::assert_snapshot!(with(Detail::Everything));
         assert_eq!(with(Detail::Quiet).lines().count(), 1);
     }

@@ -5,7 +5,7 @@ use ghostgpu_rehearse::{Outcome, Peaks};
 use ghostgpu_text::{grouped, human};
 use serde::Serialize;
 
-use crate::look::Look;
+use crate::style::Style;
 
 /// The part of the answer about growth.
 #[derive(Debug, Serialize)]
@@ -47,8 +47,8 @@ impl Scaling {
     }
 
     /// The section about growth, at the end of the text.
-    pub fn text(&self, look: Look) -> String {
-        let mut sheet = look.sheet();
+    pub fn text(&self, style: Style) -> String {
+        let mut sheet = style.sheet();
         sheet.list("by batch", &self.batch.sentences("batch", "sample"));
         sheet.list("by sequence", &self.sequence.sentences("sequence", "token"));
         sheet.render()

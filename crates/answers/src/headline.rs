@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ghostgpu_text::{human, wrap};
 
 use crate::fits::Answer;
-use crate::look::{Colour, Look};
+use crate::style::{Colour, Style};
 use ghostgpu_recording::Verdict;
 use ghostgpu_text::Sheet;
 
@@ -80,15 +80,15 @@ impl Headline {
     }
 
     /// Only this line, for `--quiet`; it is not wrapped.
-    pub fn alone(&self, look: Look) -> String {
-        let mut sheet = look.sheet();
+    pub fn alone(&self, style: Style) -> String {
+        let mut sheet = style.sheet();
         sheet.section(&self.word, [self.text.clone()]);
-        self.paint(&sheet, look)
+        self.paint(&sheet, style)
     }
 
     /// A sheet that begins with this line, with its word in colour.
-    pub fn paint(&self, sheet: &Sheet, look: Look) -> String {
-        look.paint_label(&self.word, self.colour, &sheet.render())
+    pub fn paint(&self, sheet: &Sheet, style: Style) -> String {
+        style.paint_label(&self.word, self.colour, &sheet.render())
     }
 }
 
@@ -141,10 +141,10 @@ impl VerdictHeadline {
     }
 
     /// Only the headline, for `--quiet`: one line, which is not wrapped.
-    pub fn alone(&self, look: Look) -> String {
-        let mut sheet = look.sheet();
+    pub fn alone(&self, style: Style) -> String {
+        let mut sheet = style.sheet();
         sheet.section(&self.line.word, [self.in_one_line()]);
-        self.paint(&sheet, look)
+        self.paint(&sheet, style)
     }
 
     fn in_one_line(&self) -> String {
@@ -155,13 +155,13 @@ impl VerdictHeadline {
     }
 
     /// A sheet that begins with it, with its word in colour.
-    pub fn paint(&self, sheet: &Sheet, look: Look) -> String {
-        self.paint_text(&sheet.render(), look)
+    pub fn paint(&self, sheet: &Sheet, style: Style) -> String {
+        self.paint_text(&sheet.render(), style)
     }
 
     /// A text that begins with it, with its word in colour.
-    pub fn paint_text(&self, text: &str, look: Look) -> String {
-        look.paint_label(&self.line.word, self.line.colour, text)
+    pub fn paint_text(&self, text: &str, style: Style) -> String {
+        style.paint_label(&self.line.word, self.line.colour, text)
     }
 }
 

@@ -5,7 +5,7 @@ use ghostgpu_ledger::{Accounts, CardLedger, Growth, Place, Places};
 use ghostgpu_text::{Sheet, Table, grouped, human, shortened};
 
 use crate::breakdown::{percent, place, short_title, when};
-use crate::look::Look;
+use crate::style::Style;
 
 /// How many parts are listed; the others share one row.
 pub const MOST_PARTS: usize = 5;
@@ -64,7 +64,7 @@ fn parts(accounts: &Accounts, most: usize) -> Table {
 }
 
 /// The line whose allocations hold most at the peak.
-pub fn add_largest_line(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
+pub fn add_largest_line(sheet: &mut Sheet, ledger: &CardLedger, style: Style) {
     let sums = ledger.by_place(ledger.peak().moment);
     // Only lines of Python code are places that the user can go to.
     let largest = sums.iter().find(|sum| matches!(sum.place, Place::Line(_)));
@@ -79,7 +79,7 @@ pub fn add_largest_line(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
         human(bytes),
         percent(bytes, total)
     );
-    let place = place(&places, &largest.place, look);
+    let place = place(&places, &largest.place, style);
     let width = sheet.text_width();
     let lines = match place.chars().count() + 2 + held.chars().count() <= width {
         true => vec![format!("{place}: {held}")],
@@ -89,14 +89,14 @@ pub fn add_largest_line(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
 }
 
 /// Adds what grows with every step, and when the card is full.
-pub fn add_growth(sheet: &mut Sheet, ledger: &CardLedger, growth: &Growth, look: Look) {
+pub fn add_growth(sheet: &mut Sheet, ledger: &CardLedger, growth: &Growth, style: Style) {
     let Some(first) = growth.sources.first() else {
         return;
     };
     let places = Places::of(ledger.recording(), ledger.card());
     let width = sheet.text_width();
     let bytes = human(first.bytes_per_step);
-    let place = place(&places, &first.place, look);
+    let place = place(&places, &first.place, style);
     // The variable that keeps memory says more than the line that allocated it.
     let forms = match first.kept_in.as_str() {
         "" => vec![format!("{bytes} per step from {place}")],

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use ghostgpu_answers::{Detail, Look};
+use ghostgpu_answers::{Detail, Style};
 use ghostgpu_text::DEFAULT_WIDTH;
 
 /// Longer lines are hard to read.
@@ -50,12 +50,12 @@ pub fn detail() -> Detail {
 }
 
 /// The style of text on standard output, or on standard error if JSON goes to standard output.
-pub fn look(stream: Stream, current_dir: Option<&Path>) -> Look<'_> {
+pub fn style(stream: Stream, current_dir: Option<&Path>) -> Style<'_> {
     let columns = match stream {
         Stream::Output => terminal_size::terminal_size_of(std::io::stdout()),
         Stream::Error => terminal_size::terminal_size_of(std::io::stderr()),
     };
-    Look {
+    Style {
         width: width(columns.map(|(width, _)| width.0)),
         has_colour: stream.has_colour(),
         detail: detail(),
@@ -64,8 +64,8 @@ pub fn look(stream: Stream, current_dir: Option<&Path>) -> Look<'_> {
 }
 
 /// The style of text in a file, independent of the terminal.
-pub fn look_of_file(current_dir: Option<&Path>) -> Look<'_> {
-    Look {
+pub fn style_of_file(current_dir: Option<&Path>) -> Style<'_> {
+    Style {
         width: DEFAULT_WIDTH,
         has_colour: false,
         detail: detail(),

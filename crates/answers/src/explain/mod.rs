@@ -14,7 +14,7 @@ pub use rehearsed::Rehearsed;
 use serde::Serialize;
 
 use crate::in_json;
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 
 /// Adding a field keeps the version; `docs/explain-json.md` describes them.
 const SCHEMA: &str = "ghostgpu.explain/1";
@@ -52,11 +52,11 @@ pub struct Answer<'a> {
 
 impl Answer<'_> {
     /// The text in the requested detail.
-    pub fn text(&self, look: Look) -> String {
-        match look.detail {
-            Detail::Quiet => short::headline(self).alone(look),
-            Detail::Screen => short::short_text(self, look),
-            Detail::Everything => text::full_text(self, look),
+    pub fn text(&self, style: Style) -> String {
+        match style.detail {
+            Detail::Quiet => short::headline(self).alone(style),
+            Detail::Screen => short::short_text(self, style),
+            Detail::Everything => text::full_text(self, style),
         }
     }
 

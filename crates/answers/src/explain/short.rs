@@ -10,8 +10,8 @@ use super::rehearsed::{AsItIs, Rehearsed, Works};
 use super::text::{device_name, listed, ranks_in_words, title, where_it_failed};
 use super::ways;
 use crate::headline::Headline;
-use crate::look::{Colour, Look};
 use crate::one_line::one_line;
+use crate::style::{Colour, Style};
 
 /// How many pieces of advice are shown.
 const MOST_ADVICE: usize = 3;
@@ -86,12 +86,12 @@ fn outcome(rehearsed: &Rehearsed, catalogue: &Catalogue) -> Headline {
     }
 }
 
-pub fn short_text(answer: &Answer, look: Look) -> String {
-    let mut sheet = look.sheet();
+pub fn short_text(answer: &Answer, style: Style) -> String {
+    let mut sheet = style.sheet();
     let (explanation, catalogue) = (answer.explanation, answer.catalogue);
     let ran_out = ran_out(explanation, catalogue);
     ran_out.add(&mut sheet);
-    place(&mut sheet, explanation, look, catalogue);
+    place(&mut sheet, explanation, style, catalogue);
     if answer.rehearsed.is_none() {
         card(&mut sheet, explanation, catalogue);
         figures(&mut sheet, explanation, catalogue);
@@ -107,18 +107,18 @@ pub fn short_text(answer: &Answer, look: Look) -> String {
         catalogue,
     );
     match answer.rehearsed {
-        Some(rehearsed) => add_rehearsed(&mut sheet, rehearsed, look, catalogue),
-        None => advice(&mut sheet, &explanation.advice, look, catalogue),
+        Some(rehearsed) => add_rehearsed(&mut sheet, rehearsed, style, catalogue),
+        None => advice(&mut sheet, &explanation.advice, style, catalogue),
     }
     more(&mut sheet, answer);
-    ran_out.paint(&sheet, look)
+    ran_out.paint(&sheet, style)
 }
 
-fn place(sheet: &mut Sheet, explanation: &Explanation, look: Look, catalogue: &Catalogue) {
+fn place(sheet: &mut Sheet, explanation: &Explanation, style: Style, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let lines = where_it_failed(explanation, catalogue)
         .into_iter()
-        .map(|line| shortened(&from_here(&line, look), width, width / 2));
+        .map(|line| shortened(&from_here(&line, style), width, width / 2));
     sheet.section(&say!(catalogue, "label-at"), lines);
 }
 
@@ -199,7 +199,7 @@ fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool, catalogue: 
     sheet.section(&say!(catalogue, "label-why"), lines);
 }
 
-fn advice(sheet: &mut Sheet, all: &[Advice], look: Look, catalogue: &Catalogue) {
+fn advice(sheet: &mut Sheet, all: &[Advice], style: Style, catalogue: &Catalogue) {
     let first = all.iter().take(MOST_ADVICE).enumerate();
     let lines: Vec<String> = first
         .flat_map(|(index, each)| {
@@ -210,7 +210,7 @@ fn advice(sheet: &mut Sheet, all: &[Advice], look: Look, catalogue: &Catalogue) 
                 what = each.what,
                 effect = each.effect.words(catalogue)
             );
-            let command = from_here(&each.command, look);
+            let command = from_here(&each.command, style);
             with_command(&text, &command, sheet.text_width())
         })
         .collect();
@@ -218,7 +218,7 @@ fn advice(sheet: &mut Sheet, all: &[Advice], look: Look, catalogue: &Catalogue) 
 }
 
 /// What was rehearsed: the script as it is, the three best combinations, what else works, and what did not help.
-fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue: &Catalogue) {
+fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, style: Style, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let text = say!(
         catalogue,
@@ -243,7 +243,7 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
             let lines = (!names.is_empty()).then(|| one_line(&names, width));
             sheet.section(&say!(catalogue, "label-also-works"), lines);
         }
-        _ => works(sheet, rehearsed, look, catalogue),
+        _ => works(sheet, rehearsed, style, catalogue),
     }
     if !rehearsed.fails.is_empty() {
         let names: Vec<&str> = rehearsed
@@ -257,13 +257,13 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
 }
 
 /// The three best pieces of advice, if there is no plan.
-fn works(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue: &Catalogue) {
+fn works(sheet: &mut Sheet, rehearsed: &Rehearsed, style: Style, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let best = rehearsed.works.iter().take(MOST_ADVICE).enumerate();
     let mut lines: Vec<String> = best
         .flat_map(|(index, works)| {
             let text = format!("{}. {}", index + 1, in_words(works, catalogue));
-            with_command(&text, &from_here(&works.command, look), width)
+            with_command(&text, &from_here(&works.command, style), width)
         })
         .collect();
     if !rehearsed.has_answer() {
@@ -284,8 +284,8 @@ fn in_words(works: &Works, catalogue: &Catalogue) -> String {
 }
 
 /// The text with files below the current folder named relative to it.
-fn from_here(text: &str, look: Look) -> String {
-    let folder = look.current_dir.and_then(|folder| folder.to_str());
+fn from_here(text: &str, style: Style) -> String {
+    let folder = style.current_dir.and_then(|folder| folder.to_str());
     match folder.filter(|folder| folder.len() > 1) {
         Some(folder) => text.replace(&format!("{folder}/"), ""),
         None => text.to_owned(),

@@ -7,11 +7,11 @@ use ghostgpu_explain::{
 use super::Answer;
 use super::figures::{common, in_words};
 use super::picture::{mark, picture};
-use crate::look::{Colour, Look};
+use crate::style::{Colour, Style};
 use ghostgpu_text::{Sheet, Table, grouped, human};
 
-pub fn full_text(answer: &Answer, look: Look) -> String {
-    let mut sheet = look.sheet();
+pub fn full_text(answer: &Answer, style: Style) -> String {
+    let mut sheet = style.sheet();
     let (explanation, catalogue) = (answer.explanation, answer.catalogue);
     let finding = &explanation.finding;
     let label = |id: &str| say!(catalogue, id);
@@ -40,7 +40,7 @@ pub fn full_text(answer: &Answer, look: Look) -> String {
         .collect();
     sheet.list(&label("label-does-not-help"), &unhelpful);
     others(&mut sheet, answer);
-    look.paint_label(&label("label-ran-out"), Colour::Bad, &sheet.render())
+    style.paint_label(&label("label-ran-out"), Colour::Bad, &sheet.render())
 }
 
 /// What ran out, in words.
@@ -395,7 +395,7 @@ mod tests {
     use super::super::rehearsed::tests::{rehearsed, works};
     use super::super::rehearsed::{AsItIs, Fails, Rehearsed};
     use super::*;
-    use crate::look::{Detail, PLAIN, assert_fits_one_screen};
+    use crate::style::{Detail, PLAIN, assert_fits_one_screen};
     use ghostgpu_explain::Effect;
     use ghostgpu_explain::{Language, Reader, explain};
 
@@ -414,7 +414,7 @@ mod tests {
             explanation: &explanation,
             rehearsed,
         };
-        let with = |detail| answer.text(Look { detail, ..PLAIN });
+        let with = |detail| answer.text(Style { detail, ..PLAIN });
         assert_eq!(with(Detail::Quiet).lines().count(), 1);
         let screen = with(Detail::Screen);
         assert_fits_one_screen(&screen);
@@ -445,7 +445,7 @@ unallocated.",
             explanation: &explanation,
             rehearsed: None,
         };
-        let with = |detail| answer.text(Look { detail, ..PLAIN });
+        let with = |detail| answer.text(Style { detail, ..PLAIN });
         let screen = with(Detail::Screen);
         for line in screen.lines() {
             assert!(ghostgpu_text::columns(line) <= 80, "{line}");
@@ -478,12 +478,12 @@ unallocated.",
             rehearsed: None,
         };
         for detail in [Detail::Quiet, Detail::Screen, Detail::Everything] {
-            let look = Look {
+            let style = Style {
                 detail,
                 width: 2000,
                 ..PLAIN
             };
-            let mut text = answer.text(look);
+            let mut text = answer.text(style);
             let commands = explanation
                 .advice
                 .iter()

@@ -9,9 +9,9 @@ use serde::Serialize;
 use crate::fits::Answer;
 use crate::growth::growth_sentences;
 use crate::headline::Headline;
-use crate::look::{Colour, Detail, Look};
 use crate::one_line;
 use crate::peak::figures;
+use crate::style::{Colour, Detail, Style};
 use ghostgpu_plan::growth::{Growth, growth};
 use ghostgpu_plan::largest_batch::{Confirmation, Found};
 use ghostgpu_recording::Verdict;
@@ -140,16 +140,16 @@ impl MaxBatch {
         }
     }
 
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         let batch = self.largest_batch.unwrap_or_default();
         let headline = self.headline(batch);
-        let mut sheet = look.sheet();
-        match look.detail {
-            Detail::Quiet => return headline.alone(look),
+        let mut sheet = style.sheet();
+        match style.detail {
+            Detail::Quiet => return headline.alone(style),
             Detail::Screen => self.screen(&mut sheet, &headline, batch),
             Detail::Everything => self.everything(&mut sheet, &headline, batch),
         }
-        headline.paint(&sheet, look)
+        headline.paint(&sheet, style)
     }
 
     fn headline(&self, batch: u64) -> Headline {
@@ -368,7 +368,7 @@ fn growth_in_short(growth: &Growth) -> String {
 mod tests {
     use super::*;
     use crate::fits::tests::fitting;
-    use crate::look::{PLAIN, assert_fits_one_screen};
+    use crate::style::{PLAIN, assert_fits_one_screen};
 
     fn answer() -> MaxBatch {
         let fits = |batch: u64| RehearsedBatch {
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn the_largest_batch_is_told_on_one_screen_in_full_or_in_one_line() {
-        let with = |detail| answer().text(Look { detail, ..PLAIN });
+        let with = |detail| answer().text(Style { detail, ..PLAIN });
         let screen = with(Detail::Screen);
         assert_fits_one_screen(&screen);
         assert_eq!(with(Detail::Quiet).lines().count(), 1);

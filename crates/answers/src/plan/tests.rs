@@ -7,7 +7,7 @@ use ghostgpu_rehearse::{Ending, Findings, OutOfMemory, Run};
 use ghostgpu_session::ChangeReport;
 
 use super::*;
-use crate::look::{Detail, Look, PLAIN, assert_fits_one_screen};
+use crate::style::{Detail, PLAIN, Style, assert_fits_one_screen};
 
 const MIB: u64 = 1 << 20;
 
@@ -211,12 +211,12 @@ pub(crate) fn nothing() -> PlanAnswer {
     answer(&MemoryPlan::Searched(Box::new(nothing)))
 }
 
-const EVERYTHING: Look = Look {
+const EVERYTHING: Style = Style {
     detail: Detail::Everything,
     ..PLAIN
 };
 
-const QUIET: Look = Look {
+const QUIET: Style = Style {
     detail: Detail::Quiet,
     ..PLAIN
 };

@@ -6,7 +6,7 @@ use ghostgpu_text::{Sheet, columns, counted, human};
 use super::{Candidate, CandidateOutcome, PlanAnswer, PlanResult, StoppedBecause};
 use crate::fits::next::{quoted, wrapped};
 use crate::headline::{Headline, word};
-use crate::look::{Colour, Detail, Look};
+use crate::style::{Colour, Detail, Style};
 
 /// How many combinations one screen shows: those that keep the numbers, those that change them, and those that do not
 /// fit.
@@ -23,24 +23,24 @@ const MOST_LAYERS: usize = 2;
 const INDENT: usize = 2;
 
 impl PlanAnswer {
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         let headline = self.headline();
-        if look.detail == Detail::Quiet {
-            return headline.alone(look);
+        if style.detail == Detail::Quiet {
+            return headline.alone(style);
         }
-        let is_everything = look.detail == Detail::Everything;
-        let mut sheet = look.sheet();
+        let is_everything = style.detail == Detail::Everything;
+        let mut sheet = style.sheet();
         headline.add(&mut sheet);
         self.add_as_it_is(&mut sheet, is_everything);
-        let mut text = headline.paint(&sheet, look);
+        let mut text = headline.paint(&sheet, style);
         match self.result {
             PlanResult::FitsAlready | PlanResult::NoQuestion => {}
             PlanResult::Found | PlanResult::FoundTightly => {
-                text.push_str(&self.table_of_ways(look.width, is_everything));
+                text.push_str(&self.table_of_ways(style.width, is_everything));
             }
-            PlanResult::NothingFits => text.push_str(&self.misses(look.width, is_everything)),
+            PlanResult::NothingFits => text.push_str(&self.misses(style.width, is_everything)),
         }
-        let mut sheet = look.sheet();
+        let mut sheet = style.sheet();
         self.add_rest(&mut sheet, is_everything);
         text.push_str(&sheet.render());
         // An empty sheet would add an empty line.

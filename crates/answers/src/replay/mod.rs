@@ -9,7 +9,7 @@ use ghostgpu_allocator::replay::WhatIf;
 use ghostgpu_whatif::{Found, History, Question};
 
 use crate::in_json;
-use crate::look::Look;
+use crate::style::Style;
 
 /// The result of a replay.
 #[derive(Debug)]
@@ -61,8 +61,8 @@ impl CardMemory {
 }
 
 impl Replayed<'_> {
-    pub fn text(&self, look: Look) -> String {
-        text::render(self, look)
+    pub fn text(&self, style: Style) -> String {
+        text::render(self, style)
     }
 
     /// The document, which `docs/replay-json.md` describes.

@@ -5,15 +5,15 @@ use ghostgpu_allocator::replay::WhatIf;
 use ghostgpu_whatif::{Basis, Found};
 
 use super::{Outcome, Replayed};
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 use ghostgpu_text::{Sheet, Table, grouped, human, signed_change};
 
 /// What an empty settings text means.
 const DEFAULT_SETTINGS: &str = "default settings";
 
-pub(super) fn render(replayed: &Replayed, look: Look) -> String {
-    let mut sheet = look.sheet();
-    if look.detail == Detail::Quiet {
+pub(super) fn render(replayed: &Replayed, style: Style) -> String {
+    let mut sheet = style.sheet();
+    if style.detail == Detail::Quiet {
         sheet.section("what if", [verdict(replayed)]);
         return sheet.render();
     }

@@ -6,7 +6,7 @@ use ghostgpu_ledger::{By, CardLedger, Moment};
 use ghostgpu_text::{Table, grouped, human, signed_change};
 
 use super::top::others;
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 
 /// Two sides, at the same moment of both.
 #[derive(Debug)]
@@ -53,10 +53,10 @@ impl Side {
 }
 
 impl Difference {
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         let (before, after) = (&self.before, &self.after);
-        let mut sheet = look.sheet();
-        if look.detail == Detail::Quiet {
+        let mut sheet = style.sheet();
+        if style.detail == Detail::Quiet {
             let (old, new) = (before.live_bytes, after.live_bytes);
             let change = signed_change(old, new);
             let text = format!("{} → {} ({change}), {}", human(old), human(new), self.when);

@@ -8,7 +8,7 @@ use ghostgpu_text::{Sheet, grouped, human};
 use super::fragmentation::{AtFailure, Failed, of_failure, of_state};
 use super::top;
 use super::what_helps::WhatHelps;
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 
 /// What the screen shows.
 #[derive(Debug)]
@@ -28,18 +28,18 @@ pub struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         let Self {
             snapshot, ledger, ..
         } = self;
-        let mut sheet = look.sheet();
-        if look.detail == Detail::Quiet {
+        let mut sheet = style.sheet();
+        if style.detail == Detail::Quiet {
             self.verdict(&mut sheet);
             return sheet.render();
         }
         headline(&mut sheet, snapshot, ledger, &self.file);
         state(&mut sheet, snapshot, self.device);
-        peak(&mut sheet, snapshot, ledger, look.detail);
+        peak(&mut sheet, snapshot, ledger, style.detail);
         if let Some(at_failure) = &self.at_failure {
             failure(&mut sheet, ledger, &at_failure.failed);
         }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ghostgpu_answers::{Look, in_json};
+use ghostgpu_answers::{Style, in_json};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -102,10 +102,10 @@ impl Destination {
         stream_beside(self.json.as_ref())
     }
 
-    pub fn look<'a>(&self, current_dir: Option<&'a Path>) -> Look<'a> {
+    pub fn style<'a>(&self, current_dir: Option<&'a Path>) -> Style<'a> {
         match self.file {
-            Some(_) => terminal::look_of_file(current_dir),
-            None => terminal::look(self.stream(), current_dir),
+            Some(_) => terminal::style_of_file(current_dir),
+            None => terminal::style(self.stream(), current_dir),
         }
     }
 
@@ -144,13 +144,13 @@ impl Destination {
     /// Publishes an answer from files: if JSON goes to standard output, it replaces the text.
     pub fn answer(
         mut self,
-        text: impl FnOnce(Look) -> String,
+        text: impl FnOnce(Style) -> String,
         document: impl FnOnce() -> serde_json::Result<String>,
     ) -> anyhow::Result<()> {
         let is_said = self.file.is_some() || self.stream() == Stream::Output;
         if is_said {
             let current_dir = std::env::current_dir().ok();
-            let text = text(self.look(current_dir.as_deref()));
+            let text = text(self.style(current_dir.as_deref()));
             self.say(&text)?;
         }
         self.finish(document)

@@ -136,11 +136,11 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         show_last_lines(&failure.last_lines);
     }
     let answer = Cards::new(&found, &question, command);
-    let look = output.look(None);
+    let style = output.style(None);
     if let Some(csv) = csv {
         csv.write(&answer.csv())?;
     }
-    output.publish(&answer.text(look, arguments.all), &answer)?;
+    output.publish(&answer.text(style, arguments.all), &answer)?;
     match stop {
         Some(stop) => Err(stop.into()),
         None => Ok(answer.exit_code),

@@ -140,8 +140,8 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     if let Some(page) = page {
         page.write(&answer.page())?;
     }
-    let look = output.look(None);
-    output.publish(&answer.text(look, arguments.all), &answer)?;
+    let style = output.style(None);
+    output.publish(&answer.text(style, arguments.all), &answer)?;
     match stop {
         Some(stop) => Err(stop.into()),
         None => Ok(answer.exit_code),

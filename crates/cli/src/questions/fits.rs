@@ -111,11 +111,11 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     }
     answer.next = next_command(&answer, &memory, &question.follow_ups);
     complete(&mut memory, &answer, &prepared);
-    let look = output.look(current_dir.as_deref());
-    output.say(&text_answer(&answer, &memory, &question.follow_ups, look))?;
+    let style = output.style(current_dir.as_deref());
+    output.say(&text_answer(&answer, &memory, &question.follow_ups, style))?;
     let scaling = scaling(question, &run, &prepared, &mut runner)?;
     if let Some(scaling) = &scaling {
-        output.say(&scaling.text(look))?;
+        output.say(&scaling.text(style))?;
     }
     output.finish(|| json_answer(&answer, &memory, scaling.as_ref()))?;
     write_recording(&memory, page, file)?;

@@ -44,7 +44,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         explanation: &explanation,
         rehearsed: rehearsed.as_ref(),
     };
-    output.answer(|look| answer.text(look), || answer.json(exit_code))?;
+    output.answer(|style| answer.text(style), || answer.json(exit_code))?;
     Ok(exit_code)
 }
 

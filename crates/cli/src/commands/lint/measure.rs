@@ -63,7 +63,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         runs,
         applies: applying(script, wanted),
     };
-    let text = answer.text(output.look(None));
+    let text = answer.text(output.style(None));
     output.publish(&text, &answer.json())?;
     // A script that fails only with its fixes does not pass either.
     let verdict = answer.verdict();

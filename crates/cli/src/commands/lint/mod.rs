@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 pub use arguments::Arguments;
 use arguments::{Format, failure};
-use ghostgpu_answers::Look;
+use ghostgpu_answers::Style;
 use ghostgpu_lint::fixing::Wanted;
 use ghostgpu_lint::formats::{self, Totals};
 use ghostgpu_lint::{FileReport, diagnostic::Diagnostic};
@@ -64,7 +64,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             has_changes
         }
         _ => {
-            output.answer(|look| show(&reports, arguments.format, look), document)?;
+            output.answer(|style| show(&reports, arguments.format, style), document)?;
             let files = reports.iter().zip(&found);
             files.into_iter().any(|(report, file)| {
                 let fail_on = configurations.fail_on(&file.path);
@@ -144,9 +144,9 @@ fn fixing(arguments: &Arguments) -> Fixing {
     }
 }
 
-fn show(reports: &[FileReport], format: Format, look: Look) -> String {
+fn show(reports: &[FileReport], format: Format, style: Style) -> String {
     match format {
-        Format::Text => formats::text::render(reports, look.has_colour),
+        Format::Text => formats::text::render(reports, style.has_colour),
         Format::Json => formats::json::render(reports),
         Format::Sarif => formats::sarif::render(reports),
         Format::Github => formats::github::render(reports),

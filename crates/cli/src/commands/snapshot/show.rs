@@ -78,7 +78,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         at_failure,
         what_helps: history.map(|history| what_helps::of(&history, bound)),
     };
-    print_all(&shown.text(terminal::look(Stream::Output, None)))?;
+    print_all(&shown.text(terminal::style(Stream::Output, None)))?;
     if let Some(page) = page {
         page.write_with(|out| Ok(write_html(&recording, out)?))?;
         if let Some(path) = arguments

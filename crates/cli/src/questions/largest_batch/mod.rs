@@ -82,7 +82,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
         &Circumstances::of(&prepared),
     );
     let answer = MaxBatch::new(&found, confirmation, goal.margin_bytes, run_answer);
-    let text = answer.text(output.look(None));
+    let text = answer.text(output.style(None));
     output.publish(&text, &answer)?;
     Ok(answer.exit_code)
 }

@@ -95,9 +95,9 @@ fn does_not_fit(
         &Circumstances::of(prepared),
     );
     let current_dir = std::env::current_dir().ok();
-    let look = output.look(current_dir.as_deref());
+    let style = output.style(current_dir.as_deref());
     let answer = BeforeFirstBatch(&answer);
-    output.publish(&answer.text(look), &answer.json())?;
+    output.publish(&answer.text(style), &answer.json())?;
     Ok(BeforeFirstBatch::EXIT_CODE)
 }
 

@@ -114,7 +114,7 @@ pub fn answer(question: &WhichTricks, destinations: &Destinations) -> anyhow::Re
     if let Some(folder) = &current_dir {
         answer.reason = relative_paths::in_sentence(&answer.reason, folder);
     }
-    let text = answer.text(output.look(current_dir.as_deref()));
+    let text = answer.text(output.style(current_dir.as_deref()));
     output.publish(&text, &answer)?;
     if question.plan_file.is_none() && answer.best().is_some_and(|best| best.flags.is_none()) {
         note(format_args!(

@@ -18,7 +18,7 @@ pub enum Detail {
 
 /// How the text of an answer looks: width, colour, amount of detail.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct Style<'a> {
     pub width: usize,
     pub has_colour: bool,
     pub detail: Detail,
@@ -34,7 +34,7 @@ pub enum Colour {
     Unknown,
 }
 
-impl Look<'_> {
+impl Style<'_> {
     /// An empty sheet of this width.
     pub(crate) fn sheet(&self) -> Sheet {
         Sheet::with_width(self.width)
@@ -56,9 +56,9 @@ impl Look<'_> {
     }
 }
 
-/// The look of tests: 80 columns without colour.
+/// The style of tests: 80 columns without colour.
 #[cfg(test)]
-pub const PLAIN: Look = Look {
+pub const PLAIN: Style = Style {
     width: ghostgpu_text::DEFAULT_WIDTH,
     has_colour: false,
     detail: Detail::Screen,
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn colour_is_put_on_the_label_only() {
-        let coloured = Look {
+        let coloured = Style {
             has_colour: true,
             ..PLAIN
         };
